@@ -31,7 +31,7 @@ JUDGEMENT = json.dumps(
 
 
 def reply(body: bytes) -> bytes:
-    """A whole answer with this body."""
+    """Build a complete HTTP response with this JSON body."""
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 

@@ -78,7 +78,7 @@ class Measurement:
         return self.cases * self.latency_ms / 1000 / self.concurrency
 
     def costs(self) -> dict[str, list[Cost]]:
-        """What each of them cost, each time."""
+        """Measure the other clients and this program in turns, and return every cost by name."""
         found: dict[str, list[Cost]] = {who: [] for who in (*self.others, OURS)}
         with agent(self.latency_ms) as url, tempfile.TemporaryDirectory() as name:
             for _ in range(self.times):
@@ -120,7 +120,10 @@ def told(key: str, what: str, costs: dict[str, list[Cost]], value: Value, unit: 
 
 
 def rows(others: Mapping[str, Asker], *, part: int, times: int) -> Iterator[Row]:
-    """The table, row by row as it is measured: `part` of the most cases, so many times."""
+    """Measure the table and yield each row as soon as it is measured.
+
+    `part` divides the number of cases of the largest measurements; `times` is how often each of these is repeated.
+    """
     one = Measurement(others, 1, 0, 1, times=5)
     costs = one.costs()
     start = {who: median(cost.processor_s for cost in some) for who, some in costs.items()}
@@ -144,7 +147,7 @@ def rows(others: Mapping[str, Asker], *, part: int, times: int) -> Iterator[Row]
 
 
 def worse(found: Sequence[Row], references: Mapping[str, float]) -> list[str]:
-    """A sentence for each ratio that is worse than its reference by a third or more."""
+    """Describe each ratio that exceeds its reference by more than a third, in a sentence each."""
     return [
         f"{row.what}: {row.ratio:.2f} times the bare client's, where it was {references[row.key]:.2f}"
         for row in found

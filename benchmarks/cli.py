@@ -24,7 +24,11 @@ AT_ONCE = 10
 
 
 def rows(quick: bool) -> Iterator[tuple[str, str, str, str]]:
-    """What a case costs through the target and through the whole program, and the memory for it."""
+    """Measure commands as targets and yield a row for each figure.
+
+    The figures are the time of a case through the target alone, the wall time of the whole program, and its peak
+    memory.
+    """
     calls, times = (100, 1) if quick else (500, 3)
     what = f"{calls:,} commands, {AT_ONCE} at once"
     with tempfile.TemporaryDirectory() as name:
@@ -44,7 +48,7 @@ def _best(command: list[str], times: int) -> Cost:
 
 
 def _run(folder: Path, cases: int) -> list[str]:
-    """The program over so many cases."""
+    """Write a suite of `cases` cases with its target, and return the command that runs it."""
     described = [{"id": str(number), "input": {"message": f"question {number}"}} for number in range(cases)]
     suite = [one | {"expect": {"responseContains": ["question"]}} for one in described]
     (folder / "some.golden.json").write_text(json.dumps({"cases": suite}))

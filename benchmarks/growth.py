@@ -31,9 +31,9 @@ from eval_gate.gate.case_comparison import compare_cases
 from eval_gate.gate.evidence.case_history import build_history_evidence
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
-from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult, ToolIdentity, Yardstick
+from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult, Shard, SuiteResult, ToolIdentity
+from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.totals import summarise
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
@@ -44,7 +44,7 @@ from eval_gate.results.history import History, encode_history, parse_history
 from eval_gate.results.merge import merge_runs
 from eval_gate.results.run_reader import read_run
 from eval_gate.results.run_writer import write_history, write_result
-from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 
 SUITE = 1_000
@@ -80,19 +80,22 @@ def case_of(number: int, *, failing: bool) -> CaseResult:
         evaluator_results=(EvaluatorResult(name="responseContains", type="check", score=float(not failing)),),
         trials=(Trial(status=status, score=float(not failing), duration_ms=12.0, error=error, decisive=True),),
         fingerprint=f"{number:064x}",
-        yardstick=Yardstick(question=f"{number:016x}", expectation=f"{number + 1:016x}"),
+        fingerprints=CaseFingerprints(prompt=f"{number:016x}", expectation=f"{number + 1:016x}"),
     )
 
 
 def run_of(cases: int, every: int) -> RunResult:
-    """A run of so many cases, one in `every` of which fails; none where that is 0."""
+    """Build a run result with `cases` cases, in which one case in `every` fails.
+
+    If `every` is 0, no case fails.
+    """
     run_id, suites = str(uuid.uuid4()), []
     for begin in range(0, cases, SUITE):
         numbers = range(begin, min(begin + SUITE, cases))
         some = tuple(case_of(number, failing=every > 0 and number % every == 0) for number in numbers)
         file = f"evals/weather-{begin // SUITE}.json"
         common = {"run_id": run_id, "timestamp": "2026-11-23T06:00:00Z", "tier": None, "tool_name": "weather"}
-        suites.append(SuiteResult(**common, eval_file=file, cases=some, summary=summarise(some)))
+        suites.append(SuiteResult(**common, eval_file=file, cases=some, summary=summarize_cases(some)))
     return RunResult(
         run_id=run_id,
         timestamp="2026-11-23T06:00:00Z",
@@ -100,21 +103,21 @@ def run_of(cases: int, every: int) -> RunResult:
         tool=ToolIdentity(version="1"),
         target=TargetIdentity(name="agent", provider="http", identity="http://localhost:3000/chat"),
         suites=tuple(suites),
-        summary=summarise([case for suite in suites for case in suite.cases]),
-        planned=cases,
-        confirm=0,
+        summary=summarize_cases([case for suite in suites for case in suite.cases]),
+        planned_cases=cases,
+        reruns=0,
     )
 
 
 def shards_of(run: RunResult) -> list[RunResult]:
-    """The run as its shards left it, every fourth case in one."""
+    """Split a run result into the results of its shards, with every fourth case in one shard."""
     parts = []
     for index in range(SHARDS):
         suites = []
         for suite in run.suites:
             some = suite.cases[index::SHARDS]
-            suites.append(replace(suite, cases=some, summary=summarise(some)))
-        whole = summarise([case for suite in suites for case in suite.cases])
+            suites.append(replace(suite, cases=some, summary=summarize_cases(some)))
+        whole = summarize_cases([case for suite in suites for case in suite.cases])
         shard = {"run_id": str(uuid.uuid4()), "shard": Shard(index=index + 1, count=SHARDS)}
         parts.append(
             replace(
@@ -142,7 +145,7 @@ class Steps:
 
 
 def measure(cases: int) -> dict[str, float]:
-    """The seconds of every step for so many cases."""
+    """Measure every step for this number of cases, and return processor seconds by step."""
     then, now, step = run_of(cases, 0), run_of(cases, 100), Steps()
     ledger = History()
     for number in range(HISTORY):
@@ -152,7 +155,7 @@ def measure(cases: int) -> dict[str, float]:
         write_history(Path("runs"), then.run_id, ledger)
         record = write_result(Path("runs"), then).file
         then = step("baseline read", lambda: read_run(str(record), Path("runs")))
-        ledger = step("ledger read", lambda: parse_history(encode_history(ledger), "ledger.json"))
+        ledger = step("ledger read", lambda: parse_history(encode_history(ledger), "history.json"))
         baseline = Baseline(then, "main", history=ledger)
         past = step("past", lambda: build_history_evidence(baseline, 1.0).get_case_evidence(now))
         step("compare", lambda: compare_cases(baseline, now, past))
@@ -162,7 +165,7 @@ def measure(cases: int) -> dict[str, float]:
         judged = step("verdict, comparing included", lambda: decide_verdict(now, GateInputs(baseline, Policy())))
         assert judged.verdict is not None
         assert judged.verdict.exit_code == 1
-        after = step("ledger carried on", lambda: ledger_after(judged, baseline))
+        after = step("ledger carried on", lambda: build_next_history(judged, baseline))
         step("record, suites and ledger written", lambda: _written(judged, after))
         context = ReportContext()
         step("comment", lambda: render_comment(build_view(judged, context)))

@@ -57,7 +57,10 @@ Path_ = tuple[str | int, ...]
 
 
 def many(value: str, size: int) -> str:
-    """This text again and again, with a comma between; `#` in it is a number that never comes twice."""
+    """Repeat `value` with commas in between, up to about `size` characters.
+
+    A `#` in `value` becomes a number that is different in each copy.
+    """
     if "#" not in value:
         return ",".join([value] * (size // (len(value) + 1)))
     found, length = [], 0
@@ -68,12 +71,12 @@ def many(value: str, size: int) -> str:
 
 
 def listed(value: str) -> Callable[[int], str]:
-    """A list that is nothing but this."""
+    """Return a function that builds a JSON list of copies of `value` of a given size."""
     return lambda size: "[" + many(value, size) + "]"
 
 
 def mapped(value: str) -> Callable[[int], str]:
-    """A mapping that is nothing but this."""
+    """Return a function that builds a JSON object of copies of `value` of a given size."""
     return lambda size: "{" + many(value, size) + "}"
 
 
@@ -204,16 +207,19 @@ PROMPTFOO = {
         {"vars": {"q": "there"}, "assert": [{"type": "icontains", "value": "y"}]},
     ],
 }
-WAIVERS = {"accepted": [{"case": "a", "suite": "s", "reason": "r", "until": "2026-12-01", "by": "b"}], "quarantine": []}
+WAIVERS = {
+    "waivers": [{"case": "a", "suite": "s", "reason": "r", "until": "2026-12-01", "owner": "b"}],
+    "quarantine": [],
+}
 LEDGER = {
     "schemaVersion": 1,
-    "runs": [{"runId": "r", "timestamp": "t", "cases": 1, "judged": 1}],
-    "suites": {"a.json": {"gs-1": {"yardsticks": ["a.b"], "runs": "0P"}}},
+    "runs": [{"runId": "r", "timestamp": "t", "cases": 1, "scored": 1}],
+    "suites": {"a.json": {"gs-1": {"fingerprints": ["a.b"], "runs": "0P"}}},
 }
 
 
 def record() -> dict[str, Any]:
-    """A run record as the program writes it."""
+    """Build a run result as the program writes it, decoded from JSON."""
     from tests.support.verdicts import make_judged
 
     return json.loads(msgspec.json.encode(make_judged({"gs-1": "FFF"}, {"gs-1": "PPPPPP"})).decode())
@@ -253,7 +259,10 @@ def _stored(folder: Path, text: str) -> None:
 
 
 def many_cases(size: int, kind: str) -> str:
-    """A stored result of nothing but valid cases, so many as there is room for."""
+    """Build a stored run result that has only valid cases, as JSON of about `size` characters.
+
+    `kind` is one of `VALID`.
+    """
     document = record()
     (suite,) = document["suites"]
     (case,), (change,) = suite["cases"], document["comparison"]["changes"]
@@ -350,7 +359,7 @@ def holes(value: Any, path: Path_ = ()) -> Iterator[Path_]:
 
 
 def with_hole(value: Any, path: Path_) -> str:
-    """The document as JSON with a hole at this place."""
+    """Return the document as JSON with the placeholder `HOLE` at this path."""
     if not path:
         return json.dumps(HOLE)
     changed = copy.deepcopy(value)

@@ -11,11 +11,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
-from eval_gate.config.settings import CacheMode
+from eval_gate.config.settings import RecordingMode
 from eval_gate.engine.judge_targets import ModelJudge
 from eval_gate.evaluators.base import EvaluationContext
 from eval_gate.evaluators.judge.llm_judge import evaluate_llm_judge, render_prompts
-from eval_gate.model.case import Brief, EvalCase, Location
+from eval_gate.model.case import CaseBrief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.targets.model.build import build_chat
@@ -32,20 +32,23 @@ RESPONSE = Response(text="It is 21 degrees and sunny in Lisbon.")
 SPEC = LlmJudge()
 
 
-def brief(number: int) -> Brief:
-    """What one case is about."""
+def brief(number: int) -> CaseBrief:
+    """Build the brief of one case."""
     question = f"What is the weather in Lisbon? ({number})"
-    return Brief(question=question, linked_question=question, expected_outcome="names the temperature")
+    return CaseBrief(question=question, linked_question=question, expected_outcome="names the temperature")
 
 
 async def ours(url: str, calls: int, concurrency: int) -> None:
-    """The evaluator as a run uses it: prompt, pace, retries, parsing, price."""
-    described = {"name": "judge", "provider": "openai", "model": "gpt-4o", "baseUrl": url}
+    """Time calls of the LLM judge evaluator as a run uses it.
+
+    The calls include the prompt, the concurrency limit, retries, parsing and the price.
+    """
+    described = {"name": "check", "provider": "openai", "model": "gpt-4o", "baseUrl": url}
     settings = ModelSettings.model_validate(described)
     chat = build_chat(settings, {"OPENAI_API_KEY": "sk-none"}, timeout_s=60)
     judge = ModelJudge(
-        "judge",
-        ModelClient(chat, build_retry_policy(settings), ConcurrencyLimiter(concurrency), Recording(CacheMode.OFF)),
+        "check",
+        ModelClient(chat, build_retry_policy(settings), ConcurrencyLimiter(concurrency), Recording(RecordingMode.OFF)),
     )
     matcher = PatternMatcher()
 
@@ -56,6 +59,7 @@ async def ours(url: str, calls: int, concurrency: int) -> None:
             messages=(Message(role="user", content=about.question),),
             evaluators=(SPEC,),
             brief=about,
+            suite="x",
             location=Location(file="x", line=1),
             fingerprint="x",
         )
@@ -70,7 +74,7 @@ async def ours(url: str, calls: int, concurrency: int) -> None:
 
 
 async def sdk(url: str, calls: int, concurrency: int) -> None:
-    """The provider's library alone."""
+    """Time the same calls with the provider's library alone."""
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(base_url=url, api_key="sk-none", max_retries=0) as client:

@@ -98,7 +98,7 @@ def _past(folder: Path, form: str, cases: int, history: int) -> None:
             sys.executable,
             "-m",
             "eval_gate",
-            "judge",
+            "check",
             name,
             "-q",
             "--output-dir",
@@ -117,7 +117,7 @@ def rows(form: str, cases: int, history: int) -> Iterator[tuple[str, str, str, s
         for every in FAILING:
             file = _write(folder, form, cases, every)
             for baseline in ([], ["--baseline", "past"]):
-                cost = measured(folder, "judge", file, "-q", "--output-dir", "out", *baseline, timeout_s=900)
+                cost = measured(folder, "check", file, "-q", "--output-dir", "out", *baseline, timeout_s=900)
                 if cost.code not in {0, 1}:
                     raise RuntimeError(cost.stderr[-2_000:])
                 failing = "1 % failing" if every else "all pass"

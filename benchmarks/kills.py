@@ -113,7 +113,10 @@ def _started(folder: Path, url: str, *options: str) -> subprocess.Popen[str]:
 
 
 def _one_run(folder: Path, asked: Agent, cases: int, tally: Tally, chance: random.Random, longest_s: float) -> None:
-    """A run with a kill, perhaps more of them, to its end."""
+    """Start one run, kill it at random moments, and resume it until it ends.
+
+    Kills and faults are added to `tally`. A kill comes at most `longest_s` seconds after a start.
+    """
     _write(folder, cases)
     finished: dict[str, Any] = {}
     options: tuple[str, ...] = ()
@@ -147,7 +150,10 @@ def _asked(asked: Agent) -> list[str]:
 
 
 def _journal(folder: Path) -> dict[str, Any]:
-    """The finished cases; a last line that was not finished is none."""
+    """Read the finished cases from the journal, by case id.
+
+    An unfinished last line is ignored.
+    """
     found = {}
     for file in folder.glob("evals/results/*/cases.jsonl"):
         for line in file.read_bytes().split(b"\n")[:-1]:

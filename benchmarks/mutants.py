@@ -55,7 +55,7 @@ class Mutant:
     was: str
 
     def of(self, source: bytes) -> bytes:
-        """The file with the change."""
+        """Apply the change to the source of the file, and return the result."""
         return source[: self.begin] + self.text.encode() + source[self.end :]
 
     def __str__(self) -> str:
@@ -66,7 +66,10 @@ class Mutant:
 
 
 def _arguments(text: str) -> set[str]:
-    """The names of a call's arguments; none where the text is no expression."""
+    """Return the names of the keyword arguments of a call, given its source.
+
+    `**` stands for an unpacked mapping. The set is empty if `text` is not an expression, or not a call.
+    """
     try:
         call = ast.parse(f"({text})", mode="eval").body
     except SyntaxError:
@@ -75,7 +78,10 @@ def _arguments(text: str) -> set[str]:
 
 
 def _around(text: str, other: str) -> str:
-    """The part of a text that is not in the other, with a little around it."""
+    """Shorten a text to the place where it begins to differ from another text.
+
+    A text of up to 100 characters is returned whole.
+    """
     same = next((at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), 0)
     return text if len(text) <= 100 else f"…{text[max(same - 40, 0) : same + 60]}…"
 
@@ -170,7 +176,7 @@ class _Finder:
 
 
 def _changed(node: ast.expr) -> Iterator[ast.expr]:
-    """What may stand in the place of an expression."""
+    """Yield each expression that can replace this one in a mutant."""
     for change in _CHANGES:
         yield from change(node)
 
@@ -229,7 +235,7 @@ def _call(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _filter(node: ast.expr) -> Iterator[ast.expr]:
-    """A comprehension without its condition."""
+    """Yield copies of a comprehension that each lack the conditions of one `for`."""
     if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
         for at, one in enumerate(node.generators):
             if one.ifs:

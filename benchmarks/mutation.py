@@ -84,7 +84,10 @@ def main() -> None:
 
 
 def copied(folder: Path) -> str:
-    """A copy of the tree with an interpreter that takes `eval_gate` from it and everything else from this one."""
+    """Copy the tree to `folder`, and return the path of a Python interpreter for the copy.
+
+    The interpreter imports `eval_gate` from the copy, and everything else from the environment of this interpreter.
+    """
     ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "node_modules")
     shutil.copytree(HERE, folder, ignore=ignored, dirs_exist_ok=True, symlinks=True)
     folder.chmod(0o700)  # the tree's own mode came along, and with it everybody could look in
@@ -136,7 +139,10 @@ def work(given: argparse.Namespace, seen: Path) -> int:
 
 
 def show(counts: dict[str, Counter[str]], every: int, tried_: int, seed: int, seconds: float) -> None:
-    """The table."""
+    """Print a table with the numbers of noticed and surviving mutants of each room.
+
+    `seconds` is the duration of the whole test.
+    """
     print(f"\n{datetime.now(UTC):%Y-%m-%d}, seed {seed}: {tried_} of {every} mutants, {seconds / 60:.0f} minutes\n")
     print("| room | mutants | noticed | of these by a time limit | survived |\n|:--|--:|--:|--:|--:|")
     for room, ends in sorted(counts.items()):
@@ -146,12 +152,12 @@ def show(counts: dict[str, Counter[str]], every: int, tried_: int, seed: int, se
 
 
 def room_of(file: Path) -> str:
-    """The room a file is in."""
+    """Return the room of a file: its package directly below `eval_gate`, or `.` at the top."""
     return file.parts[2] if len(file.parts) > 3 else "."
 
 
 def folders_of(file: Path) -> tuple[str, ...]:
-    """The folders of its tests."""
+    """Return the folders that hold the tests of a file."""
     room = room_of(file)
     return tuple(f"tests/{one}" for one in ROOMS.get(room, (f"unit/{room}",)))
 
@@ -178,7 +184,10 @@ class Tests:
         return cls(lines, found["took"])
 
     def of(self, mutant: Mutant) -> list[str]:
-        """The tests that execute it, those of its own module first, of these the quickest."""
+        """Return the tests that execute a mutant, first those of its own module, the quickest first.
+
+        If no test executes its lines, return those that execute any line of the file, or else the tests of its package.
+        """
         of_file = self._lines.get(str(mutant.file), {})
         found = {name for line in range(mutant.line, mutant.last_line + 1) for name in of_file.get(line, ())} - {""}
         if not found:
@@ -189,7 +198,7 @@ class Tests:
         return sorted(found, key=lambda name: (not _own(mutant.file, name), self._took.get(name, 0.0), name))
 
     def first(self, names: Iterable[str], seconds: float) -> list[str]:
-        """The first of these, so many as take so long."""
+        """Return the first tests of `names` that together take about `seconds`, but at least one."""
         chosen, left = [], seconds
         for name in names:
             left -= self._took.get(name, 0.0) + 0.005
@@ -199,7 +208,7 @@ class Tests:
         return chosen
 
     def preload(self) -> None:
-        """What takes long to import is imported once, and every mutant's process has it from its parent."""
+        """Import slow libraries once, so that the process of every mutant inherits them."""
         for name in LIBRARIES:
             importlib.import_module(name)
 
@@ -209,7 +218,7 @@ def _own(file: Path, test: str) -> bool:
 
 
 def in_turn(names: Iterable[str]) -> list[str]:
-    """The first test of every file, then the second of every file, and so on."""
+    """Order tests by file in turn: the first test of every file, then the second, and so on."""
     seen: Counter[str] = Counter()
     places = []
     for name in names:
@@ -225,7 +234,10 @@ def green(mutant: Mutant, tests: Tests) -> bool:
 
 
 def tried(mutant: Mutant, tests: Tests) -> str:
-    """What becomes of a mutant: `noticed`, `time` or `survived`."""
+    """Test a mutant, and return what became of it: `noticed`, `time` or `survived`.
+
+    `time` means that the tests exceeded their time limit. The file is restored at the end.
+    """
     names = tests.of(mutant)
     source = mutant.file.read_bytes()
     try:

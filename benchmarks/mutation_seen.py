@@ -42,7 +42,10 @@ class Watch:
             self.measuring.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """What it took, and whether it is of use."""
+        """Add up the seconds that a test takes, and note the test if it failed.
+
+        A failed test is of no use, and is later left out of the lines.
+        """
         self.took[report.nodeid] = self.took.get(report.nodeid, 0.0) + report.duration
         if report.failed:
             self.red.add(report.nodeid)
@@ -71,7 +74,10 @@ def main() -> int:
 
 
 def lines_of(data: coverage.CoverageData) -> dict[str, dict[int, set[str]]]:
-    """The tests that execute each line of each file; `""` is for what is executed by the import alone."""
+    """Return the tests that execute each line of each file.
+
+    `""` among the tests stands for the import alone.
+    """
     return {
         str(Path(file).relative_to(Path.cwd())): {
             line: set(names) for line, names in data.contexts_by_lineno(file).items()
@@ -81,7 +87,10 @@ def lines_of(data: coverage.CoverageData) -> dict[str, dict[int, set[str]]]:
 
 
 def add_processes(lines: dict[str, dict[int, set[str]]]) -> None:
-    """What the processes executed that tests had started, but for lines that every import executes."""
+    """Add the lines that were executed by processes that tests started.
+
+    Lines that every import executes are left out.
+    """
     for kept in sorted(DATA.iterdir()) if DATA.is_dir() else ():
         data = coverage.CoverageData(str(kept))
         data.read()

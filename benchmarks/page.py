@@ -66,7 +66,11 @@ def main() -> None:
             file = Path(folder) / "page.html"
             file.write_text(render("html", run, PULL_REQUEST), encoding="utf-8")
             assert run.comparison is not None
-            last = [one for one in run.comparison.of(CaseClass.REGRESSION) if one.before and one.here][-1]
+            last = [
+                one
+                for one in run.comparison.select_changes(CaseClass.REGRESSION)
+                if one.baseline_result and one.current
+            ][-1]
             figures = measured(started, file, build_anchor(last.key))
             words = ", ".join(f"{what} {number:,.0f}" for what, number in figures.items())
             print(f"{name}: {words}")

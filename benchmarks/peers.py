@@ -33,12 +33,15 @@ async def asking(url: str, concurrency: int) -> AsyncIterator[Task]:
 
 
 def questions(cases: int) -> list[str]:
-    """What the eval file of `suites.py` asks."""
+    """Return the prompts of the eval file that `suites.py` writes."""
     return [f"What is the weather in Lisbon? ({number})" for number in range(cases)]
 
 
 async def by_braintrust(task: Task, cases: int, concurrency: int) -> list[float]:
-    """The mean of each check, with nothing sent to their service."""
+    """Evaluate the cases with braintrust, and return the mean score of each check.
+
+    Nothing is sent to the service of braintrust.
+    """
     from braintrust import EvalAsync
 
     def holds(expected: str) -> Callable[..., float]:
@@ -57,7 +60,10 @@ async def by_braintrust(task: Task, cases: int, concurrency: int) -> list[float]
 
 
 async def by_pydantic_evals(task: Task, cases: int, concurrency: int) -> list[float]:
-    """The share of checks that hold."""
+    """Evaluate the cases with pydantic-evals, and return the share of checks that hold.
+
+    The list has one share, or none if the report has no averages.
+    """
     from pydantic_evals import Case, Dataset
     from pydantic_evals.evaluators import Contains
 

@@ -24,7 +24,7 @@ Row = tuple[str, str, str, str]
 
 @contextmanager
 def agent(latency_ms: float, *kind: str) -> Iterator[str]:
-    """The agent as a process; its address."""
+    """Run the agent as a process inside the context, and give its address."""
     command = [sys.executable, str(HERE / "agent.py"), str(latency_ms), *kind]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -36,24 +36,27 @@ def agent(latency_ms: float, *kind: str) -> Iterator[str]:
 
 
 def best(command: list[str], times: int = 5) -> Cost:
-    """The cheapest of several runs: what the command costs when nothing else is going on."""
+    """Run a command several times, and return the cost of the cheapest run.
+
+    The cheapest run, by processor time, is what the command costs when nothing else is going on.
+    """
     return min((measure(command) for _ in range(times)), key=lambda cost: cost.processor_s)
 
 
 def gate(*arguments: str) -> list[str]:
-    """The program, as a command."""
+    """Return the command that runs the program with these arguments."""
     return [sys.executable, "-m", "eval_gate", *arguments]
 
 
 def evals(folder: Path, url: str, cases: int) -> list[str]:
-    """A run of so many cases, 50 at a time."""
+    """Write a suite of `cases` cases, and return the command that runs it, 50 cases at a time."""
     file = folder / f"{cases}.golden.json"
     write_suite(file, cases)
     return gate("run", str(file), "--agent-endpoint", url, "--concurrency", "50", "--output-dir", str(folder / "out"))
 
 
 def startup(_quick: bool) -> Iterator[Row]:
-    """What `--help` costs."""
+    """Measure the processor time of `--help`, and yield its row."""
     bare, shown = best([sys.executable, "-c", "pass"]), best(gate("--help"))
     yield (
         "eval-gate --help, processor time",
@@ -64,7 +67,7 @@ def startup(_quick: bool) -> Iterator[Row]:
 
 
 def per_case(quick: bool) -> Iterator[Row]:
-    """What a case costs when the agent takes no time."""
+    """Measure the processor time of a case when the agent takes no time, and yield the rows."""
     times = 1 if quick else 3
     with agent(0) as url, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -82,7 +85,7 @@ def per_case(quick: bool) -> Iterator[Row]:
 
 
 def floor(url: str, requests: int) -> dict[str, float]:
-    """The bare client's seconds."""
+    """Measure the bare client, and return its wall and processor seconds."""
     cost = measure([sys.executable, str(HERE / "floor.py"), url, str(requests), "50"])
     found: dict[str, float] = json.loads(cost.output)
     return found
@@ -108,7 +111,7 @@ def scale(quick: bool) -> Iterator[Row]:
 
 
 def judge(quick: bool) -> Iterator[Row]:
-    """What a judge call costs, beside the same call with the provider's library alone."""
+    """Measure an LLM judge call, compared with the provider's library alone, and yield the row."""
     calls, times = (200, 1) if quick else (1_000, 3)
     with agent(0, "judge") as url:
         spent = {

@@ -38,7 +38,10 @@ Durations = dict[CaseKey, float]
 
 
 def branch(cases: int, usual: Callable[[random.Random], float], chance: random.Random) -> tuple[RunResult, Durations]:
-    """A run of main in which cases took as long as they do, and how long each will take now, in milliseconds."""
+    """Simulate a run of main, and draw how long each case takes in the next run.
+
+    `usual` draws the usual duration of a case. Durations are in milliseconds.
+    """
     # drawn in order and dealt out to the files, so that each has its share of long ones
     times = sorted(usual(chance) for _ in range(cases))
     mixed = [time for at in range(FILES) for time in chance.sample(times[at::FILES], len(times[at::FILES]))]
@@ -63,7 +66,11 @@ def taken(durations: Sequence[float], at_once: int) -> float:
 
 
 def shards(suites: Sequence[EvalSuite], count: int, before: RunResult | None, now: Durations) -> list[list[float]]:
-    """What the cases of each shard take, in file order. One of them is chosen as a machine chooses its own."""
+    """Return the durations of the cases of each shard, in file order and in milliseconds.
+
+    `before` is the run whose durations decide the shards; None for equally many cases in each shard. The last shard
+    is also selected as its own machine selects it, and an AssertionError is raised if it differs.
+    """
     parts: list[list[float]] = [[] for _ in range(count)]
     for suite, index_of in zip(suites, assign_shards(suites, count, before), strict=True):
         for case in suite.cases:

@@ -25,7 +25,7 @@ _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, to
 
 
 def sizes(checkout: Path) -> Mapping[str, int]:
-    """What this checkout holds, by what is counted."""
+    """Count what a checkout holds, such as lines, modules and settings, by what is counted."""
     package = sorted((checkout / "runner" / "eval_gate").rglob("*.py"))
     tests = sorted((checkout / "tests").rglob("*.py"))
     trees = [ast.parse(file.read_text(encoding="utf-8")) for file in package]

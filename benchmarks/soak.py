@@ -33,12 +33,12 @@ PER_FILE: Final = 1_000
 AT_ONCE: Final = 16
 FAULTS: Final = {
     "wrong": (("failed", None), 1),
-    "500": (("error", "crashed"), 1),
-    "404": (("error", "crashed"), 1),
-    "html": (("error", "crashed"), 1),
-    "cut": (("error", "crashed"), 1),
-    "reset": (("error", "crashed"), 2),
-    "429": (("error", "unreachable"), 2),
+    "500": (("error", "agent_error"), 1),
+    "404": (("error", "agent_error"), 1),
+    "html": (("error", "agent_error"), 1),
+    "cut": (("error", "agent_error"), 1),
+    "reset": (("error", "agent_error"), 2),
+    "429": (("error", "agent_unreachable"), 2),
     "503 once": (("passed", None), 2),
     "429 once": (("passed", None), 2),
     "reset once": (("passed", None), 2),
@@ -145,7 +145,7 @@ def _started(folder: Path, url: str) -> subprocess.Popen[str]:
 
 
 def _watch(pid: int, seen: Seen) -> None:
-    """The resident memory of a process until it ends, now and at its peak."""
+    """Record the current and the peak resident memory of a process until it ends, in megabytes."""
     while True:
         try:
             status = Path(f"/proc/{pid}/status").read_text()
@@ -168,8 +168,8 @@ def _check(folder: Path, drawn: list[str], asked: Counter[int], seen: Seen) -> N
     if sorted(number for number, _ in found) != list(range(len(drawn))):
         seen.wrong.append("the record does not hold each case once")
     for number, case in found:
-        if (case["status"], case["blame"]) != wanted[number][0]:
-            seen.wrong.append(f"{case['id']} ({drawn[number]}): {case['status']}, {case['blame']}: {case['error']}")
+        if (case["status"], case["errorKind"]) != wanted[number][0]:
+            seen.wrong.append(f"{case['id']} ({drawn[number]}): {case['status']}, {case['errorKind']}: {case['error']}")
         if asked[number] != wanted[number][1]:
             seen.wrong.append(f"{case['id']} ({drawn[number]}): asked {asked[number]} times")
     counts = Counter(status for (status, _), _ in wanted.values())

@@ -7,7 +7,10 @@ from pathlib import Path
 
 
 def write_suite(file: Path, cases: int) -> None:
-    """A golden suite of so many cases, six assertions each, all of which hold."""
+    """Write a golden suite in which each case has six assertions that all hold.
+
+    The suite has `cases` cases.
+    """
     file.write_text(json.dumps({"metadata": None, "cases": [_case(number) for number in range(cases)]}, indent=1))
 
 

@@ -39,8 +39,8 @@ WAYS: Mapping[str, list[str]] = {
     "alone": [],
     "alone, all said": ["-v"],
     "with a baseline": ["--baseline", "past", "--history", "past"],
-    "with a baseline, by the plain rule": ["--baseline", "past", "--confirm", "0"],
-    "with a baseline, some of it kept": ["--baseline", "past", "--store", "failing", "--min-pass-rate", "0.5"],
+    "with a baseline, by the plain rule": ["--baseline", "past", "--reruns", "0"],
+    "with a baseline, some of it kept": ["--baseline", "past", "--keep-responses", "failing", "--min-pass-rate", "0.5"],
 }
 
 
@@ -70,7 +70,7 @@ def varied(cases: int, every: int) -> Iterator[str]:
 
 
 def indented(cases: int, every: int) -> Iterator[str]:
-    """The same as promptfoo writes it itself."""
+    """Yield results as promptfoo itself writes them: the same JSON, but indented."""
     yield json.dumps(json.loads("".join(FORMATS["promptfoo"][1](cases, every))), indent=2)
 
 
@@ -78,10 +78,13 @@ MADE = {**FORMATS, "promptfoo, indented": ("results.json", indented), "jsonl": (
 
 
 def judged(version: Path, folder: Path, *arguments: str) -> tuple[bytes, bytes, int]:
-    """What `judge` says by this version, and its exit code."""
+    """Gate external results with the checkout `version` of the program.
+
+    Return standard output, standard error and the exit code.
+    """
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("EVAL_GATE_", "GITHUB_", "CI"))}
     done = subprocess.run(
-        [sys.executable, "-m", "eval_gate", "judge", *arguments],
+        [sys.executable, "-m", "eval_gate", "check", *arguments],
         cwd=folder,
         env=clean | {"PYTHONPATH": str(version.absolute() / "runner")},
         stdin=subprocess.DEVNULL,
@@ -102,7 +105,7 @@ def told(version: Path, folder: Path, file: str, way: str) -> dict[str, bytes]:
 
 
 def differences(other: Path, folder: Path, file: str, earlier: str) -> Iterator[str]:
-    """What this version says or writes otherwise, in words."""
+    """Describe what this checkout prints or writes differently from the checkout `other`."""
     for _ in range(3):
         judged(other, folder, earlier, "--output-dir", "past", "--baseline", "latest", "-q")
     for way in WAYS:

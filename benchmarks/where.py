@@ -35,22 +35,25 @@ PARTS = {
     ("evaluators/aggregation.py", "score_case"): "case: judged",
     ("engine/journal.py", "append"): "case: journal",
     ("engine/run.py", "work"): "case: kept and shown",
-    ("engine/worker_pool.py", "worker"): "case: waiting its turn",
+    ("engine/worker_pool.py", "_run_worker"): "case: waiting its turn",
     ("asyncio/base_events.py", "_run_once"): "case: event loop",
     ("engine/result_builder.py", "build_run_result"): "end: results put together",
     ("gate/verdict_decision.py", "decide_verdict"): "end: verdict",
     ("gate/reruns.py", "find_rerun_candidates"): "end: verdict",
-    ("session/run_ledger.py", "ledger_after"): "end: ledger",
+    ("session/history_update.py", "build_next_history"): "end: ledger",
     ("results/run_writer.py", "write_result"): "end: results written",
     ("results/run_writer.py", "write_initial_result"): "end: results written",
-    ("cli/runs/single_run.py", "show_made"): "end: summary",
+    ("cli/runs/single_run.py", "show_run"): "end: summary",
 }
 """By the end of the file's path and the function."""
 BY_CODE: dict[object, str | None] = {}
 
 
 def part_of(frame: FrameType | None) -> str:
-    """The part of the innermost frame that belongs to one."""
+    """Return the part of the innermost frame that belongs to a part of the program.
+
+    Return `OTHER` if no frame does.
+    """
     while frame is not None:
         code = frame.f_code
         if code not in BY_CODE:

@@ -190,7 +190,7 @@ function become(program) {
 function refuse(refusal) {
   const escaped = refusal.message.replace(/%/g, "%25").replace(/\r/g, "%0D").replace(/\n/g, "%0A");
   fs.writeSync(1, `::error title=Eval Gate::${escaped}\n`);
-  const files = { GITHUB_OUTPUT: `verdict=error\nexit-code=${refusal.code}\n`, GITHUB_STEP_SUMMARY: `### Eval Gate\n\n${refusal.message}\n` };
+  const files = { GITHUB_OUTPUT: `verdict=inconclusive\nexit-code=${refusal.code}\n`, GITHUB_STEP_SUMMARY: `### Eval Gate\n\n${refusal.message}\n` };
   for (const [name, text] of Object.entries(files)) if (process.env[name]) fs.appendFileSync(process.env[name], text);
   process.exit(refusal.code);
 }

@@ -21,7 +21,10 @@ _MANY = 500
 
 
 def exactly(failures: int, runs: int, rate: float) -> float:
-    """The chance of so many failures."""
+    """Return the probability of exactly `failures` failures in `runs` executions.
+
+    `rate` is the probability that one execution fails (0 to 1).
+    """
     if rate in {0.0, 1.0} or runs < _MANY:
         return math.comb(runs, failures) * rate**failures * (1 - rate) ** (runs - failures)
     orders = math.lgamma(runs + 1) - math.lgamma(failures + 1) - math.lgamma(runs - failures + 1)
@@ -29,7 +32,10 @@ def exactly(failures: int, runs: int, rate: float) -> float:
 
 
 def at_least(failures: int, runs: int, rate: float) -> float:
-    """The chance of so many failures or more."""
+    """Return the probability of `failures` or more failures in `runs` executions.
+
+    `rate` is the probability that one execution fails (0 to 1).
+    """
     return math.fsum(exactly(one, runs, rate) for one in range(max(failures, 0), runs + 1))
 
 
@@ -91,7 +97,12 @@ def of_loss(kinds: Sequence[Kind], lost: float, red: float = RED, executions: fl
 
 
 def _most_powerful(results: Sequence[tuple[float, float]], left: float) -> float:
-    """The chance of the results that speak most for a change, which without one come in so many: by pairs of both."""
+    """Return how often a change is found by the most powerful test at a given level.
+
+    Each pair of `results` is the chance of a result with the change and without it. `left` is how often the test
+    may call out a result without a change. The test takes the results that speak most for a change first, and a
+    part of the last one.
+    """
     found = 0.0
     for changed, unchanged in sorted(results, key=lambda one: -one[0] / max(one[1], 1e-300)):
         part = min(left / unchanged, 1.0) if unchanged else 1.0
@@ -111,9 +122,11 @@ def days_and_losses(rate: float, more: float, times: float, found: float) -> flo
 
 
 def own_loss(rate: float, more: float, times: float, *, red: float | None = None, found: float | None = None) -> float:
-    """What is found after a bad day of the newest run, if so few are `red` after the branch's own loss, or the reverse.
+    """Bound what is found after a bad newest run by what is red after the branch's own loss.
 
-    This run fails alike in both, so that only the newest run can tell: it failed `times` as often, or so much `more`.
+    Give `red` for the most that can be found, or `found` for the least that must be red (both 0 to 1). This run
+    fails equally often in both cases, so only the newest run can tell them apart: it failed `times` as often on a
+    bad day, or `more` (0 to 1) more often after a loss.
     """
     total = (0.0, 0.0)
     for failures in range(CASES + 1):  # fewer failures of the newest run speak for a bad day
@@ -143,7 +156,7 @@ def broken_ones(number: int, usual: float, here: float) -> float:
 
 
 def lines() -> Iterator[tuple[str, str]]:
-    """What is bounded, and the bound."""
+    """Yield each line of the table with its bound, as text."""
     for passes in (50, 70, 80):
         one = of_a_case(1 - passes / 100)
         yield f"one case 100 → {passes} %, others fail 2 %: found in one run, at 2 % red", f"≤ {one:.1%}"

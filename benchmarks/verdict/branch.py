@@ -13,16 +13,24 @@ from eval_gate.engine.case_result import count_reruns_as_new
 from eval_gate.gate.reruns import Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import CaseKey, Tier
-from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import CaseResult, Control, RerunEnd, RunResult, Shard, SuiteResult, ToolIdentity
+from eval_gate.model.execution import ErrorKind, Status, Trial
+from eval_gate.model.result import (
+    BaseAgentSummary,
+    CaseResult,
+    RerunStopReason,
+    RunResult,
+    Shard,
+    SuiteResult,
+    ToolIdentity,
+)
+from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.totals import summarise
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.results.merge import merge_runs
 from eval_gate.results.run_reader import read_run, require_baseline
 from eval_gate.results.run_writer import write_history, write_result
-from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 
 FILE = "suite.json"
@@ -41,12 +49,15 @@ Again = Callable[[int], Execution]
 
 
 def policy(
-    error_rate: float, *, graded: bool, pass_score: float = PASS_SCORE, max_score_drop: float | None = None
+    false_alarm_rate: float, *, graded: bool, pass_score: float = PASS_SCORE, max_score_drop: float | None = None
 ) -> Policy:
-    """The action's own, with the error rate that is asked for; `pass_score` is of graded cases."""
+    """Build the policy of the action with this error rate.
+
+    `pass_score` only applies to graded cases.
+    """
     return Policy(
         frozenset({FailOn.REGRESSIONS}),
-        error_rate=error_rate,
+        false_alarm_rate=false_alarm_rate,
         pass_score=pass_score if graded else 1.0,
         max_score_drop=max_score_drop,
     )
@@ -58,21 +69,26 @@ def _trial(what: Execution) -> Trial:
         status = Status.PASSED if what >= 1.0 else Status.FAILED
         return Trial(status=status, score=what, duration_ms=1.0)
     if what == "C":
-        return Trial(status=Status.ERROR, score=0.0, duration_ms=1.0, blame=Blame.CRASHED)
+        return Trial(status=Status.ERROR, score=0.0, duration_ms=1.0, error_kind=ErrorKind.AGENT_ERROR)
     if what == "T":
         return Trial(
-            status=Status.ERROR, score=0.0, duration_ms=1.0, blame=Blame.CRASHED, error=TOO_LATE, timed_out=True
+            status=Status.ERROR,
+            score=0.0,
+            duration_ms=1.0,
+            error_kind=ErrorKind.AGENT_ERROR,
+            error=TOO_LATE,
+            timed_out=True,
         )
     return Trial(status=Status.PASSED if what == "P" else Status.FAILED, score=float(what == "P"), duration_ms=1.0)
 
 
 @lru_cache(maxsize=20_000)
 def _case(
-    at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tuple[Execution, ...] = (), first: int = 1
+    at: int, done: tuple[Execution, ...], end: RerunStopReason | None, there: tuple[Execution, ...] = (), first: int = 1
 ) -> CaseResult:
     """Join executions as `engine.case_result.join_trials` does, without what no verdict reads. `first`: no re-runs."""
     trials = tuple(map(_trial, done))
-    judged = [trial for trial in trials if trial.status.judged]
+    judged = [trial for trial in trials if trial.status.is_scored]
     passes = sum(trial.status is Status.PASSED for trial in judged)
     decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
     status = decided if judged else Status.ERROR
@@ -86,11 +102,11 @@ def _case(
         flaky=0 < passes < len(judged),
         trials=trials,
         reruns=len(done) - first,
-        rerun_end=end,
-        control=tuple(map(_trial, there)),
+        rerun_stop_reason=end,
+        base_agent_trials=tuple(map(_trial, there)),
         fingerprint=f"case-{at}",
         error=shown.error,
-        blame=None if judged else Blame.CRASHED,
+        error_kind=None if judged else ErrorKind.AGENT_ERROR,
     )
 
 
@@ -104,7 +120,7 @@ class Asking:
     """By what rules a run is made, how often a case is run again at most, and who runs it."""
 
     rules: Policy
-    confirm: int
+    reruns: int
     again: Again
     control: Again | None = None
     """The base branch's agent, asked about the case with this number; None where there is none."""
@@ -117,7 +133,7 @@ class Simulated:
     """Runs of one suite. `executions` counts all of the last run."""
 
     question: GateInputs
-    confirm: int
+    reruns: int
     again: Again
     control: Again | None = None
     executions: int = field(default=0)
@@ -132,7 +148,7 @@ class Simulated:
         done: dict[int, tuple[Execution, ...]] = {
             at: (what, *(self.again(at) for _ in range(1, self.trials))) for at, what in first
         }
-        ends: dict[int, RerunEnd] = {}
+        ends: dict[int, RerunStopReason] = {}
         there: dict[int, tuple[Execution, ...]] = {}
         fresh: set[int] = set()
 
@@ -142,7 +158,7 @@ class Simulated:
 
         def result() -> RunResult:
             cases = tuple(case(at, all_of) for at, all_of in done.items())
-            summary = summarise(cases)
+            summary = summarize_cases(cases)
             suite = SuiteResult(
                 run_id=name,
                 timestamp=when,
@@ -160,14 +176,14 @@ class Simulated:
                 target=_TARGET,
                 suites=(suite,),
                 summary=summary,
-                planned=planned,
-                confirm=self.confirm,
+                planned_cases=planned,
+                reruns=self.reruns,
                 shard=shard,
-                control=Control(target=_THERE) if there or self.control else None,
+                base_agent=BaseAgentSummary(target=_THERE) if there or self.control else None,
             )
 
-        if self.confirm:
-            reruns = Reruns(self.question, self.confirm)
+        if self.reruns:
+            reruns = Reruns(self.question, self.reruns)
             numbers = {_key(at): at for at in done}
             doubtful = list(reruns.find_rerun_candidates(result()))
             more: dict[CaseKey, list[Execution]] = {key: [] for key in doubtful}
@@ -215,15 +231,15 @@ class Branch:
     def baseline(self) -> Baseline | NoBaseline:
         """As it is given to a run."""
         if self.newest is None:
-            return NoBaseline("none-yet", "there is none yet")
+            return NoBaseline("no-run-yet", "there is none yet")
         return Baseline(self.newest, "main", history=self.ledger)
 
     def pushed(self, number: int, first: Sequence[Execution], ask: Asking) -> Branch:
         """After one more run of the branch, kept with its ledger; one that could not be measured is no baseline."""
-        simulated = Simulated(GateInputs(self.baseline, ask.rules), ask.confirm, ask.again, trials=ask.trials)
+        simulated = Simulated(GateInputs(self.baseline, ask.rules), ask.reruns, ask.again, trials=ask.trials)
         when = f"2026-10-{number // 24 + 1:02}T{number % 24:02}:00:00Z"
         run = simulated.run(f"main-{number}", when, list(enumerate(first)), len(first))
-        return Branch(run, ledger_after(run, self.baseline)) if is_measured(run) else self
+        return Branch(run, build_next_history(run, self.baseline)) if is_measured(run) else self
 
 
 @dataclass(frozen=True)
@@ -256,12 +272,12 @@ def pull_request(
         def kept(run: RunResult) -> RunResult:
             if not stored:
                 return run
-            write_history(results, run.run_id, ledger_after(run, baseline))
+            write_history(results, run.run_id, build_next_history(run, baseline))
             write_result(results, run)
             return read_run(run.run_id, results)
 
         question = GateInputs(baseline, ask.rules)
-        simulated = Simulated(question, ask.confirm, ask.again, ask.control, trials=ask.trials)
+        simulated = Simulated(question, ask.reruns, ask.again, ask.control, trials=ask.trials)
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
         if not sharded:
             run = decide_verdict(kept(simulated.run("here", when, numbered, len(first))), question)
@@ -278,5 +294,5 @@ def pull_request(
 
 
 def _read(run: RunResult) -> RunResult:
-    """A run that is none of those in the folder."""
+    """Return the run with an id that no run in the results folder has."""
     return replace(run, run_id="nobody")

@@ -86,7 +86,10 @@ def lines(cases: int) -> Iterator[Line]:
 
 
 def long_lines(cases: int) -> Iterator[Line]:
-    """Some of them after fifty runs: the newest twenty count."""
+    """Yield some of the lines with a history of fifty runs.
+
+    Only the newest twenty runs of a history count.
+    """
     known = {line.world.name: line for line in lines(cases)}
     for name in (
         "nothing changed, every case fails 5%",
@@ -103,9 +106,9 @@ def long_lines(cases: int) -> Iterator[Line]:
     )
 
 
-def measured(line: Line, gates: int, confirm: int = DEFAULT_CONFIRM, seed: int = 1) -> Measured:
+def measured(line: Line, gates: int, reruns: int = DEFAULT_CONFIRM, seed: int = 1) -> Measured:
     """By the path that a user's run takes."""
-    gate, executions, undecided = ours(confirm), 0, 0
+    gate, executions, undecided = ours(reruns), 0, 0
     cases, said = sum(group.cases for group in line.world.groups), list[bool]()
     for number in range(gates):
         branch = f"{seed}/{line.world.name}/{cases}/{line.history}/{number // PER_BRANCH}"
@@ -123,12 +126,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=200)
     parser.add_argument("--cases", type=int, default=100)
-    parser.add_argument("--confirm", type=int, default=DEFAULT_CONFIRM)
+    parser.add_argument("--reruns", type=int, default=DEFAULT_CONFIRM)
     given = parser.parse_args()
     print(f"| {given.cases} cases | to reach | this gate | executions a case |\n|:--|--:|--:|--:|")
     shown = [line for line in lines(given.cases) if not line.world.harmless]  # the others are in the table of sizes
     for line in (*shown, *long_lines(given.cases)):
-        found = measured(line, given.worlds, given.confirm)
+        found = measured(line, given.worlds, given.reruns)
         target = f"≤ {line.most:g} %" if line.most is not None else f"≥ {line.least:g} %"
         print(
             f"| {line.world.name} | {target} | {found.share:.1f} % ± {found.error:.1f} | {found.per_case:.2f} |",

@@ -45,7 +45,7 @@ class Day:
 
 
 def days(cases: int) -> Iterator[Day]:
-    """The lines of the table."""
+    """Yield the days of the table, one for each line."""
 
     def as_ever(name: str, *groups: Group) -> Day:
         return Day(World(name, groups), tuple(group.branch for group in groups))
@@ -88,7 +88,10 @@ class Outcome:
 
 
 def chunk(line: int, seed: int, start: int, *, asking: bool, end: int) -> Outcome:
-    """The pull requests with these numbers, with the base branch's agent at hand or without."""
+    """Simulate the pull requests from `start` to before `end` on one day, and add them up.
+
+    If `asking` is set, the base agent is available.
+    """
     day = list(days(CASES))[line]
     rule, total = ours(CONFIRM, there=day.rates if asking else None, whole=True), Outcome()
     for number in range(start, end):
@@ -99,7 +102,7 @@ def chunk(line: int, seed: int, start: int, *, asking: bool, end: int) -> Outcom
 
 
 def table(pool: ProcessPoolExecutor, pull_requests: int, seed: int) -> Iterator[str]:
-    """A line a day."""
+    """Yield the table as Markdown, with a line for each day."""
     yield "| red gates | wrong where | without | with it | could not decide, without | with it | its answers a case |"
     yield "|:--|:--|--:|--:|--:|--:|--:|"
     started = []

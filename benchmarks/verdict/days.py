@@ -64,7 +64,10 @@ class DayDrawn:
         return len(self.history)
 
     def firsts(self, run: int | None) -> list[Execution]:
-        """The first executions of a run of the branch, 0 for the newest; None for the pull request's."""
+        """Return the first executions of a run of the branch, or of the pull request.
+
+        Run 0 is the newest run of the branch; None is the run of the pull request.
+        """
         return ["F" if one else "P" for one in (self.first if run is None else self.history[run])]
 
     def again(self, at: int, run: int | None, random: Random) -> Execution:
@@ -78,7 +81,10 @@ class DayDrawn:
 
 
 def draw_day(world: DayWorld, runs: int, seed: str, number: int = 0) -> DayDrawn:
-    """The history that this seed makes, of so many runs, and the run of the pull request with this number."""
+    """Draw the history of a branch, and the run of one of its pull requests.
+
+    The history has `runs` runs. `seed` determines the history, and `number` selects the pull request.
+    """
     random, fresh = Random(seed), Random(f"{seed}/{number}")
     older = list(range(1, runs))
     bad = set(random.sample(older, min(world.seen, len(older)))) if world.seen is not None else None
@@ -112,7 +118,10 @@ def _on_day(usual: list[float], world: DayWorld, *, is_bad: bool) -> list[float]
 
 
 def _by_template(rates: list[float], world: DayWorld, random: Random) -> list[float]:
-    """The same of first executions, of which those of one template do badly together; re-runs come later."""
+    """Return the rates of first executions, in which cases of one template fail together.
+
+    Re-runs come later and keep the rates of `rates`.
+    """
     if world.template == 1:
         return rates
     done: list[float] = []
@@ -123,7 +132,7 @@ def _by_template(rates: list[float], world: DayWorld, random: Random) -> list[fl
 
 
 def day_worlds(cases: int = 100) -> Iterator[DayWorld]:
-    """The worlds of the table, in its order."""
+    """Yield the worlds of the table, in its order."""
     yield from _of_bad_days(cases)
     yield from _of_losses(cases)
     yield from _of_trade_offs(cases)

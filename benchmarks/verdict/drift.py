@@ -100,7 +100,7 @@ def _stopped(main: Branch, first: list[Execution], asking: Asking) -> bool:
 
 
 def table(pool: ProcessPoolExecutor, branches: int, seed: int, rots: tuple[Rot, ...] = ROTS) -> Iterator[str]:
-    """A line for each kind of branch, with standard errors."""
+    """Yield the table as Markdown, with a line and standard errors for each kind of branch."""
     heads = ("branch", "runs of history", f"seen by merge {SOON}, or got so far", "of these seen", "at merge, median")
     yield f"| {' | '.join(heads)} |"
     yield "|:--|--:|--:|--:|--:|"

@@ -94,7 +94,10 @@ def places() -> Iterator[Place]:
 
 
 def of_branch(place: Place, branch: int, seed: int) -> Done:
-    """The pull requests of one branch of this cell, each with a seed of its own."""
+    """Simulate the pull requests of one branch of a cell, and add up the outcomes.
+
+    Each pull request has its own seed.
+    """
     world, gate = known(place.cases)[place.line], ours(DEFAULT_CONFIRM)
     gates, base = _each(place), f"{seed}/{place.line}/{place.cases}/{place.history}/{branch}"
     said = executions = 0

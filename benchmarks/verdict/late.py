@@ -27,7 +27,7 @@ USUAL = 0.02
 
 
 def late_worlds(cases: int = CASES) -> Iterator[World]:
-    """The lines of the table."""
+    """Yield the worlds of the table, one for each line."""
     usual, one = (same(cases, USUAL),), (Group(1, USUAL, 1.0), same(cases - 1, USUAL))
     for late in (0.1, 0.4):
         share = f"{late:.0%} of the answers come too late"
@@ -70,7 +70,7 @@ class Days:
 
 
 def one_day(world: World, drawn: Drawn, called: Called) -> Days:
-    """What this pull request adds."""
+    """Return what one pull request adds to the sums."""
     first = drawn.firsts(None)
     heard = any(first[at] == world.breaks for at in drawn.changed)
     found = heard and bool(called.regressions & drawn.changed)
@@ -79,7 +79,10 @@ def one_day(world: World, drawn: Drawn, called: Called) -> Days:
 
 
 def days(line: int, seed: int, start: int, end: int) -> Days:
-    """The pull requests with these numbers; each has a seed of its own."""
+    """Simulate the pull requests from `start` to before `end` of one line, and add them up.
+
+    Each pull request has its own seed.
+    """
     world, gate, total = list(late_worlds())[line], ours(DEFAULT_CONFIRM), Days()
     for number in range(start, end):
         branch = f"{seed}/{world.name}/{number // PER_BRANCH}"
@@ -89,7 +92,7 @@ def days(line: int, seed: int, start: int, end: int) -> Days:
 
 
 def table(pool: ProcessPoolExecutor, pull_requests: int, seed: int) -> Iterator[str]:
-    """A line a day."""
+    """Yield the table as Markdown, with a line for each world."""
     heads = ("red", "not decided", "green", "wrongly named, a run", "what broke is named where it was heard at first")
     yield f"| {CASES} cases, {USUAL:.0%} | {' | '.join(heads)} | executions a case |"
     yield "|:--|" + "--:|" * (len(heads) + 1)

@@ -27,7 +27,7 @@ from eval_gate.gate.evidence.suite import branch_level
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_run_thresholds
 from eval_gate.gate.suspects import Suspects
-from eval_gate.model.grounds import Counts, RunDay, SuiteFinding
+from eval_gate.model.evidence import BranchRun, Counts, SuiteFinding
 from eval_gate.struct import replace
 
 EVERYTHING = ""
@@ -56,7 +56,10 @@ class Part:
 
 @contextmanager
 def without(part: Part | None) -> Iterator[None]:
-    """The gate without this part; None for all of it. Each part is given a baseline of its own, and so a past."""
+    """Switch off this part of the gate inside the context; None leaves all parts on.
+
+    Callers give each part its own baseline, so that the evidence of its history is computed anew.
+    """
     with ExitStack() as stack:
         if part is None or not part.judged_only:
             _BARS.cache_clear()
@@ -66,7 +69,7 @@ def without(part: Part | None) -> Iterator[None]:
         yield
 
 
-def _all_alike(seen: tuple[RunDay, ...]) -> day_effects.DayEffects:
+def _all_alike(seen: tuple[BranchRun, ...]) -> day_effects.DayEffects:
     return day_effects.DayEffects(len(seen))
 
 
@@ -79,9 +82,10 @@ def _nothing_dropped(_pairs: object, _days: object, limit: float, **_: object) -
 
 
 def _one_kind(records: Mapping[tuple[int, int], float]) -> prior.Prior:
-    """The Beta distribution that explains these records best, of the mean that they have together with one case more.
+    """Find the Beta distribution that explains the records of the cases best.
 
-    What failed every time, and three times at least, is broken and not flaky here too.
+    Its mean is that of all records and one more case. Records that failed every time, and at least three times, are
+    left out: here too, such a case is broken and not flaky. Return the default prior if no record is left.
     """
     known = {record: number for record, number in records.items() if record[0] or 0 < record[1] < 3}
     if not known:

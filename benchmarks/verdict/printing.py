@@ -11,7 +11,11 @@ from concurrent.futures import ProcessPoolExecutor
 def print_table(
     table: Callable[[ProcessPoolExecutor, int, int], Iterable[str]], option: str, usual: int, words: str, about: str
 ) -> None:
-    """The table as Markdown, line by line; it takes the processors, the size that `option` says, and the seed."""
+    """Print a table as Markdown, line by line, with the size and seed of the command line.
+
+    `table` takes the process pool, the size that `option` sets, and the seed. `words` is the help text of `option`,
+    and `usual` its default.
+    """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(option, dest="size", type=int, default=usual, help=words)
     parser.add_argument("--seed", type=int, default=1)

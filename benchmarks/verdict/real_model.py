@@ -87,7 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write(folder: Path, address: str, model: str) -> None:
-    """The evals, and the model twice: with the prompt as it is, and with the worse one."""
+    """Write the evals, and a configuration of the model with each of the two prompts.
+
+    One configuration has the prompt as it is, the other one the worse prompt.
+    """
     (folder / "evals").mkdir(parents=True, exist_ok=True)
     cases = [
         {"id": f"gs-{at:02}", "input": {"message": question}, "expect": {"responseContainsAny": [list(words)]}}
@@ -117,7 +120,7 @@ def _run(folder: Path, prompt: str, kind: str, number: int) -> Ended:
         runs = folder / kind
         before = set(runs.glob("*"))
         command = [sys.executable, "-m", "runner", "run", "--config", f"{prompt}.json", "--output-dir", kind]
-        command += ["--confirm", "6", "--max-errors", "1000"]
+        command += ["--reruns", "6", "--max-errors", "1000"]
         if kind == "main":  # what is on the branch is there, whatever its gate says
             command += ["--fail-on", "never", *(["--baseline", "latest"] if number else [])]
         else:
@@ -155,7 +158,7 @@ def _say(what: str, runs: Sequence[Ended]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """This one, with the program from this checkout."""
+    """Return the environment of this process, with the program from this checkout."""
     import os
 
     root = Path(__file__).resolve().parents[2]

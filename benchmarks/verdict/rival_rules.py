@@ -18,7 +18,11 @@ LEVEL = 0.05
 
 
 def trusted_cases(nights: Sequence[Sequence[int]]) -> frozenset[int]:
-    """The cases that are gated: how many of `ATTEMPTS` each passed, by nightly run of main, newest first."""
+    """Return the cases that gemini-cli gates, from the newest nightly runs of main.
+
+    `nights` says how many of `ATTEMPTS` executions each case passed, for each nightly run, newest first. The set is
+    empty if there are fewer than `FEWEST_NIGHTS` runs.
+    """
     newest = nights[:NIGHTS]
     if len(newest) < FEWEST_NIGHTS:
         return frozenset()
@@ -31,10 +35,11 @@ def best_of_four(
     passes: Callable[[int], bool],
     main_passes: Callable[[int], bool] | None = None,
 ) -> Called:
-    """The pull request check of gemini-cli (google-gemini/gemini-cli, pull 23937).
+    """Apply the pull request check of gemini-cli (google-gemini/gemini-cli, pull 23937).
 
-    Only trusted cases are run. One that fails is run again until two passes clear it, or three failures make it a
-    suspect. Main is then run up to three times: a pass there confirms it. Without main every suspect is a regression.
+    Only trusted cases are run. A case that fails is run again until two passes clear it, or three failures make it
+    a suspect. Main is then run up to three times: a pass there confirms the suspect. Without main every suspect is
+    a regression.
     """
     executions, there, found = len(trusted), 0, set[int]()
     for at in (at for at, one in enumerate(failed) if one and at in trusted):

@@ -62,7 +62,7 @@ class Rival(NamedTuple):
 
 
 def pull_of(world: World, number: int, seed: int) -> Pull:
-    """The pull request of this number."""
+    """Draw the pull request with this number."""
     random = Random(f"{seed}/{world.name}/{number}/rivals")
     before = [group.branch for group in world.groups for _ in range(group.cases)]
     after = [group.here for group in world.groups for _ in range(group.cases)]
@@ -116,7 +116,7 @@ RIVALS = (
 
 
 def versions(venv: Path) -> dict[str, str]:
-    """What is installed there, by name."""
+    """Return the versions of the packages in a virtual environment, by package name."""
     done = subprocess.run([venv / "bin" / "pip", "list", "--format", "json"], capture_output=True, check=True)
     return {row["name"]: row["version"] for row in json.loads(done.stdout)}
 
@@ -128,7 +128,7 @@ def red_of(rival: Rival, venv: Path, world: World, number: int, seed: int) -> bo
 
 
 def table(venv: Path, worlds: int, seed: int, only: str) -> Iterator[str]:
-    """A line for each gate whose name has this in it."""
+    """Yield the table as Markdown, with a line for each gate whose name contains `only`."""
     yield f"| gate | runs a case | {' | '.join(world.name for world in WORLDS)} |"
     yield f"|:--|--:|{'--:|' * len(WORLDS)}"
     known, rule = versions(venv), ours(CONFIRM, whole=True)

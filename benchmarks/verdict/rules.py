@@ -39,32 +39,35 @@ AnyDrawn = Drawn | DayDrawn
 Rule = Callable[[AnyDrawn, Random], Called]
 
 
-def ours(confirm: int, error_rate: float = 0.05, there: Sequence[float] | None = None, *, whole: bool = False) -> Rule:
-    """The gate as shipped: the branch's runs with their own re-runs and their ledger, then the pull request.
+def ours(
+    reruns: int, false_alarm_rate: float = 0.05, there: Sequence[float] | None = None, *, whole: bool = False
+) -> Rule:
+    """Build the rule that decides as the shipped gate does.
 
-    `there` is how often the base branch's agent fails each case today; None where nobody can ask it. `whole`: no
-    pull request is cut into shards.
+    The rule simulates the branch's runs with their own re-runs and their history, then the pull request. `there` is
+    how often the base agent fails each case today (0 to 1); None if no base agent is available. If `whole` is set,
+    no pull request is cut into shards.
     """
     branches: dict[str, Branch] = {}
 
     def rule(drawn: AnyDrawn, random: Random) -> Called:
         rules = policy(
-            error_rate, graded=drawn.graded, pass_score=drawn.pass_score, max_score_drop=drawn.max_score_drop
+            false_alarm_rate, graded=drawn.graded, pass_score=drawn.pass_score, max_score_drop=drawn.max_score_drop
         )
         if drawn.seed not in branches:
             branches.clear()
-            branches[drawn.seed] = _branch(drawn, rules, confirm)
+            branches[drawn.seed] = _branch(drawn, rules, reruns)
         done = pull_request(
             branches[drawn.seed],
             drawn.firsts(None),
-            Asking(rules, confirm, _asked(drawn, None, random), _control(there, drawn)),
+            Asking(rules, reruns, _asked(drawn, None, random), _control(there, drawn)),
             sharded=drawn.number % SHARDED_EACH == 0 and not whole,
             stored=drawn.number % STORED_EACH == 0,
         )
         comparison, verdict = done.judged.comparison, done.judged.verdict
         assert comparison is not None
         assert verdict is not None
-        regressed = (int(one.case_id.rpartition("-")[2]) for one in comparison.of(CaseClass.REGRESSION))
+        regressed = (int(one.case_id.rpartition("-")[2]) for one in comparison.select_changes(CaseClass.REGRESSION))
         red, undecided = verdict.exit_code is ExitCode.FAILED, verdict.exit_code is ExitCode.INCOMPLETE
         return Called(frozenset(regressed), done.executions, red, undecided, done.asked_there)
 
@@ -78,12 +81,12 @@ def _control(there: Sequence[float] | None, drawn: AnyDrawn) -> Again | None:
     return lambda at: "F" if random.random() < there[at] else "P"
 
 
-def _branch(drawn: AnyDrawn, rules: Policy, confirm: int) -> Branch:
+def _branch(drawn: AnyDrawn, rules: Policy, reruns: int) -> Branch:
     """All runs of the branch, the oldest first, each with its re-runs."""
     branch, random = Branch(), Random(f"{drawn.seed}/again")
     for number in range(drawn.runs):
         run = drawn.runs - 1 - number
-        branch = branch.pushed(number, drawn.firsts(run), Asking(rules, confirm, _asked(drawn, run, random)))
+        branch = branch.pushed(number, drawn.firsts(run), Asking(rules, reruns, _asked(drawn, run, random)))
     return branch
 
 
@@ -92,13 +95,13 @@ def _asked(drawn: AnyDrawn, run: int | None, random: Random) -> Again:
 
 
 def plain(drawn: AnyDrawn, _random: Random) -> Called:
-    """Passed in the newest run of the branch and fails now."""
+    """Call out the cases that passed in the newest run of the branch and fail now."""
     found = frozenset(_suspects(drawn))
     return Called(found, len(drawn.first), bool(found))
 
 
 def retry_twice(drawn: AnyDrawn, random: Random) -> Called:
-    """The plain rule, but a case that passes in one of two more tries is let through."""
+    """Apply the plain rule, but clear a case that passes in one of two more tries."""
     found, executions = set[int](), len(drawn.first)
     for at in _suspects(drawn):
         for _ in range(RETRIES):
@@ -111,7 +114,10 @@ def retry_twice(drawn: AnyDrawn, random: Random) -> Called:
 
 
 def _suspects(drawn: AnyDrawn) -> list[int]:
-    """A run that was an outage answered nothing; there the case did not pass."""
+    """List the cases that passed in the newest run of the branch and fail now.
+
+    In a run that was an outage, the agent answered nothing, so no case passed.
+    """
     newest = drawn.firsts(0)
     return [
         at

@@ -47,7 +47,7 @@ class Setting:
     cases: int
     world: int
     history: int
-    confirm: int
+    reruns: int
     seed: int
     rules: tuple[str, ...] = ("gate",)
 
@@ -83,9 +83,12 @@ def every_world(cases: int) -> list[World]:
 
 
 def chunk(setting: Setting, start: int, end: int) -> Outcomes:
-    """The pull requests with these numbers; each has a seed of its own, so that it matters not who simulates it."""
+    """Simulate the pull requests from `start` to before `end`, and add them up by rule.
+
+    Each pull request has its own seed, so the result does not depend on which process simulates it.
+    """
     world = every_world(setting.cases)[setting.world]
-    rules: dict[str, Rule] = {"plain": plain, "retry": retry_twice, "gate": ours(setting.confirm)}
+    rules: dict[str, Rule] = {"plain": plain, "retry": retry_twice, "gate": ours(setting.reruns)}
     outcomes = dict.fromkeys(setting.rules, Outcome())
     for number in range(start, end):
         branch = f"{setting.seed}/{world.name}/{setting.cases}/{setting.history}/{number // PER_BRANCH}"
@@ -110,7 +113,7 @@ class Simulation:
         self._pull_requests = pull_requests
 
     def of(self, settings: list[Setting]) -> list[Outcomes]:
-        """The outcomes of each, all chunks together."""
+        """Simulate each setting, and return its outcomes with all chunks added up."""
         started = [self._chunks(setting) for setting in settings]
         return [reduce(_joined, chunks) for chunks in started]
 
@@ -130,10 +133,13 @@ def per_case(outcome: Outcome, cases: int) -> str:
     return f"{outcome.executions / outcome.worlds / cases:.2f}"
 
 
-def main_tables(simulation: Simulation, history: int, confirm: int, seed: int) -> Iterator[str]:
-    """False alarms, then what is found, each rule beside the others; then how often this gate could not decide."""
+def main_tables(simulation: Simulation, history: int, reruns: int, seed: int) -> Iterator[str]:
+    """Yield the tables of false alarms, of what is found, and of inconclusive gates.
+
+    The first two compare this gate with the other rules. The last one says how often this gate was inconclusive.
+    """
     known: list[World] = list(worlds(SIZES[0]))
-    settings = [Setting(cases, at, history, confirm, seed, RULES) for at in range(len(known)) for cases in SIZES]
+    settings = [Setting(cases, at, history, reruns, seed, RULES) for at in range(len(known)) for cases in SIZES]
     done = dict(zip(((one.world, one.cases) for one in settings), simulation.of(settings), strict=True))
     heads = [f"{rule}, {cases} cases" for cases in SIZES for rule in ("plain rule", "retry twice", "**this gate**")]
     for harmless in (True, False):
@@ -170,34 +176,37 @@ CHOSEN = {
 
 
 def settings_table(simulation: Simulation, seed: int) -> Iterator[str]:
-    """The gate with other histories and other numbers of re-runs."""
-    lines = [(cases, history, confirm) for cases in SIZES for history, confirm in SETTINGS]
+    """Yield the table of this gate with other histories and other numbers of re-runs."""
+    lines = [(cases, history, reruns) for cases in SIZES for history, reruns in SETTINGS]
     names = [world.name for world in worlds(SIZES[0])]
     chosen = [names.index(name) for name in CHOSEN]
-    settings = [Setting(cases, at, history, confirm, seed) for cases, history, confirm in lines for at in chosen]
+    settings = [Setting(cases, at, history, reruns, seed) for cases, history, reruns in lines for at in chosen]
     done = iter(simulation.of(settings))
     yield "| cases | runs of history | re-runs | " + " | ".join(CHOSEN.values()) + " |"
     yield "|--:|--:|--:|" + "--:|" * len(CHOSEN)
-    for cases, history, confirm in lines:
+    for cases, history, reruns in lines:
         harmless = [world.harmless for world in worlds(cases)]
         cells = []
         for at in chosen:
             outcome = next(done)["gate"]
             said = share(outcome.red if harmless[at] else outcome.found, outcome.worlds)
             cells.append(f"{said} ({per_case(outcome, cases)})")
-        yield f"| {cases} | {history} | {confirm} | " + " | ".join(cells) + " |"
+        yield f"| {cases} | {history} | {reruns} | " + " | ".join(cells) + " |"
 
 
 BROKEN = ((100, 50, 10), (100, 50, 1), (300, 300, 10), (300, 300, 1))
 """Cases, how many of them died, and runs of history."""
 
 
-def broken_table(pull_requests: int, confirm: int, seed: int) -> Iterator[str]:
-    """Executions beyond the first of every case, where much is broken at once and every failure says the same."""
+def broken_table(pull_requests: int, reruns: int, seed: int) -> Iterator[str]:
+    """Yield the table of executions beyond the first of every case, where much is broken.
+
+    Many cases break at once, and every failure looks the same.
+    """
     yield "| broken | runs of history | red | re-runs, mean | the most | in four shards, mean | the most |"
     yield "|:--|--:|--:|--:|--:|--:|--:|"
     for cases, died, history in BROKEN:
-        world, gate = broken(cases, died), ours(confirm)
+        world, gate = broken(cases, died), ours(reruns)
         called = [
             gate(draw(world, history, branch, number), Random(f"{branch}/{number}/again"))
             for number in range(pull_requests)
@@ -237,7 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=300, help="pull requests for each line, at 100 cases")
     parser.add_argument("--history", type=int, default=10, help="runs of the default branch before")
-    parser.add_argument("--confirm", type=int, default=DEFAULT_CONFIRM, help="re-runs of a suspect at most")
+    parser.add_argument("--reruns", type=int, default=DEFAULT_CONFIRM, help="re-runs of a suspect at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--settings", action="store_true", help="the table of histories and re-runs instead")
     parser.add_argument("--broken", action="store_true", help="the table of what broke at once instead")
@@ -245,7 +254,7 @@ def main() -> None:
     parser.add_argument("--suites", action="store_true", help="the table of bad days and trade-offs instead")
     given = parser.parse_args()
     if given.broken:
-        for line in broken_table(given.worlds, given.confirm, given.seed):
+        for line in broken_table(given.worlds, given.reruns, given.seed):
             print(line, flush=True)
         return
     with ProcessPoolExecutor(os.cpu_count()) as pool:
@@ -257,7 +266,7 @@ def main() -> None:
         elif given.scores:
             lines = scores_table(simulation, given.seed)
         else:
-            lines = main_tables(simulation, given.history, given.confirm, given.seed)
+            lines = main_tables(simulation, given.history, given.reruns, given.seed)
         for line in lines:
             print(line, flush=True)
 

@@ -21,7 +21,7 @@ OF_THE_MIX: Mapping[int, int] = MappingProxyType({20: 600, 100: 600, 500: 400, 1
 
 
 def size_lines(cases: int) -> list[tuple[Line, int]]:
-    """The harmless worlds of single cases, each with its pull requests."""
+    """Return the harmless worlds of single cases, each with its number of pull requests."""
     *others, mix = (line for line in lines(cases) if line.world.harmless)
     return [*((line, PULL_REQUESTS[cases]) for line in others), (mix, OF_THE_MIX[cases])]
 
@@ -32,7 +32,7 @@ def cell(found: Measured) -> str:
 
 
 def table(times: float, seed: int) -> Iterator[str]:
-    """A row for each world, a column for each size."""
+    """Yield the table as Markdown, with a row for each world and a column for each size."""
     yield f"| red, at most 2 % | {' | '.join(f'{cases:,} cases' for cases in PULL_REQUESTS)} |"
     yield "|:--|" + "--:|" * len(PULL_REQUESTS)
     for row in zip(*map(size_lines, PULL_REQUESTS), strict=True):

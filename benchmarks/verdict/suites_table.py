@@ -46,7 +46,10 @@ class Reds:
 
 
 def reds(world: int, seed: int, start: int, end: int, history: int = HISTORY) -> Reds:
-    """The pull requests with these numbers; each has a seed of its own, so that it matters not who simulates it."""
+    """Simulate the pull requests from `start` to before `end`, and count red gates by rule.
+
+    Each pull request has its own seed, so the result does not depend on which process simulates it.
+    """
     of, gate, found = list(day_worlds(CASES))[world], ours(CONFIRM), Reds()
     for number in range(start, end):
         branch = f"{seed}/{of.name}/{history}/{number // PER_BRANCH}"

@@ -44,7 +44,7 @@ class Together(World):
 
 
 def worlds(cases: int) -> Iterator[World]:
-    """The lines: nothing changed, then losses of the suite."""
+    """Yield the worlds of the table: first those without a change, then losses of the suite."""
     tenth, steady = max(cases // 10, 1), "nothing changed, every case fails {:.0%}"
     for rate in (0.02, 0.05, 0.10):
         yield World(steady.format(rate), (same(cases, rate),))
@@ -73,10 +73,10 @@ class Seen:
         comparison, verdict = judged.comparison, judged.verdict
         assert comparison is not None
         assert verdict is not None
-        here, then = judged.by_key(), before.by_key()
+        here, then = judged.index_cases(), before.index_cases()
         self.gates += 1
         self.red += verdict.exit_code is ExitCode.FAILED
-        self.named += bool(comparison.of(CaseClass.REGRESSION))
+        self.named += bool(comparison.select_changes(CaseClass.REGRESSION))
         chance = paired([_share(then[key]) - _share(case) for key, case in here.items()])
         self.paired += chance <= USUAL
         self.strict += chance <= STRICT
@@ -85,13 +85,16 @@ class Seen:
 
 
 def _share(case: CaseResult) -> float:
-    """The share of passes among its trials, re-runs left out."""
+    """Return the share of passes among the trials of a case, without its re-runs (0 to 1)."""
     first = case.trials[: len(case.trials) - case.reruns]
     return fmean(one.status is Status.PASSED for one in first)
 
 
 def paired(falls: Sequence[float]) -> float:
-    """The chance of such a mean fall, one-sided, if there is none (a paired t-test)."""
+    """Return the one-sided p-value of the mean of `falls` in a paired t-test.
+
+    This is the chance of such a mean fall if there is none. Return 1.0 if all falls are equal.
+    """
     spread = stdev(falls)
     if not spread:
         return 1.0
@@ -99,7 +102,11 @@ def paired(falls: Sequence[float]) -> float:
 
 
 def mcnemar(passed: Sequence[tuple[bool, bool]]) -> float:
-    """The exact test of cases that passed then and fail now against those that do the reverse, one-sided."""
+    """Return the one-sided p-value of McNemar's exact test.
+
+    Each pair of `passed` says whether a case passed in the baseline and whether it passes now. The test compares
+    the cases that passed and fail now with those that failed and pass now.
+    """
     worse, better = (sum(pair == one for pair in passed) for one in ((True, False), (False, True)))
     number = worse + better
     return sum(math.comb(number, k) for k in range(worse, number + 1)) / 2**number
@@ -119,7 +126,7 @@ class Trials:
             self._rates = [random.betavariate(rate * many, (1 - rate) * many) for rate in rates]
 
     def first(self) -> list[Execution]:
-        """The first one of every case."""
+        """Return the first execution of every case."""
         if self._rates:
             return [self(at) for at in range(len(self._rates))]
         return self._drawn.firsts(self._run)
@@ -132,7 +139,10 @@ class Trials:
 
 
 def simulate(world: World, trials: int, history: int, pull_requests: int, seed: int) -> Seen:
-    """The pull requests of one cell: branch, ledger, trials, re-runs and verdict as the program makes them."""
+    """Simulate the pull requests of one cell, and add up what the gate and other tests find.
+
+    The branch, its history, trials, re-runs and gate verdicts are made as the program makes them.
+    """
     rules, seen, main = policy(0.05, graded=False), Seen(), Branch()
     for number in range(pull_requests):
         name = f"{seed}/{world.name}/{number // EACH}"
@@ -153,7 +163,11 @@ def simulate(world: World, trials: int, history: int, pull_requests: int, seed: 
 def table(
     sizes: Sequence[int], trials: Sequence[int], histories: Sequence[int], words: Sequence[str], number: int, seed: int
 ) -> Iterator[str]:
-    """A line a cell, as Markdown."""
+    """Simulate each cell, and yield the table as Markdown, with a line for each cell.
+
+    If `words` are given, only worlds with any of them in their name are simulated. `number` is the number of pull
+    requests of a cell.
+    """
     tests = (f"paired t-test, {USUAL:.0%}", f"{STRICT:.0%}", f"McNemar, {USUAL:.0%}")
     heads = ("pull requests", "red", "of these with a named case", *tests, "executions a case")
     yield f"| world | cases | trials | runs of history | {' | '.join(heads)} |"

@@ -34,7 +34,7 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RunResult
 from eval_gate.struct import replace
 
-EACH, ERROR_RATE = 5, 0.05
+EACH, FALSE_ALARM_RATE = 5, 0.05
 """Pull requests of a branch."""
 WHEN = "2026-11-21T10:00:00Z"
 SURE = 2.0
@@ -62,7 +62,7 @@ class Line:
 
 
 def general() -> tuple[str, ...]:
-    """The parts that matter in any line."""
+    """Return the names of the parts that can matter in any line."""
     return tuple(name for name, part in PARTS.items() if not part.special)
 
 
@@ -86,7 +86,10 @@ def lines(cases: int) -> dict[str, Line]:
 
 
 def _since(cases: int) -> Iterator[World]:
-    """What befell the branch some runs ago, or was fixed there: where the record starts matters."""
+    """Yield worlds in which the branch changed some runs ago, by a regression or by a fix.
+
+    In these worlds it matters where the history starts.
+    """
     tenth, others = max(cases // 10, 1), same(cases - 1, 0.02)
     yield World("the branch itself lost 10 points everywhere five runs ago (2%)", (Group(cases, 0.02, 0.12, 5, 0.12),))
     yield World(
@@ -169,11 +172,14 @@ class Seen:
     executions: list[int] = field(default_factory=list)
 
     def add(self, run: RunResult, changed: frozenset[int], executions: int) -> None:
-        """What became of one more run."""
+        """Add the outcome of one more run.
+
+        `changed` are the cases that the pull request changed.
+        """
         comparison, verdict = run.comparison, run.verdict
         assert comparison is not None
         assert verdict is not None
-        named = {int(one.case_id.rpartition("-")[2]) for one in comparison.of(CaseClass.REGRESSION)}
+        named = {int(one.case_id.rpartition("-")[2]) for one in comparison.select_changes(CaseClass.REGRESSION)}
         red = verdict.exit_code is ExitCode.FAILED
         said = bool(named & changed) if len(changed) == 1 else red
         undecided = verdict.exit_code is ExitCode.INCOMPLETE
@@ -183,7 +189,10 @@ class Seen:
 
 
 def of_branch(cell: Cell, branch: int, seed: int, parts: Iterable[str]) -> list[Done]:
-    """The pull requests of one branch of this cell: with everything on, where that is asked for, and without parts."""
+    """Simulate the pull requests of one branch of a cell, without each of these parts.
+
+    If `EVERYTHING` is among `parts`, also return the outcomes with all parts on.
+    """
     line, wanted = lines(cell.cases)[cell.line], list(parts)
     base = f"{seed}/{cell.line}/{cell.cases}/{cell.history}/{branch}"
     numbers = range(branch * EACH, (branch + 1) * EACH)
@@ -216,8 +225,8 @@ def _draw(line: Line, history: int, base: str, number: int) -> AnyDrawn:
 def _rules(drawn: AnyDrawn) -> Policy:
     """As the action's, which asks for re-runs: so new cases are run three times."""
     graded, drop = drawn.graded, drawn.max_score_drop
-    rules = policy(ERROR_RATE, graded=graded, pass_score=drawn.pass_score, max_score_drop=drop)
-    return replace(rules, confirm=DEFAULT_CONFIRM)
+    rules = policy(FALSE_ALARM_RATE, graded=graded, pass_score=drawn.pass_score, max_score_drop=drop)
+    return replace(rules, reruns=DEFAULT_CONFIRM)
 
 
 def _pull_requests(
@@ -228,7 +237,11 @@ def _pull_requests(
     part: Part | None,
     later: Sequence[Part],
 ) -> dict[str, Seen]:
-    """What becomes of all of them; `later` are the parts without which their runs are only judged again."""
+    """Run and gate all pull requests without `part`, and return the outcomes by part.
+
+    None for `part` leaves all parts on. The same runs are only gated again without each part of `later`, and not
+    run again.
+    """
     rules, baseline = _rules(drawn[0]), main.baseline
     name = part.name if part else EVERYTHING
     seen = {name: Seen()} | {other.name: Seen() for other in later}
@@ -295,14 +308,20 @@ def cells(
 
 
 def read(file: Path) -> list[Done]:
-    """What is kept; a killed run's last line may be cut off."""
+    """Read the outcomes that a file keeps; the list is empty if there is no such file.
+
+    The last line of a killed run may be cut off, and is then left out.
+    """
     lines_there = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     known = [json.loads(one) for one in lines_there if one.endswith("}")]
     return [Done(**one | {"executions": tuple(one["executions"])}) for one in known]
 
 
 def simulate(file: Path, asked: Sequence[Asked], branches: range, seed: int) -> None:
-    """What is missing in the file, added to it: one branch of every cell, then the next one of each."""
+    """Simulate what is missing in the file, and add it to the file.
+
+    One branch of every cell comes first, then the next branch of each.
+    """
     there = {(one.cell, one.branch, one.part) for one in read(file)}
     with file.open("a", encoding="utf-8") as journal:
         journal.write("\n")  # after what a killed run may have left
@@ -345,7 +364,10 @@ Pair = tuple[Sequence[float], Sequence[float]]
 
 
 def moved(line: str, part: str, what: str, pairs: Iterable[Pair]) -> Moved:
-    """What the part is worth, over these branches. One pull request more or less is always within the error."""
+    """Compute what a part is worth in a line, over these branches.
+
+    A difference of one pull request is always within the error.
+    """
     some = list(pairs)
     on, off = [one for pair in some for one in pair[0]], [one for pair in some for one in pair[1]]
     number, differences = len(on), [b - a for a, b in zip(on, off, strict=True)]

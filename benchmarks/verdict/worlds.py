@@ -98,7 +98,10 @@ class Drawn:
         return bool(self.means)
 
     def firsts(self, run: int | None) -> list[Execution]:
-        """The first executions of a run of the branch, 0 for the newest; None for the pull request's."""
+        """Return the first executions of a run of the branch, or of the pull request.
+
+        Run 0 is the newest run of the branch; None is the run of the pull request.
+        """
         if self.outage and run == 0:
             return ["C"] * len(self.first)
         if self.graded:
@@ -136,7 +139,10 @@ class Drawn:
         return self.breaks if run is None and at in self.changed else "F"
 
     def _grade(self, at: int, run: int | None, random: Random) -> float:
-        """What a judge gives the answer to this case: on the branch, or where `run` is None in the pull request."""
+        """Draw the score that an LLM judge gives the response to a case (0 to 1).
+
+        The response is from a run of the branch, or from the pull request if `run` is None.
+        """
         mean = self.means[at] - (self.fell if run is None else 0.0)
         return round(min(max(random.gauss(mean, self.noise), 0.0), 1.0), 3)
 
@@ -147,7 +153,7 @@ def same(cases: int, rate: float) -> Group:
 
 
 def worlds(cases: int) -> Iterator[World]:
-    """The worlds of the table, in its order."""
+    """Yield the worlds of the table, in its order."""
     for rate in (0.0, 0.01, 0.02, 0.05, 0.10):
         yield World(f"nothing changed, every case fails {rate:.0%} of the time", (same(cases, rate),))
     tenth, fifth = cases // 10, cases // 5
@@ -191,7 +197,10 @@ def worlds(cases: int) -> Iterator[World]:
 
 
 def part_worlds(cases: int) -> Iterator[World]:
-    """What only one part of the verdict tells: the levels of the branch and of a case, and a first mishap."""
+    """Yield worlds that only one part of the gate verdict can tell.
+
+    These parts are the level of the branch, the level of a case, and the allowance for a first mishap.
+    """
     yield World("cases that never failed fail 2% today", (Group(cases, 0.0, 0.02),), excused=True)
     yield World(
         "the branch gained 10 points everywhere three runs ago, and this undoes it (12% then 2%)",
@@ -216,9 +225,10 @@ def score_worlds(cases: int) -> Iterator[World]:
 
 
 def draw(world: World, runs: int, seed: str, number: int = 0) -> Drawn:
-    """The history that this seed makes, of so many runs, and the run of the pull request with this number.
+    """Draw the history of a branch, and the run of one of its pull requests.
 
-    An outage is one run more.
+    The history has `runs` runs, and one more if the world has an outage. `seed` determines the history, and
+    `number` selects the pull request.
     """
     random, fresh = Random(seed), Random(f"{seed}/{number}")
     runs += world.outage
@@ -274,7 +284,7 @@ def _grid(cases: int, runs: int, rate: float, random: Random) -> Iterator[tuple[
 
 
 def _failures(cells: int, rate: float, random: Random) -> Iterator[int]:
-    """The places of failures among so many independent executions."""
+    """Yield the positions of the failures among `cells` independent executions."""
     if rate >= 1.0:
         yield from range(cells)
     elif rate > 0.0:
@@ -284,5 +294,8 @@ def _failures(cells: int, rate: float, random: Random) -> Iterator[int]:
 
 
 def broken(cases: int, died: int) -> World:
-    """A change that broke so many of the cases at once; the others flake one time in fifty."""
+    """Build the world of a change that broke `died` of the cases at once.
+
+    The other cases fail one time in fifty.
+    """
     return World(f"{died} of {cases} cases died (2%)", (Group(died, 0.02, 1.0), same(cases - died, 0.02)))

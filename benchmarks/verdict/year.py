@@ -54,7 +54,7 @@ from year_parts import (
 )
 from year_table import compact_table, page_table, table
 
-from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
+from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_FALSE_ALARM_RATE
 from eval_gate.errors import ExitCode
 from eval_gate.gate import comparison_refinement
 from eval_gate.gate.evidence.case_history import HistoryEvidence
@@ -94,7 +94,10 @@ class Pull:
     graded: bool = False
 
     def firsts(self, run: int | None) -> list[Execution]:
-        """The first executions of a run of main, 0 for the newest; None for those of the pull request."""
+        """Return the first executions of a run of main, or of the pull request.
+
+        Run 0 is the newest run of main; None is the run of the pull request.
+        """
         return ["F" if one else "P" for one in self.first] if run is None else list(self.mains[run].firsts)
 
     def again(self, at: int, _run: int | None, random: Random) -> Execution:
@@ -166,7 +169,7 @@ class Main:
         self.number += 1
 
 
-_RULES = policy(DEFAULT_ERROR_RATE, graded=False)
+_RULES = policy(DEFAULT_FALSE_ALARM_RATE, graded=False)
 
 
 def _one(rate: float, random: Random) -> Execution:
@@ -174,7 +177,11 @@ def _one(rate: float, random: Random) -> Execution:
 
 
 def pull_of(main: Main, here: Mapping[int, float], random: Random, *, bad: bool) -> Pull:
-    """A pull request on main. `here` is how often the cases fail that it broke, all others by their usual rate."""
+    """Draw a pull request on main.
+
+    `here` is how often each case that the pull request broke fails (0 to 1). All other cases fail at their usual
+    rate. If `bad` is set, the pull request is judged on a bad day, on which cases fail `TIMES` as often.
+    """
     broken = main.runs[0].broken
     times = TIMES if bad else 1.0
     there = tuple(1.0 if at in broken else min(rate * times, 1.0) for at, rate in enumerate(main.usual))
@@ -183,7 +190,10 @@ def pull_of(main: Main, here: Mapping[int, float], random: Random, *, bad: bool)
 
 
 def judged(pull: Pull, branch: Branch, seed: str) -> dict[str, Called]:
-    """What every rule says. Each draws its re-runs from the same seed."""
+    """Apply every rule to a pull request, and return what each rule says, by its name.
+
+    Each rule draws its re-runs from the same seed.
+    """
 
     def ours(control: Again | None) -> Called:
         random = Random(f"{seed}/again")
@@ -191,7 +201,7 @@ def judged(pull: Pull, branch: Branch, seed: str) -> dict[str, Called]:
         done = pull_request(branch, pull.firsts(None), asking)
         comparison, verdict = done.judged.comparison, done.judged.verdict
         assert verdict is not None
-        named = comparison.of(CaseClass.REGRESSION) if comparison else ()
+        named = comparison.select_changes(CaseClass.REGRESSION) if comparison else ()
         return Called(
             frozenset(int(one.case_id.rpartition("-")[2]) for one in named),
             done.executions,
@@ -229,7 +239,10 @@ PastBefore = Callable[[Baseline, float], HistoryEvidence]
 
 
 def remembering(past_before: PastBefore) -> PastBefore:
-    """The same, but worked out once for all runs with the same baseline: half of the time goes into it."""
+    """Wrap `past_before` to compute the evidence once for all runs with the same baseline.
+
+    Half of the time of a simulation goes into this evidence.
+    """
     known: dict[float, tuple[Baseline, HistoryEvidence]] = {}
 
     def remembered(baseline: Baseline, pass_score: float) -> HistoryEvidence:
@@ -291,7 +304,10 @@ def places(
 
 
 def simulate(file: Path, wanted: Sequence[tuple[Place, int]], seed: int) -> dict[Place, Part]:
-    """What is in the file, and what of these parts is missing there, added to it one after the other."""
+    """Simulate the parts of `wanted` that the file lacks, and return all parts of the file.
+
+    The missing parts are added to the file one after the other.
+    """
     found = kept_in(file)
     cut = file.exists() and not f"\n{file.read_text(encoding='utf-8')}".endswith("\n")
     with file.open("a", encoding="utf-8") as journal:

@@ -92,7 +92,11 @@ class Part:
 
 
 def kept_in(file: Path) -> dict[Place, Part]:
-    """The parts of the file; of one that is there twice the longer one. A killed run's last line may be cut off."""
+    """Read the parts that a file keeps, by place; empty if there is no such file.
+
+    If the file has a part twice, the longer one is returned. The last line of a killed run may be cut off, and is
+    then left out.
+    """
     found: dict[Place, Part] = {}
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     for line in (one for one in lines if one.endswith("}")):

@@ -101,7 +101,10 @@ class Row:
 
 
 def table(parts: Iterable[Part], *, by_kind: bool = False) -> Iterator[str]:
-    """A row for each promise, suite and size; `by_kind` also of single kinds of cases."""
+    """Yield the table as Markdown, with a row for each promise, suite and size.
+
+    If `by_kind` is set, single kinds of cases have rows too.
+    """
     some = list(parts)
     yield f"| promise | suite | cases | limit | bound | kept | {' | '.join(RULES)} |"
     yield "|:--|:--|--:|--:|--:|:--|" + "--:|" * len(RULES)
@@ -110,7 +113,7 @@ def table(parts: Iterable[Part], *, by_kind: bool = False) -> Iterator[str]:
 
 
 def compact_table(parts: Iterable[Part]) -> Iterator[str]:
-    """The same with all sizes in one cell, and without errors."""
+    """Yield the table as Markdown with all sizes in one cell, and without errors."""
     some = list(parts)
     sizes = " / ".join(f"{cases:,}" for cases in sorted({part.cases for part in some}))
     yield f"| promise, at {sizes} cases | suite | limit | kept | {' | '.join(RULES)} |"
@@ -128,7 +131,10 @@ def compact_table(parts: Iterable[Part]) -> Iterator[str]:
 
 
 def page_table(parts: Iterable[Part]) -> Iterator[str]:
-    """The table of docs/verdict.md: this gate alone, a column for each size, with the range over the four suites."""
+    """Yield the table of docs/verdict.md: this gate alone, with a column for each size.
+
+    Each cell has the range over the four suites.
+    """
     some = list(parts)
     sizes = sorted({part.cases for part in some})
     found = [row for row in rows(some) if not row.of_kind]
@@ -202,7 +208,7 @@ def rows(parts: Iterable[Part]) -> list[Row]:
 
 
 def _rows_of(parts: list[Part]) -> Iterator[Row]:
-    """The rows of one cell: a suite, a size, and a history."""
+    """Yield the rows of one cell, which is a suite, a size and a history."""
     line, cases, history = parts[0].line, parts[0].cases, parts[0].history
     suite = kinds(line, cases)
     after = "" if history == YEAR else ", one run of main"

@@ -56,7 +56,7 @@ class Evaluation:
     @property
     def passed(self) -> bool:
         """Whether the gate passed."""
-        return self.verdict.outcome is Outcome.PASS
+        return self.verdict.outcome is Outcome.PASSED
 
     @property
     def exit_code(self) -> ExitCode:
@@ -69,11 +69,11 @@ class Evaluation:
         return render("md", self.run, self._context)
 
     def __str__(self) -> str:
-        """The summary as it would be on a terminal."""
+        """Return the summary as the command line prints it."""
         return render("console", self.run, self._context).rstrip()
 
     def _repr_markdown_(self) -> str:
-        """What a notebook shows."""
+        """Return the Markdown report that a notebook displays."""
         return self.markdown
 
 
@@ -113,7 +113,9 @@ def evaluate(  # noqa: PLR0913 (what a call of `eval-gate run` can say)
         )
         return asyncio.run(call)
     with _add_error_notes():
-        raise GateError("running-loop", "an event loop is running here already", "await evaluate_async(…) instead")
+        raise GateError(
+            "event-loop-running", "an event loop is running here already", "await evaluate_async(…) instead"
+        )
 
 
 async def evaluate_async(  # noqa: PLR0913 (as above)
@@ -128,7 +130,10 @@ async def evaluate_async(  # noqa: PLR0913 (as above)
     progress: Callable[[str], None] | None = None,
     **settings: object,
 ) -> Evaluation:
-    """The same where an event loop is running, as in a notebook. Raises GateError."""
+    """Run an evaluation as `evaluate` does, inside a running event loop such as a notebook's.
+
+    Raises GateError.
+    """
     with _add_error_notes():
         given = {"evals": [evals] if isinstance(evals, str | Path) else evals, "baseline": baseline}
         flags = _build_flags({key: value for key, value in given.items() if value is not None} | settings)
@@ -150,7 +155,7 @@ def _open_session(
     twice = sorted(flags.keys() & _NO_TARGET_SETTINGS.keys()) if target is not None else []
     if twice:
         said = f"the target is given, and so is {SETTINGS[twice[0]].keyword}: one run evaluates one target"
-        raise GateError("two-targets", said, "leave out all but one")
+        raise GateError("conflicting-targets", said, "leave out all but one")
     root = Path.cwd()
     made = load_config(flags | _build_target_settings(target), {}, config, hand=FlagSource(lambda row: row.keyword))
     paths = find_partial_selection(made.evals, load_eval_paths({}, config), root) if "evals" in flags else ()
@@ -168,7 +173,10 @@ def _open_session(
 
 
 def _build_target_settings(target: str | Mapping[str, JsonValue] | TargetFunction | None) -> dict[str, JsonValue]:
-    """The settings by which this target answers, and nobody whom a configuration file names."""
+    """Build the settings that select this target and clear the targets of a configuration file.
+
+    Returns no settings if `target` is None: the configuration then chooses the target.
+    """
     if target is None:
         return {}
     if isinstance(target, str):
@@ -198,7 +206,10 @@ def _build_flags(given: Mapping[str, object]) -> dict[str, JsonValue]:
 
 
 def _to_json_value(value: object) -> JsonValue:
-    """The value as a file would hold it. Raises TypeError."""
+    """Convert a Python value to the value that a configuration file would hold.
+
+    Raises TypeError for a type that no setting can have.
+    """
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -217,7 +228,10 @@ def _ignore_progress(_line: str) -> None:
 
 @contextmanager
 def _add_error_notes() -> Iterator[None]:
-    """A traceback shows an error's sentence alone: code, places and hint are added to it."""
+    """Add the code, places and hint of a GateError to it as a note.
+
+    A traceback otherwise shows only the message of the error.
+    """
     try:
         yield
     except GateError as error:

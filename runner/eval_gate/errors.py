@@ -36,7 +36,7 @@ class TerminatedError(KeyboardInterrupt):
 
 
 def get_signal_exit_code(error: KeyboardInterrupt) -> ExitCode:
-    """The exit code of the signal that this was made of."""
+    """Return the exit code of the signal that caused this interrupt."""
     return ExitCode.TERMINATED if isinstance(error, TerminatedError) else ExitCode.INTERRUPTED
 
 
@@ -104,15 +104,16 @@ _ERRNO_BY_MESSAGE: Final = {os.strerror(number): number for number in (errno.EMF
 
 @contextmanager
 def require_extra(extra: str, doing: str) -> Iterator[None]:
-    """Imports that only an extra of the installation brings.
+    """Turn a failed import inside the block into a GateError that names the missing extra.
 
-    Raises GateError `not-installed` where they fail. `doing` is for what they are needed, as the sentence begins.
+    `extra` is the extra of the installation that provides the library. `doing` says what the library is needed for;
+    the error message begins with it. Raises GateError `missing-extra` if the import fails.
     """
     try:
         yield
     except ImportError as error:
         raise GateError(
-            "not-installed",
+            "missing-extra",
             f"{doing} needs a library that is not installed: {error}",
             f"pip install 'agent-eval-gate[{extra}]', or [all]; "
             "the action's image has all of them, unless it was built for HTTP alone",
@@ -120,9 +121,9 @@ def require_extra(extra: str, doing: str) -> Iterator[None]:
 
 
 def find_exhaustion_error(error: BaseException, what: str | None = None) -> GateError | None:
-    """The error for a person where the machine has no more of something; None for everything else.
+    """Return the GateError for an exhausted machine resource, or None for any other error.
 
-    `what` could not be done for it, as the beginning of a sentence.
+    `what` names the operation that failed; the error message begins with it.
     """
     number = error.errno if isinstance(error, OSError) else errno.ENOMEM if isinstance(error, MemoryError) else None
     if isinstance(error, ImportError):
@@ -131,7 +132,7 @@ def find_exhaustion_error(error: BaseException, what: str | None = None) -> Gate
         return None
     words, hint = _EXHAUSTED_RESOURCES[number]
     message = f"{what}: {words}" if what else words
-    return GateError("machine-exhausted", message, hint, exit_code=ExitCode.INCOMPLETE)
+    return GateError("resource-exhausted", message, hint, exit_code=ExitCode.INCOMPLETE)
 
 
 MAX_WORD_LENGTH: Final = 200
@@ -141,7 +142,7 @@ MAX_KNOWN_WORDS: Final = 1_000
 
 
 def find_nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was probably meant to be, or None when nothing is close."""
+    """Return the known word that `word` was probably meant to be, or None if none is close."""
     if len(word) > MAX_WORD_LENGTH:
         return None
     by_folded = {name.casefold(): name for name in islice(known, MAX_KNOWN_WORDS) if len(name) <= MAX_WORD_LENGTH}

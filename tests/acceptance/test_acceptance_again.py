@@ -54,15 +54,15 @@ def test_compare__run_that_was_made_without_a_baseline__says_the_same_as_if_it_h
 
 def test_compare__run_without_reruns__says_what_is_missing(world) -> None:
     made = world(GOOD)
-    made.here(RUNS["not sure"], baseline="", confirm="0")
+    made.here(RUNS["not sure"], baseline="", reruns="0")
     again = made.compare()
     expect(again, 1, "1 regression", regression=[0])
     assert made.script.asked == [*range(8)] or sorted(made.script.asked) == [*range(8)]
 
 
-def test_compare__error_rate_and_pass_score_of_the_run__are_what_it_is_judged_by_again(world) -> None:
+def test_compare__false_alarm_rate_and_pass_score_of_the_run__are_what_it_is_judged_by_again(world) -> None:
     made = world(GOOD)
-    first = made.here(RUNS["dead"], error_rate="0.2", must_pass="gs-001", allowed_regressions="1", max_errors="2")
+    first = made.here(RUNS["dead"], false_alarm_rate="0.2", must_pass="gs-001", allowed_regressions="1", max_errors="2")
     expect(first, 0, "regression", regression=[0])
     same(first, made.compare())
 
@@ -84,7 +84,7 @@ def shards(made, letters: str, *options: str, count: int = 4, leave_out: int = 0
         if part != leave_out:
             folder = f"shard-{part}"
             given = {"--baseline": "main", "--shard": f"{part}/{count}", "--output-dir": folder}
-            rules = {"--fail-on": "regressions", "--confirm": "6"}
+            rules = {"--fail-on": "regressions", "--reruns": "6"}
             flat = [word for pair in (given | rules).items() for word in pair]
             made.run(letters, *flat, *options)
             run = json.loads((made.folder / folder / "latest.json").read_text())["path"]
@@ -110,7 +110,7 @@ def test_four_shards__one_is_missing_and_nothing_fails__could_not_be_decided(wor
     merged = made.gate("merge", *shards(made, "PPPPPPPP", leave_out=3))
     assert "shard 3 of 4 is missing" in merged.stderr
     again = made.compare()
-    assert (again.code, again.json["verdict"]["outcome"]) == (3, "error"), again.text
+    assert (again.code, again.json["verdict"]["outcome"]) == (3, "inconclusive"), again.text
     assert "could not decide" in again.title
     assert "Shard 3 of 4 is missing" in again.head
     assert "removed" not in (*again.classes.values(), again.head)
@@ -168,7 +168,7 @@ def test_resumed_run__red_case_is_not_asked_until_it_passes(world) -> None:
 def test_resumed_run__in_doubt_when_its_reruns_broke__asks_for_them_again(world) -> None:
     made = world(GOOD)
     first = made.here("F(L)PPPPPPP")
-    expect(first, 3, "could not decide", first="not-confirmed", errored=[0])
+    expect(first, 3, "could not decide", first="unconfirmed-regressions", errored=[0])
     again = made.here("FPPPPPPP", resume=first.json["runId"])
     expect(again, 1, "1 regression", regression=[0])
     assert set(made.script.asked) == {0}
@@ -176,8 +176,8 @@ def test_resumed_run__in_doubt_when_its_reruns_broke__asks_for_them_again(world)
 
 def test_resumed_run__had_asked_for_more_executions__says_of_none_of_them_that_it_was_a_rerun(world) -> None:
     made = world("PPPP*2")
-    cut = made.here("PPPC", trials="3", confirm="0")
-    again = made.here("PPPP", resume=cut.json["runId"], confirm="0")
+    cut = made.here("PPPC", trials="3", reruns="0")
+    again = made.here("PPPP", resume=cut.json["runId"], reruns="0")
     cases = [case for suite in again.json["suites"] for case in suite["cases"]]
     assert [len(case["trials"]) for case in cases] == [3, 3, 3, 1]
     assert [case.get("reruns", 0) for case in cases] == [0] * 4

@@ -84,7 +84,7 @@ def test_file_moved__its_cases_keep_their_record_and_regress(bent) -> None:
     (bent.folder / "evals" / "weather.golden.json").rename(bent.folder / "evals" / bent.suite)
     seen = bent.here("FPPPPPPP")
     expect(seen, 1, "1 regression", regression=[0])
-    assert seen.change(0)["grounds"]["record"]["passes"] == 4
+    assert seen.change(0)["grounds"]["history"]["passes"] == 4
 
 
 def test_case_renamed__keeps_its_record_and_regresses(bent) -> None:
@@ -191,7 +191,7 @@ def targets(made: World, *, url: str, model: str | None = None, provider: str = 
 def of_target(made: World, letters: str, *options: str):
     made.script.begin(letters)
     quick = [word for pair in QUICK.items() for word in pair]
-    rules = ("--fail-on", "regressions", "--confirm", "6", "--report", "md=report.md")
+    rules = ("--fail-on", "regressions", "--reruns", "6", "--report", "md=report.md")
     return made.gate("run", *quick, *rules, *options)
 
 
@@ -257,14 +257,14 @@ def test_attack__answers_and_grades_recorded_beforehand__are_said_above_the_fold
     made.seen(run("--system-prompt", "prompt.md"))
     main = made.record().parent
     (made.folder / "prompt.md").write_text("Be bad.")
-    made.seen(run("--system-prompt", "prompt.md", "--cache", "record"))
-    (made.folder / "eval-gate.json").write_text(json.dumps({"cache": cache}))
+    made.seen(run("--system-prompt", "prompt.md", "--recording", "record"))
+    (made.folder / "eval-gate.json").write_text(json.dumps({"recording": cache}))
     nobody = ("--system-prompt", "prompt.md", "--baseline", str(main))
     seen = made.seen(run(*nobody))
     expect(seen, 0, "no regressions")
     said = "2 cases are answered or graded from recorded answers, `evals/results/answers.jsonl`, and nobody was asked"
     assert said in differs(seen)
-    assert seen.json["measuring"]["recorded"] == "evals/results/answers.jsonl"
+    assert seen.json["setup"]["recording"] == "evals/results/answers.jsonl"
     assert run(*nobody, "--fail-on", "changed").returncode == 1
 
 
@@ -277,23 +277,23 @@ def test_attack__recorded_answers__are_not_said_of_a_case_that_a_command_graded(
     (made.folder / "eval-gate.json").write_text(json.dumps({"targets": [judge], "judge": "j"}))
     main = made.folder / "main"
     run("--output-dir", "main")
-    run("--cache", "record", "--case", "gs-000")
-    seen = made.seen(run("--cache", "auto", "--baseline", str(main)))
+    run("--recording", "record", "--case", "gs-000")
+    seen = made.seen(run("--recording", "auto", "--baseline", str(main)))
     assert "1 case is answered or graded from recorded answers" in differs(seen), seen.text
 
 
 def test_attack__recorded_answers_that_no_case_took__are_not_spoken_of(rubric) -> None:
     made, run = rubric
     (made.folder / "prompt.md").write_text("Be good.")
-    made.seen(run("--cache", "record", "--system-prompt", "prompt.md"))
-    seen = made.seen(run("--baseline", "latest", "--cache", "auto", "--rubric", "never"))
+    made.seen(run("--recording", "record", "--system-prompt", "prompt.md"))
+    seen = made.seen(run("--baseline", "latest", "--recording", "auto", "--rubric", "never"))
     assert "recorded answers" not in seen.report
 
 
 def test_skipped_here__passed_on_main__is_green_and_said_above_the_fold(rubric) -> None:
     made, run = rubric
     made.seen(run())
-    seen = made.seen(run("--baseline", "latest", "--rubric", "never", "--confirm", "0"))
+    seen = made.seen(run("--baseline", "latest", "--rubric", "never", "--reruns", "0"))
     expect(seen, 0, "no regressions", not_run=["rb-1"])
     assert "`rb-1`" in differs(seen)
     assert "skipped" in differs(seen)

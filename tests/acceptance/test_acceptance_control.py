@@ -31,13 +31,13 @@ def branch(world) -> World:
 @pytest.mark.contract("verdict.control")
 def test_control__case_that_died_in_both__is_not_of_the_change_and_said_so(branch, base) -> None:
     base.begin("FPPPPPPP")
-    seen = branch.here("FPPPPPPP", control_endpoint=base.url)
+    seen = branch.here("FPPPPPPP", base_agent_endpoint=base.url)
     said = "asked the base branch's agent in the same minutes: passed 0 of 2 there too, so it is not of this change"
     expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
     assert said in plain(seen.report)
     assert said in " ".join(seen.text.split())
-    assert seen.change(0)["grounds"]["why"] == "control"
-    assert seen.change(0)["grounds"]["control"] == {"passes": 0, "failures": 2, "crashes": 0}
+    assert seen.change(0)["grounds"]["kind"] == "base_agent"
+    assert seen.change(0)["grounds"]["baseAgent"] == {"passes": 0, "failures": 2, "agentErrors": 0}
     assert branch.compare().same == seen.same
 
 
@@ -48,7 +48,7 @@ def test_control__is_the_change_s_own_agent_by_another_address__is_said(branch, 
     """The address may be spelt in many ways: what answers tells it."""
     other = script.url.replace("127.0.0.1", "localhost")
     assert other != script.url
-    seen = branch.here("FFPPPPPP", control_endpoint=other)
+    seen = branch.here("FFPPPPPP", base_agent_endpoint=other)
     assert seen.code == 0
     assert f"{SAME} all 2 cases that failed here, byte for byte: see that {other}" in plain(seen.report)
     assert SAME in " ".join(seen.text.split())
@@ -57,13 +57,13 @@ def test_control__is_the_change_s_own_agent_by_another_address__is_said(branch, 
 
 def test_control__one_case_is_answered_otherwise_there__nothing_is_said_of_the_agent(branch, base) -> None:
     base.begin("F3PPPPPP")
-    seen = branch.here("FFPPPPPP", control_endpoint=base.url)
+    seen = branch.here("FFPPPPPP", base_agent_endpoint=base.url)
     assert (seen.code, SAME in seen.report) == (0, False)
 
 
 def test_control__case_that_died_only_here__stays_red_with_what_was_asked(branch, base) -> None:
     base.begin("PPPPPPPP")
-    seen = branch.here("FPPPPPPP", control_endpoint=base.url)
+    seen = branch.here("FPPPPPPP", base_agent_endpoint=base.url)
     expect(seen, 1, "1 regression", regression=[0])
     assert "asked the base branch's agent in the same minutes: passed 2 of 2 there" in " ".join(seen.text.split())
     assert sorted(base.asked) == [0, 0, 1, 2, 3]
@@ -73,13 +73,13 @@ def test_control__case_that_died_only_here__stays_red_with_what_was_asked(branch
 @pytest.mark.contract("verdict.control")
 def test_control__green_run__is_never_asked(branch, base) -> None:
     base.begin("PPPPPPPP")
-    expect(branch.here("F(P)PPPPPPP", control_endpoint=base.url), 0, "no regressions", unsettled=[0])
+    expect(branch.here("F(P)PPPPPPP", base_agent_endpoint=base.url), 0, "no regressions", inconclusive=[0])
     assert base.asked == []
 
 
 @pytest.mark.contract("verdict.control")
 def test_control__nobody_there__stays_red_and_says_why(branch) -> None:
-    seen = branch.here("FPPPPPPP", control_endpoint=NOBODY, wait_for="0")
+    seen = branch.here("FPPPPPPP", base_agent_endpoint=NOBODY, wait_for="0")
     expect(seen, 1, "1 regression", regression=[0])
     said = plain(seen.report)
     assert "base branch's agent clears nothing of what failed: it gave no answer: " in said, said
@@ -89,7 +89,7 @@ def test_control__nobody_there__stays_red_and_says_why(branch) -> None:
 @pytest.mark.parametrize("does", ["CCCCCCCC", "RRRRRRRR", "LLLLLLLL"])
 def test_control__that_brings_no_answer__clears_nothing(branch, base, does) -> None:
     base.begin(does)
-    seen = branch.here("FPPPPPPP", control_endpoint=base.url)
+    seen = branch.here("FPPPPPPP", base_agent_endpoint=base.url)
     expect(seen, 1, "1 regression", regression=[0])
     assert "the base branch's agent clears nothing of what failed: it gave no answer" in " ".join(seen.text.split())
 
@@ -98,7 +98,7 @@ def test_control__that_brings_no_answer__clears_nothing(branch, base, does) -> N
 def test_control__that_fails_everything__is_taken_for_no_agent_of_the_base_branch(branch, base) -> None:
     """Whoever points it at something that always says no would clear all they break."""
     base.begin("FFFFFFFF")
-    seen = branch.here("FPPPPPPP", control_endpoint=base.url)
+    seen = branch.here("FPPPPPPP", base_agent_endpoint=base.url)
     expect(seen, 1, "1 regression", regression=[0])
     assert "it fails 3 of 3 cases that pass here and on record" in " ".join(seen.text.split())
     assert branch.compare().same == seen.same
@@ -106,13 +106,13 @@ def test_control__that_fails_everything__is_taken_for_no_agent_of_the_base_branc
 
 def test_control__two_died_and_one_only_here__is_red_for_that_one(branch, base) -> None:
     base.begin("FPPPPPPP")
-    seen = branch.here("FFPPPPPP", control_endpoint=base.url)
+    seen = branch.here("FFPPPPPP", base_agent_endpoint=base.url)
     expect(seen, 1, "1 regression", regression=[1], still_failing=[0])
 
 
 def test_control__everything_fails_here__says_that_nothing_could_show_that_it_works(branch, base) -> None:
     base.begin("FFFFFFFF")
-    seen = branch.here("FFFFFFFF", control_endpoint=base.url)
+    seen = branch.here("FFFFFFFF", base_agent_endpoint=base.url)
     assert seen.code == 1
     assert "no case passes here as it does on record" in " ".join(seen.text.split())
     assert base.asked == []
@@ -120,20 +120,20 @@ def test_control__everything_fails_here__says_that_nothing_could_show_that_it_wo
 
 def test_control__budget_is_spent__stays_red(branch, base) -> None:
     base.begin("FPPPPPPP")
-    seen = branch.here("FPPPPPPP", control_endpoint=base.url, rerun_budget="3")
+    seen = branch.here("FPPPPPPP", base_agent_endpoint=base.url, rerun_budget="3")
     expect(seen, 1, "1 regression", regression=[0])
     assert "the rerun-budget of 3 re-runs does not reach for" in " ".join(seen.text.split())
 
 
 def test_control__must_pass__has_to_whoever_else_fails_it(branch, base) -> None:
     base.begin("FPPPPPPP")
-    seen = branch.here("FPPPPPPP", control_endpoint=base.url, must_pass="gs-000")
+    seen = branch.here("FPPPPPPP", base_agent_endpoint=base.url, must_pass="gs-000")
     expect(seen, 1, "1 regression", regression=[0])
     assert base.asked == []
 
 
 def test_control__is_the_agent_itself__is_refused_before_anybody_is_asked(branch) -> None:
-    done = branch.run("FPPPPPPP", "--baseline", "main", "--control-endpoint", branch.script.url)
+    done = branch.run("FPPPPPPP", "--baseline", "main", "--base-agent-endpoint", branch.script.url)
     assert (done.returncode, branch.script.asked) == (2, [])
     assert "the base branch's agent and the one that is evaluated are the same" in done.stderr
 
@@ -142,7 +142,7 @@ def test_control__spared_suspects__are_run_again_once_the_cause_is_cleared(branc
     """Six died: three are confirmed and name the cause. These die there too, and the fourth does not."""
     letters = "FFFFFFPP"
     base.begin("FFFPPPPP")
-    seen = branch.here(letters, control_endpoint=base.url, error_rate="0.5")
+    seen = branch.here(letters, base_agent_endpoint=base.url, false_alarm_rate="0.5")
     assert seen.code == 1, seen.text
     assert [seen.classes[f"gs-{number:03}"] for number in range(3)] == ["still_failing"] * 3
     assert "regression" in {seen.classes[f"gs-{number:03}"] for number in range(3, 6)}
@@ -158,27 +158,27 @@ def test_control__named_as_a_target__is_asked_as_the_other_kinds_are(branch, bas
     ]
     file.write_text(json.dumps({"targets": rows}))
     branch.script.begin("FPPPPPPP")
-    quick = ("--timeout-ms", "5000", "--max-retries", "0", "--fail-on", "regressions", "--confirm", "6")
+    quick = ("--timeout-ms", "5000", "--max-retries", "0", "--fail-on", "regressions", "--reruns", "6")
     done = branch.gate(
-        *("run", "--targets", "targets.yaml", "--target", "ours", "--control-target", "base"),
+        *("run", "--targets", "targets.yaml", "--target", "ours", "--base-agent-target", "base"),
         *("--baseline", "main", "--report", "md=report.md", *quick),
     )
     seen = branch.seen(done)
     expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
-    assert seen.json["control"]["target"]["name"] == "base"
-    assert seen.json["measuring"]["control"] == f"base (http, {base.url})"
+    assert seen.json["baseAgent"]["target"]["name"] == "base"
+    assert seen.json["setup"]["baseAgent"] == f"base (http, {base.url})"
 
 
 def test_control__another_one_than_the_baseline_had__is_a_loosened_rule(branch, base) -> None:
     base.begin("PPPPPPPP")
-    seen = branch.here("PPPPPPPP", control_endpoint=base.url)
+    seen = branch.here("PPPPPPPP", base_agent_endpoint=base.url)
     expect(seen, 0, "1 loosened rule")
-    assert "control" in seen.head
+    assert "base-agent" in seen.head
 
 
 def test_control__its_answers__are_in_a_journal_of_their_own(branch, base) -> None:
     base.begin("FPPPPPPP")
-    branch.here("FPPPPPPP", control_endpoint=base.url)
+    branch.here("FPPPPPPP", base_agent_endpoint=base.url)
     lines = [json.loads(line) for line in (Path(branch.record()).parent / "control.jsonl").read_text().splitlines()]
     assert sorted(line["caseId"] for line in lines) == ["gs-000", "gs-000", "gs-001", "gs-002", "gs-003"]
 
@@ -188,18 +188,18 @@ DROP = "F(P)F(P)F(P)F(P)PPPP"
 
 def test_control__all_cases_together_fail_more_in_both__is_no_drop_and_said_so(branch, base) -> None:
     base.begin("FFFFPPPP")
-    seen = branch.here(DROP, control_endpoint=base.url)
-    expect(seen, 0, "4 cases fail with the base branch's agent too", unsettled=[0, 1, 2, 3])
+    seen = branch.here(DROP, base_agent_endpoint=base.url)
+    expect(seen, 0, "4 cases fail with the base branch's agent too", inconclusive=[0, 1, 2, 3])
     said = "asked twice in the same minutes, failed 8 of 16: against it that is no drop"
     assert said in plain(seen.report)
     assert said in " ".join(seen.text.split())
-    assert seen.json["comparison"]["suiteFinding"]["control"] == {"passes": 8, "failures": 8, "crashes": 0}
+    assert seen.json["comparison"]["suiteFinding"]["baseAgent"] == {"passes": 8, "failures": 8, "agentErrors": 0}
     assert branch.compare().same == seen.same
 
 
 def test_control__all_cases_together_fail_more_only_here__is_a_drop_against_it_too(branch, base) -> None:
     base.begin("PPPPPPPP")
-    seen = branch.here(DROP, control_endpoint=base.url)
+    seen = branch.here(DROP, base_agent_endpoint=base.url)
     expect(seen, 1, "all cases together fail more than before", regression=[0, 1, 2, 3])
     assert "the base branch's agent failed 0 of 16 in the same minutes" in plain(seen.report)
     assert sorted(base.asked) == sorted([*range(8), *range(8)])
@@ -207,7 +207,7 @@ def test_control__all_cases_together_fail_more_only_here__is_a_drop_against_it_t
 
 def test_control__a_drop_and_too_small_a_budget__stays_red_and_is_not_half_asked(branch, base) -> None:
     base.begin("FFFFPPPP")
-    seen = branch.here(DROP, control_endpoint=base.url, rerun_budget="19")
+    seen = branch.here(DROP, base_agent_endpoint=base.url, rerun_budget="19")
     expect(seen, 1, "all cases together fail more than before", regression=[0, 1, 2, 3])
     assert "the rerun-budget of 19 re-runs does not reach for 16 more answers" in plain(seen.report)
     assert base.asked == []
@@ -216,7 +216,7 @@ def test_control__a_drop_and_too_small_a_budget__stays_red_and_is_not_half_asked
 def test_control__in_shards__the_whole_says_what_its_parts_said(branch, base) -> None:
     letters = "FPPPPPPP"
     base.begin(letters)
-    parts = shards(branch, letters, "--control-endpoint", base.url, count=2)
+    parts = shards(branch, letters, "--base-agent-endpoint", base.url, count=2)
     assert branch.gate("merge", *parts).returncode == 0
     seen = branch.compare()
     expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
@@ -226,11 +226,11 @@ def test_control__in_shards_with_two_agents__are_no_parts_of_one_run(branch, bas
     base.begin("FPPPPPPP")
     with scripted() as other:
         other.begin("FFPPPPPP")
-        first = shards(branch, "FFPPPPPP", "--control-endpoint", base.url, count=2, leave_out=2)
-        second = shards(branch, "FFPPPPPP", "--control-endpoint", other.url, count=2, leave_out=1)
+        first = shards(branch, "FFPPPPPP", "--base-agent-endpoint", base.url, count=2, leave_out=2)
+        second = shards(branch, "FFPPPPPP", "--base-agent-endpoint", other.url, count=2, leave_out=1)
     refused = branch.gate("merge", *first, *second)
     assert refused.returncode == 2
-    assert "cannot-merge" in refused.stderr
+    assert "conflicting-results" in refused.stderr
 
 
 def test_control__run_that_went_on_later__asks_it_then_and_nobody_else(branch, base) -> None:
@@ -245,23 +245,25 @@ def test_control__run_that_went_on_later__asks_it_then_and_nobody_else(branch, b
         first.json["runId"],
         "--agent-endpoint",
         branch.script.url,
-        "--control-endpoint",
+        "--base-agent-endpoint",
         base.url,
         "--timeout-ms",
         "5000",
     )
-    options = ("--baseline", "main", "--fail-on", "regressions", "--confirm", "6", "--report", "md=report.md")
+    options = ("--baseline", "main", "--fail-on", "regressions", "--reruns", "6", "--report", "md=report.md")
     seen = branch.seen(branch.gate(*again, *options))
     expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
     assert branch.script.asked == before
 
 
-@pytest.mark.parametrize("kept", ["redact", "store"])
+@pytest.mark.parametrize("kept", ["redact", "keepResponses"])
 def test_control__what_it_says__is_kept_as_little_as_what_the_agent_says(branch, base, kept) -> None:
     """Its errors quote it: a pattern masks that, and where nothing is to be stored none of it is."""
     base.begin("CCCCCCCC")
-    (branch.folder / "eval-gate.yaml").write_text("redact: [NoneType]\n" if kept == "redact" else "store: none\n")
-    branch.here("FPPPPPPP", control_endpoint=base.url)
+    (branch.folder / "eval-gate.yaml").write_text(
+        "redact: [NoneType]\n" if kept == "redact" else "keepResponses: none\n"
+    )
+    branch.here("FPPPPPPP", base_agent_endpoint=base.url)
     folder = Path(branch.record()).parent
     written = [file for file in folder.rglob("*") if file.is_file()]
     assert {"control.jsonl", "run.json"} <= {file.name for file in written}
@@ -279,8 +281,8 @@ def test_attack__answers_of_it_left_in_its_journal__are_not_taken_for_its_own(br
     forged += [line for line in lines if line["caseId"] in {"gs-001", "gs-002", "gs-003"}]
     (folder / "control.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in forged))
     again = ("run", "--resume", first.json["runId"], "--agent-endpoint", branch.script.url)
-    options = ("--baseline", "main", "--fail-on", "regressions", "--confirm", "6", "--report", "md=report.md")
-    seen = branch.seen(branch.gate(*again, "--control-endpoint", base.url, *options))
+    options = ("--baseline", "main", "--fail-on", "regressions", "--reruns", "6", "--report", "md=report.md")
+    seen = branch.seen(branch.gate(*again, "--base-agent-endpoint", base.url, *options))
     expect(seen, 1, "1 regression", regression=[0])
     assert base.asked
 
@@ -297,7 +299,7 @@ def test_control__second_failure_came_from_a_cache__is_one_answer_and_clears_not
         exchange.answer({"response": "no" if number == 0 else "ok", "toolCalls": []})
 
     with agent(cached) as running:
-        seen = branch.here("FPPPPPPP", control_endpoint=running.url)
+        seen = branch.here("FPPPPPPP", base_agent_endpoint=running.url)
     expect(seen, 1, "1 regression", regression=[0])
-    assert seen.change(0)["grounds"]["control"] == {"passes": 0, "failures": 1, "crashes": 0}
+    assert seen.change(0)["grounds"]["baseAgent"] == {"passes": 0, "failures": 1, "agentErrors": 0}
     assert branch.compare().same == seen.same

@@ -28,7 +28,7 @@ def pushed(action):
     for part in (1, 2):
         action.script.begin(DROP)
         given = ("--baseline", "main.zip", "--shard", f"{part}/2", "--output-dir", f"parts/{part}")
-        rules = ("--fail-on", "regressions", "--confirm", "6", "--max-retries", "0")
+        rules = ("--fail-on", "regressions", "--reruns", "6", "--max-retries", "0")
         done = gate(action.job.workspace, "run", "--agent-endpoint", action.script.url, *given, *rules)
         assert done.returncode == 0, done.stdout + done.stderr
     return action
@@ -54,7 +54,7 @@ def test_shards__drop_that_shows_in_the_whole__is_red(pushed) -> None:
 )
 def test_shards__whole_with_the_base_branchs_agent__asks_it_about_all_of_them(pushed, base, does, code, says) -> None:
     base.begin(does.replace("F(P)", "F"))
-    seen = joined(pushed, control_endpoint=base.url)
+    seen = joined(pushed, base_agent_endpoint=base.url)
     assert seen.code == code, seen.text
     assert says in plain(seen.report)
     assert set(base.asked) == set(range(8))
@@ -68,7 +68,7 @@ def test_shards__nothing_is_red__the_base_branchs_agent_is_not_asked(action, bas
         given = ("--shard", f"{part}/2", "--output-dir", f"parts/{part}")
         gate(action.job.workspace, "run", "--agent-endpoint", action.script.url, *given)
     base.begin("FFFFFFFF")
-    seen = action.here("PPPPPPPP", results="parts", control_endpoint=base.url)
+    seen = action.here("PPPPPPPP", results="parts", base_agent_endpoint=base.url)
     assert (seen.code, base.asked) == (0, [])
 
 
@@ -76,11 +76,11 @@ def test_shards__left_to_a_second_step__asks_for_it_and_publishes_once(pushed, b
     pull = pushed.pull()
     pushed.script.begin(DROP)
     first = pushed.job.pull_request(
-        pull, pushed.script.url, {"results": "parts", "control": "later", "fail-on": "regressions"}
+        pull, pushed.script.url, {"results": "parts", "base-agent": "later", "fail-on": "regressions"}
     )
-    assert (first.code, first.outputs["needs-control"]) == (1, "true"), first.log
+    assert (first.code, first.outputs["needs-base-agent"]) == (1, "true"), first.log
     assert not [one for one in pushed.github.state.comments.values() if one.issue == pull.number]
     base.begin("FFFFPPPP")
-    seen = pushed.seen_step(pull, results="latest", control_endpoint=base.url)
+    seen = pushed.seen_step(pull, results="latest", base_agent_endpoint=base.url)
     assert seen.code == 0, seen.text
     assert "against it that is no drop" in plain(seen.report)

@@ -75,7 +75,7 @@ def test_main_breaks_a_case__token_may_not_write_issues__is_a_warning_and_no_fai
     assert "issues: write" in ended.log
     assert "got worse over its runs" in ended.summary
     assert ended.outputs["drift-issue-url"] == ""
-    assert ended.outputs["verdict"] == "pass"
+    assert ended.outputs["verdict"] == "passed"
 
 
 def test_main_breaks_a_case__nobody_wants_an_issue__only_the_summary_says_it(action, github) -> None:

@@ -96,7 +96,7 @@ def step_of_the_example(name: str) -> str:
 @pytest.mark.parametrize("letters", RUNS.values(), ids=RUNS)
 def test_results__made_with_reruns_and_no_baseline__judged_as_a_run_of_the_action(action, letters) -> None:
     there = action.here(letters)
-    made_by_hand(action, letters, "--confirm", "6", "--fail-on", "never")
+    made_by_hand(action, letters, "--reruns", "6", "--fail-on", "never")
     asked = len(action.script.asked)
     pull = action.pull()
     action.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
@@ -116,12 +116,12 @@ def test_results__of_the_example_workflow__its_run_has_reruns(action) -> None:
     gate(action.job.workspace, *options)
     record = action.job.workspace / "evals/results"
     latest = json.loads((record / json.loads((record / "latest.json").read_text())["path"]).read_text())
-    assert latest["confirm"] == 6
+    assert latest["reruns"] == 6
     pull = action.pull()
     action.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
     seen = action.seen_step(pull, results="latest")
     expect(seen, 1, "1 regression", regression=[0])
-    assert seen.change(0)["grounds"]["why"] == "evidence"  # re-runs that say the same count like any others
+    assert seen.change(0)["grounds"]["kind"] == "evidence"  # re-runs that say the same count like any others
 
 
 def test_results__made_without_reruns__the_action_says_what_is_missing(action) -> None:
@@ -132,4 +132,4 @@ def test_results__made_without_reruns__the_action_says_what_is_missing(action) -
     assert seen.code == 1, seen.text
     assert "no case was run again" in seen.text
     assert "o case was run again" in seen.report
-    assert "--confirm" in seen.text or "confirm 0" in seen.text
+    assert "--reruns" in seen.text or "reruns 0" in seen.text

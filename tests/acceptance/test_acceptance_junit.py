@@ -68,8 +68,8 @@ def test_junit__regression_beside_a_known_failure__only_the_regression_is_red(wo
     assert said["gs-001"] == ("passed", "")
     told = properties(made, "gs-000")
     assert (told["change"], told["suite"]) == ("regression", "evals/weather.golden.json")
-    assert told["record"].startswith("passed 4 of 4 ")
-    assert (told["baseline"], told["here"][:2]) == ("pass, 4 of 4", "0/")
+    assert told["history"].startswith("passed 4 of 4 ")
+    assert (told["baseline"], told["current"][:2]) == ("pass, 4 of 4", "0/")
 
 
 def test_junit__nothing_is_worse__is_green_with_what_fails_as_skipped(world) -> None:
@@ -87,7 +87,7 @@ def test_junit__failed_once_and_passes_again__is_no_failure(world) -> None:
 def test_junit__accepted__is_skipped_by_whose_word(world) -> None:
     made = world(GOOD)
     assert made.here("FPPPPPPF").code == 1
-    assert made.gate("accept", "gs-000", "--reason", "known to #481", "--until", "14d", "--by", "Kim").returncode == 0
+    assert made.gate("waive", "gs-000", "--reason", "known to #481", "--until", "14d", "--owner", "Kim").returncode == 0
     seen, said = junit(made, "FPPPPPPF")
     assert (seen.code, said["gs-000"][0]) == (0, "skipped")
     assert "by Kim" in said["gs-000"][1]
@@ -105,13 +105,13 @@ def test_junit__rules__say_what_is_red(world, fail_on, code, red) -> None:
 
 def test_junit__all__brings_back_everything_that_fails(world) -> None:
     made = world(GOOD)
-    made.here("PPPPPPPF", "--report", "junit=junit.xml", junit="all")
+    made.here("PPPPPPPF", "--report", "junit=junit.xml", junit_failures="all")
     assert ET.parse(made.folder / "junit.xml").getroot().get("failures") == "1"
-    told = made.gate("report", "latest", "--format", "junit", "--junit", "all")
+    told = made.gate("report", "latest", "--format", "junit", "--junit-failures", "all")
     assert 'failures="1"' in told.stdout.splitlines()[1]
     assert 'failures="0"' in made.gate("report", "latest", "--format", "junit").stdout.splitlines()[1]
-    refused = made.gate("report", "latest", "--format", "junit", "--junit", "some")
-    assert (refused.returncode, '--junit: "some" is not known' in refused.stderr) == (2, True)
+    refused = made.gate("report", "latest", "--format", "junit", "--junit-failures", "some")
+    assert (refused.returncode, '--junit-failures: "some" is not known' in refused.stderr) == (2, True)
 
 
 def test_junit__could_not_be_judged__is_an_error_only_where_it_counts(world) -> None:

@@ -18,23 +18,23 @@ def again(loop: World, letters: str, **options: str):
     return loop.here(letters, baseline="latest", **options)
 
 
-@pytest.mark.parametrize("confirm", ["0", "6"])
-def test_red_run_then_latest__is_red_again_until_it_is_mended(loop, confirm) -> None:
-    first = again(loop, "FPPP", confirm=confirm)
+@pytest.mark.parametrize("reruns", ["0", "6"])
+def test_red_run_then_latest__is_red_again_until_it_is_mended(loop, reruns) -> None:
+    first = again(loop, "FPPP", reruns=reruns)
     expect(first, 1, "1 regression", regression=[0])
     for _ in range(2):
-        seen = again(loop, "FPPP", confirm=confirm)
+        seen = again(loop, "FPPP", reruns=reruns)
         expect(seen, 1, "1 regression", regression=[0])
         assert seen.json["baselineRunId"] == first.json["baselineRunId"]
-    expect(again(loop, "PPPP", confirm=confirm), 0, "no regressions")
+    expect(again(loop, "PPPP", reruns=reruns), 0, "no regressions")
 
 
 def test_accept_on_the_command_line__makes_the_next_run_green(loop) -> None:
     again(loop, "FPPP")
-    done = loop.gate("accept", "gs-000", "--reason", "the tool moves, #481", "--until", "3d")
+    done = loop.gate("waive", "gs-000", "--reason", "the tool moves, #481", "--until", "3d")
     assert done.returncode == 0, done.stderr
     seen = again(loop, "FPPP")
-    expect(seen, 0, "1 regression accepted", says=["the tool moves, #481"], regression=[0])
+    expect(seen, 0, "1 regression waived", says=["the tool moves, #481"], regression=[0])
     # and it is still what it was: no run with an accepted failure makes it a known one
     assert again(loop, "FPPP").classes["gs-000"] in {"regression", "still_failing"}
 
@@ -68,6 +68,6 @@ def test_zero_cases_are_chosen__is_refused_before_anything_is_asked(loop) -> Non
 
 
 def test_outage_is_the_newest_local_run__latest_is_the_one_before(loop) -> None:
-    again(loop, "CCCC", confirm="0")
+    again(loop, "CCCC", reruns="0")
     seen = again(loop, "FPPP")
     expect(seen, 1, "1 regression", regression=[0])

@@ -19,7 +19,7 @@ def test_mains_newest_run_lost_cases__innocent_pull_request__is_green_and_says_w
     lost = range(newest.count("F"))
     seen = world(f"{EIGHT}*4 {newest}").here(newest)
     expect(seen, 0, "no regressions", still_failing=lost)
-    since = {seen.change(number)["caseRecord"]["brokenSince"]["runId"] for number in lost}
+    since = {seen.change(number)["caseHistory"]["brokenSince"]["runId"] for number in lost}
     assert since == {seen.json["baselineRunId"]}
     assert [suite["regressions"] for suite in seen.json["suites"]] == [[]]
     assert "passes in the baseline" not in seen.text
@@ -42,12 +42,12 @@ def test_baseline_passed_by_a_flake__case_that_mostly_fails__is_still_failing(wo
 
 def test_case_flakes_here__recovers_when_it_is_run_again__is_not_sure_and_does_not_block(world) -> None:
     seen = world(f"{EIGHT}*4").here("F(P)PPPPPPP")
-    expect(seen, 0, "no regressions", unsettled=[0])
+    expect(seen, 0, "no regressions", inconclusive=[0])
 
 
 def test_case_flakes_here__fail_on_flaky__blocks(world) -> None:
     seen = world(f"{EIGHT}*4").here("F(P)PPPPPPP", "--fail-on", "flaky")
-    expect(seen, 1, "flaky", first="flaky", unsettled=[0])
+    expect(seen, 1, "flaky", first="flaky", inconclusive=[0])
 
 
 def test_main_flaked_once_and_recovered__the_pull_request_breaks_the_case__is_red(world) -> None:
@@ -59,7 +59,7 @@ def test_whole_suite_drops__no_case_alone_shows_it__is_red_by_all_cases_together
     seen = world(f"{EIGHT}*4").here("F(P)F(P)F(P)F(P)F(P)PPP")
     assert (seen.code, seen.json["comparison"]["suiteFinding"]["failures"]) == (1, 5), seen.text
     expect(seen, 1, "5 regressions", regression=range(5))
-    assert {seen.change(number)["grounds"]["why"] for number in range(5)} == {"suite"}
+    assert {seen.change(number)["grounds"]["kind"] for number in range(5)} == {"suite"}
     assert "Nothing is known of earlier bad days yet: 4 runs on record are too few." in " ".join(seen.text.split())
 
 
@@ -72,7 +72,7 @@ def test_trials__every_case_loses_one_of_five__is_red_by_all_cases_together(empt
     title = "all cases together fail more than before" if code else "no regressions"
     expect(seen, code, title, flaky=range(fails))
     why = "suite" if code else "mixed"
-    assert {seen.change(number)["grounds"]["why"] for number in range(fails)} == {why}
+    assert {seen.change(number)["grounds"]["kind"] for number in range(fails)} == {why}
     assert ("does not block" in seen.report) is (code == 0)
     assert seen.json["verdict"] == empty.compare("latest", *FAIL_ON).json["verdict"]
 
@@ -88,20 +88,20 @@ def test_pull_request_that_left_main_nine_runs_ago__has_the_whole_record_from_on
     seen = action.here("FPPP", pull)
     expect(seen, 1, "1 regression", regression=[0])
     assert seen.ended.outputs["baseline-sha"] == fork_point
-    assert seen.change(0)["grounds"]["record"] == {"passes": 4, "failures": 0, "crashes": 0}
+    assert seen.change(0)["grounds"]["history"] == {"passes": 4, "failures": 0, "agentErrors": 0}
     assert "0 of 4 on main" in seen.report
     assert len(github.requests("GET", r"/artifacts/\d+/zip$")) == before + 1
     # what main broke after the pull request had left it is none of its record
-    assert seen.change(1)["caseRecord"]["counts"]["failures"] == 0
+    assert seen.change(1)["caseHistory"]["counts"]["failures"] == 0
 
 
 def test_pull_request_from_mains_tip__after_thirteen_runs__knows_all_of_them(action) -> None:
     action.main("PPPP*6 F(P)PPP PPPP*6")
     seen = action.here("FPPP")
     expect(seen, 1, "1 regression", regression=[0])
-    assert seen.change(0)["grounds"]["record"]["passes"] == 12
-    assert seen.change(0)["grounds"]["record"]["failures"] == 1
-    ledger = json.loads(zipfile.ZipFile(io.BytesIO(action.artifact())).read("ledger.json"))
+    assert seen.change(0)["grounds"]["history"]["passes"] == 12
+    assert seen.change(0)["grounds"]["history"]["failures"] == 1
+    ledger = json.loads(zipfile.ZipFile(io.BytesIO(action.artifact())).read("history.json"))
     assert len(ledger["runs"]) == 14
 
 
@@ -109,5 +109,5 @@ def test_pull_request__main_lost_cases_in_its_newest_run__is_green_and_names_the
     *_, broken = action.main("PPPP*3 FPPP")
     seen = action.here("FPPP")
     expect(seen, 0, "no regressions", still_failing=[0])
-    assert seen.change(0)["caseRecord"]["brokenSince"]["sha"] == broken
+    assert seen.change(0)["caseHistory"]["brokenSince"]["sha"] == broken
     assert broken[:7] in seen.report

@@ -136,10 +136,10 @@ def test_run__of_a_model__records_what_its_provider_calls_it(empty, provider, an
     [
         ({}, {"text": "ok", "model": NEW}),
         (
-            {"preset": "claude-code"},
+            {"agentProtocol": "claude-code"},
             {"type": "result", "subtype": "success", "result": "ok", "modelUsage": {NEW: {"outputTokens": 1}}},
         ),
-        ({"preset": "gemini-cli"}, {"response": "ok", "stats": {"models": {NEW: {"tokens": {"prompt": 1}}}}}),
+        ({"agentProtocol": "gemini-cli"}, {"response": "ok", "stats": {"models": {NEW: {"tokens": {"prompt": 1}}}}}),
     ],
     ids=["own", "claude-code", "gemini-cli"],
 )

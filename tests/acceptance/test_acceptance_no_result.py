@@ -67,7 +67,7 @@ def test_chosen_cases__one_that_was_among_them_broke_and_is_not_any_more__is_nam
     again = made.compare()
     assert (again.code, again.classes["gs-000"]) == (1, "removed")
     must = made.here("FPPP", *choice, must_pass="gs-000")
-    expect(must, 3, "could not decide", first="must-pass-not-run", removed=[0])
+    expect(must, 3, "could not decide", first="missing-must-pass-result", removed=[0])
     assert "1 case that must pass has no result here: gs-000" in must.gate
 
 
@@ -89,7 +89,7 @@ def test_must_pass__its_pattern_names_no_case_any_more__could_not_decide(empty, 
     empty.main("PPPP", "--must-pass", pattern)
     escape(empty)
     seen = empty.here("PPPP", must_pass=pattern)
-    expect(seen, 3, "could not decide", first="must-pass-not-run", removed=[0] if escape is deleted else [])
+    expect(seen, 3, "could not decide", first="missing-must-pass-result", removed=[0] if escape is deleted else [])
     assert f"must-pass {pattern} names no case here; in the baseline it names gs-000" in seen.gate
     assert empty.here("PPPP").code == 0
     assert empty.here("PPPP", must_pass="gs-*" if escape is deleted else "*").code == 0
@@ -112,7 +112,7 @@ def test_renamed_into_an_accepted_id__broken__is_a_rule_loosened(world) -> None:
     made.write()
     seen = made.here("FPPP")
     loosened = "rule loosened: the waiver of 1 case names the new name: `gs-000` → `known-0`"
-    expect(seen, 0, "1 regression accepted", says=[loosened], regression=["known-0"])
+    expect(seen, 0, "1 regression waived", says=[loosened], regression=["known-0"])
     assert made.here("FPPP", fail_on="regressions,changed").code == 1
 
 
@@ -173,7 +173,7 @@ def graded(graded_branch, tmp_path) -> World:
 
 def test_rubric_case__another_flakes__is_run_and_regresses(graded) -> None:
     seen = graded.here("F(P)PPF")
-    expect(seen, 1, "1 regression", unsettled=[0], regression=["rb-1"])
+    expect(seen, 1, "1 regression", inconclusive=[0], regression=["rb-1"])
 
 
 def test_rubric_case__another_failure_is_accepted__is_run_and_regresses(graded) -> None:
@@ -195,7 +195,7 @@ def test_rubric_case__another_regresses__is_not_run_and_is_nobody_s_to_pass(grad
     assert graded.script.asked.count(3) == 0
     graded.accept(0)
     waived = graded.compare()
-    assert (waived.code, waived.reasons[0]) == (3, "not-run")
+    assert (waived.code, waived.reasons[0]) == (3, "missing-case-result")
     assert "1 case that passed before was not run: rb-1" in waived.gate
 
 

@@ -34,7 +34,7 @@ OTHERS = {
     ),
     "refunds.eval.yaml": (AGENTV_5, "an eval file of AgentV 5", "agentv eval {file} --output out"),
     "home.evalset.json": (json.dumps(ADK), "an eval set of ADK", "pytest --junitxml out.xml"),
-    "old.test.json": ('[{"query": "hi", "expected_tool_use": []}]', "an eval set of ADK", "eval-gate judge out.xml"),
+    "old.test.json": ('[{"query": "hi", "expected_tool_use": []}]', "an eval set of ADK", "eval-gate check out.xml"),
     "azure.json": ('{"rows": [{"inputs.query": "q"}], "metrics": {}}', "a result of Azure AI Evaluation", "`status`"),
     "azure.jsonl": ('{"query": "q", "response": "a"}\n', "data of Azure AI Evaluation", "docs/tools/own-results.md"),
     "braintrust.jsonl": (json.dumps(BRAINTRUST), "an export of Braintrust", "docs/tools/own-results.md"),
@@ -44,7 +44,7 @@ OTHERS = {
 
 
 @pytest.mark.rows_each("command")
-@pytest.mark.parametrize("command", ["validate", "judge"])
+@pytest.mark.parametrize("command", ["validate", "check"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_file_of_another_tool__is_named_with_the_way_on(tmp_path, name, command) -> None:
     text, what, way = OTHERS[name]
@@ -75,7 +75,7 @@ def test_run__configuration_of_promptfoo__names_the_import(tmp_path) -> None:
 )
 def test_judge__file_of_no_format__says_what_it_looks_like_and_how_to_insist(tmp_path, name, text, looks) -> None:
     (tmp_path / name).write_text(text)
-    done = gate(tmp_path, "judge", name)
+    done = gate(tmp_path, "check", name)
     assert done.returncode == 2
     assert f"{name}: is none of the formats that are read, and looks like {looks}\n" in done.stderr
     assert "--results-format" in done.stderr
@@ -84,7 +84,7 @@ def test_judge__file_of_no_format__says_what_it_looks_like_and_how_to_insist(tmp
 def test_judge__format_that_is_insisted_on__says_what_the_file_lacks(tmp_path) -> None:
     lines = '{"name": "a", "status": "passed"}\n{"name": "b", "status": "failed"\n{"id": "c"}\n'
     (tmp_path / "x.jsonl").write_text(lines)
-    done = gate(tmp_path, "judge", "x.jsonl", "--results-format", "jsonl")
+    done = gate(tmp_path, "check", "x.jsonl", "--results-format", "jsonl")
     assert done.returncode == 2
     assert [f"x.jsonl:{number}: " in done.stderr for number in (1, 2, 3, 4)] == [True, True, True, False]
 
@@ -106,7 +106,7 @@ def test_validate__table_of_results__is_no_broken_json(tmp_path) -> None:
     done = gate(tmp_path, "validate", "my results.csv")
     assert done.returncode == 2
     assert 'looks like a table with the columns "id", "status"' in done.stderr
-    assert "`eval-gate judge 'my results.csv'` judges them" in done.stderr
+    assert "`eval-gate check 'my results.csv'` judges them" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["home.evalset.json", "refunds.eval.yaml"])

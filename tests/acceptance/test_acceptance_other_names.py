@@ -35,9 +35,9 @@ def junit(*tests: Case, tool: str = "") -> str:
 def judged(folder: Path, before: str, now: str, fail_on: str = "regressions") -> tuple[int, str]:
     """The exit code and the words of a change, behind a run of the default branch."""
     (folder / "out.xml").write_text(before)
-    gate(folder, "judge", "out.xml", "--fail-on", "never")
+    gate(folder, "check", "out.xml", "--fail-on", "never")
     (folder / "out.xml").write_text(now)
-    done = gate(folder, "judge", "out.xml", "--baseline", "latest", "--fail-on", fail_on)
+    done = gate(folder, "check", "out.xml", "--baseline", "latest", "--fail-on", fail_on)
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 

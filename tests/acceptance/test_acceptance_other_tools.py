@@ -47,13 +47,13 @@ def again(folder: Path, failing: tuple[str, ...]) -> str:
 def history(tmp_path):
     """Ten runs of the main branch, all of them green."""
     for number in range(10):
-        done = gate(tmp_path, "judge", promptfoo(tmp_path, f"main-{number}.json").name)
+        done = gate(tmp_path, "check", promptfoo(tmp_path, f"main-{number}.json").name)
         assert done.returncode == 0, done.stderr
     return tmp_path
 
 
 def judged(folder: Path, *arguments: str):
-    return gate(folder, "judge", *arguments, "--baseline", "latest", "--fail-on", "regressions", CI="true")
+    return gate(folder, "check", *arguments, "--baseline", "latest", "--fail-on", "regressions", CI="true")
 
 
 def test_judge__a_case_that_always_passed_fails__is_red_and_names_it(history) -> None:
@@ -106,7 +106,7 @@ def test_judge__the_command_passes_another_case_that_asks_the_same__clears_nothi
 
     both = (("a", "one"), ("a", "two"), ("b", "one"))
     for _ in range(4):
-        assert gate(tmp_path, "judge", results("r.jsonl", *((*key, "passed") for key in both))).returncode == 0
+        assert gate(tmp_path, "check", results("r.jsonl", *((*key, "passed") for key in both))).returncode == 0
     now = results("r.jsonl", ("a", "one", "failed"), ("a", "two", "passed"), ("b", "one", "passed"))
     for others in ((("b", "one", "passed"),), (("a", "two", "passed"),), (("a", "strange", "passed"),)):
         done = judged(tmp_path, now, "--rerun-command", f"cp {results('again.jsonl', *others)} {{output}}")
@@ -124,7 +124,7 @@ def test_judge__the_command_writes_one_of_two_files_anew__the_other_is_no_execut
 
     files = (junit("a.xml", "a", passes=True), junit("b.xml", "b", passes=True))
     for _ in range(4):
-        assert gate(tmp_path, "judge", *files).returncode == 0
+        assert gate(tmp_path, "check", *files).returncode == 0
     junit("b.xml", "b", passes=False)
     done = judged(tmp_path, *files, "--rerun-command", "touch a.xml")
     assert done.returncode == 3, done.stdout
@@ -175,7 +175,7 @@ def test_judge__the_command_leaves_a_case_as_skipped__has_not_run_it(tmp_path) -
         return name
 
     for _ in range(10):
-        gate(tmp_path, "judge", suite("main.xml", ""))
+        gate(tmp_path, "check", suite("main.xml", ""))
     out, again = suite("out.xml", '<failure message="no"/>'), suite("again.xml", "<skipped/>")
     done = judged(tmp_path, out, "--rerun-command", f"cp {again} {{output}}")
     assert done.returncode == 3, done.stdout + done.stderr
@@ -185,7 +185,7 @@ def test_judge__the_command_leaves_a_case_as_skipped__has_not_run_it(tmp_path) -
 def test_judge__a_case_that_is_unsteady_on_record_fails_once__is_no_regression(tmp_path) -> None:
     for number in range(10):
         failing = ("case 3",) if number % 3 == 1 else ()
-        gate(tmp_path, "judge", promptfoo(tmp_path, "main.json", failing).name, "--fail-on", "never")
+        gate(tmp_path, "check", promptfoo(tmp_path, "main.json", failing).name, "--fail-on", "never")
     done = judged(tmp_path, promptfoo(tmp_path, "out.json", ("case 3",)).name)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "NOT SURE (1)\n  case 3: " in done.stdout
@@ -194,7 +194,7 @@ def test_judge__a_case_that_is_unsteady_on_record_fails_once__is_no_regression(t
 @pytest.mark.parametrize("earlier", ["FP", "FFP", "PFP", "FFFFFFP"])
 def test_judge__newest_run_passed_and_the_record_is_too_short__is_undecided(tmp_path, earlier) -> None:
     for end in earlier:
-        gate(tmp_path, "judge", promptfoo(tmp_path, "main.json", ("case 3",) * (end == "F")).name, "--fail-on", "never")
+        gate(tmp_path, "check", promptfoo(tmp_path, "main.json", ("case 3",) * (end == "F")).name, "--fail-on", "never")
     done = judged(tmp_path, promptfoo(tmp_path, "out.json", ("case 3",)).name)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "the re-runs that would decide are missing" in done.stdout
@@ -230,8 +230,8 @@ def scored(folder: Path, score: float) -> str:
 
 
 def test_judge__a_lower_rule_for_a_scorer__is_said_and_fail_on_changed_blocks_it(tmp_path) -> None:
-    assert gate(tmp_path, "judge", scored(tmp_path, 0.9), "--score", "policy>=0.7").returncode == 0
-    lower = ("judge", scored(tmp_path, 0.5), "--score", "policy>=0.3", "--baseline", "latest", "--fail-on")
+    assert gate(tmp_path, "check", scored(tmp_path, 0.9), "--score", "policy>=0.7").returncode == 0
+    lower = ("check", scored(tmp_path, 0.5), "--score", "policy>=0.3", "--baseline", "latest", "--fail-on")
     blocked = gate(tmp_path, *lower, "regressions,changed")
     assert blocked.returncode == 1
     assert "1 rule asks for less (allowed: 0)" in blocked.stdout
@@ -257,8 +257,8 @@ def checked(folder: Path, *names: str) -> str:
     ],
 )
 def test_judge__scorer_that_a_case_had__is_said_to_be_gone(tmp_path, now, said) -> None:
-    assert gate(tmp_path, "judge", checked(tmp_path, "policy", "format")).returncode == 0
-    done = gate(tmp_path, "judge", checked(tmp_path, *now), "--baseline", "latest")
+    assert gate(tmp_path, "check", checked(tmp_path, "policy", "format")).returncode == 0
+    done = gate(tmp_path, "check", checked(tmp_path, *now), "--baseline", "latest")
     assert done.returncode == 0, done.stderr
     assert said in done.stdout if said else "measured differently" not in done.stdout
 
@@ -277,12 +277,12 @@ def said(folder: Path) -> None:
 
 def test_judge__store_none__leaves_no_word_of_an_answer(tmp_path) -> None:
     said(tmp_path)
-    assert gate(tmp_path, "judge", "r.jsonl").returncode == 1
+    assert gate(tmp_path, "check", "r.jsonl").returncode == 1
     assert "canary" in canaries(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
     said(other)
-    done = gate(other, "judge", "r.jsonl", "--store", "none", "--report", "html", "--report", "md")
+    done = gate(other, "check", "r.jsonl", "--keep-responses", "none", "--report", "html", "--report", "md")
     assert done.returncode == 1
     assert "canary" not in canaries(other) + done.stdout + done.stderr
 
@@ -290,7 +290,7 @@ def test_judge__store_none__leaves_no_word_of_an_answer(tmp_path) -> None:
 def test_judge__redact__masks_what_is_stored_and_changes_no_verdict(tmp_path) -> None:
     said(tmp_path)
     (tmp_path / "eval-gate.yaml").write_text("redact: ['canary-\\w+']\n")
-    done = gate(tmp_path, "judge", "r.jsonl", "--report", "html", "--report", "md")
+    done = gate(tmp_path, "check", "r.jsonl", "--report", "html", "--report", "md")
     assert done.returncode == 1, done.stderr
     assert "canary" not in canaries(tmp_path) + done.stdout + done.stderr
     assert "it said ***" in canaries(tmp_path)
@@ -308,14 +308,14 @@ def test_judge__redact__masks_what_is_stored_and_changes_no_verdict(tmp_path) ->
     ],
 )
 def test_judge__each_tools_own_file__is_judged_and_reported(file, arguments, tmp_path) -> None:
-    done = gate(tmp_path, "judge", str(FILES / file), *arguments, "--report", "md=c.md", "--report", "html=p.html")
+    done = gate(tmp_path, "check", str(FILES / file), *arguments, "--report", "md=c.md", "--report", "html=p.html")
     assert done.returncode == 1, done.stdout + done.stderr  # each holds a case that fails
     assert "GATE FAILED" in done.stdout
     assert "Agent eval gate" in (tmp_path / "c.md").read_text()
     assert (tmp_path / "p.html").stat().st_size > 3_000
 
 
-@pytest.mark.parametrize(("again", "outcome"), [("no", "fail"), ("ok", "pass")])
+@pytest.mark.parametrize(("again", "outcome"), [("no", "failed"), ("ok", "passed")])
 def test_judge__a_run_as_lines__gets_the_verdict_of_the_run(tmp_path, again, outcome) -> None:
     """Where its re-runs find regressions, and where they clear them."""
     (tmp_path / "evals").mkdir()
@@ -342,12 +342,12 @@ def test_judge__a_run_as_lines__gets_the_verdict_of_the_run(tmp_path, again, out
 
     def as_brought(name: str, *more: str) -> dict:
         (tmp_path / f"{name}.jsonl").write_text(lines_of(record(tmp_path / name)))
-        gate(tmp_path, "judge", f"{name}.jsonl", "--output-dir", f"{name}-brought", *more)
+        gate(tmp_path, "check", f"{name}.jsonl", "--output-dir", f"{name}-brought", *more)
         return record(tmp_path / f"{name}-brought")
 
     run("main")
     as_brought("main")
-    rules = ("--fail-on", "regressions", "--confirm", "3")
+    rules = ("--fail-on", "regressions", "--reruns", "3")
     own = run("change", *rules, "--baseline", "main", failing=(2, 4))
     brought = as_brought("change", *rules, "--baseline", "main-brought")
     assert verdict_of(brought) == verdict_of(own)
@@ -377,7 +377,8 @@ def record(folder: Path) -> dict:
 def verdict_of(run: dict) -> tuple:
     """What the gate said, which classes cases have, and how often each was run."""
     changes = {
-        one["caseId"]: (one["change"], one["grounds"] and one["grounds"]["why"]) for one in run["comparison"]["changes"]
+        one["caseId"]: (one["change"], one["grounds"] and one["grounds"]["kind"])
+        for one in run["comparison"]["changes"]
     }
     runs = {case["id"]: (len(case["trials"]), case["reruns"]) for suite in run["suites"] for case in suite["cases"]}
     return run["verdict"]["outcome"], run["verdict"]["exitCode"], changes, runs
@@ -390,7 +391,7 @@ def test_junit__in_and_out__keeps_names_counts_and_places(tmp_path) -> None:
         '<testcase classname="tests.test_b" name="three"><skipped message="later"/></testcase></testsuite></testsuites>'
     )
     (tmp_path / "in.xml").write_text(source)
-    gate(tmp_path, "judge", "in.xml", "--report", "junit=out.xml")
+    gate(tmp_path, "check", "in.xml", "--report", "junit=out.xml")
     out = (tmp_path / "out.xml").read_text()
     for part in ('classname="tests.test_a"', 'name="two[x]"', 'file="tests/test_a.py"', 'line="3"', 'time="0.500"'):
         assert part in out

@@ -52,7 +52,7 @@ def branch(tmp_path_factory):
     """Six runs of the main branch, all of them green."""
     folder = tmp_path_factory.mktemp("main")
     for number in range(6):
-        done = gate(folder, "judge", results(folder, f"main-{number}.jsonl"))
+        done = gate(folder, "check", results(folder, f"main-{number}.jsonl"))
         assert done.returncode == 0, done.stderr
     return folder
 
@@ -64,7 +64,7 @@ def history(branch, tmp_path):
 
 
 def judged(folder: Path, *arguments: str):
-    return gate(folder, "judge", *arguments, "--baseline", "latest", "--fail-on", "regressions")
+    return gate(folder, "check", *arguments, "--baseline", "latest", "--fail-on", "regressions")
 
 
 def words(done) -> str:
@@ -73,7 +73,7 @@ def words(done) -> str:
 
 def test_judge__it_fails_with_the_base_branchs_agent_too__is_not_of_the_change(history) -> None:
     out, here, base = results(history, "out.jsonl", 3), tool(history, "here", 3), tool(history, "base", 3)
-    done = judged(history, out, "--rerun-command", here, "--control-command", base)
+    done = judged(history, out, "--rerun-command", here, "--base-agent-command", base)
     assert done.returncode == 0, words(done)
     assert f"asked {BASE} in the same minutes: passed 0 of 2 there too, so it is not of this change" in words(done)
     assert asked(history, "base").count("case 3") == 2
@@ -82,20 +82,20 @@ def test_judge__it_fails_with_the_base_branchs_agent_too__is_not_of_the_change(h
 
 def test_judge__it_passes_with_the_base_branchs_agent__stays_red_and_says_so(history) -> None:
     out, here, base = results(history, "out.jsonl", 3), tool(history, "here", 3), tool(history, "base")
-    done = judged(history, out, "--rerun-command", here, "--control-command", base)
+    done = judged(history, out, "--rerun-command", here, "--base-agent-command", base)
     assert done.returncode == 1, words(done)
     assert f"asked {BASE} in the same minutes: passed 2 of 2 there" in words(done)
 
 
 def test_judge__nothing_would_fail__never_asks_the_base_branchs_agent(history) -> None:
     out, here, base = results(history, "out.jsonl", 3), tool(history, "here"), tool(history, "base", 3)
-    done = judged(history, out, "--rerun-command", here, "--control-command", base)
+    done = judged(history, out, "--rerun-command", here, "--base-agent-command", base)
     assert (done.returncode, asked(history, "base")) == (0, []), words(done)
 
 
 def test_judge__without_a_command_for_re_runs__the_base_branchs_agent_is_asked_all_the_same(history) -> None:
     out, base = results(history, "out.jsonl", 3, 4), tool(history, "base", 3, 4)
-    done = judged(history, out, "--control-command", base)
+    done = judged(history, out, "--base-agent-command", base)
     assert done.returncode == 0, words(done)
     assert "0 regressions, 2 still failing" in words(done)
 
@@ -110,7 +110,7 @@ def test_judge__without_a_command_for_re_runs__the_base_branchs_agent_is_asked_a
 def test_judge__the_command_says_nothing_of_use__clears_nothing_and_says_why(history, does, says) -> None:
     out = results(history, "out.jsonl", 3)
     results(history, "base.jsonl", *range(CASES))
-    done = judged(history, out, "--rerun-command", tool(history, "here", 3), "--control-command", does)
+    done = judged(history, out, "--rerun-command", tool(history, "here", 3), "--base-agent-command", does)
     assert done.returncode == 1, words(done)
     assert f"{BASE} clears nothing of what failed: {says}" in words(done)
 
@@ -118,31 +118,31 @@ def test_judge__the_command_says_nothing_of_use__clears_nothing_and_says_why(his
 def test_judge__spared_suspects__are_run_again_once_the_cause_is_cleared(history) -> None:
     """Six died: three are confirmed and name the cause. These die there too, the others only here."""
     out, here = results(history, "out.jsonl", *range(6)), tool(history, "here", *range(6))
-    done = judged(history, out, "--rerun-command", here, "--control-command", tool(history, "base", 0, 1, 2))
+    done = judged(history, out, "--rerun-command", here, "--base-agent-command", tool(history, "base", 0, 1, 2))
     assert done.returncode == 1, words(done)
     assert "asked the base branch's agent in the same minutes: passed 2 of 2 there" in words(done)
 
 
 def test_judge__budget_does_not_reach__stays_red(history) -> None:
     out, here, base = results(history, "out.jsonl", 3), tool(history, "here", 3), tool(history, "base", 3)
-    done = judged(history, out, "--rerun-command", here, "--control-command", base, "--rerun-budget", "3")
+    done = judged(history, out, "--rerun-command", here, "--base-agent-command", base, "--rerun-budget", "3")
     assert done.returncode == 1, words(done)
     assert "the rerun-budget of 3 re-runs does not reach for" in words(done)
 
 
 def test_judge__command_without_a_file_of_its_own__is_refused(history) -> None:
-    done = judged(history, results(history, "out.jsonl", 3), "--control-command", "run-it {ids}")
+    done = judged(history, results(history, "out.jsonl", 3), "--base-agent-command", "run-it {ids}")
     assert done.returncode == 2
     assert "does not name {output}" in words(done)
 
 
 def test_judge__agent_named_by_an_address__says_that_nobody_asks_it(history) -> None:
-    (history / "eval-gate.yaml").write_text("controlEndpoint: http://127.0.0.1:9/chat\n")
+    (history / "eval-gate.yaml").write_text("baseAgentEndpoint: http://127.0.0.1:9/chat\n")
     done = judged(history, results(history, "out.jsonl", 3), "--rerun-command", tool(history, "here", 3))
     assert done.returncode == 1
-    assert "is not asked about results of another tool by controlEndpoint" in words(done)
+    assert "is not asked about results of another tool by baseAgentEndpoint" in words(done)
 
 
 def test_run__command_for_other_tools__says_that_nobody_asks_it(empty) -> None:
-    (empty.folder / "eval-gate.yaml").write_text("controlCommand: 'run-it {ids} {output}'\n")
-    assert "controlCommand is for results of another tool: nobody asks" in " ".join(empty.run("PPPP").stdout.split())
+    (empty.folder / "eval-gate.yaml").write_text("baseAgentCommand: 'run-it {ids} {output}'\n")
+    assert "baseAgentCommand is for results of another tool: nobody asks" in " ".join(empty.run("PPPP").stdout.split())

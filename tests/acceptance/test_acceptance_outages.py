@@ -19,27 +19,27 @@ def test_everything_answers_500__main_answered_it__is_a_regression_with_the_outa
     seen = world(GOOD).here("CCCCCCCC")
     expect(seen, 1, "8 regressions: every case crashes", first="regressions",
            says=["if the agent was down"], regression=range(8))  # fmt: skip
-    assert "all-crashed" in seen.reasons
+    assert "all-agent-errors" in seen.reasons
     assert seen.json["summary"]["passRate"] is None
 
 
 def test_nobody_listens__main_answered_it__could_not_be_decided(world) -> None:
     seen = world(GOOD).here("PPPPPPPP", url=NOBODY, concurrency="1")
-    expect(seen, 3, "could not decide", first="nothing-judged", says=["this looks like an outage"],
+    expect(seen, 3, "could not decide", first="no-scored-cases", says=["this looks like an outage"],
            errored=range(5), not_run=[5, 6, 7])  # fmt: skip
 
 
 def test_everything_is_refused_with_429__could_not_be_decided(world) -> None:
     seen = world(GOOD).here("LLLLLLLL")
     assert "regression" not in seen.classes.values()
-    assert (seen.code, seen.json["verdict"]["outcome"]) == (3, "error"), seen.text
+    assert (seen.code, seen.json["verdict"]["outcome"]) == (3, "inconclusive"), seen.text
     assert "could not decide" in seen.title
 
 
 def test_everything_hangs__ends_early_and_could_not_be_decided(world) -> None:
     made, begun = world(GOOD), time.monotonic()
     seen = made.here("HHHHHHHH", timeout_ms="300", concurrency="1")
-    expect(seen, 3, "could not decide", first="nothing-judged", errored=range(5), not_run=[5, 6, 7])
+    expect(seen, 3, "could not decide", first="no-scored-cases", errored=range(5), not_run=[5, 6, 7])
     assert len(made.script.asked) <= 5
     assert time.monotonic() - begun < 30
     assert "in a row" in seen.head
@@ -48,18 +48,18 @@ def test_everything_hangs__ends_early_and_could_not_be_decided(world) -> None:
 def test_two_of_five_cases_are_too_late__is_a_slow_provider_and_not_as_many_regressions(world) -> None:
     seen = world("P" * 20 + "*6").here("PPHPH" * 4, timeout_ms="200")
     late = [number for number in range(20) if number % 5 in {2, 4}]
-    expect(seen, 3, "could not decide", first="not-confirmed", errored=late)
+    expect(seen, 3, "could not decide", first="unconfirmed-regressions", errored=late)
     said = "whether 8 cases regressed could not be told: they got no answer in time, as so many that a slow provider"
     assert said in seen.text.replace("\n", " ")
     assert "0 regressions" in seen.text
-    assert seen.change(2)["grounds"]["why"] == "slow"
+    assert seen.change(2)["grounds"]["kind"] == "timeouts"
 
 
 def test_a_few_are_late_and_answer_when_asked_again__those_late_twice_are_no_regressions(world) -> None:
     """One in eight: six are late at first, of which one is late once more."""
     letters = "PPPPPPPH(P)" * 5 + "PPPPPPPH(HHHHHH)"
     seen = world("P" * 48 + "*6").here(letters, timeout_ms="200")
-    expect(seen, 3, "could not decide", first="not-confirmed", errored=[47], unsettled=[7, 15, 23, 31, 39])
+    expect(seen, 3, "could not decide", first="unconfirmed-regressions", errored=[47], inconclusive=[7, 15, 23, 31, 39])
 
 
 def test_one_tool_hangs__whenever_it_is_asked__its_cases_are_the_regressions(world) -> None:
@@ -83,18 +83,18 @@ def test_half_of_the_cases_crash__they_are_the_regressions(world) -> None:
 
 def test_half_of_the_cases_are_refused__nothing_is_a_regression_and_the_gate_does_not_pass(world) -> None:
     seen = world(GOOD).here("LLLLPPPP")
-    expect(seen, 3, "could not decide", says=["4 cases got no answer"], first="could-not-measure", errored=range(4))
+    expect(seen, 3, "could not decide", says=["4 cases got no answer"], first="max-errors", errored=range(4))
 
 
 def test_more_than_half_are_refused__could_not_be_decided(world) -> None:
     seen = world(GOOD).here("LLLLLPPP")
-    expect(seen, 3, "could not decide", first="too-many-errors", errored=range(5))
+    expect(seen, 3, "could not decide", first="too-few-scored-cases", errored=range(5))
 
 
 def test_one_case_crashes_once__is_not_sure_and_passes(world) -> None:
     seen = world(GOOD).here("C(P)PPPPPPP")
-    expect(seen, 0, "no regressions", unsettled=[0])
-    assert seen.change(0)["grounds"]["here"]["crashes"] == 1
+    expect(seen, 0, "no regressions", inconclusive=[0])
+    assert seen.change(0)["grounds"]["current"]["agentErrors"] == 1
 
 
 def test_one_case_is_broken_off_always__is_a_regression(world) -> None:
@@ -106,7 +106,7 @@ def test_new_case_crashes__is_an_error_that_main_does_not_have(world) -> None:
     made.cases.append({"id": "gs-new", "input": {"message": "ask 8"}, "expect": {"responseContains": ["ok"]}})
     made.write()
     seen = made.here("PPPPPPPPC")
-    expect(seen, 1, "1 case crashed", first="could-not-measure", added=["gs-new"])
+    expect(seen, 1, "1 case crashed", first="max-errors", added=["gs-new"])
 
 
 # --- what happened on main
@@ -125,8 +125,8 @@ def test_outage_is_mains_newest_run__everything_fails_here__is_red_and_the_outag
     seen = made.here("FFFFFFFF")
     expect(seen, 1, "8 regressions", says=["could not be measured", "Compared with"],
            regression=range(8))  # fmt: skip
-    (unmeasured,) = seen.json["comparison"]["baseline"]["unmeasured"]
-    assert (unmeasured["judged"], unmeasured["cases"]) == (0, 8)
+    (unmeasured,) = seen.json["comparison"]["baseline"]["unscoredRuns"]
+    assert (unmeasured["scored"], unmeasured["cases"]) == (0, 8)
 
 
 def test_outage_is_mains_newest_run__nothing_changed_here__is_green_and_the_outage_is_named(world) -> None:
@@ -141,7 +141,7 @@ def test_outage_is_named_as_the_baseline_after_one_run__one_case_is_dead_here__i
     newest = json.loads((made.folder / made.MAIN / "latest.json").read_text())["path"]
     seen = made.here("FPPPPPPP", baseline=f"{made.MAIN}/{newest}")
     expect(seen, 1, "1 regression", regression=[0])
-    assert seen.change(0)["caseRecord"]["counts"] == {"passes": 1, "failures": 0, "crashes": 0}
+    assert seen.change(0)["caseHistory"]["counts"] == {"passes": 1, "failures": 0, "agentErrors": 0}
 
 
 def test_one_crash_on_main_and_the_same_here__is_still_crashing_and_does_not_block(world) -> None:

@@ -36,47 +36,53 @@ def test_power__steady_cases__says_what_more_of_everything_would_buy(world) -> N
 
 def test_power__something_supposed__is_the_one_row_beside_the_record(world) -> None:
     made = world(f"{STEADY}*4")
-    supposed = figures(made, "main", "--history", "20", "--cases", "400", "--confirm", "2")["rows"]
-    assert [(one["runs"], one["cases"], one["confirm"]) for one in supposed] == [(4, 8, 6), (20, 400, 2)]
+    supposed = figures(made, "main", "--history-runs", "20", "--cases", "400", "--reruns", "2")["rows"]
+    assert [(one["runs"], one["cases"], one["reruns"]) for one in supposed] == [(4, 8, 6), (20, 400, 2)]
     assert supposed[1]["smallestLossPoints"] < supposed[0]["smallestLossPoints"]
 
 
 def test_power__a_case_that_flakes_too_much__is_listed_with_what_would_help_and_named_by_the_next_run(world) -> None:
     made = world(FLAKY)
     assert figures(made, "main")["ungated"] == []
-    seen = made.here(STEADY, "--verbose", confirm="3")
+    seen = made.here(STEADY, "--verbose", reruns="3")
     would = (
         "gs-000 fails 4 of 9 on record: not even 4 failures in a row would be proof, 8 would; mend it, quarantine it"
     )
     assert f"cannot be gated: {would}, or give it more re-runs or trials" in seen.text
     assert "with these 8 cases and 9 runs on record, a case that starts failing every time is found in" in seen.text
     assert "cannot be gated" not in seen.report, "the comment has what somebody has to look at"
-    assert "cannot be gated" not in made.here(STEADY, confirm="3").text, "only --verbose has it"
+    assert "cannot be gated" not in made.here(STEADY, reruns="3").text, "only --verbose has it"
 
 
 def test_power__a_run_with_fewer_re_runs__lists_the_case_they_cannot_gate(world) -> None:
     made = world(FLAKY)
-    done = made.run(STEADY, *words(GATE | {"--confirm": "3", "--baseline": "main", "--output-dir": "main"}))
+    done = made.run(STEADY, *words(GATE | {"--reruns": "3", "--baseline": "main", "--output-dir": "main"}))
     assert done.returncode == 0, done.stderr
     (one,) = figures(made, "main")["ungated"]
-    assert (one["caseId"], one["why"], one["failures"], one["runs"], one["executions"]) == ("gs-000", "flaky", 4, 10, 4)
+    assert (one["caseId"], one["reason"], one["failures"], one["runs"], one["executions"]) == (
+        "gs-000",
+        "flaky",
+        4,
+        10,
+        4,
+    )
     assert one["needed"] > 4
     said = made.gate("power", "main").stdout
     assert "1 case cannot be gated, even if it fails every time:\n  gs-000 fails 4 of 10 on record" in said
     made.accept(0, kind="quarantine")
     aside = figures(made, "main")
-    assert (aside["ungated"], aside["aside"]) == ([], 1)
+    assert (aside["ungated"], aside["quarantined"]) == ([], 1)
 
 
 def test_power__no_re_runs__says_what_cannot_be_said(world) -> None:
     made = world(f"{STEADY}*4")
-    again = made.run(STEADY, *words(GATE | {"--confirm": "0", "--baseline": "main"}))
+    again = made.run(STEADY, *words(GATE | {"--reruns": "0", "--baseline": "main"}))
     assert again.returncode == 0, again.stderr
     done = made.gate("power")
     assert "no re-runs" in done.stdout.splitlines()[0]
     assert "Without re-runs every failure of a case that passed before counts" in done.stdout
     first, *_, more = figures(made)["rows"]
-    assert (first["found"]["half"], first["smallestLossPoints"], more["confirm"]) == (0.5, None, 6)
+    assert (first["found"]["half"], first["smallestLossPoints"], more["reruns"]) == (0.5, None, 6)
 
 
 def test_power__before_the_first_run__says_that_there_is_no_record(empty) -> None:

@@ -24,7 +24,7 @@ def write(folder: Path, **files: str) -> None:
 
 
 def judge(folder: Path, *arguments: str) -> tuple[int, str]:
-    done = gate(folder, "judge", *arguments)
+    done = gate(folder, "check", *arguments)
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 

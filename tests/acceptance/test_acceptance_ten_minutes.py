@@ -37,7 +37,7 @@ def test_page__followed_in_an_empty_folder__ends_with_the_red_comment_that_it_sh
                         said += words
                         if command.startswith("gh repo create"):
                             ended = person.main()
-                            assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+                            assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
         assert "GATE PASSED" in said
         ended, comment = person.pull_request("faster")
         assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log

@@ -16,8 +16,8 @@ def test_accepted_regression__passes_and_is_shown(world) -> None:
     made = world(GOOD)
     made.accept(0)
     seen = made.here("FPPPPPPP")
-    expect(seen, 0, "1 regression accepted", says=["known, #12"], regression=[0])
-    assert [one["caseId"] for one in seen.json["waiving"]["waived"]] == ["gs-000"]
+    expect(seen, 0, "1 regression waived", says=["known, #12"], regression=[0])
+    assert [one["caseId"] for one in seen.json["waivers"]["waived"]] == ["gs-000"]
 
 
 def test_waiver_that_has_expired__does_not_count_and_says_so(world) -> None:
@@ -32,8 +32,8 @@ def test_all_cases_of_a_suite_drop_are_accepted__is_green(world) -> None:
     made = world(GOOD)
     made.accept(*range(5))
     seen = made.here(DROP)
-    assert (seen.code, seen.json["verdict"]["outcome"]) == (0, "pass"), seen.text
-    assert "5 regressions accepted" in seen.title
+    assert (seen.code, seen.json["verdict"]["outcome"]) == (0, "passed"), seen.text
+    assert "5 regressions waived" in seen.title
     assert "GATE PASSED" in seen.gate
 
 
@@ -50,7 +50,7 @@ def test_must_pass__fails_on_main_too__blocks(world) -> None:
     expect(seen, 1, "must-pass", first="must-pass", still_failing=[0])
 
 
-@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+@pytest.mark.parametrize("kind", ["waivers", "quarantine"])
 def test_waived__a_case_that_must_pass__blocks_and_says_that_no_waiver_holds(world, kind) -> None:
     made = world("PPPP*2")
     made.accept("gs-00*", kind=kind)
@@ -58,7 +58,7 @@ def test_waived__a_case_that_must_pass__blocks_and_says_that_no_waiver_holds(wor
     said = "a case that must pass fails, and no acceptance or quarantine holds for it: gs-000"
     expect(seen, 1, "1 regression", says=[said], regression=[0, 3])
     assert said in " ".join(seen.text.split())
-    assert [one["caseId"] for one in seen.json["waiving"]["waived"]] == ["gs-003"]
+    assert [one["caseId"] for one in seen.json["waivers"]["waived"]] == ["gs-003"]
     offered = seen.text.partition("accept: ")[2].splitlines()
     assert offered == [] or "gs-000" not in offered[0]
     assert made.here("FPPF").code == 0
@@ -87,7 +87,7 @@ def test_agent_crashes__acceptance_of_a_crash__cannot_excuse_what_nobody_has_see
     made = world(GOOD)
     made.accept(0)
     seen = made.here("LPPPPPPP")
-    expect(seen, 3, "could not decide", says=["got no answer"], first="could-not-measure", errored=[0])
+    expect(seen, 3, "could not decide", says=["got no answer"], first="max-errors", errored=[0])
 
 
 def test_accept_line__of_a_red_run_with_a_crash__turns_it_green(world) -> None:
@@ -95,10 +95,10 @@ def test_accept_line__of_a_red_run_with_a_crash__turns_it_green(world) -> None:
     made = world(GOOD)
     first = made.here("CFPPPPPP")
     expect(first, 1, "2 regressions", regression=[0, 1])
-    assert "eval-gate accept gs-000 gs-001" in first.text
+    assert "eval-gate waive gs-000 gs-001" in first.text
     made.accept(0, 1)
     seen = made.here("CFPPPPPP")
-    expect(seen, 0, "2 regressions accepted", regression=[0, 1])
+    expect(seen, 0, "2 regressions waived", regression=[0, 1])
 
 
 def test_accepted_crash__fail_on_failures__excuses_no_other_case(world) -> None:
@@ -126,6 +126,6 @@ def test_waiver_of_an_eval_file_by_its_name__holds_for_no_other_file(empty) -> N
     (made.folder / "evals" / made.suite).unlink()
     made.main("PP")
     made.accept("c1")
-    file = made.folder / ".eval-gate" / "accepted.yaml"
+    file = made.folder / ".eval-gate" / "waivers.yaml"
     file.write_text(file.read_text() + "  suite: 'evals/[1].golden.json'\n")
     assert (made.here("FP").code, made.here("PF").code) == (0, 1)

@@ -255,9 +255,9 @@ def test_judge__what_broke__says_whose_fault_it_is(tmp_path, name) -> None:
     write, file = TOOLS[name.partition(":")[0]]
     change, (code, said) = CASES[name]
     (tmp_path / file).write_text(write(None))
-    assert gate(tmp_path, "judge", file).returncode == 0
+    assert gate(tmp_path, "check", file).returncode == 0
     (tmp_path / file).write_text(write(copy.deepcopy(change)))
-    done = gate(tmp_path, "judge", file, "--baseline", "latest", "--fail-on", "regressions")
+    done = gate(tmp_path, "check", file, "--baseline", "latest", "--fail-on", "regressions")
     assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
 
 
@@ -287,7 +287,7 @@ def scored_by(*scores: tuple[str, ...], counted: int | None = None) -> str:
 )
 def test_inspect__scorer_that_did_not_look_at_a_sample__is_no_pass(tmp_path, text, code, said) -> None:
     (tmp_path / "log.json").write_text(text)
-    done = gate(tmp_path, "judge", "log.json")
+    done = gate(tmp_path, "check", "log.json")
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 
 
@@ -298,7 +298,7 @@ def test_inspect__accuracy_that_its_samples_do_not_make__is_of_another_log(tmp_p
         sample["scores"]["a"]["value"] = value
     document["results"]["scores"][0]["metrics"] = {"accuracy": {"value": 0.5}}
     (tmp_path / "log.json").write_text(json.dumps(document))
-    assert gate(tmp_path, "judge", "log.json").returncode == code
+    assert gate(tmp_path, "check", "log.json").returncode == code
 
 
 def evaluated(name: str, *by: str, of: str | None = None) -> dict[str, Any]:
@@ -317,7 +317,7 @@ def evaluated(name: str, *by: str, of: str | None = None) -> dict[str, Any]:
 )
 def test_pydantic_evals__evaluator_that_said_nothing_of_a_case__is_said(tmp_path, cases, code, said) -> None:
     (tmp_path / "r.json").write_text(json.dumps({"name": "e", "cases": cases, "failures": []}))
-    done = gate(tmp_path, "judge", "r.json")
+    done = gate(tmp_path, "check", "r.json")
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 
 
@@ -349,9 +349,9 @@ ITSELF = frame("/v/site-packages/inspect_ai/scorer/_score.py", "65", "score", "s
 def test_inspect__error__is_the_scorers_where_inspects_own_frames_say_so(tmp_path, frames, code) -> None:
     error = {"message": "KeyError('x')", "traceback": f"Traceback (most recent call last):\n{frames}KeyError: 'x'"}
     (tmp_path / "log.json").write_text(inspect(None))
-    assert gate(tmp_path, "judge", "log.json").returncode == 0
+    assert gate(tmp_path, "check", "log.json").returncode == 0
     (tmp_path / "log.json").write_text(inspect(lambda sample: sample.update(error=error, scores=None)))
-    done = gate(tmp_path, "judge", "log.json", "--baseline", "latest", "--fail-on", "regressions")
+    done = gate(tmp_path, "check", "log.json", "--baseline", "latest", "--fail-on", "regressions")
     assert done.returncode == code, done.stdout + done.stderr
 
 
@@ -375,7 +375,7 @@ def test_inspect__error__is_the_scorers_where_inspects_own_frames_say_so(tmp_pat
 )
 def test_promptfoo__reason__is_the_graders_only_in_promptfoos_own_words(tmp_path, kind, reason, version, code) -> None:
     (tmp_path / "r.json").write_text(promptfoo(None))
-    assert gate(tmp_path, "judge", "r.json").returncode == 0
+    assert gate(tmp_path, "check", "r.json").returncode == 0
     (tmp_path / "r.json").write_text(promptfoo(graded(component(False, reason, kind)), version))
-    done = gate(tmp_path, "judge", "r.json", "--baseline", "latest", "--fail-on", "regressions")
+    done = gate(tmp_path, "check", "r.json", "--baseline", "latest", "--fail-on", "regressions")
     assert done.returncode == code, done.stdout + done.stderr

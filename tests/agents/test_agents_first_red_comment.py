@@ -124,7 +124,7 @@ def test_newcomer__agent_of_a_framework__gets_a_red_comment_by_doing_what_init_s
         code, said = person.shell("gh repo create desk --private --source . --push", home)
         assert code == 0, said
         ended = person.main()
-        assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+        assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
 
         worse = (
             "git switch --create worse && sed -i 's/22 degrees/30 degrees/' *.py && git commit --all --message worse"

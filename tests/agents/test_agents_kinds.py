@@ -95,11 +95,11 @@ def test_kind__by_the_lines_of_its_row__is_evaluated_as_it_is(kind, running, tmp
         ("crash", {"responseContains": ["out"]}),
     )
     code, found = judged(tmp_path)
-    assert [(case["status"], case["blame"]) for case in found] == [
+    assert [(case["status"], case["errorKind"]) for case in found] == [
         ("passed", None),
         ("passed", None),
         ("failed", None),
-        ("error", "crashed"),
+        ("error", "agent_error"),
     ], [case["error"] for case in found]
     assert code == 1
     if kind.calls:
@@ -111,10 +111,12 @@ def test_kind__by_the_lines_of_its_row__is_evaluated_as_it_is(kind, running, tmp
 def test_langgraph__threads_that_remember__give_the_same_in_runs_and_trials(running, tmp_path) -> None:
     """The graph says how many messages its thread holds: 1, if every execution has a thread of its own."""
     url = running(LANGGRAPH) + "/threads/{{session}}/runs/wait"
-    described(tmp_path, url, {"preset": "langgraph", "requestFields": {"if_not_exists": "create"}})
+    described(tmp_path, url, {"agentProtocol": "langgraph", "requestFields": {"if_not_exists": "create"}})
     cases(tmp_path, ("hello", {"responseContains": ["this is message 1"]}))
     for _ in range(2):
         code, (case,) = judged(tmp_path, "--trials", "3")
         assert (code, case["status"], case["flaky"]) == (0, "passed", False), case["error"]
-    described(tmp_path, url, {"preset": "langgraph", "session": "case", "requestFields": {"if_not_exists": "create"}})
+    described(
+        tmp_path, url, {"agentProtocol": "langgraph", "session": "case", "requestFields": {"if_not_exists": "create"}}
+    )
     assert judged(tmp_path, "--trials", "3")[1][0]["flaky"] is True

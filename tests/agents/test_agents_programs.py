@@ -115,11 +115,11 @@ def test_program__by_the_target_of_its_page__passes_fails_and_crashes(program, p
         ("crash", {"responseContains": ["out"]}),
     )
     code, found = judged(tmp_path)
-    assert [(case["status"], case["blame"]) for case in found] == [
+    assert [(case["status"], case["errorKind"]) for case in found] == [
         ("passed", None),
         ("passed", None),
         ("failed", None),
-        ("error", "crashed"),
+        ("error", "agent_error"),
     ], [case["error"] for case in found]
     assert code == 1
     first, crashed = found[0], found[3]

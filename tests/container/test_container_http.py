@@ -49,5 +49,5 @@ def test_http_image__a_model__is_refused_and_the_extra_is_named(image, checkout,
     env = variables(github, 1) | {"OPENAI_API_KEY": "none"}
     done = run(Job(image, checkout, given | more, env, push_event(github), "push"))
     assert done.exit_code == 2, done.stdout
-    assert "not-installed" in done.stdout
+    assert "missing-extra" in done.stdout
     assert "agent-eval-gate[models]" in done.stdout

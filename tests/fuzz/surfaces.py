@@ -51,7 +51,7 @@ from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import CodexOutputError, find_failure, parse_output
 from eval_gate.targets.command.response import parse_response
 from eval_gate.targets.http.connection import parse_retry_after as agent_asks
-from eval_gate.targets.http.presets import PRESETS, STREAMED_PRESETS
+from eval_gate.targets.http.protocols import PRESETS, STREAMED_PRESETS
 from eval_gate.targets.http.response import ResponseReader
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.stream import StreamCollector
@@ -198,7 +198,7 @@ def _ledger(data: bytes) -> None:
 
 def _waivers(data: bytes) -> None:
     with _sentences():
-        parse_waivers(data, TODAY, shown_as="accepted.yaml")
+        parse_waivers(data, TODAY, shown_as="waivers.yaml")
 
 
 def _lines(read: Callable[[Path], object], name: str) -> Callable[[bytes], None]:
@@ -216,7 +216,7 @@ def _brought(data: bytes) -> None:
     with _sentences():
         found = load_external_results(["results"], ResultsFormat.AUTO, ScoreRules((), 0.7))
         for rows in list(found.cases.values())[:50]:
-            case = build_case_result(rows, (), None, (), confirm=6)
+            case = build_case_result(rows, (), None, (), reruns=6)
             assert msgspec.json.decode(msgspec.json.encode(case).decode(), type=CaseResult) == case
         assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
 
@@ -228,7 +228,7 @@ def _event(data: bytes) -> None:
 
 _WIRES = [
     *(
-        ResponseReader(HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name}))
+        ResponseReader(HttpSettings.model_validate({"name": "a", "url": "http://a", "agentProtocol": name}))
         for name in PRESETS
     ),
     ResponseReader(
@@ -238,7 +238,7 @@ _WIRES = [
 
 
 _STREAMS = [
-    HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name, "responseFormat": kind})
+    HttpSettings.model_validate({"name": "a", "url": "http://a", "agentProtocol": name, "responseFormat": kind})
     for name, kind in (
         *STREAMED_PRESETS,
         ("eval-gate", "sse"),

@@ -23,7 +23,7 @@ def test_host_action__agent_on_localhost__baseline_comment_artifacts_and_verdict
     (job.workspace / "sitecustomize.py").write_text("raise SystemExit('not ours')\n")
     with agent() as running:
         first = job.push(running.url, PYTHONPATH=str(job.workspace))
-    assert (first.code, first.outputs["verdict"]) == (0, "pass"), first.log
+    assert (first.code, first.outputs["verdict"]) == (0, "passed"), first.log
     assert first.outputs["artifact-id"]
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:

@@ -144,7 +144,7 @@ def refused(checkout: Checkout, log: str, code: int) -> str:
     """The sentence of a refusal, which is the log's annotation, and in outputs and summary."""
     [line] = [line for line in log.splitlines() if line.startswith("::error")]
     message = line.removeprefix("::error title=Eval Gate::")
-    assert read_or_plain(checkout.files["output"].read_text()) == {"verdict": "error", "exit-code": str(code)}
+    assert read_or_plain(checkout.files["output"].read_text()) == {"verdict": "inconclusive", "exit-code": str(code)}
     assert message in checkout.files["summary"].read_text()
     assert "node:internal" not in log
     return message

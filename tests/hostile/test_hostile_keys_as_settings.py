@@ -20,7 +20,7 @@ from tests.support.canaries import KEY, files_below, shown_in
 from tests.support.program import gate
 
 NAMES = {
-    "acceptedPath": "a file's name, which the record keeps",
+    "waiversPath": "a file's name, which the record keeps",
     "mustPass": "patterns of ids, which the record keeps",
     "outputDir": "the folder of the results, whose name it becomes",
     "snapshotCommand": "a command: the shell itself says what it did not find",
@@ -135,7 +135,7 @@ def test_each_setting_of_a_target__refers_to_a_key__no_error_shows_any_of_it(pro
     assert len(paths) > 5
     refused = 0
     for path in paths:
-        for value in WRONG[:2] if path == ("preset",) else WRONG:
+        for value in WRONG[:2] if path == ("agentProtocol",) else WRONG:
             listed = parse_targets("targets.yaml", json.dumps([described(provider, path, value)]).encode())
             try:
                 listed.resolve_target(None, {"KEY": KEY, "OTHER": "another"})
@@ -162,7 +162,7 @@ def test_run__address_with_user_and_query__they_are_nowhere(tmp_path) -> None:
     [
         (["--target", "open sesame, please"], {}),
         (["--agent-endpoint", ADDRESS, "--snapshot", "open sesame, please"], {}),
-        ([], {"EVAL_GATE_STORE": "open sesame, please"}),
+        ([], {"EVAL_GATE_KEEP_RESPONSES": "open sesame, please"}),
     ],
 )
 def test_run__key_that_looks_like_words__is_known_by_the_name_of_its_variable(tmp_path, options, environment) -> None:

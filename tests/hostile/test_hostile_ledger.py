@@ -1,4 +1,4 @@
-"""Forged records of earlier runs, `ledger.json` beside a baseline: a sentence with file and place, and no verdict."""
+"""Forged records of earlier runs, `history.json` beside a baseline: a sentence with file and place, and no verdict."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def folder(tmp_path) -> Path:
 
 
 def ledger(words: str, *runs: str) -> dict[str, Any]:
-    told = [{"runId": one, "timestamp": "2026-11-20T10:00:00Z", "cases": 1, "judged": 1} for one in runs]
-    return {"schemaVersion": 1, "runs": told, "suites": {FILE: {"a": {"yardsticks": ["y"], "runs": words}}}}
+    told = [{"runId": one, "timestamp": "2026-11-20T10:00:00Z", "cases": 1, "scored": 1} for one in runs]
+    return {"schemaVersion": 1, "runs": told, "suites": {FILE: {"a": {"fingerprints": ["y"], "runs": words}}}}
 
 
 @pytest.mark.parametrize(
@@ -41,23 +41,23 @@ def ledger(words: str, *runs: str) -> dict[str, Any]:
     ],
 )
 def test_compare__word_of_the_ledger_that_is_none__is_refused_by_file_and_case(folder, words, said) -> None:
-    (folder / "main-run" / "ledger.json").write_text(json.dumps(ledger(words, "older")))
+    (folder / "main-run" / "history.json").write_text(json.dumps(ledger(words, "older")))
     ended = gate(folder, "compare", "main-run", "here-run", *COMPARE)
-    assert (ended.returncode, "error[ledger-corrupt]" in ended.stderr) == (2, True), ended.stderr
-    assert f"main-run/ledger.json is not a ledger: suites.{FILE}.a.runs: {said}" in ended.stderr
+    assert (ended.returncode, "error[invalid-history]" in ended.stderr) == (2, True), ended.stderr
+    assert f"main-run/history.json is not a ledger: suites.{FILE}.a.runs: {said}" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
 MISTAKES = {
     "cases": json.dumps({"suites": {"f": dict.fromkeys(map(str, range(600_000)), 1)}}),
-    "yardsticks": json.dumps({"suites": {"f": {"a": {"yardsticks": [1] * 2_000_000}}}}),
+    "fingerprints": json.dumps({"suites": {"f": {"a": {"fingerprints": [1] * 2_000_000}}}}),
     "runs": json.dumps({"runs": [1] * 2_000_000}),
 }
 
 
 @pytest.mark.parametrize("kind", MISTAKES)
 def test_compare__ledger_of_a_million_mistakes__costs_as_much_as_one(folder, kind) -> None:
-    (folder / "main-run" / "ledger.json").write_text(MISTAKES[kind])
+    (folder / "main-run" / "history.json").write_text(MISTAKES[kind])
     done = measured(folder, "compare", "main-run", "here-run", *COMPARE)
-    assert (done.code, "error[ledger-corrupt]" in done.stderr) == (2, True), done.stderr
+    assert (done.code, "error[invalid-history]" in done.stderr) == (2, True), done.stderr
     assert done.peak_mb < 350

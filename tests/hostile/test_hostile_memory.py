@@ -98,7 +98,7 @@ def test_finding_4__one_answer__costs_less_than_150_mb(tmp_path, plain, kind) ->
     above, case = cost(tmp_path, answering(make(), **headers), plain)
     assert above < MOST_MB
     if said:
-        assert (case["status"], case["blame"]) == ("error", "crashed")
+        assert (case["status"], case["errorKind"]) == ("error", "agent_error")
         assert said in case["error"]
     else:
         assert case["status"] == "passed"
@@ -121,7 +121,7 @@ def test_finding_4__an_answer_in_single_bytes__costs_what_it_holds(tmp_path, pla
     [
         '"suites":[',
         '"suites":[{"runId":"a","timestamp":"t","tier":null,"toolName":"a","cases":[',
-        '"waiving":{"waived":[',
+        '"waivers":{"waived":[',
         '"judges":{"judges":[',
     ],
 )
@@ -133,5 +133,5 @@ def test_stored_result__very_many_mistakes__cost_what_it_holds(tmp_path, begin) 
     end = "".join({"[": "]", "{": "}"}[sign] for sign in reversed(begin) if sign in "[{") + "}"
     (tmp_path / "run.json").write_text(f"{{{head},{target},{begin}" + ",".join(["{}"] * 2_950_000) + end)
     done = measured(tmp_path, "report", "run.json", "--format", "md")
-    assert (done.code, "error[baseline-corrupt]" in done.stderr) == (2, True)
+    assert (done.code, "error[invalid-run-result]" in done.stderr) == (2, True)
     assert done.peak_mb < 1_000

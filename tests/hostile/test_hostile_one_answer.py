@@ -20,7 +20,7 @@ from tests.support.measured import measured
 
 DEEP = "[" * 100_000 + "]" * 100_000
 HUGE = "1" + "0" * 400
-CRASHED, PASSED = ("error", "crashed"), ("passed", None)
+CRASHED, PASSED = ("error", "agent_error"), ("passed", None)
 
 
 def text(rest: str) -> bytes:
@@ -50,7 +50,7 @@ HOSTILE = {
 
 
 def outcomes(folder, odd, *arguments: str, good: bytes = text('"a": 1')) -> tuple[int, str, list[tuple]]:
-    """Exit code, standard error, and status and blame of every case in the record."""
+    """Exit code, standard error, and status and error_kind of every case in the record."""
     (folder / "evals").mkdir()
     cases = [
         {"id": f"gs-{number}", "input": {"message": f"ask {number}"}, "expect": {"responseContains": ["ok"]}}
@@ -64,13 +64,13 @@ def outcomes(folder, odd, *arguments: str, good: bytes = text('"a": 1')) -> tupl
     with agent(handler) as running:
         target = {"name": "it", "provider": "http", "url": running.url}
         if arguments:
-            target["preset"] = arguments[0]
+            target["agentProtocol"] = arguments[0]
         (folder / "targets.yaml").write_text(json.dumps([target]))
         done = measured(folder, "run", "--targets", "targets.yaml", "--target", "it", "--max-retries", "0")
     assert "Traceback" not in done.stderr, done.stderr
     results = folder / "evals" / "results"
     record = json.loads((results / json.loads((results / "latest.json").read_text())["path"]).read_text())
-    return done.code, done.stderr, [(one["status"], one.get("blame")) for one in record["suites"][0]["cases"]]
+    return done.code, done.stderr, [(one["status"], one.get("errorKind")) for one in record["suites"][0]["cases"]]
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -100,7 +100,7 @@ def test_finding_6__every_cost_near_the_largest_float__has_a_sum(tmp_path) -> No
 def test_finding_6__a_defect_over_one_case__is_an_error_of_ours_and_no_more(error) -> None:
     record = trials.TrialRecord(eval_file="a", case_id="b", trial=0, fingerprint="f", status=Status.PASSED, score=1.0)
     found = trials.build_defect_record(record, error)
-    assert (found.status.value, found.blame.value, found.score) == ("error", "ours", 0.0)
+    assert (found.status.value, found.error_kind.value, found.score) == ("error", "evaluation_error", 0.0)
     assert type(error).__name__ in found.error
     assert found.key == record.key
 
@@ -121,7 +121,7 @@ def run_one(error: Exception):
 
 def test_finding_6__whatever_breaks_within_a_trial__is_caught_there() -> None:
     found = run_one(OverflowError("int too large to convert to float"))
-    assert (found.status.value, found.blame.value) == ("error", "ours")
+    assert (found.status.value, found.error_kind.value) == ("error", "evaluation_error")
     assert found.error.startswith("eval-gate broke over this case: OverflowError: int too large")
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.program import gate
 
-ASK = ("--targets", "targets.yaml", "--target", "it", "--confirm", "2", "--fail-on", "regressions")
+ASK = ("--targets", "targets.yaml", "--target", "it", "--reruns", "2", "--fail-on", "regressions")
 Change = Callable[[dict[str, Any]], None]
 
 
@@ -101,18 +101,18 @@ def test_record_of_the_change__contradicts_itself__is_refused_by_name_and_place(
     record = record_in(runs, "here")
     change(record, how)
     done = gate(runs, "compare", "main", str(record))
-    assert (done.returncode, "error[baseline-corrupt]" in done.stderr) == (2, True), done.stdout + done.stderr
+    assert (done.returncode, "error[invalid-run-result]" in done.stderr) == (2, True), done.stdout + done.stderr
     assert said in done.stderr
 
 
 @pytest.mark.parametrize("how", [twice("failed"), without_cases], ids=["twice", "without cases"])
-@pytest.mark.parametrize("confirm", ["0", "2"])
-def test_baseline__contradicts_itself__is_refused_and_hides_no_regression(runs, how, confirm) -> None:
+@pytest.mark.parametrize("reruns", ["0", "2"])
+def test_baseline__contradicts_itself__is_refused_and_hides_no_regression(runs, how, reruns) -> None:
     baseline = record_in(runs, "main")
     change(baseline, how)
-    (baseline.parent / "ledger.json").unlink()
-    done = gate(runs, "run", *ASK[:4], "--confirm", confirm, "--output-dir", "again", "--baseline", str(baseline))
-    assert (done.returncode, "error[baseline-corrupt]" in done.stderr) == (2, True), done.stdout + done.stderr
+    (baseline.parent / "history.json").unlink()
+    done = gate(runs, "run", *ASK[:4], "--reruns", reruns, "--output-dir", "again", "--baseline", str(baseline))
+    assert (done.returncode, "error[invalid-run-result]" in done.stderr) == (2, True), done.stdout + done.stderr
 
 
 def claims(document: dict[str, Any]) -> None:
@@ -120,12 +120,12 @@ def claims(document: dict[str, Any]) -> None:
     document["suites"][0]["summary"] |= {"passed": 4, "failed": 0}
     for case in cases(document):
         case["passed"] = True
-    document["verdict"] |= {"outcome": "pass", "exitCode": 0}
+    document["verdict"] |= {"outcome": "passed", "exitCode": 0}
 
 
 def test_record_of_the_change__claims_to_have_passed__is_counted_anew_and_says_so(runs) -> None:
     record = record_in(runs, "here")
-    change(record, lambda document: (claims(document), document.update(comparison=None, confirm=0))[0])
+    change(record, lambda document: (claims(document), document.update(comparison=None, reruns=0))[0])
     done = gate(runs, "compare", "main", str(record), "--min-pass-rate", "0.9", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["summary"]["passed"], found["summary"]["failed"]) == (1, 0, 4), done.stderr
@@ -166,7 +166,7 @@ def words(said: str) -> LedgerChange:
 
 def other_yardsticks(ledger: dict[str, Any]) -> None:
     for case in ledger["suites"]["evals/a.golden.json"].values():
-        case["yardsticks"] = ["0" * 16]
+        case["fingerprints"] = ["0" * 16]
 
 
 def no_cases(ledger: dict[str, Any]) -> None:
@@ -181,7 +181,7 @@ def no_cases(ledger: dict[str, Any]) -> None:
 @pytest.mark.parametrize("history", [False, True], ids=["beside", "named"])
 def test_ledger__says_another_thing_of_the_baseline_than_its_record__hides_no_regression(runs, how, history) -> None:
     baseline = record_in(runs, "main")
-    ledger = baseline.with_name("ledger.json")
+    ledger = baseline.with_name("history.json")
     assert json.loads(ledger.read_text())["suites"]["evals/a.golden.json"]["gs-0"]["runs"] == "0P*3"
     change(ledger, how)
     named: tuple[str, ...] = ()
@@ -196,11 +196,11 @@ def test_ledger__says_another_thing_of_the_baseline_than_its_record__hides_no_re
     [("0Q*3", '"0Q*3" says nothing about a run'), ("7P*3", "a run names a yardstick that is not there")],
 )
 def test_ledger__words_that_are_none__are_refused_with_the_file_before_anything_is_asked(runs, said, why) -> None:
-    ledger = record_in(runs, "main").with_name("ledger.json")
+    ledger = record_in(runs, "main").with_name("history.json")
     change(ledger, words(said))
     done = gate(runs, "run", *ASK, "--output-dir", "again", "--baseline", "main")
     assert (done.returncode, (runs / "again").exists()) == (2, False)
-    assert f"error[ledger-corrupt]: {ledger.relative_to(runs)} is not a ledger: suites." in done.stderr
+    assert f"error[invalid-history]: {ledger.relative_to(runs)} is not a ledger: suites." in done.stderr
     assert why in done.stderr
 
 
@@ -258,5 +258,5 @@ def test_record__contradicts_itself_and_is_no_json_where_nobody_reads_it__is_tol
     change(record, re_runs_alone)
     record.write_bytes(record.read_bytes().rstrip().removesuffix(b"}") + rest)
     done = gate(runs, "compare", "main", str(record))
-    assert (done.returncode, "error[baseline-corrupt]" in done.stderr) == (2, True), done.stdout + done.stderr
+    assert (done.returncode, "error[invalid-run-result]" in done.stderr) == (2, True), done.stdout + done.stderr
     assert said in done.stderr

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 import zstandard
 
-from eval_gate.model.limits import ARCHIVE_ENTRIES, BROUGHT_COLUMNS, BROUGHT_FILES, BROUGHT_SCORES
+from eval_gate.model.limits import ARCHIVE_ENTRIES, EXTERNAL_COLUMNS, EXTERNAL_FILES, EXTERNAL_SCORES
 from tests.support.measured import Measured, measured
 
 MOST_MB = 150
@@ -36,7 +36,7 @@ def nested(begin: bytes, end: bytes) -> bytes:
 def judged(folder, name: str, data: bytes | None = None, *options: str) -> Measured:
     if data is not None:
         (folder / name).write_bytes(data)
-    return measured(folder, "judge", name, "-q", "--output-dir", "out", *options)
+    return measured(folder, "check", name, "-q", "--output-dir", "out", *options)
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +71,14 @@ REFUSED = {
     "negative.jsonl": (b'{"id":"a","status":"passed","duration_ms":-1}', "negative.jsonl:1: duration_ms"),
     "values.jsonl": (
         many(b'{"id":"b","status":"passed"}\n{"id":"a","status":"passed","checks":[', b"{}", b"]}"),
-        f"values.jsonl:2: checks: has more than {BROUGHT_SCORES:,} members",
+        f"values.jsonl:2: checks: has more than {EXTERNAL_SCORES:,} members",
     ),
     "long-name.jsonl": (b'{"status":"passed","id":"' + b"a" * 900_000 + b'"}', "long-name.jsonl:1: id"),
     "no-name.jsonl": (b'{"id":"","status":"passed"}', "no-name.jsonl:1: id"),
     "twice.jsonl": (many(b"", b'{"id":"a","status":"failed"}', b"", b"\n"), "is there twice"),
     "scores.json": (
         many(b'{"testCases":[{"name":"a","metricsData":[', b"{}", b"]}]}"),
-        f"has more than {BROUGHT_SCORES:,} scores",
+        f"has more than {EXTERNAL_SCORES:,} scores",
     ),
     "laughs.xml": (LAUGHS, "laughs.xml:1: has a document type"),
     "external.xml": (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><testsuites/>', "external.xml:1: has a document type"),
@@ -89,7 +89,7 @@ REFUSED = {
     ),
     "encoding.xml": (b'<?xml version="1.0" encoding="x"?><testsuites/>', "encoding.xml:1: is in an encoding"),
     "multi-byte.xml": (b'<?xml version="1.0" encoding="big5"?><testsuites/>', "multi-byte.xml:1: is in an encoding"),
-    "columns.csv": (b"id,status" + b",a" * 400_000 + b"\na,passed" * 20_000, f"more than {BROUGHT_COLUMNS:,} columns"),
+    "columns.csv": (b"id,status" + b",a" * 400_000 + b"\na,passed" * 20_000, f"more than {EXTERNAL_COLUMNS:,} columns"),
     "cells.csv": (b"id,status\na,passed" + b"," * 900_000, "cells.csv:2: has more cells than there are columns"),
     "braces.json": (b"{" * SIZE, "none of the formats"),
 }
@@ -218,12 +218,12 @@ def test_judge__pipe_or_device_in_place_of_a_file__is_not_waited_for(tmp_path) -
 def test_judge__folder_of_very_many_files__is_refused(tmp_path, idle) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
-    for number in range(BROUGHT_FILES + 1):
+    for number in range(EXTERNAL_FILES + 1):
         (folder / f"{number}.xml").touch()
     (folder / "again").symlink_to(folder)
     done = judged(tmp_path, "many")
     assert done.code == 2
-    assert f"many: holds more than {BROUGHT_FILES:,} files" in done.stderr
+    assert f"many: holds more than {EXTERNAL_FILES:,} files" in done.stderr
     within(done, idle)
 
 

@@ -82,7 +82,7 @@ def test_results_of_another_tool__a_key_that_is_set_here__is_in_nothing_that_is_
         lines.append(row | {"tags": [f"t {said}"]})
     (tmp_path / "out.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     reports = [word for form in ("md", "html", "json", "junit", "console") for word in ("--report", form)]
-    done = gate(tmp_path, "judge", "out.jsonl", *reports, "--export", "agentv=evals/results/a.jsonl", **{variable: KEY})
+    done = gate(tmp_path, "check", "out.jsonl", *reports, "--export", "agentv=evals/results/a.jsonl", **{variable: KEY})
     assert done.returncode == 1, done.stdout + done.stderr
     found = {"stdout": leaks(done.stdout, KEY), "stderr": leaks(done.stderr, KEY)}
     found |= {name: leaks(text, KEY) for name, text in everything(tmp_path)}
@@ -100,7 +100,7 @@ def test_results_of_another_tool__markup_commands_and_controls__are_text_everywh
     row["tool_calls"] = [{"name": f"t {text}", "params": {text: [text]}, "output": text}]
     (tmp_path / "out.jsonl").write_text(json.dumps(row | {"file": f"../../{text}", "line": 3}))
     reports = [word for form in ("md", "html", "console") for word in ("--report", form)]
-    done = gate(tmp_path, "judge", "out.jsonl", *reports, "--verbose")
+    done = gate(tmp_path, "check", "out.jsonl", *reports, "--verbose")
     assert done.returncode == 1, done.stdout + done.stderr
     shown = {name: text for name, text in everything(tmp_path) if not name.endswith(".json")}
     assert len(shown) == 3
@@ -116,17 +116,17 @@ def test_results_of_another_tool__markup_commands_and_controls__are_text_everywh
 
 def test_results_of_another_tool__variable_that_is_no_secret__masks_nothing(tmp_path) -> None:
     (tmp_path / "out.jsonl").write_text(json.dumps({"id": "a", "status": "failed", "error": "the monkey business"}))
-    done = gate(tmp_path, "judge", "out.jsonl", MONKEY="monkey business", KEYBOARD="monkey", MODEL_NAME="business")
+    done = gate(tmp_path, "check", "out.jsonl", MONKEY="monkey business", KEYBOARD="monkey", MODEL_NAME="business")
     assert "the monkey business" in done.stdout
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_rerun_command__what_it_says_with_a_key_in_it__is_masked(tmp_path, fails) -> None:
-    assert gate(tmp_path, "judge", results(tmp_path, "passed", ("a",))).returncode == 0
+    assert gate(tmp_path, "check", results(tmp_path, "passed", ("a",))).returncode == 0
     command = "echo $MY_KEY >&2; false {output}" if fails else recorder(tmp_path, ("a",), said=KEY) + " {ids} {output}"
     options = ("--rerun-command", command, "--pass-env", "MY_KEY", "--verbose")
     out = results(tmp_path, "failed", ("a",))
-    done = gate(tmp_path, "judge", out, "--baseline", "latest", *options, MY_KEY=KEY)
+    done = gate(tmp_path, "check", out, "--baseline", "latest", *options, MY_KEY=KEY)
     assert "left no results: ***" in done.stdout if fails else asked(tmp_path)
     texts = [done.stdout, done.stderr, *(text for _, text in everything(tmp_path))]
     assert [leaks(text, KEY) for text in texts] == [[]] * len(texts)
@@ -139,10 +139,10 @@ ALL_AT_ONCE = ("--allowed-regressions", "1000")
 @pytest.mark.parametrize("words", ["{ids}", "'{ids}'", '"{ids}"'])
 def test_rerun_command__hostile_names__are_one_word_each_and_run_nothing(tmp_path, words) -> None:
     names = tuple(name for name in NAMES if "\n" not in name)
-    assert gate(tmp_path, "judge", results(tmp_path, "passed", names)).returncode == 0
+    assert gate(tmp_path, "check", results(tmp_path, "passed", names)).returncode == 0
     command = f"{recorder(tmp_path, names)} {words} {{output}}"
     out = results(tmp_path, "failed", names)
-    gate(tmp_path, "judge", out, "--baseline", "latest", "--rerun-command", command, *ALL_AT_ONCE)
+    gate(tmp_path, "check", out, "--baseline", "latest", "--rerun-command", command, *ALL_AT_ONCE)
     first = asked(tmp_path)[0]
     assert first["asked"] == list(names)
     assert first["listed"].splitlines() == list(names)
@@ -152,9 +152,9 @@ def test_rerun_command__hostile_names__are_one_word_each_and_run_nothing(tmp_pat
 @pytest.mark.parametrize(("words", "names"), [("{id}", NAMES[:7]), ("{ids_regex}", NAMES[:7])])
 @pytest.mark.slow
 def test_rerun_command__hostile_names_one_by_one_or_as_a_pattern__run_nothing(tmp_path, words, names) -> None:
-    assert gate(tmp_path, "judge", results(tmp_path, "passed", names)).returncode == 0
+    assert gate(tmp_path, "check", results(tmp_path, "passed", names)).returncode == 0
     command = f"{recorder(tmp_path, names).replace('{ids_file}', 'out.jsonl')} {words} {{output}}"
-    gate(tmp_path, "judge", results(tmp_path, "failed", names), "--baseline", "latest", "--rerun-command", command)
+    gate(tmp_path, "check", results(tmp_path, "failed", names), "--baseline", "latest", "--rerun-command", command)
     said = [word for one in asked(tmp_path) for word in one["asked"]]
     assert set(said) == set(names) if words == "{id}" else len(set(said)) >= 1
     assert not (tmp_path / "owned").exists()
@@ -165,11 +165,11 @@ def test_rerun_command__hostile_names_one_by_one_or_as_a_pattern__run_nothing(tm
 )
 def test_rerun_command__name_that_would_be_an_option_or_another_name__is_not_said(tmp_path, words, odd) -> None:
     names = ("real", odd)
-    assert gate(tmp_path, "judge", results(tmp_path, "passed", names)).returncode == 0
+    assert gate(tmp_path, "check", results(tmp_path, "passed", names)).returncode == 0
     listed = "{ids_file}" if "file" in words else "out.jsonl"
     command = f"{recorder(tmp_path, ('real',)).replace('{ids_file}', listed)} {words.split()[-1]} {{output}}"
     out = results(tmp_path, "failed", names)
-    done = gate(tmp_path, "judge", out, "--baseline", "latest", "--rerun-command", command)
+    done = gate(tmp_path, "check", out, "--baseline", "latest", "--rerun-command", command)
     assert "cannot be run again: its name is no word of a command" in done.stdout
     if words != "{ids_file} x":
         assert all("real" in "".join(one["asked"]) for one in asked(tmp_path))
@@ -179,11 +179,11 @@ def test_rerun_command__name_that_would_be_an_option_or_another_name__is_not_sai
 
 def test_rerun_command__more_names_than_a_line_can_hold__names_the_file(tmp_path) -> None:
     names = tuple(f"{at} {'n' * 900}" for at in range(200))
-    assert gate(tmp_path, "judge", results(tmp_path, "passed", names)).returncode == 0
+    assert gate(tmp_path, "check", results(tmp_path, "passed", names)).returncode == 0
     out = results(tmp_path, "failed", names)
     done = gate(
         tmp_path,
-        "judge",
+        "check",
         out,
         "--baseline",
         "latest",
@@ -214,11 +214,11 @@ def test_rerun_command__more_names_than_a_line_can_hold__names_the_file(tmp_path
 def test_rerun_command__name_where_the_shell_would_read_it__is_refused_before_anything_is_read(
     tmp_path, command, said
 ) -> None:
-    done = gate(tmp_path, "judge", "missing.json", "--rerun-command", command)
+    done = gate(tmp_path, "check", "missing.json", "--rerun-command", command)
     assert done.returncode == 2
     assert said in done.stderr
     (tmp_path / "eval-gate.yaml").write_text(f"failOn: [failures]\nrerunCommand: {json.dumps(command)}\n")
-    done = gate(tmp_path, "judge", "missing.json")
+    done = gate(tmp_path, "check", "missing.json")
     assert "eval-gate.yaml:2: rerunCommand" in done.stderr
     assert said in done.stderr
 
@@ -241,17 +241,17 @@ def main_passed(folder: Path, runs: int = 3) -> tuple[str, ...]:
     lines = [json.dumps({"id": f"c{at}", "status": "passed", "input": f"q {at}"}) + "\n" for at in range(6)]
     (folder / "main.jsonl").write_text("".join(lines))
     for _ in range(runs):
-        assert gate(folder, "judge", "main.jsonl", "--output-dir", "main").returncode == 0
+        assert gate(folder, "check", "main.jsonl", "--output-dir", "main").returncode == 0
     return "--baseline", "main", "--fail-on", "regressions"
 
 
-@pytest.mark.parametrize(("confirm", "counted", "code"), [("0", 0, 1), ("2", 2, 0), ("6", 6, 0)])
+@pytest.mark.parametrize(("reruns", "counted", "code"), [("0", 0, 1), ("2", 2, 0), ("6", 6, 0)])
 def test_results_of_another_tool__more_re_runs_than_the_gate_would_make__do_not_count(
-    tmp_path, confirm, counted, code
+    tmp_path, reruns, counted, code
 ) -> None:
     against = main_passed(tmp_path)
     file = claiming(f"{tmp_path}/out.jsonl", ["passed"] * 500)
-    done = gate(tmp_path, "judge", file, *against, "--confirm", confirm, "--output-dir", "out")
+    done = gate(tmp_path, "check", file, *against, "--reruns", reruns, "--output-dir", "out")
     (record,) = (tmp_path / "out").glob("*/run.json")
     cases = {case["id"]: case for suite in json.loads(record.read_text())["suites"] for case in suite["cases"]}
     assert (done.returncode, cases["c1"]["reruns"]) == (code, counted), done.stdout
@@ -260,6 +260,6 @@ def test_results_of_another_tool__more_re_runs_than_the_gate_would_make__do_not_
 def test_results_of_another_tool__re_runs_that_failed_too__are_what_the_file_says(tmp_path) -> None:
     against = main_passed(tmp_path)
     file = claiming(f"{tmp_path}/out.jsonl", ["failed"] * 3)
-    done = gate(tmp_path, "judge", file, *against, "--report", "md=c.md")
+    done = gate(tmp_path, "check", file, *against, "--report", "md=c.md")
     assert done.returncode == 1
     assert "failed 4 of 4 here, 0 of 3 on record" in (tmp_path / "c.md").read_text()

@@ -201,7 +201,7 @@ def test_finding_8__a_disk_that_is_full_before_anything_is_asked__is_said(tmp_pa
     world(tmp_path)
     done = gate(tmp_path, *RUN, before="ulimit -f 0;")
     assert done.returncode == 3
-    assert "error[machine-exhausted]" in said(done)
+    assert "error[resource-exhausted]" in said(done)
 
 
 @pytest.mark.parametrize("kilobytes", [3, 20])
@@ -234,7 +234,7 @@ def test_finding_8__standard_output_on_a_full_disk__is_said(tmp_path, arguments)
     world(tmp_path)
     done = gate(tmp_path, *arguments, after="> /dev/full")
     assert done.returncode == 3
-    assert "error[machine-exhausted]" in said(done)
+    assert "error[resource-exhausted]" in said(done)
 
 
 @pytest.mark.parametrize("command", ["echo ok", "echo no"])
@@ -255,7 +255,7 @@ def test_finding_8__nobody_reads_what_is_said__the_exit_code_is_the_gates(tmp_pa
     for more in ((), ("--json",)):
         done = gate(tmp_path, *RUN, *more, after=after)
         assert done.returncode == (command != "echo ok"), said(done)
-    assert record(tmp_path)["verdict"]["outcome"] == ("pass" if command == "echo ok" else "fail")
+    assert record(tmp_path)["verdict"]["outcome"] == ("passed" if command == "echo ok" else "failed")
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("schema", "run"), ("validate",)])
@@ -391,7 +391,7 @@ TOO_LONG = "x" * 256
         ("run", "--targets", TOO_LONG),
         ("calibrate", TOO_LONG),
         ("merge", TOO_LONG),
-        ("judge", TOO_LONG),
+        ("check", TOO_LONG),
         ("report", "latest", "--output-dir", TOO_LONG),
         ("compare", TOO_LONG, "latest"),
         ("run", "--config", TOO_LONG),
@@ -413,7 +413,10 @@ def test_name_longer_than_a_name_may_be__is_a_mistake_of_usage(tmp_path, argumen
         ('systemPromptPath: "a\\0b"', "systemPromptPath: holds a NUL character"),
         ('outputDir: "a\\0b"', "outputDir: holds a NUL character"),
         ('reports: ["md=a\\0b"]', "holds a NUL character"),
-        ("targets: [{name: it, url: 'http://localhost:9', preset: []}]", "preset: expected 'eval-gate', "),
+        (
+            "targets: [{name: it, url: 'http://localhost:9', agentProtocol: []}]",
+            "agentProtocol: expected 'eval-gate', ",
+        ),
         ('targets: [{name: it, provider: cli, commandTemplate: touch asked, cwd: "a\\0"}]', "holds a NUL character"),
     ],
     ids=lambda text: text[:20],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ def made(tmp_path_factory) -> Path:
     for _ in range(2):
         assert gate(folder, "run", *ASK, "--output-dir", "main").returncode == 0
     answers(folder, "no")
-    compared = ("--baseline", "main", "--confirm", "2", "--fail-on", "regressions")
+    compared = ("--baseline", "main", "--reruns", "2", "--fail-on", "regressions")
     assert gate(folder, "run", *ASK, "--output-dir", "here", *compared).returncode == 1
     for name, part in (("one", "1/2"), ("two", "2/2")):
         assert gate(folder, "run", *ASK, "--output-dir", name, "--shard", part, *compared).returncode == 1
@@ -103,7 +104,7 @@ def test_stored_result__value_of_another_type__is_refused_or_becomes_the_right_o
         try:
             run = read_run(str(file), tmp_path)
         except GateError as error:
-            assert error.code in {"baseline-corrupt", "baseline-schema"}, (path, wrong)
+            assert error.code in {"invalid-run-result", "unsupported-run-result-version"}, (path, wrong)
             refused += 1
         else:
             assert typed(run, type(run)), (path, wrong)
@@ -132,7 +133,8 @@ def test_stored_result__value_of_another_type__ends_the_command_in_a_sentence(ma
             read_run_and_folder(str(file), folder, compared="as the baseline" not in reader)
         except GateError:
             done = gate(folder, *READ_BY[reader](folder, "forged.json"))
-            assert (done.returncode, "error[baseline-" in done.stderr) == (2, True), (path, wrong, done.stderr)
+            said = re.search(r"error\[(invalid-run-result|unsupported-run-result-version)\]", done.stderr)
+            assert (done.returncode, said is not None) == (2, True), (path, wrong, done.stderr)
             assert "Traceback" not in done.stderr
 
 
@@ -149,14 +151,14 @@ def test_journal__value_of_another_type__is_no_finished_trial(made, tmp_path) ->
         done = gate(folder, *resumed)
         assert "Traceback" not in done.stderr, (path, wrong, done.stderr)
         assert done.returncode in {1, 2, 3}, (path, wrong, done.stdout)
-        refused += "error[journal-corrupt]" in done.stderr
+        refused += "error[invalid-journal]" in done.stderr
     assert refused > 15
 
 
 @pytest.mark.parametrize("wrong", [1, "x", [], [[]], {"a.golden.json": 1}, {"a.golden.json": {"gs-0": {"runs": 7}}}])
 def test_ledger__value_of_another_type__is_a_record_that_is_lost_and_no_pass(made, tmp_path, wrong) -> None:
     folder = shutil.copytree(made, tmp_path / "made")
-    (folder / "ledger.json").write_text(json.dumps({"schemaVersion": 1, "runs": [], "suites": wrong}))
-    done = gate(folder, "compare", "main", str(in_(folder, "here")), "--history", "ledger.json")
+    (folder / "history.json").write_text(json.dumps({"schemaVersion": 1, "runs": [], "suites": wrong}))
+    done = gate(folder, "compare", "main", str(in_(folder, "here")), "--history", "history.json")
     assert "Traceback" not in done.stderr
     assert done.returncode in {1, 2, 3}, done.stdout + done.stderr

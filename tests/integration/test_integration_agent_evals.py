@@ -218,7 +218,7 @@ WRONG = {
     "misspelt": (["--suite", "exampel"], 'there is no suite "exampel" in suites (did you mean "example"?)'),
     "with-ending": (["--suite", "example.json"], 'did you mean "example"?'),
     "no-folder": (["--all", "--suites-dir", "none"], "the suites in none cannot be listed"),
-    "no-suites": (["--all", "--suites-dir", "empty"], "there are no suites in empty"),
+    "missing-suites": (["--all", "--suites-dir", "empty"], "there are no suites in empty"),
     "no-such-tag": (["--all", "--tag", "none"], "no case is left of 1"),
     "no-such-target": (["--all", "--target", "none"], 'the target "none" is described nowhere'),
     "target-and-model": (["--all", "--target", "a", "--model", "b"], "leave one out"),
@@ -261,7 +261,7 @@ def test_suite__name_that_leads_elsewhere__is_refused_and_nothing_is_read(projec
     (project / "suites" / "link.json").symlink_to(project / "outside.json")
     done = agent_evals(project, f"--suite={name}")
     assert done.returncode == 2, done.stdout
-    assert "error[no-such-suite]" in done.stderr
+    assert "error[suite-not-found]" in done.stderr
     assert outside not in done.stdout + done.stderr
     assert not (project / "tmp").exists()
 
@@ -278,7 +278,7 @@ def test_out__path_that_leads_elsewhere__is_refused_and_nothing_is_written(proje
     before = sorted(project.rglob("*"))
     done = agent_evals(project, "--all", f"--out={out}")
     assert done.returncode == 2, done.stdout
-    assert "error[bad-out]" in done.stderr
+    assert "error[invalid-output-path]" in done.stderr
     assert sorted(project.rglob("*")) == before
 
 
@@ -385,7 +385,7 @@ def test_key__missing__is_said_before_anything(project) -> None:
     done = gate(project, "agent-evals", "--all")
     assert done.returncode == 2
     first, place, _ = done.stderr.splitlines()
-    assert first.startswith("error[no-api-key]: there is no key for openai: neither")
+    assert first.startswith("error[missing-api-key]: there is no key for openai: neither")
     assert place == "  suites/example.json:16: agent.model"  # and not the sentence once more
 
 
@@ -411,7 +411,7 @@ def test_run__the_same_suites__are_part_of_a_gate_with_a_baseline(notes) -> None
         first = gate(notes, *good, "--model", "gpt-5-mini")
         second = gate(
             *(notes, *good, "--model", "forgetful", "--baseline", "latest", "--fail-on", "regressions"),
-            *("--store", "none", "--concurrency", "4"),
+            *("--keep-responses", "none", "--concurrency", "4"),
         )
     assert (first.returncode, second.returncode) == (0, 1), first.stderr + second.stderr
     assert "REGRESSIONS (4): write-a-note, read-a-note, write-json, delete-a-note" in second.stdout
@@ -495,14 +495,14 @@ def test_confirm__case_that_reads_what_another_wrote__is_run_again_behind_it(pro
         assert first.returncode == 0, first.stdout + first.stderr
         forgets = True
         before = len(running.requests)
-        again = gate(project, *options, "--baseline", "latest", "--confirm", "6", "--fail-on", "regressions", **KEY)
+        again = gate(project, *options, "--baseline", "latest", "--reruns", "6", "--fail-on", "regressions", **KEY)
         asked = [one.json["messages"] for one in running.requests[before:]]
     latest = json.loads((project / "results" / "latest.json").read_text())
     found = json.loads((project / "results" / latest["path"]).read_text())
     written, read = found["suites"][0]["cases"]
     assert (written["status"], read["status"]) == ("passed", "passed"), again.stdout
     assert [one["status"] for one in read["trials"]] == ["failed", *["passed"] * read["reruns"]]
-    assert (written["reruns"], written["preparatoryRuns"], len(written["trials"])) == (0, read["reruns"], 1)
+    assert (written["reruns"], written["preparatoryExecutions"], len(written["trials"])) == (0, read["reruns"], 1)
     prompts = [one[-1]["content"] for one in asked if one[-1]["role"] == "user"]
     assert prompts == ["write", "read"] * (1 + read["reruns"])
     assert again.returncode == 0, again.stdout + again.stderr

@@ -178,7 +178,7 @@ def test_rerun_and_failing__case_in_the_middle__run_the_cases_before_it_too(tmp_
     }
 
 
-CONFIRMED = ("--confirm", "6", "--baseline", "latest", "--fail-on", "regressions")
+CONFIRMED = ("--reruns", "6", "--baseline", "latest", "--fail-on", "regressions")
 
 
 @pytest.mark.contract("agent_evals.run.again")
@@ -195,7 +195,7 @@ def test_run__one_wrong_response__is_run_again_with_the_cases_before_it_and_pass
     assert model.prompts[3:] == ["write a.txt", "delete a.txt"] * again
     writes, deletes, says = record(tmp_path)["suites"][0]["cases"]
     assert [len(one["trials"]) for one in (writes, deletes, says)] == [1, again + 1, 1]
-    assert (writes["preparatoryRuns"], deletes["reruns"]) == (again, again)
+    assert (writes["preparatoryExecutions"], deletes["reruns"]) == (again, again)
     assert "run again each time with the case before it" in " ".join(done.stdout.split())
 
 

@@ -194,7 +194,7 @@ def test_run__case_fails__what_it_left_is_kept_beside_the_record_and_named(proje
 def test_run__answers_are_not_stored__nothing_is_kept_of_files_either(project) -> None:
     with_suite(project, asserting("bad", holds("new.txt", "salad")))
     with model_server(calls("writeFile", path="new.txt", content="soup"), DONE) as server:
-        done = run(project, server, "--store", "none")
+        done = run(project, server, "--keep-responses", "none")
     assert done.returncode == 1, done.stdout + done.stderr
     assert left(project) == []
 

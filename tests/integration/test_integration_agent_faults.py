@@ -30,7 +30,7 @@ class Fault:
     name: str
     acts: Callable[[Exchange], Awaitable[None]]
     status: str
-    blame: str | None
+    error_kind: str | None
     asked: int
     """With two retries."""
     says: str
@@ -113,31 +113,35 @@ def status(line: str, **headers: str) -> Callable[[Exchange], Awaitable[None]]:
 
 
 FAULTS = [
-    Fault("hangs", hangs, "error", "crashed", 1, "timeout: no response within 2000 ms", timed_out=True),
-    Fault("drips", drips, "error", "crashed", 1, "timeout: no response within 2000 ms", timed_out=True),
-    Fault("drips a head", drips_a_head, "error", "crashed", 1, "timeout: no response within 2000 ms", timed_out=True),
-    Fault("resets after the request", resets, "error", "crashed", 3, "broke before the answer"),
-    Fault("closes after the request", closes, "error", "crashed", 3, "broke before the answer"),
-    Fault("cuts the body", cuts, "error", "crashed", 1, "broke in the middle of the answer"),
-    Fault("cuts a chunk", cuts_a_chunk, "error", "crashed", 1, "broke in the middle of the answer"),
-    Fault("length too small", says_too_little, "error", "crashed", 1, "the answer is not"),
-    Fault("length too large", says_too_much, "error", "crashed", 1, "timeout: no response", timed_out=True),
-    Fault("length is no number", says_no_number, "error", "crashed", 1, "is not HTTP"),
-    Fault("another protocol", no_http, "error", "crashed", 1, "is not HTTP"),
-    Fault("empty", empty, "error", "crashed", 1, "is not JSON"),
-    Fault("404", status("404 Not Found"), "error", "crashed", 1, "(somebody is there, and has nothing at this path"),
-    Fault("405", status("405 Method Not Allowed"), "error", "crashed", 1, "(it takes another method there"),
-    Fault("422", status("422 Unprocessable Entity"), "error", "crashed", 1, "(it wants other fields: the target's"),
-    Fault("401", status("401 Unauthorized"), "error", "unreachable", 1, "(it wants to know who asks"),
-    Fault("500", status("500 Oh"), "error", "crashed", 1, "HTTP 500"),
-    Fault("503", status("503 Busy"), "error", "crashed", 3, "HTTP 503"),
-    Fault("redirects to itself", status("302 Found", Location="/chat"), "error", "crashed", 1, "HTTP 302"),
-    Fault("429 storm", status("429 Too Many"), "error", "unreachable", 3, "(it was asked too often: lower"),
-    Fault("429 for an hour", status("429 Too Many", Retry_After="3600"), "error", "unreachable", 1, "HTTP 429"),
+    Fault("hangs", hangs, "error", "agent_error", 1, "timeout: no response within 2000 ms", timed_out=True),
+    Fault("drips", drips, "error", "agent_error", 1, "timeout: no response within 2000 ms", timed_out=True),
+    Fault(
+        "drips a head", drips_a_head, "error", "agent_error", 1, "timeout: no response within 2000 ms", timed_out=True
+    ),
+    Fault("resets after the request", resets, "error", "agent_error", 3, "broke before the answer"),
+    Fault("closes after the request", closes, "error", "agent_error", 3, "broke before the answer"),
+    Fault("cuts the body", cuts, "error", "agent_error", 1, "broke in the middle of the answer"),
+    Fault("cuts a chunk", cuts_a_chunk, "error", "agent_error", 1, "broke in the middle of the answer"),
+    Fault("length too small", says_too_little, "error", "agent_error", 1, "the answer is not"),
+    Fault("length too large", says_too_much, "error", "agent_error", 1, "timeout: no response", timed_out=True),
+    Fault("length is no number", says_no_number, "error", "agent_error", 1, "is not HTTP"),
+    Fault("another protocol", no_http, "error", "agent_error", 1, "is not HTTP"),
+    Fault("empty", empty, "error", "agent_error", 1, "is not JSON"),
+    Fault(
+        "404", status("404 Not Found"), "error", "agent_error", 1, "(somebody is there, and has nothing at this path"
+    ),
+    Fault("405", status("405 Method Not Allowed"), "error", "agent_error", 1, "(it takes another method there"),
+    Fault("422", status("422 Unprocessable Entity"), "error", "agent_error", 1, "(it wants other fields: the target's"),
+    Fault("401", status("401 Unauthorized"), "error", "agent_unreachable", 1, "(it wants to know who asks"),
+    Fault("500", status("500 Oh"), "error", "agent_error", 1, "HTTP 500"),
+    Fault("503", status("503 Busy"), "error", "agent_error", 3, "HTTP 503"),
+    Fault("redirects to itself", status("302 Found", Location="/chat"), "error", "agent_error", 1, "HTTP 302"),
+    Fault("429 storm", status("429 Too Many"), "error", "agent_unreachable", 3, "(it was asked too often: lower"),
+    Fault("429 for an hour", status("429 Too Many", Retry_After="3600"), "error", "agent_unreachable", 1, "HTTP 429"),
     Fault(
         "429 by a clock of another year",
         status("429 Too Many", Retry_After="Wed, 21 Oct 2099 07:28:00 GMT", Date="Thu, 01 Jan 1970 00:00:00 GMT"),
-        *("error", "unreachable", 3, "HTTP 429"),
+        *("error", "agent_unreachable", 3, "HTTP 429"),
     ),
 ]
 
@@ -165,11 +169,15 @@ def test_agent__fault_in_one_case__is_blamed_asked_so_often_and_the_other_case_i
     found = cases_of(tmp_path)
     bad, good = found["gs-bad"], found["gs-good"]
     said = done.stdout + done.stderr
-    assert (bad["status"], bad["blame"], bad["trials"][0]["timedOut"]) == (fault.status, fault.blame, fault.timed_out)
+    assert (bad["status"], bad["errorKind"], bad["trials"][0]["timedOut"]) == (
+        fault.status,
+        fault.error_kind,
+        fault.timed_out,
+    )
     assert fault.says in bad["error"], bad["error"]
     assert (good["status"], asked.count("good")) == ("passed", 1), good
     assert asked.count("bad") == fault.asked, bad["error"]
-    code = 3 if bad["blame"] == "unreachable" else 1
+    code = 3 if bad["errorKind"] == "agent_unreachable" else 1
     assert (done.returncode, "Traceback" in said) == (code, False), said
     assert time.monotonic() - begun < 40
 
@@ -198,7 +206,7 @@ def test_agent__nobody_listens__is_unreachable_and_could_not_be_decided(tmp_path
     target(tmp_path, f"http://127.0.0.1:{unused_port()}/chat")
     done = gate(tmp_path, "run", "--timeout-ms", str(TIMEOUT_MS))
     (found,) = cases_of(tmp_path).values()
-    assert (found["status"], found["blame"], done.returncode) == ("error", "unreachable", 3), done.stdout
+    assert (found["status"], found["errorKind"], done.returncode) == ("error", "agent_unreachable", 3), done.stdout
     assert "no connection" in found["error"]
 
 

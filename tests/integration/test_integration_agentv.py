@@ -209,7 +209,7 @@ def test_trajectory__baseline_lists_calls_and_no_answer_here_does__could_not_dec
 ) -> None:
     (tmp_path / "a.yaml").write_text(JUDGED + TRAJECTORY)
     (tmp_path / "targets.yaml").write_text(LISTS)
-    options = ("run", "a.yaml", "--output-dir", "results", "--confirm", "6")
+    options = ("run", "a.yaml", "--output-dir", "results", "--reruns", "6")
     assert gate(tmp_path, *options).returncode == 0
     (tmp_path / "targets.yaml").write_text(f"targets:\n- {{name: desk, provider: mock, {target}}}\n")
     done = gate(tmp_path, *options, "--baseline", "latest", "--fail-on", "regressions")

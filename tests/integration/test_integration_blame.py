@@ -14,18 +14,18 @@ from tests.support.agents import Exchange, agent, unused_port
 
 HOW = {
     "fine": ("passed", None, False),
-    "500": ("error", "crashed", False),
-    "404": ("error", "crashed", False),
-    "reset": ("error", "crashed", False),
-    "cut": ("error", "crashed", False),
-    "html": ("error", "crashed", False),
-    "slow": ("error", "crashed", True),
-    "429": ("error", "unreachable", False),
-    "429-later": ("error", "unreachable", False),
-    "401": ("error", "unreachable", False),
+    "500": ("error", "agent_error", False),
+    "404": ("error", "agent_error", False),
+    "reset": ("error", "agent_error", False),
+    "cut": ("error", "agent_error", False),
+    "html": ("error", "agent_error", False),
+    "slow": ("error", "agent_error", True),
+    "429": ("error", "agent_unreachable", False),
+    "429-later": ("error", "agent_unreachable", False),
+    "401": ("error", "agent_unreachable", False),
     "wrong": ("failed", None, False),
 }
-"""What an agent does, and what becomes of it: status, blame, whether it timed out."""
+"""What an agent does, and what becomes of it: status, error_kind, whether it timed out."""
 
 
 async def breaks(exchange: Exchange) -> None:
@@ -73,11 +73,11 @@ def test_blame__every_way_to_break__is_said_of_case_trial_and_journal(tmp_path) 
         )
     found = cases_of(tmp_path)
     said = {
-        how: (case["status"], case["blame"], case["trials"][0]["timedOut"])
+        how: (case["status"], case["errorKind"], case["trials"][0]["timedOut"])
         for how, case in ((how, found[f"gs-{how}"]) for how in HOW)
     }
     assert said == HOW, done.stderr
-    assert all(case["trials"][0]["blame"] == case["blame"] for case in found.values())
+    assert all(case["trials"][0]["errorKind"] == case["errorKind"] for case in found.values())
     slow = found["gs-slow"]
     assert (slow["passed"], slow["error"], slow["assertionsRun"]) == (False, "timeout: no response within 3000 ms", 0)
     assert found["gs-reset"]["error"].startswith("agent error: the connection broke before the answer")
@@ -86,15 +86,15 @@ def test_blame__every_way_to_break__is_said_of_case_trial_and_journal(tmp_path) 
     journal = tmp_path / "evals" / "results" / record(tmp_path)["runId"] / "cases.jsonl"
     written = {line["caseId"]: line for line in map(json.loads, journal.read_text().splitlines())}
     assert written["gs-slow"]["timedOut"] is True
-    assert {case_id: line.get("blame") for case_id, line in written.items()} == {
-        case_id: case["blame"] for case_id, case in found.items()
+    assert {case_id: line.get("errorKind") for case_id, line in written.items()} == {
+        case_id: case["errorKind"] for case_id, case in found.items()
     }
 
 
 def test_blame__nobody_listens__is_unreachable(tmp_path) -> None:
     write_suite(tmp_path, 2)
     gate(tmp_path, "run", "--agent-endpoint", f"http://127.0.0.1:{unused_port()}/chat", "--max-retries", "0")
-    assert {case["blame"] for case in cases_of(tmp_path).values()} == {"unreachable"}
+    assert {case["errorKind"] for case in cases_of(tmp_path).values()} == {"agent_unreachable"}
 
 
 def test_blame__command_exits_or_is_too_slow__has_crashed(tmp_path) -> None:
@@ -104,8 +104,8 @@ def test_blame__command_exits_or_is_too_slow__has_crashed(tmp_path) -> None:
     (tmp_path / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
     gate(tmp_path, "run")
     exits, slow = cases_of(tmp_path).values()
-    assert (exits["blame"], exits["trials"][0]["timedOut"]) == ("crashed", False)
-    assert (slow["blame"], slow["trials"][0]["timedOut"]) == ("crashed", True)
+    assert (exits["errorKind"], exits["trials"][0]["timedOut"]) == ("agent_error", False)
+    assert (slow["errorKind"], slow["trials"][0]["timedOut"]) == ("agent_error", True)
 
 
 def test_rubric__judge_without_a_verdict__is_ours_and_paid_for(tmp_path) -> None:
@@ -126,7 +126,7 @@ def test_rubric__judge_without_a_verdict__is_ours_and_paid_for(tmp_path) -> None
         )
     assert done.returncode == 3, done.stdout
     (found,) = cases_of(tmp_path).values()
-    assert (found["status"], found["passed"], found["blame"]) == ("error", False, "ours")
+    assert (found["status"], found["passed"], found["errorKind"]) == ("error", False, "evaluation_error")
     said = "rubric: none of 3 replies of the judge held a valid JSON verdict; the last one: I would rather not say."
     assert found["error"] == said
     assert (found["judgeUsage"]["inputTokens"], found["usage"]["inputTokens"]) == (300, 100)
@@ -144,7 +144,7 @@ def test_code_judge__exits_with_an_error__is_ours(tmp_path) -> None:
     with agent() as running:
         gate(tmp_path, "run", "--agent-endpoint", running.url)
     (found,) = cases_of(tmp_path).values()
-    assert (found["status"], found["blame"]) == ("error", "ours")
+    assert (found["status"], found["errorKind"]) == ("error", "evaluation_error")
     assert "exited with code 4" in found["error"]
 
 
@@ -195,7 +195,7 @@ def test_hung_agent__many_cases__ends_early_and_nothing_is_run_again(tmp_path, c
         assert gate(tmp_path, *options).returncode == 0
         hangs = True
         before = len(running.requests)
-        options += ("--timeout-ms", "400", "--baseline", "latest", "--confirm", "6", "--fail-on", "regressions")
+        options += ("--timeout-ms", "400", "--baseline", "latest", "--reruns", "6", "--fail-on", "regressions")
         done = gate(tmp_path, *options)
         asked = len(running.requests) - before
     limit = max(5, concurrency)
@@ -204,7 +204,7 @@ def test_hung_agent__many_cases__ends_early_and_nothing_is_run_again(tmp_path, c
     errored = found["summary"]["errored"]
     assert (limit <= errored <= 2 * limit, found["summary"]["notRun"]) == (True, 40 - errored)
     said = f"no answer from the target in time, {limit} cases in a row: timeout: no response within 400 ms"
-    assert found["stopped"] == f"{said} (raise timeoutMs if it needs longer)"
+    assert found["stopReason"] == f"{said} (raise timeoutMs if it needs longer)"
     assert all(case["reruns"] == 0 for case in found["suites"][0]["cases"])
     assert (done.returncode, f"COULD NOT DECIDE: {said}" in done.stdout) == (3, True), done.stdout
 
@@ -250,10 +250,10 @@ def test_tool_calls__no_answer_of_the_run_lists_any__are_not_known(
         done = gate(tmp_path, "run")
     found = cases_of(tmp_path)
     assert found.pop("gs-words")["status"] == "passed"
-    assert {(case["status"], case["passed"], case["blame"], case["score"]) for case in found.values()} == {
-        ("error", False, "ours", 0.0)
+    assert {(case["status"], case["passed"], case["errorKind"], case["score"]) for case in found.values()} == {
+        ("error", False, "evaluation_error", 0.0)
     }
-    said = f"no answer of this run has a list of tool calls at {place} (toolCallsPath, preset)"
+    said = f"no answer of this run has a list of tool calls at {place} (toolCallsPath, agentProtocol)"
     assert all(said in case["error"] for case in found.values())
     assert (done.returncode, said in done.stdout) == (3, True), done.stdout
 
@@ -274,7 +274,7 @@ def test_tool_calls__baseline_lists_them_and_this_run_does_not__could_not_decide
     done = run_after_baseline(tmp_path, lists(calls=key, none=[]), settings)
     found = cases_of(tmp_path)
     assert found.pop("gs-words")["status"] == "passed"
-    assert {(case["status"], case["blame"]) for case in found.values()} == {("error", "ours")}
+    assert {(case["status"], case["errorKind"]) for case in found.values()} == {("error", "evaluation_error")}
     assert (done.returncode, "0 regressions" in done.stdout) == (3, True), done.stdout
     decided = done.stdout.partition("COULD NOT DECIDE")[2]
     assert "In 4 cases, which tools were called is unknown, because the target does not list its tool calls" in decided
@@ -339,7 +339,10 @@ def test_tool_calls__path_was_mistyped__a_resumed_run_asks_every_case_again(tmp_
 @pytest.mark.parametrize(
     ("body", "what_to_do"),
     [
-        (b'{"reply": "hi"}', "describe the endpoint's shape with a target's responsePath, toolCallsPath or preset"),
+        (
+            b'{"reply": "hi"}',
+            "describe the endpoint's shape with a target's responsePath, toolCallsPath or agentProtocol",
+        ),
         (b"<!DOCTYPE html><h1>hi</h1>", "this is a web page: look at port and path of the agent's address"),
     ],
 )

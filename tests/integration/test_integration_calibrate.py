@@ -22,7 +22,7 @@ JUDGED = [
 @pytest.fixture
 def judged(tmp_path):
     (tmp_path / "out.jsonl").write_text("".join(json.dumps(one) + "\n" for one in JUDGED))
-    assert gate(tmp_path, "judge", "out.jsonl", "--max-errors", "5").returncode in {0, 1}
+    assert gate(tmp_path, "check", "out.jsonl", "--max-errors", "5").returncode in {0, 1}
     return tmp_path
 
 
@@ -56,13 +56,13 @@ def test_calibrate__people_fail_what_the_judge_passes__is_counted_and_named(judg
 def test_calibrate__a_file_of_labels_that_is_not_there__is_a_mistake_of_the_call(judged) -> None:
     done = gate(judged, "calibrate", "lables.csv")
     assert done.returncode == 2
-    assert "error[labels-unreadable]: the labels cannot be read\n  lables.csv: there is no such file\n" in done.stderr
+    assert "error[invalid-labels]: the labels cannot be read\n  lables.csv: there is no such file\n" in done.stderr
 
 
 def test_calibrate__a_label_of_another_word__is_told_what_a_label_is(judged) -> None:
     done = gate(judged, "calibrate", labels(judged, {"id": "good-1", "status": "good"}))
     assert done.returncode == 2
-    assert "error[labels-unreadable]: the labels cannot be read\n  labels.jsonl:1: status: expected " in done.stderr
+    assert "error[invalid-labels]: the labels cannot be read\n  labels.jsonl:1: status: expected " in done.stderr
     assert 'hint: a line is such as {"id": "refund-1", "status": "failed"}' in done.stderr
     assert "results" not in done.stderr
 
@@ -76,7 +76,7 @@ def test_calibrate__two_labels__kappa_lies_within_its_interval(judged) -> None:
 def test_calibrate__as_json__holds_the_same(judged) -> None:
     file = labels(judged, *people(**{"let-through": "x"}), {"id": "broke", "status": "passed"})
     found = json.loads(gate(judged, "calibrate", file, "--json").stdout)
-    assert (found["compared"], found["agreed"], found["falsePasses"], found["unjudged"]) == (10, 9, 1, 1)
+    assert (found["compared"], found["agreed"], found["falsePasses"], found["unscored"]) == (10, 9, 1, 1)
     assert found["differs"] == [{"suite": "s", "id": "let-through", "passed": True, "score": 1.0, "people": "x"}]
     assert found["kappaBetween"][0] < found["kappa"] < found["kappaBetween"][1]
 
@@ -114,7 +114,7 @@ def test_calibrate__a_table__is_read_too(judged) -> None:
 def test_calibrate__nothing_to_compare__says_what_labels_are_made_of(judged) -> None:
     done = gate(judged, "calibrate", labels(judged, {"id": "x", "status": "passed"}))
     assert done.returncode == 2
-    assert "labels-unmatched" in done.stderr
+    assert "unmatched-labels" in done.stderr
     assert "a label's id is its case's: good-0, good-1, good-2" in done.stderr
     done = gate(judged, "calibrate", labels(judged, *people()), "--evaluator", "tonne")
     assert done.returncode == 2

@@ -104,12 +104,12 @@ def test_save__again__takes_the_place_of_the_older_one(known) -> None:
     assert calibrated(known, "--save").returncode == 0
     entries = json.loads((known / FILE).read_text())["judges"]
     assert len({(one["judge"], one.get("evaluator")) for one in entries}) == len(entries)
-    assert {one["answers"] for one in entries} == {5}
+    assert {one["responses"] for one in entries} == {5}
 
 
 def test_save__no_judge_graded__writes_nothing_and_says_why(tmp_path) -> None:
     (tmp_path / "out.jsonl").write_text('{"id": "case-0", "status": "passed"}\n')
-    gate(tmp_path, "judge", "out.jsonl")
+    gate(tmp_path, "check", "out.jsonl")
     done = calibrated(tmp_path, "--save")
     assert done.returncode == 2
     assert "no judge graded the answers" in done.stderr
@@ -119,10 +119,10 @@ def test_save__no_judge_graded__writes_nothing_and_says_why(tmp_path) -> None:
 def test_file__mistakes__stop_the_run_before_anybody_is_asked_with_line_and_field(known) -> None:
     file = known / FILE
     (entry,) = json.loads(file.read_text())["judges"]
-    file.write_text(json.dumps({"judges": [entry | {"answers": 0}, entry | {"sure": True}]}, indent=2))
+    file.write_text(json.dumps({"judges": [entry | {"responses": 0}, entry | {"sure": True}]}, indent=2))
     done = gate(known, "run", "suite.yaml", "--target", "desk")
     assert done.returncode == 2
-    assert re.search(rf"{re.escape(FILE)}:\d+: judges\[0\]\.answers: must be >= 1", done.stderr), done.stderr
+    assert re.search(rf"{re.escape(FILE)}:\d+: judges\[0\]\.responses: must be >= 1", done.stderr), done.stderr
     assert re.search(rf"{re.escape(FILE)}:\d+: judges\[1\]\.sure: unknown key", done.stderr), done.stderr
     checked = gate(known, "validate", "suite.yaml")
     assert checked.returncode == 2

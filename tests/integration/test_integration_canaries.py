@@ -277,7 +277,9 @@ def test_finding_2__model_says_its_key_back__it_is_nowhere(tmp_path, name) -> No
     with model_server(MODEL_SAYS[name]) as server:
         target = {"name": "m", "provider": "openai-compatible", "model": "m", "baseUrl": f"{server.url}/v1"}
         target |= {"apiKey": "${{ MODEL_KEY }}"}
-        (tmp_path / "eval-gate.json").write_text(json.dumps({"targets": [target], "maxRetries": 0, "cache": "record"}))
+        (tmp_path / "eval-gate.json").write_text(
+            json.dumps({"targets": [target], "maxRetries": 0, "recording": "record"})
+        )
         done = gate(tmp_path, "run", *EVERYTHING, MODEL_KEY=CANARY)
         assert server.requests, done.stderr
     assert everywhere(done, tmp_path) == {}
@@ -331,7 +333,7 @@ KEY_ELSEWHERE = f"sk-live[{{{{SkLiveOfOurs}}}}{CANARY * 4}"
     ("setting", "said"),
     [
         ({"workers": "${{ AGENT_KEY }}"}, "workers: expected a whole number, got the value of ${{ AGENT_KEY }}"),
-        ({"preset": "${{ AGENT_KEY }}"}, "preset: "),
+        ({"agentProtocol": "${{ AGENT_KEY }}"}, "agentProtocol: "),
         ({"modelPath": "${{ AGENT_KEY }}"}, "modelPath"),
         (
             {"method": "${{ AGENT_KEY }}"},

@@ -21,7 +21,7 @@ def test_help__lists_the_commands_and_the_exit_codes(tmp_path) -> None:
     for command in (
         "run",
         "compare",
-        "accept",
+        "waive",
         "report",
         "view",
         "power",
@@ -41,10 +41,10 @@ def test_help__what_a_command_does__is_a_whole_sentence(tmp_path) -> None:
     assert "..." not in listed
     whole = " ".join(listed.split())
     assert "compare Compare two stored results and judge the second one as `run` would. Runs nothing" in whole
-    assert "promptfoo, pytest, vitest, DeepEval, Inspect and others, or your own. accept Accept" in whole
+    assert "promptfoo, pytest, vitest, DeepEval, Inspect and others, or your own. waive Accept" in whole
 
 
-@pytest.mark.parametrize("command", ["run", "judge", "merge", "accept", "import", "view", "schema"])
+@pytest.mark.parametrize("command", ["run", "check", "merge", "waive", "import", "view", "schema"])
 def test_help__of_a_command__speaks_of_no_types_and_of_flags_by_their_names(tmp_path, command) -> None:
     shown = gate(tmp_path, command, "--help", COLUMNS="200").stdout
     assert "Arguments:" in shown
@@ -61,7 +61,7 @@ def test_help__of_run__names_every_option_once(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "arguments"),
-    [("compare", "{BASELINE} {CURRENT}"), ("merge", "{RESULT}..."), ("report", "{RESULT}"), ("judge", "{PATH}...")],
+    [("compare", "{BASELINE} {CURRENT}"), ("merge", "{RESULT}..."), ("report", "{RESULT}"), ("check", "{PATH}...")],
 )
 def test_help__arguments__have_the_names_of_the_readme_and_are_said_once(tmp_path, command, arguments) -> None:
     usage = gate(tmp_path, command, "--help").stdout.splitlines()[0]
@@ -126,9 +126,9 @@ def test_compare__results_of_another_tool__says_who_reads_them(tmp_path) -> None
         (tmp_path / name).write_text('<testsuite name="s"><testcase classname="a" name="b"/></testsuite>')
     done = gate(tmp_path, "compare", "before.xml", "now.xml")
     assert done.returncode == 2
-    assert "these are results of another tool (junit): `eval-gate judge now.xml`" in done.stderr
-    assert gate(tmp_path, "judge", "before.xml").returncode == 0
-    assert gate(tmp_path, "judge", "now.xml", "--baseline", "latest").returncode == 0
+    assert "these are results of another tool (junit): `eval-gate check now.xml`" in done.stderr
+    assert gate(tmp_path, "check", "before.xml").returncode == 0
+    assert gate(tmp_path, "check", "now.xml", "--baseline", "latest").returncode == 0
     assert gate(tmp_path, "compare", "latest", "latest").returncode == 0
 
 
@@ -198,7 +198,7 @@ def test_demo__shows_one_regression_one_new_pass_and_the_comment(tmp_path) -> No
 
 
 def test_demo__before_the_change__has_no_regression(tmp_path) -> None:
-    done = gate(tmp_path, "demo", "--good", "--output-dir", "out")
+    done = gate(tmp_path, "demo", "--no-regression", "--output-dir", "out")
     assert done.returncode == 0
     assert "GATE PASSED" in done.stdout
     assert "REGRESSIONS" not in done.stdout
@@ -283,7 +283,8 @@ def test_shards__cut_by_other_baselines__are_refused_and_both_are_named(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [("eval-gate ", {"run", "judge", "publish"}), ("eval-gate run --rerun-", {"--rerun-spread"})]
+    ("words", "expected"),
+    [("eval-gate ", {"run", "check", "publish"}), ("eval-gate run --rerun-", {"--rerun-interval"})],
 )
 def test_completion__commands_and_the_options_of_one__are_known_to_a_shell(tmp_path, words, expected) -> None:
     """Only the command that is asked for reads its options: a shell asks without naming one on the command line."""
@@ -292,8 +293,8 @@ def test_completion__commands_and_the_options_of_one__are_known_to_a_shell(tmp_p
 
 
 def test_command__unknown__is_told_the_nearest_of_all(tmp_path) -> None:
-    done = gate(tmp_path, "jugde", "results.xml")
-    assert (done.returncode, "Did you mean 'judge'?" in done.stderr) == (2, True), done.stderr
+    done = gate(tmp_path, "chekc", "results.xml")
+    assert (done.returncode, "Did you mean 'check'?" in done.stderr) == (2, True), done.stderr
 
 
 def test_merge__ids_of_runs__are_sought_where_results_are_and_only_the_whole_is_written_elsewhere(tmp_path) -> None:

@@ -8,7 +8,7 @@ from tests.support.program import gate
 def judged(folder, *failing):
     lines = [{"suite": "s", "id": one, "status": "failed" if one in failing else "passed"} for one in "abcd"]
     (folder / "out.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return gate(folder, "judge", "out.jsonl", "--baseline", "latest", "--fail-on", "regressions").returncode
+    return gate(folder, "check", "out.jsonl", "--baseline", "latest", "--fail-on", "regressions").returncode
 
 
 def test_drift__a_red_run_lies_between_two_that_passed__both_are_on_record(tmp_path) -> None:
@@ -19,7 +19,7 @@ def test_drift__a_red_run_lies_between_two_that_passed__both_are_on_record(tmp_p
 
 def test_drift__forged_times_beyond_all_numbers__are_no_record(tmp_path) -> None:
     assert judged(tmp_path) == 0
-    (file,) = tmp_path.glob("**/ledger.json")
+    (file,) = tmp_path.glob("**/history.json")
     levels = [
         {"runId": f"r{at}", "timestamp": "2026-11-20T10:00:00Z", "cases": 4, "levels": {"time": 800 if at < 10 else 1}}
         for at in range(20)

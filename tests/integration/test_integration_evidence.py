@@ -64,10 +64,10 @@ def openai_body() -> dict:
     [
         ("", {"response": "It comes on Sunday.", "toolCalls": [{**CALL, "params": {"orderId": "A17"}}]}),
         (
-            "  preset: tool-forge-sidecar\n",
+            "  agentProtocol: tool-forge-sidecar\n",
             {"message": "It comes on Sunday.", "toolCalls": [{**CALL, "args": {"orderId": "A17"}}]},
         ),
-        ("  preset: openai-chat\n", openai_body()),
+        ("  agentProtocol: openai-chat\n", openai_body()),
         (
             "  responsePath: data.text\n  toolCallsPath: data.steps\n",
             {"data": {"text": "It comes on Sunday.", "steps": [{**CALL, "params": {"orderId": "A17"}}]}},
@@ -81,9 +81,9 @@ def test_run__http_agent__record_has_question_expectation_answer_and_calls(tmp_p
         done = gate(tmp_path, "run", "--targets", "targets.yaml", "--target", "shop")
     assert done.returncode == 0, done.stdout + done.stderr
     (case,) = cases_of(record(tmp_path))
-    assert case["asked"] == {"question": "Where is order A17?", "expectation": EXPECTED, "cut": False}
+    assert case["text"] == {"prompt": "Where is order A17?", "expectation": EXPECTED, "truncated": False}
     assert case["details"]["response"] == "It comes on Sunday."
-    assert case["details"]["toolCalls"] == [KEPT | {"cut": []}]
+    assert case["details"]["toolCalls"] == [KEPT | {"truncatedParts": []}]
 
 
 def test_run__command_with_messages__record_has_the_calls_with_their_outputs(tmp_path) -> None:
@@ -121,7 +121,7 @@ def test_evaluate__function__calls_have_their_results(tmp_path, monkeypatch) -> 
     write(tmp_path, CASE)
     body = {"response": "It comes on Sunday.", "toolCalls": [{**CALL, "params": {"orderId": "A17"}}]}
     evaluate("evals", target=lambda _: body)
-    assert cases_of(record(tmp_path))[0]["details"]["toolCalls"] == [KEPT | {"cut": []}]
+    assert cases_of(record(tmp_path))[0]["details"]["toolCalls"] == [KEPT | {"truncatedParts": []}]
 
 
 def test_run__several_trials__each_keeps_its_answer(tmp_path) -> None:
@@ -156,8 +156,8 @@ def test_run__cases_that_are_skipped_or_not_run__are_asked_for_all_the_same(tmp_
     gate(tmp_path, "run", "--agent-endpoint", "http://127.0.0.1:9/", "--max-retries", "0")
     found = {case["id"]: case for case in cases_of(record(tmp_path))}
     assert {case["status"] for case in found.values()} >= {"not_run", "skipped"}
-    assert all(case["asked"]["question"] and case["asked"]["expectation"] for case in found.values())
-    assert found["rb"]["asked"]["expectation"] == [
+    assert all(case["text"]["prompt"] and case["text"]["expectation"] for case in found.values())
+    assert found["rb"]["text"]["expectation"] == [
         "a judge grades by this rubric:",
         "  tone: at least 1.8 of 3: 3: kind",
     ]
@@ -195,7 +195,7 @@ def test_run_then_compare_then_merge__regression__carries_the_baselines_side_eve
             gate(tmp_path, "run", "--agent-endpoint", running.url, "--baseline", "latest", "--fail-on", "never")
     main = record(tmp_path)["runId"]
     with agent(says("Friday", "Friday", "Sunday")) as running:
-        arguments = ("run", "--agent-endpoint", running.url, "--confirm", "2", "--baseline", main)
+        arguments = ("run", "--agent-endpoint", running.url, "--reruns", "2", "--baseline", main)
         gate(tmp_path, *arguments)
         whole = record(tmp_path)
         parts = []
@@ -211,19 +211,19 @@ def test_run_then_compare_then_merge__regression__carries_the_baselines_side_eve
         "b": "still_failing",
         "c": "still_passing",
     }
-    assert found["c"]["before"] is None
-    assert found["b"]["before"]["details"]["response"] == "It comes on Monday."
-    before = found["a"]["before"]
+    assert found["c"]["baselineResult"] is None
+    assert found["b"]["baselineResult"]["details"]["response"] == "It comes on Monday."
+    before = found["a"]["baselineResult"]
     assert (before["status"], before["details"]["response"]) == ("passed", "It comes on Sunday.")
     assert before["details"]["toolCalls"][0]["arguments"] == {"order": "Sunday"}
-    assert (found["a"]["past"], found["b"]["past"], found["c"]["past"]) == ("PP", "FF", "")
-    assert [(run["passed"], run["failed"]) for run in whole["comparison"]["history"]] == [(2, 1), (2, 1)]
+    assert (found["a"]["recentResults"], found["b"]["recentResults"], found["c"]["recentResults"]) == ("PP", "FF", "")
+    assert [(run["passed"], run["failed"]) for run in whole["comparison"]["recentRuns"]] == [(2, 1), (2, 1)]
     for other in (again, merged):
         told = changes_of(other)
-        assert {name: (one["before"], one["past"]) for name, one in told.items()} == {
-            name: (one["before"], one["past"]) for name, one in found.items()
+        assert {name: (one["baselineResult"], one["recentResults"]) for name, one in told.items()} == {
+            name: (one["baselineResult"], one["recentResults"]) for name, one in found.items()
         }
-        assert other["comparison"]["history"] == whole["comparison"]["history"]
+        assert other["comparison"]["recentRuns"] == whole["comparison"]["recentRuns"]
 
 
 def test_run__baseline_of_an_older_version__is_read_without_the_evidence(tmp_path) -> None:
@@ -232,7 +232,7 @@ def test_run__baseline_of_an_older_version__is_read_without_the_evidence(tmp_pat
         gate(tmp_path, "run", "--agent-endpoint", running.url)
     older = record(tmp_path)
     for case in cases_of(older):
-        case.pop("asked")
+        case.pop("text")
         case["details"] = {"toolsCalled": ["lookup_order"], "responseLength": 19, "response": "It comes on Sunday."}
         for trial in case["trials"]:
             for name in ("decisive", "details", "evaluatorResults"):
@@ -241,5 +241,5 @@ def test_run__baseline_of_an_older_version__is_read_without_the_evidence(tmp_pat
     with agent(says("Friday")) as running:
         gate(tmp_path, "run", "--agent-endpoint", running.url, "--baseline", "older.json")
     (change,) = changes_of(record(tmp_path)).values()
-    assert (change["change"], change["before"]["details"]["response"]) == ("regression", "It comes on Sunday.")
-    assert change["before"]["details"]["toolCalls"] == []
+    assert (change["change"], change["baselineResult"]["details"]["response"]) == ("regression", "It comes on Sunday.")
+    assert change["baselineResult"]["details"]["toolCalls"] == []

@@ -49,7 +49,7 @@ DIALECT = Dialect(JSON, lambda document: "riddles" in document, load, lambda: {"
 """,
     "reports/exports/tap.py": """
 def render(run, context):
-    lines = [f"{'ok' if case.passed else 'not ok'} {key.case_id}" for key, case in run.cases()]
+    lines = [f"{'ok' if case.passed else 'not ok'} {key.case_id}" for key, case in run.iter_cases()]
     return "".join(line + "\\n" for line in [f"1..{len(lines)}", *lines])
 """,
     "staleness/lines.py": """

@@ -95,7 +95,7 @@ def test_extra__that_is_not_installed__is_named(bare, tmp_path, extra, doing) ->
     done = gate(bare, tmp_path, *arguments, **variables)
     said = done.stdout + done.stderr
     assert done.returncode == 2, said
-    assert "not-installed" in said
+    assert "missing-extra" in said
     assert f"{doing} needs a library that is not installed: No module named" in said
     assert f"pip install 'agent-eval-gate[{extra}]'" in said
 

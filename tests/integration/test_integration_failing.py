@@ -41,7 +41,7 @@ def test_failing__after_a_run__asks_only_what_failed_and_forgets_what_was_mended
         third = run(tmp_path, running, "--failing")
         assert len(running.requests) == 1
     assert third.returncode == 2
-    assert "error[nothing-failing]: no case failed when it was last run (evals/results)" in third.stderr
+    assert "error[no-failing-cases]: no case failed when it was last run (evals/results)" in third.stderr
 
 
 def test_failing__a_case_of_another_file_has_the_same_id__only_the_one_that_failed_is_asked(tmp_path) -> None:
@@ -80,7 +80,7 @@ def test_failing__is_no_baseline_and_takes_no_result_away(tmp_path) -> None:
     stored = (tmp_path / "evals/results" / full / "run.json").read_bytes()
     with agent() as running:
         run(tmp_path, running, "--failing")
-        assert record(tmp_path)["verdict"]["outcome"] == "pass"
+        assert record(tmp_path)["verdict"]["outcome"] == "passed"
         done = run(tmp_path, running, "--baseline", "latest")
     assert (tmp_path / "evals/results" / full / "run.json").read_bytes() == stored
     assert record(tmp_path)["baselineRunId"] is None
@@ -90,7 +90,7 @@ def test_failing__is_no_baseline_and_takes_no_result_away(tmp_path) -> None:
 @pytest.mark.slow
 def test_failing__accepted__is_left_to_whoever_accepted_it(tmp_path) -> None:
     write_suite(tmp_path, 2)
-    gate(tmp_path, "accept", "gs-000", "--reason", "known", "--until", "14d")
+    gate(tmp_path, "waive", "gs-000", "--reason", "known", "--until", "14d")
     with agent(fails_on(0, 1)) as running:
         run(tmp_path, running)
     with agent() as running:
@@ -111,13 +111,13 @@ def test_failing__summary__names_the_cases_to_run_again_and_not_the_option(tmp_p
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--failing"], "error[no-such-run]: there is no run in evals/results yet"),
-        (["--failing", "--resume", "x"], "error[options-conflict]: --failing and --resume do not go together"),
+        (["--failing"], "error[run-not-found]: there is no run in evals/results yet"),
+        (["--failing", "--resume", "x"], "error[conflicting-options]: --failing and --resume do not go together"),
         (
             ["--failing", "--target", "a", "--target", "b"],
-            "error[options-conflict]: --failing and --target given several",
+            "error[conflicting-options]: --failing and --target given several",
         ),
-        (["--failing", "--baseline", "nowhere"], "error[no-such-run]"),
+        (["--failing", "--baseline", "nowhere"], "error[run-not-found]"),
     ],
 )
 def test_run__options_that_lead_nowhere__end_at_once(tmp_path, arguments, said) -> None:

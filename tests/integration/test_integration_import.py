@@ -143,7 +143,7 @@ def test_import__a_file_is_there__writes_nothing_until_it_is_forced(tmp_path) ->
     mine.write_text("mine")
     refused = gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml")
     assert refused.returncode == 2
-    assert "error[import-exists]" in refused.stderr
+    assert "error[import-target-exists]" in refused.stderr
     assert "evals/promptfoo.golden.json: is there already" in refused.stderr
     assert mine.read_text() == "mine"
     assert gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml", "--force").returncode == 1
@@ -248,7 +248,7 @@ def test_import__a_system_message__is_the_targets(tmp_path) -> None:
     ("tool", "file", "said"),
     [
         ("promptfo", "x.yaml", ['cannot be imported (did you mean "promptfoo"?)', "allowed: promptfoo"]),
-        ("deepeval", "x.json", ['"deepeval" cannot be imported; allowed: promptfoo', "`eval-gate judge --help`"]),
+        ("deepeval", "x.json", ['"deepeval" cannot be imported; allowed: promptfoo', "`eval-gate check --help`"]),
         ("promptfoo", "x.yaml", ["x.yaml: cannot be read: No such file", "hint: name a file that is there"]),
         ("promptfoo", "nothere", ["nothere: cannot be read: No such file", "hint: name a file that is there"]),
         ("promptfoo", "nothere.js", ["nothere.js: cannot be read: No such file", "hint: name a file that is there"]),

@@ -125,7 +125,7 @@ def test_report__into_a_file_of_the_shell__is_as_it_is(project, form) -> None:
 
 
 def test_finding_7__validate_init_and_accept__hold_no_command(project) -> None:
-    for words in (("validate", "--verbose"), ("accept", NASTY, "--reason", "x", "--until", "3d")):
+    for words in (("validate", "--verbose"), ("waive", NASTY, "--reason", "x", "--until", "3d")):
         done = gate(project, *words, **CI)
         assert LIVE.findall(done.stdout + done.stderr) == [], words
 

@@ -95,7 +95,7 @@ def test_init__empty_folder__writes_everything_and_says_what_to_do_next(tmp_path
 def test_init__evals_of_promptfoo__says_how_they_are_judged_and_how_they_become_eval_files(tmp_path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text("prompts: [hi]\nproviders: [echo]\ntests: [{vars: {q: a}}]\n")
     (said,) = [line for line in init(tmp_path).stdout.splitlines() if "promptfoo" in line]
-    assert "`eval-gate judge RESULTS.json`" in said
+    assert "`eval-gate check RESULTS.json`" in said
     (command,) = re.findall(r"`eval-gate (import [^`]+)`", said)
     assert gate(tmp_path, *command.split(), "--dry-run").returncode in {0, 2}
 
@@ -425,7 +425,7 @@ def test_init__configuration_that_says_another__is_an_error(tmp_path) -> None:
     (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:7000/ask\n")
     done = init(tmp_path, *WAYS["model"])
     assert done.returncode == 2
-    assert "error[two-targets]" in done.stderr
+    assert "error[conflicting-targets]" in done.stderr
     assert "what eval-gate.yaml says counts too" in done.stderr
     assert set(files_in(tmp_path)) == {"eval-gate.yaml"}
 
@@ -495,14 +495,14 @@ def test_init__dry_run__shows_every_text_and_writes_nothing(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("nowhere",), "no-such-folder"),
-        (("file",), "no-such-folder"),
+        (("nowhere",), "folder-not-found"),
+        (("file",), "folder-not-found"),
         (("--agent-endpoint", "localhost:8080"), "invalid-url"),
         (("--agent-endpoint", "http://user:secret@agent.example/"), "invalid-url"),
         (("--agent-endpoint", "http://agent.example/?key=1"), "invalid-url"),
         (("--agent-endpoint", "http://agent.example/${{ secrets.A }}"), "invalid-url"),
         (("--agent-endpoint", "http://agent.example/\nx: y"), "invalid-url"),
-        (("--agent-endpoint", "http://agent.example", "--model", "openai:gpt-4o"), "two-targets"),
+        (("--agent-endpoint", "http://agent.example", "--model", "openai:gpt-4o"), "conflicting-targets"),
         (("--provider", "nobody", "--model", "m"), "invalid-targets"),
         (("--provider", "openai"), "invalid-targets"),
     ],
@@ -586,7 +586,7 @@ def test_init__read_only_folder__writes_nothing(tmp_path, locked) -> None:
     finally:
         place.chmod(0o755)
     assert done.returncode == 2
-    assert "error[cannot-write]" in done.stderr
+    assert "error[file-not-writable]" in done.stderr
     assert files_in(tmp_path) == {}
 
 
@@ -604,7 +604,7 @@ def test_write_new__one_file_that_cannot_be_written__leaves_nothing_behind(tmp_p
     (tmp_path / "there").write_text("mine")
     with pytest.raises(GateError) as caught:
         write_new_files(tmp_path, {"a/b/first": "x", "second": "y", bad: "z"})
-    assert (caught.value.code, caught.value.problems[0].file) == ("cannot-write", bad)
+    assert (caught.value.code, caught.value.problems[0].file) == ("file-not-writable", bad)
     assert files_in(tmp_path) == {"there": b"mine"}
     assert [entry.name for entry in tmp_path.iterdir()] == ["there"]
 

@@ -81,7 +81,7 @@ def test_init__agent_of_a_framework__is_found_asked_and_started(tmp_path, kind) 
     done = init(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     written = config(tmp_path)
-    assert (written["agentEndpoint"], written.get("agentPreset"), written["strict"]) == (url, preset, True)
+    assert (written["agentEndpoint"], written.get("agentProtocol"), written["strict"]) == (url, preset, True)
     assert gate_step(tmp_path)["with"] == {"agent-endpoint": url.replace("localhost", "host.docker.internal")}
     assert f"{start} > " in started(tmp_path)
     assert "found       " in done.stdout
@@ -120,33 +120,33 @@ def test_init__source_that_is_written_to_be_slow__is_looked_at_all_the_same(tmp_
 
 
 def test_init__preset_is_said__stands_in_the_configuration_with_its_usual_address(tmp_path) -> None:
-    assert init(tmp_path, "--agent-preset", "langgraph").returncode == 0
+    assert init(tmp_path, "--agent-protocol", "langgraph").returncode == 0
     written = config(tmp_path)
-    assert (written["agentPreset"], written["agentEndpoint"]) == ("langgraph", "http://localhost:2024/runs/wait")
+    assert (written["agentProtocol"], written["agentEndpoint"]) == ("langgraph", "http://localhost:2024/runs/wait")
 
 
 def test_init__preset_and_endpoint_are_said__win_over_what_is_found(tmp_path) -> None:
     put(tmp_path, KINDS["langgraph"][0])
-    done = init(tmp_path, "--agent-endpoint", "https://staging.example/ask", "--agent-preset", "ag-ui")
+    done = init(tmp_path, "--agent-endpoint", "https://staging.example/ask", "--agent-protocol", "ag-ui")
     assert done.returncode == 0
     written = config(tmp_path)
-    assert (written["agentPreset"], written["agentEndpoint"]) == ("ag-ui", "https://staging.example/ask")
+    assert (written["agentProtocol"], written["agentEndpoint"]) == ("ag-ui", "https://staging.example/ask")
 
 
 def test_init__endpoint_alone_is_said__nothing_that_is_found_changes_how_it_is_asked(tmp_path) -> None:
     put(tmp_path, KINDS["langgraph"][0])
     with agent() as running:
         assert init(tmp_path, "--agent-endpoint", running.url).returncode == 0
-        assert "agentPreset" not in config(tmp_path)
+        assert "agentProtocol" not in config(tmp_path)
         assert gate(tmp_path, "run").returncode == 0
 
 
 @pytest.mark.parametrize("command", ["init", "run"])
 def test_preset__misspelt__names_the_option_and_what_was_meant(tmp_path, command) -> None:
     init(tmp_path)
-    done = gate(tmp_path, command, "--agent-endpoint", "http://127.0.0.1:9/x", "--agent-preset", "langraph")
+    done = gate(tmp_path, command, "--agent-endpoint", "http://127.0.0.1:9/x", "--agent-protocol", "langraph")
     assert done.returncode == 2
-    assert "--agent-preset" in done.stderr
+    assert "--agent-protocol" in done.stderr
     assert 'did you mean "langgraph"?' in done.stderr
 
 
@@ -211,19 +211,19 @@ def test_init__agent_in_a_folder_with_an_odd_name__is_not_started_by_guess_or_is
 def test_init__configuration_that_is_there_does_not_say_the_preset__the_workflow_and_the_list_do(tmp_path) -> None:
     put(tmp_path, KINDS["langgraph"][0] | {"eval-gate.yaml": "evals: [evals]\n"})
     done = init(tmp_path)
-    assert "eval-gate run --agent-endpoint http://localhost:2024/runs/wait --agent-preset langgraph" in done.stdout
-    assert gate_step(tmp_path)["with"]["agent-preset"] == "langgraph"
+    assert "eval-gate run --agent-endpoint http://localhost:2024/runs/wait --agent-protocol langgraph" in done.stdout
+    assert gate_step(tmp_path)["with"]["agent-protocol"] == "langgraph"
     for linter in LINTERS:
         assert lint(linter, tmp_path / WORKFLOW).returncode == 0, linter
 
 
 def test_init__agent_elsewhere_with_a_preset__the_configuration_says_it_and_the_workflow_needs_not(tmp_path) -> None:
-    init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-preset", "ag-ui")
+    init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-protocol", "ag-ui")
     assert gate_step(tmp_path)["with"] == {"agent-endpoint": "https://staging.example/x"}
     (tmp_path / WORKFLOW).unlink()
     (tmp_path / "eval-gate.yaml").write_text("evals: [evals]\n")
-    init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-preset", "ag-ui")
-    assert gate_step(tmp_path)["with"] == {"agent-endpoint": "https://staging.example/x", "agent-preset": "ag-ui"}
+    init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-protocol", "ag-ui")
+    assert gate_step(tmp_path)["with"] == {"agent-endpoint": "https://staging.example/x", "agent-protocol": "ag-ui"}
 
 
 def test_init__registry_that_would_be_started__is_neither_started_nor_asked(tmp_path) -> None:

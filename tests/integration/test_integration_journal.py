@@ -29,5 +29,5 @@ def test_run__an_agent_makes_passes_of_failures_in_the_journal__is_not_completed
     with agent(answers) as running:
         done = gate(tmp_path, "run", "--agent-endpoint", running.url, "-q")
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "error[journal-corrupt]" in done.stderr
+    assert "error[invalid-journal]" in done.stderr
     assert "a finished trial is not there any more" in done.stderr

@@ -1,11 +1,11 @@
-"""`eval-gate judge` of lines and tables of one's own: what is wrong in them is not passed over, and said at once."""
+"""`eval-gate check` of lines and tables of one's own: what is wrong in them is not passed over, and said at once."""
 
 import json
 
 import pytest
 
 from eval_gate.errors import PAGES
-from eval_gate.model.limits import BROUGHT_NEAR_KEYS
+from eval_gate.model.limits import EXTERNAL_NEAR_KEYS
 from tests.support.program import gate
 
 
@@ -16,16 +16,18 @@ def lines(folder, name, *values):
 def test_judge__misspelt_key_after_very_many_keys_of_ones_own__is_refused(tmp_path) -> None:
     own = [{"id": f"c{n}", "status": "passed", f"column_{n}": n} for n in range(1_500)]
     lines(tmp_path, "r.jsonl", *own, {"id": "x", "status": "passed", "scor": 0.3})
-    done = gate(tmp_path, "judge", "r.jsonl")
+    done = gate(tmp_path, "check", "r.jsonl")
     assert (done.returncode, done.stdout) == (2, "")
     assert '  r.jsonl:1501: scor: is not known (did you mean "score"?)\n' in done.stderr
 
 
 @pytest.mark.slow
 def test_judge__more_keys_like_ours_than_can_be_compared__is_refused_because_one_may_be_misspelt(tmp_path) -> None:
-    alike = {f"snekot_tupni{n:04x}": n for n in range(BROUGHT_NEAR_KEYS + 1)}  # the letters of ours in no order of ours
+    alike = {
+        f"snekot_tupni{n:04x}": n for n in range(EXTERNAL_NEAR_KEYS + 1)
+    }  # the letters of ours in no order of ours
     lines(tmp_path, "r.jsonl", {"id": "c", "status": "passed", **alike, "scroe": 0.1})
-    done = gate(tmp_path, "judge", "r.jsonl")
+    done = gate(tmp_path, "check", "r.jsonl")
     assert (done.returncode, done.stdout) == (2, "")
     assert "r.jsonl:1: more than 20,000 keys look like ones that are known: whether one is misspelt" in done.stderr
 
@@ -36,7 +38,7 @@ def test_judge__true_where_a_number_belongs__is_no_1(tmp_path) -> None:
         ("input_tokens", "output_tokens", "trial", "line"),
     )
     lines(tmp_path, "r.jsonl", {"id": "a", "status": "passed"} | dict.fromkeys(a_number + whole, True))
-    done = gate(tmp_path, "judge", "r.jsonl")
+    done = gate(tmp_path, "check", "r.jsonl")
     assert done.returncode == 2
     assert [line.strip() for line in done.stderr.splitlines()[1:-1]] == [
         *(f"r.jsonl:1: {key}: expected a number, got true" for key in a_number),
@@ -48,10 +50,10 @@ def test_judge__mistakes_in_several_files__are_all_said_at_once(tmp_path) -> Non
     lines(tmp_path, "r.jsonl", {"id": "a", "status": "ok"}, {"id": "b"}, {"id": "c", "status": "passed"})
     (tmp_path / "r.csv").write_text("id,status\nd,yes\ne,passed\n")
     (tmp_path / "r.xml").write_text("<testsuites><testcase name='f'/></testsuites>")
-    done = gate(tmp_path, "judge", "r.jsonl", "r.csv", "r.xml", "gone.jsonl")
+    done = gate(tmp_path, "check", "r.jsonl", "r.csv", "r.xml", "gone.jsonl")
     assert (done.returncode, done.stdout) == (2, "")
     assert [line.strip().split(", got ")[0] for line in done.stderr.splitlines()] == [
-        "error[results-unreadable]: the results cannot be read",
+        "error[invalid-results]: the results cannot be read",
         "r.jsonl:1: status: expected 'passed', 'failed', 'error' or 'skipped'",
         "r.jsonl:2: has neither a status nor a score: one of them says whether it passed",
         "r.csv:2: status: expected 'passed', 'failed', 'error' or 'skipped'",
@@ -64,7 +66,7 @@ def test_judge__mistakes_in_several_files__are_all_said_at_once(tmp_path) -> Non
 def test_judge__first_file_was_broken_off__is_still_incomplete_and_the_others_mistakes_are_said(tmp_path) -> None:
     (tmp_path / "a.json").write_text('{"evalId": "e", "results": {"results": [{"success": true')
     (tmp_path / "b.json").write_text('{"evalId": "e", "results": {"results": [3]}}')
-    done = gate(tmp_path, "judge", "a.json", "b.json")
+    done = gate(tmp_path, "check", "a.json", "b.json")
     assert done.returncode == 3, done.stderr
     assert "error[results-incomplete]" in done.stderr
     assert "  a.json: ends in the middle" in done.stderr
@@ -75,6 +77,6 @@ def test_judge__very_many_wrong_files__are_not_named_for_ever(tmp_path) -> None:
     (tmp_path / "out").mkdir()
     for number in range(700):
         lines(tmp_path / "out", f"{number:03}.jsonl", {"id": "a", "status": "ok"})
-    done = gate(tmp_path, "judge", "out")
+    done = gate(tmp_path, "check", "out")
     assert (done.returncode, len(done.stderr.splitlines()) < 600) == (2, True)
     assert "out/000.jsonl:1: status" in done.stderr

@@ -232,10 +232,10 @@ def test_target__that_answers_a_case__is_not_held_to_a_form(tmp_path) -> None:
 def test_recording__of_a_judge_that_is_set_up_the_same__answers_for_it(tmp_path) -> None:
     """A judge with another setting is asked anew."""
     (tmp_path / "suite.yaml").write_text(CASES)
-    (tmp_path / "eval-gate.yaml").write_text("cache: record\n")
+    (tmp_path / "eval-gate.yaml").write_text("recording: record\n")
     with model_server(openai_answer(VERDICT)) as server:
         judged_by(tmp_path, server.url, structured_output=False)
-        (tmp_path / "eval-gate.yaml").write_text("cache: replay\n")
+        (tmp_path / "eval-gate.yaml").write_text("recording: replay\n")
         done = judged_by(tmp_path, server.url, structured_output=False)
         other = judged_by(tmp_path, server.url)
         assert len(server.requests) == 2  # both from recording, none from replaying

@@ -13,7 +13,7 @@ from tests.support.agents import agent
 from tests.support.answers import fails_on
 from tests.support.offered import offered
 
-FILE = ".eval-gate/accepted.yaml"
+FILE = ".eval-gate/waivers.yaml"
 
 
 def run(folder: Path, url: str, *arguments: str):
@@ -73,7 +73,7 @@ def test_latest__first_run_was_red__is_not_passed_over_and_says_what_to_do(tmp_p
             f"name the one to compare with by its id, such as {red}, or begin anew"
         ) in done.stdout
         assert "COULD NOT DECIDE" in done.stdout
-        assert record(tmp_path)["verdict"]["reasons"][0]["code"] == "none-passed"
+        assert record(tmp_path)["verdict"]["reasons"][0]["code"] == "no-passing-baseline"
         assert run(tmp_path, running.url, "--fail-on", "regressions").returncode == 0
         assert again(tmp_path, running.url).returncode == 0
     with agent() as running:
@@ -133,51 +133,51 @@ def test_rerun__hostile_ids__run_exactly_these_cases(tmp_path) -> None:
 def test_accept__line_of_the_red_summary__turns_the_gate_green_and_shows_why(broken) -> None:
     folder, url, _ = broken
     command = offered("accept:", again(folder, url).stdout)
-    assert command == ["accept", "gs-002", "gs-003", "--reason", "…", "--until", "14d"]
+    assert command == ["waive", "gs-002", "gs-003", "--reason", "…", "--until", "14d"]
     refused = gate(folder, *command)
     assert (refused.returncode, "--reason: must say why, in words" in refused.stderr) == (2, True)
     assert not (folder / FILE).exists()
-    done = gate(folder, *("the tool moves, #481" if part == "…" else part for part in command), "--by", "Kim")
+    done = gate(folder, *("the tool moves, #481" if part == "…" else part for part in command), "--owner", "Kim")
     assert done.returncode == 0, done.stderr
     until = (datetime.now(UTC) + timedelta(days=14)).date()
-    assert (folder / FILE).read_text() == "accepted:\n" + "".join(
-        f'  - case: gs-00{number}\n    reason: "the tool moves, #481"\n    until: {until}\n    by: Kim\n'
+    assert (folder / FILE).read_text() == "waivers:\n" + "".join(
+        f'  - case: gs-00{number}\n    reason: "the tool moves, #481"\n    until: {until}\n    owner: Kim\n'
         for number in (2, 3)
     )
-    assert f"gs-003: accepted until {until} by Kim ({FILE}:6): the tool moves, #481" in done.stdout
+    assert f"gs-003: waived until {until} by Kim ({FILE}:6): the tool moves, #481" in done.stdout
     assert "regressed: gs-002, gs-003" in done.stdout
     green = again(folder, url)
     assert green.returncode == 0, green.stdout
     assert "ACCEPTED AND QUARANTINED (2)" in green.stdout
     assert "accept:" not in green.stdout
-    assert record(folder)["verdict"]["outcome"] == "pass"
+    assert record(folder)["verdict"]["outcome"] == "passed"
 
 
 def test_accept__some_of_them__says_what_is_left_and_what_is_misspelt(broken) -> None:
     folder, url, _ = broken
     again(folder, url)
-    done = gate(folder, "accept", "gs-002", "gs-0005", "--reason", "known", "--until", "1d")
+    done = gate(folder, "waive", "gs-002", "gs-0005", "--reason", "known", "--until", "1d")
     assert done.returncode == 0
     assert 'warning: "gs-0005" names no case in evals/results (did you mean "gs-005"?)' in done.stderr
     assert "1 regression of it not accepted: gs-003" in done.stdout
     text = (folder / FILE).read_text()
-    twice = gate(folder, "accept", "gs-002", "--reason", "known", "--until", "2d")
-    assert (twice.returncode, f'{FILE}:2: "gs-002" is accepted until' in twice.stderr) == (2, True)
-    passing = gate(folder, "accept", "gs-001", "--reason", "known", "--until", "2d", "--quarantine", "-q")
+    twice = gate(folder, "waive", "gs-002", "--reason", "known", "--until", "2d")
+    assert (twice.returncode, f'{FILE}:2: "gs-002" is waived until' in twice.stderr) == (2, True)
+    passing = gate(folder, "waive", "gs-001", "--reason", "known", "--until", "2d", "--quarantine", "-q")
     assert (passing.returncode, passing.stderr) == (0, "")
     assert (folder / FILE).read_text().startswith(text)
-    assert gate(folder, "accept", "gs-004", "--reason", "r", "--until", "99d").returncode == 2
+    assert gate(folder, "waive", "gs-004", "--reason", "r", "--until", "99d").returncode == 2
 
 
 def test_accept__configuration_names_the_file__is_where_it_is_written(broken) -> None:
     folder, url, _ = broken
-    (folder / "eval-gate.yaml").write_text("acceptedPath: ops/known.yaml\noutputDir: out\n")
-    done = gate(folder, "accept", "gs-002", "--reason", "known", "--until", "1d")
+    (folder / "eval-gate.yaml").write_text("waiversPath: ops/known.yaml\noutputDir: out\n")
+    done = gate(folder, "waive", "gs-002", "--reason", "known", "--until", "1d")
     assert done.returncode == 0, done.stderr
     assert "warning: no results in out to look the names up in" in done.stderr
     assert "case: gs-002" in (folder / "ops/known.yaml").read_text()
-    other = gate(folder, "accept", "gs-002", "--reason", "known", "--until", "1d", "--file", "other.yaml")
-    assert "ops/known.yaml is what a run reads: give it --accepted other.yaml" in other.stderr
+    other = gate(folder, "waive", "gs-002", "--reason", "known", "--until", "1d", "--file", "other.yaml")
+    assert "ops/known.yaml is what a run reads: give it --waivers other.yaml" in other.stderr
     command = offered("accept:", again(folder, url, "--output-dir", "evals/results").stdout)
     assert command[-2:] == ["--file", "ops/known.yaml"]
 
@@ -185,7 +185,7 @@ def test_accept__configuration_names_the_file__is_where_it_is_written(broken) ->
 def test_accept__file_that_cannot_be_written__is_said_and_leaves_nothing(broken) -> None:
     folder, _, _ = broken
     (folder / ".eval-gate").write_text("")
-    done = gate(folder, "accept", "gs-002", "--reason", "known", "--until", "1d")
+    done = gate(folder, "waive", "gs-002", "--reason", "known", "--until", "1d")
     assert (done.returncode, f"{FILE} cannot be" in done.stderr) == (2, True), done.stderr
 
 
@@ -214,7 +214,7 @@ def test_must_pass__pattern_that_names_nothing_under_strict__is_refused_before_a
         done = run(tmp_path, running.url, "--strict", "--must-pass", "gs-02", "--must-pass", "tag:safety")
         assert running.requests == []
     assert done.returncode == 2
-    assert "error[must-pass-unmatched]" in done.stderr
+    assert "error[unmatched-must-pass]" in done.stderr
     assert 'must-pass: "gs-02" names no case (did you mean "gs-002"?)' in done.stderr
     (tmp_path / "eval-gate.yaml").write_text("mustPass: [gs-02]\nstrict: true\n")
     validated = gate(tmp_path, "validate")

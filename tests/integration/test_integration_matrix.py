@@ -54,7 +54,7 @@ def test_targets__two__have_a_record_each_and_a_table(project) -> None:
     assert ["gate", "passed", "failed"] in table
     assert done.stdout.splitlines()[-1] == "2 targets, 3 cases: 2 differ   exit 1"
     assert [run["target"]["name"] for run in runs(project)] == ["good", "bad"]
-    assert [run["verdict"]["outcome"] for run in runs(project)] == ["pass", "fail"]
+    assert [run["verdict"]["outcome"] for run in runs(project)] == ["passed", "failed"]
     results = project / "evals" / "results"
     assert (results / "matrix.md").read_text().startswith("# Targets side by side — 2 targets, 3 cases: 2 differ")
     assert "<!doctype html>" in (project / "out" / "page.html").read_text()

@@ -176,13 +176,13 @@ def test_judge__cannot_be_reached__is_an_error_of_the_case_and_no_bad_grade(proj
 
 def test_cache__asked_once__is_replayed_without_key_and_without_server(project) -> None:
     with agent(model()) as running:
-        first = run(project, running.url, "--cache", "auto")
+        first = run(project, running.url, "--recording", "auto")
         asked = len(running.requests)
-        again = run(project, running.url, "--cache", "auto")
+        again = run(project, running.url, "--recording", "auto")
         assert len(running.requests) == asked
     assert (first.returncode, again.returncode) == (0, 0)
     assert record(project)["summary"]["estimatedCostUsd"] == 0
-    offline = run(project, running.url, "--cache", "replay", OPENAI_API_KEY="")
+    offline = run(project, running.url, "--recording", "replay", OPENAI_API_KEY="")
     assert offline.returncode == 0, offline.stderr
     found = cases_of(project)
     assert all(case["details"]["replayed"] for case in found.values())
@@ -193,7 +193,7 @@ def test_cache__asked_once__is_replayed_without_key_and_without_server(project) 
 
 @pytest.mark.slow
 def test_cache__nothing_changed_since_the_baseline__is_no_change_until_somebody_writes_a_response(project) -> None:
-    fail_on = ("--cache", "auto", "--fail-on", "regressions,changed", "--baseline", "latest")
+    fail_on = ("--recording", "auto", "--fail-on", "regressions,changed", "--baseline", "latest")
     shared = project / "evals" / "results" / "answers.jsonl"
     with agent(model()) as running:
         for _ in range(3):
@@ -209,23 +209,23 @@ def test_cache__nothing_changed_since_the_baseline__is_no_change_until_somebody_
 def test_cache__recording_with_damage__what_cannot_be_read_is_asked_anew_and_the_file_is_whole_again(project) -> None:
     shared = project / "evals" / "results" / "answers.jsonl"
     with agent(model()) as running:
-        run(project, running.url, "--cache", "auto")
+        run(project, running.url, "--recording", "auto")
         first, second, *others = shared.read_bytes().splitlines()
         newer = b'{"schemaVersion": 9, "request": "x"}'
         shared.write_bytes(b"\n".join([newer, first[:40] + second, *others, b'{"key": "x", "tu']))
         asked = len(running.requests)
-        healing = run(project, running.url, "--cache", "auto")
+        healing = run(project, running.url, "--recording", "auto")
         assert (healing.returncode, len(running.requests) - asked) == (0, 2), healing.stderr
         said = "3 lines of evals/results/answers.jsonl cannot be read: damaged, or of another version of eval-gate."
         assert said in healing.stdout + healing.stderr
-        whole = run(project, running.url, "--cache", "auto")
+        whole = run(project, running.url, "--recording", "auto")
         assert (whole.returncode, len(running.requests) - asked) == (0, 2)
         assert "cannot be read" not in whole.stdout + whole.stderr
     assert sorted(shared.read_bytes().splitlines()) == sorted([first, second, *others])
 
 
 def test_cache__replay_of_what_was_never_asked__is_an_error_and_no_pass(project) -> None:
-    done = run(project, "http://127.0.0.1:9/chat", "--cache", "replay", OPENAI_API_KEY="")
+    done = run(project, "http://127.0.0.1:9/chat", "--recording", "replay", OPENAI_API_KEY="")
     assert done.returncode == 3
     assert "there is no recorded answer" in done.stdout
 
@@ -236,7 +236,7 @@ def test_budget__used_up__the_rest_is_not_run_and_nothing_passes_unseen(project)
     assert done.returncode == 3
     found = record(project)
     assert (found["summary"]["passed"], found["summary"]["notRun"]) == (1, 2)
-    assert found["stopped"].startswith("the budget of $0.0001 is used up")
+    assert found["stopReason"].startswith("the budget of $0.0001 is used up")
 
 
 @pytest.mark.slow

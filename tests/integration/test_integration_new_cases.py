@@ -42,8 +42,8 @@ def write(folder: Path, *questions: str, ids: dict[str, str] | None = None) -> N
     (folder / "evals/weather.golden.json").write_text(json.dumps(cases))
 
 
-def run(folder: Path, url: str, *arguments: str, fail_on: str = "regressions", confirm: str = "6"):
-    always = ("--baseline", "evals/results", "--max-retries", "0", "--fail-on", fail_on, "--confirm", confirm)
+def run(folder: Path, url: str, *arguments: str, fail_on: str = "regressions", reruns: str = "6"):
+    always = ("--baseline", "evals/results", "--max-retries", "0", "--fail-on", fail_on, "--reruns", reruns)
     return gate(folder, "run", "--agent-endpoint", url, *always, *arguments)
 
 
@@ -75,7 +75,7 @@ def test_run__new_cases__run_three_times_and_it_is_said_what_they_do(moody) -> N
     assert "wavers: new: passed 2 of 3 here, it flakes: mend it before it is merged" in said
     assert "6 more runs of 3 new cases" in said
     cases = cases_of(folder)
-    assert [(cases[one]["newRuns"], cases[one]["reruns"]) for one in ("good", "old-0")] == [(2, 0), (0, 0)]
+    assert [(cases[one]["newCaseExecutions"], cases[one]["reruns"]) for one in ("good", "old-0")] == [(2, 0), (0, 0)]
     comment = gate(folder, "report", "latest", "--format", "md").stdout
     assert "1 new case flakes" in comment.splitlines()[1]
     assert "**New and changed cases:** 3 new cases ran several times" in comment.partition("<details>")[0]
@@ -94,23 +94,23 @@ def test_run__case_asked_otherwise__is_run_as_a_new_one_is(moody) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "confirm", "times"),
+    ("options", "reruns", "times"),
     [
         ((), "0", 1),
         (("--trials", "2"), "6", 3),
         (("--trials", "4"), "6", 4),
     ],
 )
-def test_run__new_case__runs_three_times_unless_trials_are_more_or_re_runs_off(moody, options, confirm, times) -> None:
+def test_run__new_case__runs_three_times_unless_trials_are_more_or_re_runs_off(moody, options, reruns, times) -> None:
     folder, url, behaviour = moody
     write(folder, *OLD, "good")
-    assert run(folder, url, *options, confirm=confirm).returncode == 0
+    assert run(folder, url, *options, reruns=reruns).returncode == 0
     assert behaviour.asked["good"] == times
 
 
 def test_run__nothing_to_compare_with__no_case_is_new(moody) -> None:
     folder, url, behaviour = moody
-    done = gate(folder, "run", "--agent-endpoint", url, "--confirm", "6", "--fail-on", "regressions")
+    done = gate(folder, "run", "--agent-endpoint", url, "--reruns", "6", "--fail-on", "regressions")
     assert done.returncode == 0
     assert behaviour.asked == Counter(OLD)
 
@@ -173,7 +173,7 @@ def test_run__on_main_after_the_merge__all_runs_of_a_new_case_go_on_record(moody
     behaviour.tapes = {}
     assert run(folder, url).returncode == 0
     change = next(one for one in record(folder)["comparison"]["changes"] if one["caseId"] == "wavers")
-    counts = change["caseRecord"]["counts"]
+    counts = change["caseHistory"]["counts"]
     assert (counts["passes"], counts["failures"]) == (2, 1)
     assert behaviour.asked["wavers"] == 3 + 1
 
@@ -204,7 +204,7 @@ def test_judge__new_results_with_a_command_for_re_runs__are_run_again(tmp_path) 
         path.write_text("".join(json.dumps({"id": name, "status": done}) + "\n" for name, done in cases))
 
     rows(tmp_path / "main.jsonl", ("a", "passed"), ("b", "passed"))
-    first = gate(tmp_path, "judge", "main.jsonl")
+    first = gate(tmp_path, "check", "main.jsonl")
     assert first.returncode == 0, first.stdout + first.stderr
     rows(tmp_path / "now.jsonl", ("a", "passed"), ("b", "passed"), ("new", "passed"))
     (tmp_path / "again.py").write_text(
@@ -217,11 +217,11 @@ def test_judge__new_results_with_a_command_for_re_runs__are_run_again(tmp_path) 
         "rows = [json.dumps({'id': name, 'status': 'failed' if number == 1 else 'passed'}) for name in names]\n"
         "pathlib.Path(sys.argv[2]).write_text('\\n'.join(rows) + '\\n')\n"
     )
-    always = ("--baseline", "evals/results", "--fail-on", "regressions", "--confirm", "6")
+    always = ("--baseline", "evals/results", "--fail-on", "regressions", "--reruns", "6")
     command = ("--rerun-command", "python3 again.py {ids_file} {output}")
-    alone = gate(tmp_path, "judge", "now.jsonl", *always, "--output-dir", "alone")
-    done = gate(tmp_path, "judge", "now.jsonl", *always, *command)
+    alone = gate(tmp_path, "check", "now.jsonl", *always, "--output-dir", "alone")
+    done = gate(tmp_path, "check", "now.jsonl", *always, *command)
     assert (alone.returncode, done.returncode) == (0, 0), alone.stderr + done.stdout + done.stderr
     assert SAID not in alone.stdout
     assert f"{SAID}1 new case ran several times: 1 flakes" in " ".join(done.stdout.split())
-    assert cases_of(tmp_path)["new"]["newRuns"] == 2
+    assert cases_of(tmp_path)["new"]["newCaseExecutions"] == 2

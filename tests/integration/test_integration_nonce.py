@@ -1,4 +1,4 @@
-"""`rerunNonce`: what is asked once more is no request that a cache on the way knows already."""
+"""`rerunCacheBusting`: what is asked once more is no request that a cache on the way knows already."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.model_server import model_server, openai_answer
 from tests.support.program import gate
 from tests.support.world import cases_of
 
-QUICK = ("--max-retries", "0", "--fail-on", "regressions", "--confirm", "6")
+QUICK = ("--max-retries", "0", "--fail-on", "regressions", "--reruns", "6")
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_re_runs__behind_a_cache_that_keeps_a_bad_answer__pass_it_with_a_nonce_o
     cache.unlucky = True
     without = run(folder, cache)
     assert (without.returncode, set(cache.nonces)) == (1, {None}), without.stdout
-    done = run(folder, cache, "--rerun-nonce")
+    done = run(folder, cache, "--rerun-cache-busting")
     assert done.returncode == 0, done.stdout
     sent = [nonce for nonce in cache.nonces if nonce]
     assert len(cache.nonces) - len(sent) == 8  # the first execution of each may come from wherever it comes
@@ -66,7 +66,17 @@ def test_re_runs__of_a_model__are_sent_with_a_nonce_too(folder) -> None:
     with model_server(openai_answer("ok")) as server:
         rows[0]["baseUrl"] = server.url
         (folder / "targets.yaml").write_text(json.dumps({"targets": rows}))
-        options = ("--targets", "targets.yaml", "--target", "m", "--trials", "2", "--case", "gs-000", "--rerun-nonce")
+        options = (
+            "--targets",
+            "targets.yaml",
+            "--target",
+            "m",
+            "--trials",
+            "2",
+            "--case",
+            "gs-000",
+            "--rerun-cache-busting",
+        )
         done = gate(folder, "run", *options, A_KEY="sk-very-secret")
         assert done.returncode == 0, done.stdout + done.stderr
         first, second = (asked.header("x-eval-gate-nonce") for asked in server.requests)

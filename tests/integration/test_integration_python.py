@@ -89,7 +89,7 @@ def test_evaluate__a_change_broke_a_case__says_so_in_every_form(here) -> None:
     assert json.loads(before.record.read_text())["runId"] == before.run.run_id
 
     after = evaluate("evals", lambda _: BAD, baseline=before.record, fail_on=["regressions"], reports=["html"])
-    assert (after.passed, after.exit_code, after.verdict.outcome.value) == (False, 1, "fail")
+    assert (after.passed, after.exit_code, after.verdict.outcome.value) == (False, 1, "failed")
     assert "REGRESSIONS (2): gs-text-001, gs-tools-001" in str(after)
     assert "gs-tools-001" in after.markdown
     assert after._repr_markdown_() == after.markdown
@@ -97,13 +97,13 @@ def test_evaluate__a_change_broke_a_case__says_so_in_every_form(here) -> None:
     assert len(repr(after)) < 3_000
 
 
-@pytest.mark.parametrize(("said", "passed"), [({}, True), ({"confirm": 0}, False)])
+@pytest.mark.parametrize(("said", "passed"), [({}, True), ({"reruns": 0}, False)])
 def test_evaluate__case_that_fails_once__is_run_again_with_a_baseline(here, said, passed) -> None:
     before = evaluate("evals", good)
     answers = iter([BAD])
     after = evaluate("evals", lambda one: next(answers, None) or good(one), baseline=before.record, **said)
     assert after.passed == passed, str(after)
-    assert ("rule tightened: confirm 6 → 0" in after.markdown) == bool(said), "what a program says stands in a file"
+    assert ("rule tightened: reruns 6 → 0" in after.markdown) == bool(said), "what a program says stands in a file"
 
 
 def test_evaluate__run_id_and_latest__are_baselines_as_on_the_command_line(here) -> None:
@@ -121,7 +121,7 @@ def test_evaluate__one_eval_file_of_several__is_no_baseline_for_all(here) -> Non
 
 def test_evaluate__some_cases__are_those_that_are_run(here) -> None:
     found = evaluate(Path("evals"), good, cases=["*-tools-*"])
-    assert [key.case_id for key, _ in found.run.cases()] == ["gs-tools-001"]
+    assert [key.case_id for key, _ in found.run.iter_cases()] == ["gs-tools-001"]
 
 
 def test_evaluate__function_that_raises__could_not_decide_and_goes_on(here) -> None:
@@ -131,7 +131,7 @@ def test_evaluate__function_that_raises__could_not_decide_and_goes_on(here) -> N
         return GOOD
 
     found = evaluate("evals", broken, max_errors=1)
-    assert {key.case_id: result.error for key, result in found.run.cases()} == {
+    assert {key.case_id: result.error for key, result in found.run.iter_cases()} == {
         "gs-text-001": "agent error: KeyError: 'city'",
         "gs-tools-001": None,
     }
@@ -150,7 +150,7 @@ def test_evaluate__plain_function_that_hangs__ends_at_its_time_limit(here) -> No
         found = evaluate("evals", hanging, timeout_ms=1_000)
     finally:
         free.set()
-    assert {key.case_id: result.status.value for key, result in found.run.cases()} == {
+    assert {key.case_id: result.status.value for key, result in found.run.iter_cases()} == {
         "gs-text-001": "error",
         "gs-tools-001": "passed",
     }
@@ -173,7 +173,7 @@ def test_evaluate__configuration_file__counts_below_what_is_given(here, monkeypa
     assert found.passed
     assert found.run.target.identity.endswith("test_integration_python.good")
     assert found.record.parent.parent == Path("kept")
-    assert all(len(result.trials) == 1 for _, result in found.run.cases())
+    assert all(len(result.trials) == 1 for _, result in found.run.iter_cases())
     assert evaluate("evals", good).record.parent.parent == Path("evals/results"), "a file that nobody named was read"
 
 
@@ -191,7 +191,7 @@ def test_evaluate__mistakes__are_named_all_at_once_as_they_were_written(here) ->
 def test_evaluate__two_who_answer__is_refused(here) -> None:
     with pytest.raises(GateError) as caught:
         evaluate("evals", good, model="openai:gpt-5")
-    assert caught.value.code == "two-targets"
+    assert caught.value.code == "conflicting-targets"
 
 
 def test_evaluate__result_that_cannot_be_written__is_no_mistake_of_usage(here) -> None:

@@ -77,8 +77,8 @@ def test_run__patterns__are_masked_in_all_that_is_stored_and_change_no_verdict(t
     texts += [one for folder in ("evals/results", "out") for one in files_below(tmp_path / folder)]
     assert [name for name, text in texts if FOUND.search(text) or "jane" in text] == []
     cases = {case["id"]: case for case in cases_of(found)}
-    assert cases["says"]["asked"]["question"] == "Who is ***?"
-    assert cases["says"]["asked"]["expectation"] == ['answer contains "***"']
+    assert cases["says"]["text"]["prompt"] == "Who is ***?"
+    assert cases["says"]["text"]["expectation"] == ['answer contains "***"']
     assert cases["says"]["details"]["response"] == "It is ***."
     (call,) = cases["calls"]["details"]["toolCalls"]
     assert (call["arguments"], call["result"]) == ({"to": "***", "card": "***"}, {"***": ["é *** ☀"]})
@@ -86,7 +86,7 @@ def test_run__patterns__are_masked_in_all_that_is_stored_and_change_no_verdict(t
     assert cases["long"]["details"]["response"].endswith("x x ***.")
     assert "it names ***" in json.dumps(cases["rb"]["evaluatorResults"])
     assert "It is ***." in cases["rb"]["evaluatorResults"][0]["evaluatorProviderRequest"]["userPrompt"]
-    assert changes_of(found)["misses"]["before"]["details"]["response"] == "It is ***."
+    assert changes_of(found)["misses"]["baselineResult"]["details"]["response"] == "It is ***."
 
 
 def _record(project, folder: str) -> dict:

@@ -153,5 +153,5 @@ def test_run__server_with_a_place_that_is_none__is_refused_in_a_sentence(project
     (project / "circle").symlink_to("circle")
     done = with_secret(project, **server)
     assert done.returncode in {2, 3}
-    assert "error[internal]" not in done.stderr
+    assert "error[internal-error]" not in done.stderr
     assert "error[" in done.stderr

@@ -42,7 +42,7 @@ def cached(tmp_path):
 
 
 def run(folder: Path, url: str, *arguments: str):
-    always = ("--baseline", "evals/results", "--confirm", "6", "--fail-on", "regressions")
+    always = ("--baseline", "evals/results", "--reruns", "6", "--fail-on", "regressions")
     return gate(folder, "run", "--agent-endpoint", url, *always, *arguments)
 
 
@@ -59,10 +59,10 @@ def test_run__re_runs_come_from_a_cache__the_report_says_so_and_what_to_do(cache
     assert done.returncode == 1, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
     assert "1 re-run answered byte for byte the same in" in said
-    assert "that looks like a cache; rerunNonce may get past it" in said
+    assert "that looks like a cache; rerunCacheBusting may get past it" in said
     found = grounds(folder)
     assert found["repeats"]["cached"]
-    assert found["here"]["failures"] == found["reruns"] + 1 > 1
+    assert found["current"]["failures"] == found["reruns"] + 1 > 1
     again = gate(folder, "compare", main, record(folder)["runId"], "--fail-on", "regressions")
     assert again.returncode == 1
     assert "answered byte for byte the same in" in " ".join(again.stdout.split())
@@ -79,7 +79,7 @@ def test_run__agent_without_chance_in_it__is_a_regression_and_said_to_repeat_its
     assert not grounds(folder)["repeats"]["cached"]
 
 
-@pytest.mark.parametrize("options", [(), ("--store", "none")])
+@pytest.mark.parametrize("options", [(), ("--keep-responses", "none")])
 def test_run__answers_differ_or_are_not_kept__nothing_is_said_of_them(cached, options) -> None:
     folder, url, behaviour = cached
     behaviour.varies = not options

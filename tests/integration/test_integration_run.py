@@ -61,7 +61,7 @@ def test_run__everything_passes__exits_0_with_summary_and_files(tmp_path) -> Non
     assert done.stdout.splitlines()[-2].startswith("GATE PASSED: all rules hold for 6 cases   exit 0")
     assert "running 6 cases of 1 suite against" in done.stderr
     found = record(tmp_path)
-    assert (found["complete"], found["verdict"]["outcome"], found["summary"]["passed"]) == (True, "pass", 6)
+    assert (found["complete"], found["verdict"]["outcome"], found["summary"]["passed"]) == (True, "passed", 6)
     assert len((tmp_path / "evals/results" / found["runId"] / "cases.jsonl").read_text().splitlines()) == 6
 
 
@@ -173,19 +173,19 @@ def test_run__bad_eval_file__exits_2_asks_nothing_and_writes_nothing(tmp_path, t
         (["--baseline", "nope"], "error[baseline-not-found]"),
         (["--seed-manifest", "none.json"], "error[seed-manifest-not-found]"),
         (["--fail-on", "regresion"], 'did you mean "regressions"?'),
-        (["--case", "zzz*"], "error[nothing-selected]"),
+        (["--case", "zzz*"], "error[no-selected-cases]"),
         (["--case", ""], '--case "" names no case'),
         (["--tier", "goldn"], 'did you mean "golden"?'),
         (["--report", "pdf"], '--report[0]: "pdf" is not known'),
-        (["--resume", "nope"], "error[no-such-run]"),
+        (["--resume", "nope"], "error[run-not-found]"),
         (["nowhere.json"], 'there is no "nowhere.json"'),
         (["--concurrency", "0"], "--concurrency: must be >= 1"),
-        (["--confirm", "six"], '--confirm: expected a whole number, got text "six"'),
+        (["--reruns", "six"], '--reruns: expected a whole number, got text "six"'),
         (["--min-pass-rate", "90%"], '--min-pass-rate: expected a number, got text "90%"'),
         (["--timeout-ms", "0"], "--timeout-ms: must be > 0"),
-        (["--config", "none.yaml"], "error[no-configuration]"),
+        (["--config", "none.yaml"], "error[configuration-unreadable]"),
         (["--tool-registry", "none"], "error[registry-not-found]"),
-        (["--target", "x"], "error[two-targets]"),
+        (["--target", "x"], "error[conflicting-targets]"),
         (["--nonsense"], "No such option"),
     ],
     ids=str,
@@ -264,7 +264,7 @@ def test_run__agent_that_answers_nonsense__ends_with_a_clear_message_and_keeps_t
         "hangs": "timeout: no response within 1500 ms",
     }[kind]
     assert cases[2]["error"].startswith(said)
-    assert (cases[2]["status"], cases[2]["blame"]) == ("error", "crashed")
+    assert (cases[2]["status"], cases[2]["errorKind"]) == ("error", "agent_error")
 
 
 def test_run__health_check_fails__exits_3_and_asks_nothing(tmp_path) -> None:

@@ -58,7 +58,7 @@ def test_session__of_a_re_run__is_another_too(tmp_path) -> None:
         described(tmp_path, running.url, "{{session}}")
         assert gate(tmp_path, "run").returncode == 0
         remembering.wrong = frozenset({"ask 1"})
-        done = gate(tmp_path, "run", "--baseline", "latest", "--fail-on", "regressions", "--confirm", "3")
+        done = gate(tmp_path, "run", "--baseline", "latest", "--fail-on", "regressions", "--reruns", "3")
     assert done.returncode == 1
     (broken,) = [case for case in record(tmp_path)["suites"][0]["cases"] if case["status"] != "passed"]
     assert (broken["id"], len(broken["trials"]) > 1) == ("gs-001", True)

@@ -85,11 +85,14 @@ def test_settings__never_with_another_word__is_said_of_the_key(tmp_path) -> None
     ("written", "said"),
     [
         (
-            "agentPreset: lang-graph",
-            'agentPreset: expected \'eval-gate\', … got text "lang-graph" (did you mean "langgraph"?)',
+            "agentProtocol: lang-graph",
+            'agentProtocol: expected \'eval-gate\', … got text "lang-graph" (did you mean "langgraph"?)',
         ),
         ("rubric: alwys", 'rubric: expected \'always\', … got text "alwys" (did you mean "always"?)'),
-        ("store: no", "store: expected 'all', … got false, which YAML takes `no` for unless it stands in quotes"),
+        (
+            "keepResponses: no",
+            "keepResponses: expected 'all', … got false, which YAML takes `no` for unless it stands in quotes",
+        ),
         ("failOn: [No]", "failOn[0]: expected text, got false, which YAML takes `No` for unless it stands in quotes"),
         ("strict: nope", 'strict: expected true or false, got text "nope"'),
         ("rerunBudget: 3.5", "rerunBudget: expected text or a whole number, got the number 3.5"),
@@ -109,17 +112,17 @@ def test_settings__wrong_choice_or_kind__is_said_once_as_its_author_wrote_it(tmp
 
 def test_settings__unknown_preset_by_flag_and_variable__is_said_with_the_one_that_is_near(tmp_path) -> None:
     write_suite(tmp_path, 1)
-    done = gate(tmp_path, "run", "--agent-endpoint", "http://localhost:9", "--agent-preset", "openaichat")
+    done = gate(tmp_path, "run", "--agent-endpoint", "http://localhost:9", "--agent-protocol", "openaichat")
     assert (done.returncode, len(problems(done.stderr))) == (2, 1)
-    assert problems(done.stderr)[0].startswith("--agent-preset: expected 'eval-gate', ")
+    assert problems(done.stderr)[0].startswith("--agent-protocol: expected 'eval-gate', ")
     assert problems(done.stderr)[0].endswith('got text "openaichat" (did you mean "openai-chat"?)')
-    done = gate(tmp_path, "validate", EVAL_GATE_AGENT_PRESET="a2a-0.4")
-    assert problems(done.stderr)[0].startswith("EVAL_GATE_AGENT_PRESET: expected ")
+    done = gate(tmp_path, "validate", EVAL_GATE_AGENT_PROTOCOL="a2a-0.4")
+    assert problems(done.stderr)[0].startswith("EVAL_GATE_AGENT_PROTOCOL: expected ")
 
 
 def test_settings__off_without_quotes__is_the_word_although_yaml_takes_it_for_false(tmp_path) -> None:
     write_suite(tmp_path, 1)
-    (tmp_path / "eval-gate.yaml").write_text("cache: off\n")
+    (tmp_path / "eval-gate.yaml").write_text("recording: off\n")
     with agent(ok) as running:
         done = gate(tmp_path, "run", "--agent-endpoint", running.url)
     assert (done.returncode, done.stderr.count("error[")) == (0, 0), done.stderr
@@ -273,8 +276,8 @@ def test_settings__address_by_flag_or_variable__is_said_as_it_was_given(tmp_path
     said = ": the URL lacks http:// (or https://) at its beginning\n"
     assert f"  --agent-endpoint{said}" in gate(tmp_path, "run", "--agent-endpoint", "x").stderr
     assert f"  EVAL_GATE_AGENT_ENDPOINT{said}" in gate(tmp_path, "run", EVAL_GATE_AGENT_ENDPOINT="x").stderr
-    control = gate(tmp_path, "run", "--agent-endpoint", "http://x/", "--control-endpoint", "x")
-    assert f"  --control-endpoint{said}" in control.stderr
+    control = gate(tmp_path, "run", "--agent-endpoint", "http://x/", "--base-agent-endpoint", "x")
+    assert f"  --base-agent-endpoint{said}" in control.stderr
 
 
 def test_settings__two_name_the_target__are_said_with_the_one_that_the_file_has(tmp_path) -> None:
@@ -283,7 +286,7 @@ def test_settings__two_name_the_target__are_said_with_the_one_that_the_file_has(
     done = gate(tmp_path, "run", "--model", "openai:m")
     assert done.returncode == 2
     first, place, _ = done.stderr.splitlines()
-    assert first == "error[two-targets]: agentEndpoint and --model are both given: one run evaluates one target"
+    assert first == "error[conflicting-targets]: agentEndpoint and --model are both given: one run evaluates one target"
     assert place == "  eval-gate.yaml:2: agentEndpoint: is given here"
 
 

@@ -28,12 +28,12 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     "responsePath": ("extra", "`response` → `extra`"),
     "responseFormat": ("text", "`json` → `text`"),
     "toolCallsPath": ("started", "`toolCalls` → `started`"),
-    "calledNoneAt": ("response", "not set → `response`"),
+    "noToolCallsPath": ("response", "not set → `response`"),
     "nameField": ("tool", "`name` → `tool`"),
     "argsField": ("hint", "`params` → `hint`"),
     "successField": ("started", "`success` → `started`"),
     "failure": ("error", 'not set → `[{"path":"error"}]`'),
-    "preset": ("openai-chat", "`eval-gate` → `openai-chat`"),
+    "agentProtocol": ("openai-chat", "`eval-gate` → `openai-chat`"),
     "poll": ({"idPath": "job"}, 'not set → `{"idPath":"job"}`'),
     "timeoutMs": (4000, "`60000` → `4000`"),
     "passEnv": (["LANG"], "not set → `LANG`"),
@@ -173,9 +173,9 @@ def test_recording__model_moves_to_another_address__is_asked_there(tmp_path) -> 
     model(tmp_path)
     with agent(chats) as one, agent(lies) as other:
         urls = [f"{running.url.removesuffix('/chat')}/v1" for running in (one, other)]
-        options = ("run", "--model", "openai:gpt-4o", "--cache", "auto", "--base-url")
+        options = ("run", "--model", "openai:gpt-4o", "--recording", "auto", "--base-url")
         assert gate(tmp_path, *options, urls[0], **KEY).returncode == 0
-        moved = gate(tmp_path, *options, urls[1], "--baseline", "evals/results", "--confirm", "0", **KEY)
+        moved = gate(tmp_path, *options, urls[1], "--baseline", "evals/results", "--reruns", "0", **KEY)
         assert (moved.returncode, len(other.requests)) == (1, 1), moved.stdout
         assert gate(tmp_path, *options, urls[0], **KEY).returncode == 0
         assert len(one.requests) == 1
@@ -273,7 +273,7 @@ def test_results_of_another_tool__other_command_to_run_cases_again__is_said_and_
     (tmp_path / "results.jsonl").write_text(json.dumps({"id": "a", "status": "passed"}) + "\n")
     for command, options in (("cat {output}", ()), ("cp kind.jsonl {output}", ("--baseline", "out"))):
         done = gate(
-            tmp_path, "judge", "results.jsonl", "--output-dir", "out", "--rerun-command", command, *CHANGED, *options
+            tmp_path, "check", "results.jsonl", "--output-dir", "out", "--rerun-command", command, *CHANGED, *options
         )
     assert "setting `rerunCommand` `cat {output}` → `cp kind.jsonl {output}` (1 case): `a`" in text(done), done.stdout
     assert done.returncode == 1

@@ -22,7 +22,7 @@ from eval_gate.config.settings import POLICY_KEYS, SETTINGS
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.gate.setup_comparison import find_setup_changes
-from eval_gate.model.yardstick import Difference, DifferenceKind, MeasuredDifferences
+from eval_gate.model.setup_change import SetupChange, SetupChangeKind, SetupChanges
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.targets.kinds import find_kind
 from eval_gate.targets.settings import find_no_effect
@@ -278,7 +278,7 @@ SOURCES: list[Source] = [
 # ---- what sees it -----------------------------------------------------------------------------------------------
 
 
-def differences(then: RunPlan, now: RunPlan) -> MeasuredDifferences:
+def differences(then: RunPlan, now: RunPlan) -> SetupChanges:
     """What the gate says of a run beside a baseline; every case passed in both."""
     here = record_of(now)
     return find_setup_changes(record_of(then), here, load_config({}, {}, None).policy.to_run_policy(here))
@@ -291,33 +291,33 @@ def made_anew(then: RunPlan, now: RunPlan) -> frozenset[str]:
     return frozenset(c.id for c in now.list_runnable_cases() if c.key in before and before[c.key] != second.compute(c))
 
 
-def cases_of(found: Difference) -> set[str]:
+def cases_of(found: SetupChange) -> set[str]:
     return {case.case_id for case in found.cases}
 
 
-def is_named(found: Difference, whose: str, setting: str) -> bool:
+def is_named(found: SetupChange, whose: str, setting: str) -> bool:
     """Whether this names the setting; of an address or a model it is enough that it names both."""
     if (found.subject, found.setting) == (whose, setting):
         return True
     is_place = setting in {"url", "model", "endpoint", "baseUrl", "commandTemplate", "executable", "args"}
-    at_judge = found.kind is DifferenceKind.JUDGE and (found.now or "").startswith(f"{whose} ")
+    at_judge = found.kind is SetupChangeKind.JUDGE and (found.current or "").startswith(f"{whose} ")
     return is_place and (
-        at_judge or (found.kind in {DifferenceKind.TARGET, DifferenceKind.MODEL} and found.subject == whose)
+        at_judge or (found.kind in {SetupChangeKind.TARGET, SetupChangeKind.MODEL} and found.subject == whose)
     )
 
 
 def check_seen(mutation: Mutation, then: RunPlan, now: RunPlan) -> None:
     """The gate, `--resume` and recorded responses see it, for the cases that it concerns and no others."""
     gate = differences(then, now)
-    assert gate.changed == (len(mutation.concerns) if mutation.blocks else 0), (mutation.name, gate)
-    elsewhere = {DifferenceKind.TARGET, DifferenceKind.MODEL} & {one.kind for one in gate.differences}
+    assert gate.changed_cases == (len(mutation.concerns) if mutation.blocks else 0), (mutation.name, gate)
+    elsewhere = {SetupChangeKind.TARGET, SetupChangeKind.MODEL} & {one.kind for one in gate.changes}
     if mutation.blocks or not elsewhere:  # that is said of the target as a whole
-        about = [one for one in gate.differences if one.kind is not DifferenceKind.REMOVED]
+        about = [one for one in gate.changes if one.kind is not SetupChangeKind.REMOVED]
         assert set().union(*map(cases_of, about)) == mutation.concerns, (mutation.name, gate)
     assert made_anew(then, now) == mutation.concerns, mutation.name
     if mutation.said is not None:
         whose, setting = mutation.said
-        assert any(is_named(one, whose, setting) for one in gate.differences), (mutation.name, gate)
+        assert any(is_named(one, whose, setting) for one in gate.changes), (mutation.name, gate)
         words = [*RunSetup.from_run(record_of(then)).iter_differences(RunSetup.from_run(record_of(now)))]
         assert any(whose in one and f"{setting} " in one for one in words), (mutation.name, words)
     if mutation.asked_anew:
@@ -329,7 +329,7 @@ def check_seen(mutation: Mutation, then: RunPlan, now: RunPlan) -> None:
 def check_unseen(name: str, then: RunPlan, now: RunPlan) -> None:
     """None of them sees anything."""
     gate = differences(then, now)
-    assert not gate.differences, (name, gate)
+    assert not gate.changes, (name, gate)
     assert not made_anew(then, now), name
     assert not [*RunSetup.from_run(record_of(then)).iter_differences(RunSetup.from_run(record_of(now)))], name
     assert recorded_by(then) == recorded_by(now), name
@@ -413,7 +413,7 @@ def with_settings_without_effect(draw: st.DrawFn, one: SetUp) -> None:
 
 def with_defaults_spelled_out(draw: st.DrawFn, one: SetUp) -> None:
     for name, target in one.targets.items():
-        kind, preset = one.kinds[name], target.get("preset")  # what a preset says is no default
+        kind, preset = one.kinds[name], target.get("agentProtocol")  # what a preset says is no default
         pool = {"form": None} if kind == "http" and preset else SPELLED_OUT[kind]
         for key in sorted(draw(st.sets(st.sampled_from(sorted(pool))))):
             target.setdefault(key, pool[key])
@@ -517,7 +517,7 @@ def test_mutations__every_setting_without_effect__is_among_the_rewritings() -> N
     of_a_run = {row.key for row in SETTINGS.values() if row.no_effect and row.key not in POLICY_KEYS}
     assert of_a_run - RUN_WITHOUT_EFFECT.keys() <= {
         "evals",
-        "store",
+        "keepResponses",
         *("baseline", "history"),
     }
 
@@ -567,7 +567,7 @@ def project(http: str, models: str) -> dict[str, Any]:
         "evals/grade.py": "import rules\nprint('{\"score\": 1}')\n",
         "evals/rules.py": "STRICT = 1\n",
         "judge.py": "print('{\"score\": 1}')\n",
-        "eval-gate.json": {"evals": ["evals"], "cache": "auto"},
+        "eval-gate.json": {"evals": ["evals"], "recording": "auto"},
     }
 
 
@@ -657,7 +657,7 @@ def test_run__one_source_is_another__is_seen_at_a_terminal(tmp_path, change) -> 
         run_id = record(tmp_path)["runId"]
         do(files)
         put(tmp_path, files)
-        done = gate(tmp_path, *run, "--baseline", run_id, "--cache", "off", **environment)
+        done = gate(tmp_path, *run, "--baseline", run_id, "--recording", "off", **environment)
         before = len(model.requests)
         resumed = gate(tmp_path, "run", "--resume", run_id, **environment)
         assert len(model.requests) - before == asked, resumed.stdout + resumed.stderr

@@ -108,31 +108,31 @@ def run(project: Path, url: str, *options: str):
 @pytest.mark.parametrize(
     "how",
     [
-        ("--store", "none", "--cache", "record"),
-        ("--store", "none", "--cache", "auto"),
-        ("--store", "none", "--trials", "2", "--confirm", "1"),
+        ("--keep-responses", "none", "--recording", "record"),
+        ("--keep-responses", "none", "--recording", "auto"),
+        ("--keep-responses", "none", "--trials", "2", "--reruns", "1"),
     ],
 )
 def test_run__nothing_is_stored__no_word_of_an_answer_is_anywhere(tmp_path, how) -> None:
     write_everything(tmp_path)
     with agent(agent_and_judge) as running:
-        first = run(tmp_path, running.url, "--output-dir", "before", "--cache", "record")
+        first = run(tmp_path, running.url, "--output-dir", "before", "--recording", "record")
         assert leaks(tmp_path, first, "before"), "with everything kept it is there"
         assert CANARY in (tmp_path / "before/answers.jsonl").read_text()
         done = run(tmp_path, running.url, "--baseline", "before", "--fail-on", "failures", *how)
     assert leaks(tmp_path, done, "evals/results", "out") == []
     assert [*(tmp_path / "evals/results").rglob("answers.jsonl")] == []
-    assert ("records nothing, because `store: none`" in done.stdout) is ("--cache" in how)
+    assert ("records nothing, because `keepResponses: none`" in done.stdout) is ("--recording" in how)
     found = record(tmp_path)
     statuses = {case["id"]: case["status"] for case in cases_of(found)}
     assert {status for name, status in statuses.items() if name.startswith("broken")} == {"error"}
     assert (statuses["gs-0"], statuses["rb-who?"], statuses["rb-babble"]) == ("failed", "failed", "error")
     assert all(case["error"] for case in cases_of(found))
     assert all(case["details"]["toolsCalled"] == ["t"] for case in cases_of(found) if case["status"] == "failed")
-    assert changes_of(found)["gs-0"]["before"]["status"] == "failed"
+    assert changes_of(found)["gs-0"]["baselineResult"]["status"] == "failed"
 
 
-@pytest.mark.parametrize("kept", ["store: none\n", 'redact: ["Kestrel-[0-9]+"]\n'])
+@pytest.mark.parametrize("kept", ["keepResponses: none\n", 'redact: ["Kestrel-[0-9]+"]\n'])
 def test_resume__less_is_stored__what_was_kept_before_is_let_go_of(tmp_path, kept) -> None:
     write_everything(tmp_path)
     with agent(agent_and_judge) as running:
@@ -158,7 +158,7 @@ def test_run__only_failing_cases_are_stored__passing_ones_say_no_more(tmp_path) 
         ),
     )
     with agent(handler) as running:
-        arguments = ("--store", "failing", "--trials", "3", "--concurrency", "1")
+        arguments = ("--keep-responses", "failing", "--trials", "3", "--concurrency", "1")
         gate(tmp_path, "run", "--agent-endpoint", running.url, *arguments)
     found = {case["id"]: case for case in cases_of(record(tmp_path))}
     assert {name: (case["status"], case["flaky"]) for name, case in found.items()} == {

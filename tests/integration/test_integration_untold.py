@@ -37,7 +37,7 @@ def test_budget__known_in_the_baseline_and_not_told_here__could_not_decide(tmp_p
     done = run(tmp_path, UNTOLD[untold], "--baseline", "latest", budget, "20")
     assert done.returncode == 3, done.stdout
     assert "of 8 cases is known in the baseline and not told here" in " ".join(done.stdout.split())
-    assert record(tmp_path)["verdict"]["outcome"] == "error"
+    assert record(tmp_path)["verdict"]["outcome"] == "inconclusive"
     assert run(tmp_path, UNTOLD[untold], "--baseline", "latest").returncode == 0  # nobody asked
 
 
@@ -52,6 +52,6 @@ def test_budget__durations_of_another_tool_are_missing__could_not_decide(tmp_pat
     lines = [{"id": f"c{at}", "status": "passed", "duration_ms": 100} for at in range(3)]
     (tmp_path / "then.jsonl").write_text("\n".join(map(json.dumps, lines)))
     (tmp_path / "here.jsonl").write_text("\n".join(json.dumps(one | {"duration_ms": None}) for one in lines))
-    assert gate(tmp_path, "judge", "then.jsonl").returncode == 0
-    done = gate(tmp_path, "judge", "here.jsonl", "--baseline", "latest", "--max-latency-increase", "20")
+    assert gate(tmp_path, "check", "then.jsonl").returncode == 0
+    done = gate(tmp_path, "check", "here.jsonl", "--baseline", "latest", "--max-latency-increase", "20")
     assert done.returncode == 3, done.stdout + done.stderr

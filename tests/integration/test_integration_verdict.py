@@ -57,13 +57,13 @@ def changes(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.contract("verdict.reruns")
-@pytest.mark.parametrize("said", [(), ("--confirm", "6")])
+@pytest.mark.parametrize("said", [(), ("--reruns", "6")])
 def test_confirm__case_that_fails_once__is_run_again_and_does_not_block(moody, said) -> None:
     folder, url, behaviour = moody
     behaviour.flaky = {3}
     done = run(folder, url, "--baseline", "evals/results", *said)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert changes(folder)["gs-003"] == "unsettled"
+    assert changes(folder)["gs-003"] == "inconclusive"
     assert changes(folder)["gs-004"] == "still_passing"
     again = behaviour.asked[12:]
     assert again
@@ -75,7 +75,7 @@ def test_confirm__case_that_fails_once__is_run_again_and_does_not_block(moody, s
 def test_confirm__plain_rule__takes_the_same_for_a_regression(moody) -> None:
     folder, url, behaviour = moody
     behaviour.flaky = {3}
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "0")
+    done = run(folder, url, "--baseline", "evals/results", "--reruns", "0")
     assert done.returncode == 1
     assert changes(folder)["gs-003"] == "regression"
     assert len(behaviour.asked) == 12
@@ -86,10 +86,10 @@ def test_confirm__nobody_said_and_no_baseline__runs_nothing_again(moody) -> None
     behaviour.dead = {3}
     run(folder, url)
     assert len(behaviour.asked) == 12
-    assert (record(folder)["confirm"], record(folder)["policy"]["confirm"]) == (0, 6)
+    assert (record(folder)["reruns"], record(folder)["policy"]["reruns"]) == (0, 6)
     assert "up to 6 re-runs" in gate(folder, "power").stdout.splitlines()[0], "what the next run will do"
     behaviour.asked.clear()
-    run(folder, url, "--confirm", "2")
+    run(folder, url, "--reruns", "2")
     assert len(behaviour.asked) == 12 + 2
 
 
@@ -117,13 +117,13 @@ def test_confirm__nobody_said__a_resumed_run_goes_on_with_its_re_runs(moody) -> 
 def test_confirm__dead_case__is_a_regression_after_a_few_more(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {5}
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6")
+    done = run(folder, url, "--baseline", "evals/results", "--reruns", "6")
     assert done.returncode == 1, done.stdout + done.stderr
     assert changes(folder)["gs-005"] == "regression"
     assert 1 <= len(behaviour.asked) - 12 <= 6
     change = next(change for change in record(folder)["comparison"]["changes"] if change["caseId"] == "gs-005")
-    assert change["grounds"]["record"] == {"passes": 5, "failures": 0, "crashes": 0}
-    assert change["grounds"]["here"]["passes"] == 0
+    assert change["grounds"]["history"] == {"passes": 5, "failures": 0, "agentErrors": 0}
+    assert change["grounds"]["current"]["passes"] == 0
 
 
 @pytest.mark.contract("verdict.certain")
@@ -134,7 +134,7 @@ def test_confirm__all_is_dead__confirms_a_dozen_and_lists_the_others_as_suspecte
     folder, url, behaviour = moody_with_many_cases
     behaviour.dead = set(range(16))
     at_once = ("--concurrency", concurrency)
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6", "--junit", "all", *at_once)
+    done = run(folder, url, "--baseline", "evals/results", "--reruns", "6", "--junit-failures", "all", *at_once)
     assert done.returncode == 1, done.stdout + done.stderr
     again = behaviour.asked[16:]
     assert len(set(again)) == 12
@@ -142,7 +142,7 @@ def test_confirm__all_is_dead__confirms_a_dozen_and_lists_the_others_as_suspecte
     found = changes(folder)
     assert Counter(found.values()) == {"regression": 12, "errored": 4}
     assert {int(name[-3:]) for name, change in found.items() if change == "regression"} == set(again)
-    spared = [case for case in record(folder)["suites"][0]["cases"] if case["rerunEnd"] == "certain"]
+    spared = [case for case in record(folder)["suites"][0]["cases"] if case["rerunStopReason"] == "gate_failed"]
     assert {case["status"] for case in spared} == {"failed"}
     assert len(spared) == 4
     said = " ".join(done.stdout.split())
@@ -159,11 +159,11 @@ def test_rerun_budget__is_spent__the_gate_does_not_pass_and_says_of_whom_nobody_
     """The first suspect flaked and takes the budget, so that nothing is known; or it is dead, and that is known."""
     folder, url, behaviour = moody
     behaviour.flaky, behaviour.dead = ({0} if code == 3 else set()), dead
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6", "--rerun-budget", "1")
+    done = run(folder, url, "--baseline", "evals/results", "--reruns", "6", "--rerun-budget", "1")
     assert done.returncode == code, done.stdout + done.stderr
     assert len(behaviour.asked) == 12 + 1
     found = {change["caseId"]: change for change in record(folder)["comparison"]["changes"]}
-    assert (found["gs-004"]["change"], found["gs-004"]["grounds"]["why"]) == ("errored", "spent")
+    assert (found["gs-004"]["change"], found["gs-004"]["grounds"]["kind"]) == ("errored", "budget_used")
     assert "the rerun-budget is spent" in " ".join(done.stdout.split())
     assert any("the rerun-budget of 1 re-run is spent" in line for line in record(folder)["warnings"])
 
@@ -179,8 +179,8 @@ def test_rerun_budget__of_another_form__is_refused_before_anything_is_asked(mood
 def test_confirm__two_dead_cases__their_re_runs_come_by_turns(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {3, 8}
-    strict = ("--error-rate", "0.0001", "--concurrency", "1")
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6", *strict)
+    strict = ("--false-alarm-rate", "0.0001", "--concurrency", "1")
+    done = run(folder, url, "--baseline", "evals/results", "--reruns", "6", *strict)
     assert done.returncode == 1, done.stdout + done.stderr
     again = behaviour.asked[12:]
     assert len(again) >= 4
@@ -188,44 +188,44 @@ def test_confirm__two_dead_cases__their_re_runs_come_by_turns(moody) -> None:
 
 
 @pytest.mark.slow
-def test_rerun_spread__dead_case__waits_says_so_and_decides_the_same(moody) -> None:
+def test_rerun_interval__dead_case__waits_says_so_and_decides_the_same(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {3}
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6", "--rerun-spread", "0.5s")
+    done = run(folder, url, "--baseline", "evals/results", "--reruns", "6", "--rerun-interval", "0.5s")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "executions of one case are 0.5s apart: a re-run waits 0.5 s" in done.stderr
     assert changes(folder)["gs-003"] == "regression"
 
 
-def test_rerun_spread__of_another_form__is_refused_before_anything_is_asked(moody) -> None:
+def test_rerun_interval__of_another_form__is_refused_before_anything_is_asked(moody) -> None:
     folder, url, behaviour = moody
-    done = run(folder, url, "--rerun-spread", "soon")
+    done = run(folder, url, "--rerun-interval", "soon")
     assert (done.returncode, behaviour.asked) == (2, [])
     assert "is not a time such as 30s or 5m" in done.stderr
 
 
 def test_confirm__green_run__asks_every_case_once(moody) -> None:
     folder, url, behaviour = moody
-    assert run(folder, url, "--baseline", "evals/results", "--confirm", "6").returncode == 0
+    assert run(folder, url, "--baseline", "evals/results", "--reruns", "6").returncode == 0
     assert len(behaviour.asked) == 12
 
 
 def test_accepted__regression_in_the_file__passes_and_is_shown(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {5}
-    file = folder / ".eval-gate" / "accepted.yaml"
+    file = folder / ".eval-gate" / "waivers.yaml"
     file.parent.mkdir()
-    file.write_text('accepted:\n- case: gs-005\n  reason: "the tool moves next week"\n  until: "2099-01-01"\n')
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "2")
+    file.write_text('waivers:\n- case: gs-005\n  reason: "the tool moves next week"\n  until: "2099-01-01"\n')
+    done = run(folder, url, "--baseline", "evals/results", "--reruns", "2")
     assert (done.returncode, "at most 90" in done.stderr) == (2, True), done.stderr
     from datetime import UTC, datetime, timedelta
 
     until = (datetime.now(UTC) + timedelta(days=5)).date().isoformat()
-    file.write_text(f'accepted:\n- case: gs-005\n  reason: "the tool moves next week"\n  until: "{until}"\n')
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "2")
+    file.write_text(f'waivers:\n- case: gs-005\n  reason: "the tool moves next week"\n  until: "{until}"\n')
+    done = run(folder, url, "--baseline", "evals/results", "--reruns", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the tool moves next week" in done.stdout
-    waived = record(folder)["waiving"]["waived"]
+    waived = record(folder)["waivers"]["waived"]
     assert [one["caseId"] for one in waived] == ["gs-005"]
 
 
@@ -239,7 +239,7 @@ def test_must_pass__case_that_was_failing_all_along__blocks(tmp_path) -> None:
         done = run(tmp_path, running.url, "--baseline", "latest", "--must-pass", "gs-001")
     assert done.returncode == 1
     assert "must pass" in done.stdout.lower()
-    assert json.loads(json.dumps(record(tmp_path)))["verdict"]["outcome"] == "fail"
+    assert json.loads(json.dumps(record(tmp_path)))["verdict"]["outcome"] == "failed"
 
 
 @pytest.mark.contract("verdict.outcome")
@@ -248,7 +248,7 @@ def test_judge__failed_passed_and_fails_again__is_not_known_to_fail_and_not_deci
     done = None
     for status in ("failed", "passed", "failed"):
         (tmp_path / "out.jsonl").write_text(json.dumps({"id": "a", "status": status}) + "\n", encoding="utf-8")
-        done = gate(tmp_path, "judge", "out.jsonl", "--baseline", "latest", "--fail-on", "regressions")
+        done = gate(tmp_path, "check", "out.jsonl", "--baseline", "latest", "--fail-on", "regressions")
     assert done is not None
     assert done.returncode == 3, done.stdout + done.stderr
     assert "0 still failing" in done.stdout

@@ -84,7 +84,7 @@ def test_view__configuration_says_whom_to_ask__the_page_says_how_to_run_and_acce
     (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:9/chat\n")
     page = shown(gate(tmp_path, "view", runs[1], "-o", str(tmp_path / "two.html")))
     assert "eval-gate run --case gs-001" in page
-    assert "eval-gate accept gs-001" in page
+    assert "eval-gate waive gs-001" in page
 
 
 def test_view__archive_as_github_gives_it__is_written_to_a_folder_of_its_own(tmp_path, runs) -> None:
@@ -130,9 +130,13 @@ def test_view__folder_that_cannot_be_written__is_said_and_the_page_is_elsewhere(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["view"], 2, ["error[no-such-run]: there is no run in evals/results yet", "hint: `eval-gate run` makes one"]),
+        (
+            ["view"],
+            2,
+            ["error[run-not-found]: there is no run in evals/results yet", "hint: `eval-gate run` makes one"],
+        ),
         (["view", "0b9e"], 2, ['there is no stored result "0b9e"', "a run id of evals/results"]),
-        (["view", "--output", "/dev/null"], 2, ["error[output-outside]"]),
+        (["view", "--output", "/dev/null"], 2, ["error[output-outside-working-directory]"]),
     ],
 )
 def test_view__what_is_not_there__is_an_error_with_a_hint(tmp_path, arguments, code, said) -> None:

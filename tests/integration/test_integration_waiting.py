@@ -149,13 +149,13 @@ def test_preset__beside_an_endpoint__is_named_in_one_word(tmp_path) -> None:
         exchange.answer({"messages": [{"type": "ai", "content": "ok", "tool_calls": []}]})
 
     with agent(handler) as running:
-        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--agent-preset", "langgraph")
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--agent-protocol", "langgraph")
         assert running.requests[0].json["assistant_id"] == "agent"
     assert done.returncode == 0, done.stderr
-    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://a/x\nagentPreset: langraph\n")
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://a/x\nagentProtocol: langraph\n")
     wrong = gate(tmp_path, "run")
     assert wrong.returncode == 2
-    assert "eval-gate.yaml:2: agentPreset: expected " in wrong.stderr
+    assert "eval-gate.yaml:2: agentProtocol: expected " in wrong.stderr
     assert 'did you mean "langgraph"?' in wrong.stderr
-    (tmp_path / "eval-gate.yaml").write_text("agentPreset: langgraph\n")
+    (tmp_path / "eval-gate.yaml").write_text("agentProtocol: langgraph\n")
     assert "no agentEndpoint is given" in gate(tmp_path, "run").stderr

@@ -143,9 +143,17 @@ def test_target__chosen_by_a_flag_is_none__blames_no_case(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("written", "place", "hint"),
     [
-        ("controlTarget: jugdey", "controlTarget: there is no target", "hint: --control-target with one of w4, judgey"),
-        ("controlTarget: w4", "the base branch's agent and the one that is evaluated are the same", "hint: control"),
-        ("controlEndpoint: localhost:1", "controlEndpoint: the URL lacks http://", "hint: a URL is such as"),
+        (
+            "baseAgentTarget: jugdey",
+            "baseAgentTarget: there is no target",
+            "hint: --base-agent-target with one of w4, judgey",
+        ),
+        (
+            "baseAgentTarget: w4",
+            "the base branch's agent and the one that is evaluated are the same",
+            "hint: baseAgent",
+        ),
+        ("baseAgentEndpoint: localhost:1", "baseAgentEndpoint: the URL lacks http://", "hint: a URL is such as"),
     ],
     ids=["no such target", "the same", "no address"],
 )
@@ -163,14 +171,14 @@ def test_validate__agent_of_the_base_branch_is_none__is_a_problem_as_in_a_run(tm
 
 def test_validate__agent_of_the_base_branch_is_described_nowhere__is_a_problem(tmp_path) -> None:
     write_suite(tmp_path, 1)
-    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:9/\ncontrolTarget: base\n")
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:9/\nbaseAgentTarget: base\n")
     assert any('the target "base" is described nowhere' in line for line in said(gate(tmp_path, "validate")))
 
 
 def test_validate__agent_of_the_base_branch_needs_a_key__is_a_note(tmp_path) -> None:
     write_suite(tmp_path, 1)
     (tmp_path / "targets.yaml").write_text(TARGETS)
-    done = gate(tmp_path, "validate", "--target", "w4", "--targets", "targets.yaml", "--control-target", "judgey")
+    done = gate(tmp_path, "validate", "--target", "w4", "--targets", "targets.yaml", "--base-agent-target", "judgey")
     assert (done.returncode, "note: targets.yaml:4: targets[judgey]: there is no key" in done.stderr) == (0, True)
 
 

@@ -134,7 +134,7 @@ def test_finding_1__committed_link_in_the_place_of_recorded_answers__is_not_foll
     (project / "evals/results").mkdir()
     (project / "evals/results/answers.jsonl").symlink_to(project / to)
     with model_server(openai_answer("ok")) as server:
-        model = ("--provider", "openai-compatible", "--model", "m", "--base-url", server.url, "--cache", "record")
+        model = ("--provider", "openai-compatible", "--model", "m", "--base-url", server.url, "--recording", "record")
         done = gate(project, "run", *model, OPENAI_API_KEY="key")
     assert done.returncode == 3
     assert "leads out of the working directory by a link" in done.stderr
@@ -153,15 +153,15 @@ def test_finding_1__report_of_a_stored_result__onto_a_device_or_by_a_link_is_ref
 
 
 def test_finding_1__file_of_accepted_failures__is_written_below_the_working_directory_only(project) -> None:
-    asked = ("accept", "gs-000", "--reason", "known", "--until", "7d")
+    asked = ("waive", "gs-000", "--reason", "known", "--until", "7d")
     (project / "link.yaml").symlink_to("../beside")
-    configure(project, acceptedPath="../elsewhere/accepted.yaml")
+    configure(project, waiversPath="../elsewhere/waivers.yaml")
     refused = gate(project, *asked)
-    assert (refused.returncode, "acceptedPath: " in refused.stderr) == (2, True)
+    assert (refused.returncode, "waiversPath: " in refused.stderr) == (2, True)
     by_link = gate(project, *asked, "--file", "link.yaml")
     assert (by_link.returncode, "leads out of the working directory" in by_link.stderr) == (2, True)
     assert untouched(project)
-    assert gate(project, *asked, "--file", "../elsewhere/accepted.yaml").returncode == 0
+    assert gate(project, *asked, "--file", "../elsewhere/waivers.yaml").returncode == 0
 
 
 def test_finding_1__agent_evals__reports_by_a_link_are_refused(project) -> None:

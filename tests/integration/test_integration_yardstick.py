@@ -160,7 +160,7 @@ BENDS = {
     "pass-score": (configured(passScore=0.01), "rule loosened: pass-score 1 → 0.01", True),
     "errors": (configured(maxErrors=3), "rule loosened: max-errors 0 → 3", True),
     "must-pass": (configured(mustPass=[]), "rule loosened: must-pass no longer covers `gs-000`", True),
-    "confirm": (configured(confirm=3), "rule loosened: confirm 6 → 3", True),
+    "reruns": (configured(reruns=3), "rule loosened: reruns 6 → 3", True),
     "stricter": (configured(minPassRate=0.5), "rule tightened: min-pass-rate none → 0.5", False),
     "trials": (configured(trials=2), "rule changed: trials 1 → 2", False),
 }

@@ -113,10 +113,10 @@ def hold_beside(year: ModuleType, folder: Path, mains: list[Callable[[], Tapes]]
     ]
     (folder / "evals").mkdir(parents=True)
     (folder / "evals/suite.golden.json").write_text(json.dumps(cases))
-    policy = year.policy(year.DEFAULT_ERROR_RATE, graded=False)
+    policy = year.policy(year.DEFAULT_FALSE_ALARM_RATE, graded=False)
     with agent(playing) as running:
         always = ("run", "--agent-endpoint", running.url, "--max-retries", "0")
-        after = ("--baseline", "evals/results", "--confirm", str(CONFIRM))
+        after = ("--baseline", "evals/results", "--reruns", str(CONFIRM))
         for number, tapes in enumerate(mains):
             mine, playing.tapes = tapes(), tapes()
             firsts = [mine.execute(at) for at in range(CASES)]

@@ -291,8 +291,8 @@ def test_results_of_another_tool__what_its_format_never_carries__leaves_no_gap(c
         return "junit.xml"
 
     for _ in range(3):
-        gate(tmp_path, "judge", junit(None))
-    done = gate(tmp_path, "judge", junit(3), "--baseline", "latest", "--report", "html=page.html")
+        gate(tmp_path, "check", junit(None))
+    done = gate(tmp_path, "check", junit(3), "--baseline", "latest", "--report", "html=page.html")
     assert done.returncode == 1
     with opened(chrome, tmp_path / "page.html") as seen:
         case = seen.page.locator("#case").inner_text()

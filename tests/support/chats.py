@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eval_gate.config.settings import CacheMode
+from eval_gate.config.settings import RecordingMode
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
@@ -57,7 +57,7 @@ class ScriptedChat:
 
 def make_asker(chat: ScriptedChat, recording: Recording | None = None, folder=None, **policy) -> ModelClient:
     """An asker without waits between its tries."""
-    made = recording or Recording(CacheMode.OFF)
+    made = recording or Recording(RecordingMode.OFF)
     if folder is not None:
         made.set_run_folder(folder)
     return ModelClient(

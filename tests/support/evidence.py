@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Message, ToolCall
-from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
-from eval_gate.model.result import AskedWords, CaseResult, GitFacts, RunResult
+from eval_gate.model.execution import CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.result import CaseResult, CaseText, GitFacts, RunResult
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
 from eval_gate.results.baseline import Baseline
@@ -58,12 +58,12 @@ LANGUAGES = {
 }
 
 
-def make_call(name: str, ms: float = 120, *, ok: bool | None = True, result: object = None, **arguments) -> KeptCall:
+def make_call(name: str, ms: float = 120, *, ok: bool | None = True, result: object = None, **arguments) -> StoredCall:
     """A call with these arguments."""
-    return KeptCall(name=name, arguments=arguments, result=result, success=ok, duration_ms=ms)
+    return StoredCall(name=name, arguments=arguments, result=result, success=ok, duration_ms=ms)
 
 
-def make_details(answer: str | None, calls: Sequence[KeptCall] = (), talk: Sequence[Message] = ()) -> CaseDetails:
+def make_details(answer: str | None, calls: Sequence[StoredCall] = (), talk: Sequence[Message] = ()) -> CaseDetails:
     """What one execution left."""
     return CaseDetails(
         tools_called=tuple(call.name for call in calls),
@@ -104,8 +104,8 @@ TALK = (
 LOOKED = make_call("lookup_order", 212, order="A-1043", result={"items": 3, "returned": 2, "paid": "card"})
 REFUNDED = make_call("issue_refund", 640, order="A-1043", amount=39.8, currency="EUR", result={"ok": True})
 ESCALATED = make_call("escalate", 95, order="A-1043", reason="partial return", ok=False, result="queue is full")
-ASKED = AskedWords(
-    question="I sent back two of three shirts of order A-1043. When do I get my money?",
+ASKED = CaseText(
+    prompt="I sent back two of three shirts of order A-1043. When do I get my money?",
     expectation=("calls issue_refund", 'answer contains "39.80"', "policy: the refund is explained"),
 )
 
@@ -128,7 +128,7 @@ def make_shown(case_id: str, status: str = "passed", *, file: str = REFUNDS, lin
     values = {
         "description": "a partial return is refunded at once",
         "details": make_details(THEN if good else NOW, calls, TALK),
-        "asked": ASKED,
+        "text": ASKED,
         "duration_ms": 2_140.0 if good else 1_730.0,
         "error": None if good else "toolsCalled: expected [issue_refund], called [lookup_order, escalate]",
         "evaluator_results": (called, judge),
@@ -179,7 +179,7 @@ def sixty() -> RunResult:
             "failed",
             file=FAQ,
             details=make_details("We are open from Monday to Saturday, 9 to 18.", ()),
-            asked=AskedWords(question="Are you open on Sunday?", expectation=('answer contains "Sunday"',)),
+            text=CaseText(prompt="Are you open on Sunday?", expectation=('answer contains "Sunday"',)),
             error="responseContains: expected 'Sunday' in response but not found",
             evaluator_results=(),
         ),
@@ -196,7 +196,7 @@ def sixty() -> RunResult:
     refunds = [bad[name] for name in bad if name != "faq/hours"]
     orders = [make_shown(name, line=40 + place) for place, name in enumerate(names)]
     broken = make_shown(
-        "order/crashes", "error", error="agent error: HTTP 500", blame=Blame.CRASHED, details=CaseDetails()
+        "order/crashes", "error", error="agent error: HTTP 500", error_kind=ErrorKind.AGENT_ERROR, details=CaseDetails()
     )
     new = make_shown("order/split")
     here = [

@@ -31,7 +31,7 @@ def make_graded(
     passed = passes * 2 > len(trials) if trials else all(grade >= 1.0 for grade in grades)
     found = Status(status or ("passed" if passed else "failed"))
     values = {
-        "score": sum(grades) / len(grades) if found.judged else 0.0,
+        "score": sum(grades) / len(grades) if found.is_scored else 0.0,
         "graded": True,
         "evaluator_results": tuple(make_evaluator(*one) for one in (evaluators or {}).items()),
         "flaky": 0 < passes < len(trials),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, Judge, JudgeReply
-from eval_gate.model.case import Aggregation, Brief
+from eval_gate.model.case import Aggregation, CaseBrief
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -35,10 +35,10 @@ class ScriptedJudge:
         return JudgeReply(reply if isinstance(reply, str) else reply(user))
 
 
-def make_brief(**fields) -> Brief:
+def make_brief(**fields) -> CaseBrief:
     """A question with its yardstick. `question` stands for both of its forms."""
     values = {"question": "Where is it?", "expected_outcome": "Names the city."} | fields
-    return Brief(**({"linked_question": values["question"]} | values))
+    return CaseBrief(**({"linked_question": values["question"]} | values))
 
 
 def make_context(
@@ -46,11 +46,11 @@ def make_context(
     response: Response | str = "In Rome.",
     judge: Judge | None = None,
     judges: Mapping[str, Judge] | None = None,
-    brief: Brief | None = None,
+    brief: CaseBrief | None = None,
     **case,
 ) -> EvaluationContext:
     """An AgentV case with these evaluators, and a response that is a text where nothing else is said."""
-    made = Response(text=response, calls_known=False) if isinstance(response, str) else response
+    made = Response(text=response, tool_calls_known=False) if isinstance(response, str) else response
     fields = {"aggregation": Aggregation.WEIGHTED_MEAN, "brief": brief or make_brief()} | case
     return EvaluationContext(
         make_case(expect=specs, **fields),

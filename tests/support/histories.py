@@ -18,19 +18,24 @@ from eval_gate.gate.evidence.prior import Prior, learn_prior
 from eval_gate.gate.reruns import Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.grounds import Counts
-from eval_gate.model.result import CaseResult, GitFacts, RerunEnd, RunResult
+from eval_gate.model.evidence import Counts
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.result import CaseResult, GitFacts, RerunStopReason, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.history import EMPTY_HISTORY, History
-from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 from tests.support.cases import make_case
 from tests.support.results import make_run, make_suite_result
 
 GRADED_PASS, GRADED_FAIL = 0.85, 0.3
-_BLAME = {"C": Blame.CRASHED, "T": Blame.CRASHED, "U": Blame.UNREACHABLE, "O": Blame.OURS}
-NONE_YET = NoBaseline("none-yet", "there is none yet")
+_BLAME = {
+    "C": ErrorKind.AGENT_ERROR,
+    "T": ErrorKind.AGENT_ERROR,
+    "U": ErrorKind.AGENT_UNREACHABLE,
+    "O": ErrorKind.EVALUATION_ERROR,
+}
+NONE_YET = NoBaseline("no-run-yet", "there is none yet")
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,9 @@ class Asked:
             trial=at,
             fingerprint="",
             status=status,
-            score=score if status.judged else 0.0,
+            score=score if status.is_scored else 0.0,
             error=None if status is Status.PASSED else f"it ended as {letter}",
-            blame=_BLAME.get(letter),
+            error_kind=_BLAME.get(letter),
             timed_out=letter == "T",
         )
 
@@ -83,7 +88,7 @@ class Engine:
     """Runs cases as the engine does: all of them once (or `trials` times), then again what is in doubt."""
 
     cases: Sequence[Asked]
-    confirm: int = 6
+    reruns: int = 6
     trials: int = 1
     planned: int | None = None
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -94,10 +99,10 @@ class Engine:
         """The run, not judged yet."""
         self.fresh = frozenset()
         records = {one.key: [one.record(at) for at in range(self.trials)] for one in self.cases}
-        ends: dict[CaseKey, RerunEnd] = {}
+        ends: dict[CaseKey, RerunStopReason] = {}
         tapes = {one.key: one for one in self.cases}
-        if self.confirm:
-            reruns = Reruns(question, self.confirm)
+        if self.reruns:
+            reruns = Reruns(question, self.reruns)
             doubtful = list(reruns.find_rerun_candidates(self._result(records, ends)))
             more: dict[CaseKey, list[TrialRecord]] = {key: [] for key in doubtful}
             waiting = doubtful
@@ -113,7 +118,9 @@ class Engine:
         self.executions += sum(map(len, records.values()))
         return self._result(records, ends)
 
-    def _result(self, records: Mapping[CaseKey, list[TrialRecord]], ends: Mapping[CaseKey, RerunEnd]) -> RunResult:
+    def _result(
+        self, records: Mapping[CaseKey, list[TrialRecord]], ends: Mapping[CaseKey, RerunStopReason]
+    ) -> RunResult:
         suites: dict[str, list[CaseResult]] = {}
         for one in self.cases:
             made = join_trials(one.case(), records[one.key], first=self.trials, end=ends.get(one.key))
@@ -121,7 +128,7 @@ class Engine:
             suites.setdefault(one.suite, []).append(replace(made, dependent=one.dependent))
         made_suites = [make_suite_result(cases, eval_file=file) for file, cases in suites.items()]
         planned = len(self.cases) if self.planned is None else self.planned
-        return make_run(*made_suites, confirm=self.confirm, planned=planned, **self.fields)
+        return make_run(*made_suites, reruns=self.reruns, planned_cases=planned, **self.fields)
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,7 @@ class Branch:
         named["git"] = GitFacts(sha=f"{number:040x}")
         question = GateInputs(self.baseline, policy)
         judged = decide_verdict(Engine(cases, fields=named, **options).run(question), question)
-        return Branch(judged, ledger_after(judged, self.baseline)) if is_measured(judged) else self
+        return Branch(judged, build_next_history(judged, self.baseline)) if is_measured(judged) else self
 
 
 def permuted_ledger(ledger: History) -> History:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from eval_gate.model.case import Location, Tier
 from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import CaseResult, GitFacts, RunResult, SuiteResult, ToolFacts, ToolIdentity
+from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.totals import summarise
 
 RUN_ID = "11111111-2222-4333-8444-555555555555"
 BASELINE_ID = "99999999-8888-4777-8666-555555555555"
@@ -27,8 +27,8 @@ def make_result(case_id: str, status: str = "passed", **fields) -> CaseResult:
         "passed": found is Status.PASSED,
         "status": found,
         "score": 1.0 if found is Status.PASSED else 0.0,
-        "duration_ms": 120.0 if found.judged else 0.0,
-        "assertions_run": 3 if found.judged else 0,
+        "duration_ms": 120.0 if found.is_scored else 0.0,
+        "assertions_run": 3 if found.is_scored else 0,
         "error": error.get(status),
         "details": CaseDetails(tools_called=("get_weather",), response_length=len(answer), response=answer),
         "trials": tuple(Trial(status=words[letter], score=letter == "P", duration_ms=40.0) for letter in trials or ""),
@@ -51,7 +51,7 @@ def make_suite_result(cases: Mapping[str, str] | list[CaseResult], **fields) -> 
         "metadata": ToolFacts(eval_file_hash="0123456789ab"),
         "eval_file": FILE,
     }
-    return SuiteResult(cases=tuple(made), summary=summarise(made), **(values | fields))
+    return SuiteResult(cases=tuple(made), summary=summarize_cases(made), **(values | fields))
 
 
 def make_run(*suites: SuiteResult | Mapping[str, str], **fields) -> RunResult:
@@ -66,7 +66,7 @@ def make_run(*suites: SuiteResult | Mapping[str, str], **fields) -> RunResult:
         "target": TargetIdentity(name="agent", provider="http", identity="http://localhost:3000/chat"),
         "git": GitFacts(sha="9e8d7c6b5a4f", ref="refs/heads/topic"),
     }
-    return RunResult(suites=made, summary=summarise(cases, 1500.0), **(values | fields))
+    return RunResult(suites=made, summary=summarize_cases(cases, 1500.0), **(values | fields))
 
 
 def make_baseline_run(*suites: SuiteResult | Mapping[str, str], **fields) -> RunResult:

@@ -48,7 +48,7 @@ LEAST: Final[Mapping[str, Mapping[str, Json]]] = {
 VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
     "http": {
         "url": ("http://agent.test/other", "http://elsewhere.test/chat", "http://agent.test/chat?mode=a"),
-        "preset": ("openai-chat", "langserve"),
+        "agentProtocol": ("openai-chat", "langserve"),
         "method": ("PUT", "PATCH"),
         "headers": ({"x-mode": "a"}, {"x-mode": "b"}, {"x-mode": "${{ MODE }}"}),
         "requestTemplate": ({"message": "{{message}}", "hint": "a"}, {"message": "{{message}}", "hint": "b"}),
@@ -62,7 +62,7 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
         "failure": (["error"], ["problem"]),
         "responsePath": ("extra", ["extra", "more"]),
         "toolCallsPath": ("started", "ended"),
-        "calledNoneAt": ("response", "extra"),
+        "noToolCallsPath": ("response", "extra"),
         "nameField": ("tool", "function"),
         "argsField": ("args", "hint"),
         "successField": ("ok", "done"),
@@ -76,7 +76,7 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
     },
     "cli": {
         "commandTemplate": ("python3 agent.py --kind {PROMPT}", "python3 other.py {PROMPT}"),
-        "preset": ("claude-code", "gemini-cli"),
+        "agentProtocol": ("claude-code", "gemini-cli"),
         "filesFormat": ("@{path}", "{basename}"),
         "cwd": ("programs", "."),
         "timeoutSeconds": (4, 5),
@@ -135,10 +135,10 @@ OF_THE_AGENT: Final = frozenset(
 MODELS: Final = frozenset({"model", "azure"})
 EXCLUDES: Final[Mapping[str, frozenset[str]]] = {
     "requestTemplate": frozenset({"form"}),
-    "form": frozenset({"requestTemplate", "requestFields", "preset"}),
+    "form": frozenset({"requestTemplate", "requestFields", "agentProtocol"}),
     "requestFields": frozenset({"form"}),
-    "preset": frozenset({"form", "providerBatching"}),
-    "providerBatching": frozenset({"preset"}),
+    "agentProtocol": frozenset({"form", "providerBatching"}),
+    "providerBatching": frozenset({"agentProtocol"}),
 }
 """Settings that cannot stand beside each other."""
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, Json]]] = {
@@ -167,8 +167,8 @@ OF_THE_RUN: Final[Mapping[str, tuple[Json, ...]]] = {
     "passEnv": (["MODE"], ["OTHER"]),
     "toolRegistryPath": ("tools.json", "other-tools.json"),
     "strict": (True,),
-    "rerunSpread": ("1s", "2s"),
-    "rerunNonce": (True,),
+    "rerunInterval": ("1s", "2s"),
+    "rerunCacheBusting": (True,),
     "rerunCommand": ("again {ids}", "anew {ids}"),
 }
 """The same of settings of the run that are compared by their own value."""
@@ -180,11 +180,11 @@ RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
     "maxCostUsd": 5,
     "rerunBudget": "5m",
     "rubric": "always",
-    "cache": "record",
+    "recording": "record",
     "redact": ["x{9}"],
     "outputDir": "out",
     "reports": ["junit=out/junit.xml"],
-    "junit": "all",
+    "junitFailures": "all",
     "exports": ["agentv=out/agentv.jsonl"],
 }
 """Settings of the run that cannot change a result."""
@@ -369,7 +369,7 @@ def setups(draw: st.DrawFn) -> SetUp:
     config |= {"snapshotPath": "snapshot.json", "rubric": "never"}
     config |= dict(draw(st.lists(st.sampled_from(run_settings()), max_size=3)))
     if draw(st.booleans()):
-        config["cache"] = draw(st.sampled_from(["off", "auto", "replay"]))
+        config["recording"] = draw(st.sampled_from(["off", "auto", "replay"]))
     files: Files = {
         **TEXTS,
         "tools.json": TOOLS,

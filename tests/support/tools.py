@@ -151,7 +151,7 @@ class Repository:
         return ended, "\n".join(comments)
 
     def judged(self, results: str, recipe: str, *overlays: str, run: str) -> subprocess.CompletedProcess[str]:
-        """What `eval-gate judge` says of what the command `run` leaves in `results`, against the earlier ones here.
+        """What `eval-gate check` says of what the command `run` leaves in `results`, against the earlier ones here.
 
         `recipe` is the command for re-runs, and each judged run is part of the record of the next.
         """
@@ -159,8 +159,8 @@ class Repository:
         self._checkout(overlays)
         code = self._shell(run, {})
         assert code in {0, 100}, f"{run}: exit {code}"  # promptfoo's for tests that failed
-        options = ["--baseline", "latest", "--output-dir", str(kept), "--fail-on", "regressions", "--confirm", "6"]
-        words = ["eval-gate", "judge", results, *options, "--rerun-command", recipe]
+        options = ["--baseline", "latest", "--output-dir", str(kept), "--fail-on", "regressions", "--reruns", "6"]
+        words = ["eval-gate", "check", results, *options, "--rerun-command", recipe]
         return subprocess.run(
             words,
             cwd=self.job.workspace,

@@ -18,7 +18,7 @@ from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
-from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
@@ -27,11 +27,16 @@ from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 TODAY = date(2026, 11, 21)
-ACCEPTED = ".eval-gate/accepted.yaml"
+ACCEPTED = ".eval-gate/waivers.yaml"
 REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
 STEADY = "P" * 20
 _STATUS = {"P": Status.PASSED, "F": Status.FAILED, **dict.fromkeys("ECTUO", Status.ERROR)}
-_BLAME = {"C": Blame.CRASHED, "T": Blame.CRASHED, "U": Blame.UNREACHABLE, "O": Blame.OURS}
+_BLAME = {
+    "C": ErrorKind.AGENT_ERROR,
+    "T": ErrorKind.AGENT_ERROR,
+    "U": ErrorKind.AGENT_UNREACHABLE,
+    "O": ErrorKind.EVALUATION_ERROR,
+}
 _ERRORS = {
     "E": "agent error: HTTP 500",
     "C": "agent error: HTTP 500 (AttributeError)",
@@ -54,7 +59,7 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
             score=float(letter == "P"),
             duration_ms=120.0,
             error=({"F": error} | _ERRORS).get(letter),
-            blame=_BLAME.get(letter),
+            error_kind=_BLAME.get(letter),
             timed_out=letter == "T",
         )
         for letter in letters
@@ -66,7 +71,7 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
         "duration_ms": 120.0 * len(letters),
         "location": Location(file="evals/refund.json", line=line),
         "error": {"failed": error, "error": _ERRORS.get(letters[0])}.get(status),
-        "blame": _BLAME.get(letters[0]) if status == "error" else None,
+        "error_kind": _BLAME.get(letters[0]) if status == "error" else None,
     }
     made = make_result(case_id, status, **(values | fields))
     return replace(made, trials=trials)
@@ -96,13 +101,13 @@ def make_judged(
     records: Mapping[str, str] | None = None,
     *,
     policy: Policy = REGRESSIONS,
-    confirm: int = 6,
+    reruns: int = 6,
     waivers: KnownWaivers | None = None,
     **fields,
 ) -> RunResult:
     """A run with these executions, judged against a branch with these records; without them there is no baseline."""
     cases = here if not isinstance(here, Mapping) else [make_executed(*one) for one in here.items()]
-    run = make_run(make_suite_result(list(cases)), confirm=confirm, **fields)
+    run = make_run(make_suite_result(list(cases)), reruns=reruns, **fields)
     if records is None:
         return decide_verdict(run, GateInputs(NOT_REQUESTED, policy, waivers=waivers))
     runs = make_history(records)
@@ -131,16 +136,16 @@ def compare_with(baseline: Baseline, run: RunResult, **options) -> Comparison:
     return compare_cases(baseline, run, HistoryEvidence(baseline, 1.0).get_case_evidence(run), **options)
 
 
-def make_waiver(case: str, kind: str = "accepted", *, days: int = 14, line: int = 3, **fields) -> Waiver:
+def make_waiver(case: str, kind: str = "waiver", *, days: int = 14, line: int = 3, **fields) -> Waiver:
     """From the file, unless `url` makes it a comment's. It lasts so many days more."""
-    url, new, by = fields.pop("url", None), fields.pop("new", None), fields.pop("by", None)
+    url, is_new, owner = fields.pop("url", None), fields.pop("is_new", None), fields.pop("owner", None)
     origin = (
-        CommentOrigin(author=by or "ada", url=url, written="2026-11-20T10:00:00Z")
+        CommentOrigin(author=owner or "ada", url=url, written_at="2026-11-20T10:00:00Z")
         if url
-        else FileOrigin(file=ACCEPTED, line=line, new=new)
+        else FileOrigin(file=ACCEPTED, line=line, is_new=is_new)
     )
-    by = (by or "ada") if url else by
-    values = {"reason": "the new tool answers later, #481", "until": TODAY + timedelta(days=days), "by": by}
+    owner = (owner or "ada") if url else owner
+    values = {"reason": "the new tool answers later, #481", "until": TODAY + timedelta(days=days), "owner": owner}
     return Waiver(kind=WaiverKind(kind), case=case, origin=origin, **(values | fields))
 
 

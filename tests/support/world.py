@@ -29,9 +29,9 @@ from tests.support.github.state import iso
 from tests.support.jobs import Ended, Job, pull_request_event, push_event
 from tests.support.program import gate
 
-OUTCOMES = {0: "pass", 1: "fail", 3: "error"}
+OUTCOMES = {0: "passed", 1: "failed", 3: "inconclusive"}
 QUICK = {"--timeout-ms": "5000", "--max-retries": "0", "--concurrency": "4"}
-GATE = {"--fail-on": "regressions", "--confirm": "6"}
+GATE = {"--fail-on": "regressions", "--reruns": "6"}
 """What the action takes where nobody says otherwise; the command line does not."""
 ASKED = re.compile(r"ask (\d+)")
 
@@ -286,11 +286,11 @@ class World:
         results = self.folder / self.HERE
         return results / json.loads((results / "latest.json").read_text())["path"]
 
-    def accept(self, *cases: int | str, days: int = 5, kind: str = "accepted", reason: str = "known, #12") -> None:
+    def accept(self, *cases: int | str, days: int = 5, kind: str = "waivers", reason: str = "known, #12") -> None:
         """An entry of the waiver file for each of these."""
         until = (datetime.now(UTC) + timedelta(days=days)).date().isoformat()
         rows = (f'- case: {name(case)}\n  reason: "{reason}"\n  until: "{until}"\n' for case in cases)
-        file = self.folder / ".eval-gate" / "accepted.yaml"
+        file = self.folder / ".eval-gate" / "waivers.yaml"
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"{kind}:\n{''.join(rows)}")
 

@@ -18,7 +18,7 @@ from eval_gate.gate.evidence.suite.failures import compute_tail_chance, count_st
 from eval_gate.gate.evidence.thresholds import THRESHOLD_SHARE, compute_alternative
 from eval_gate.gate.verdict_decision import GateInputs, build_facts_before_reruns, decide_verdict
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
 from eval_gate.model.result import RunResult
 from eval_gate.reports.wording import grounds
 from eval_gate.struct import FrozenStruct
@@ -75,7 +75,7 @@ def main_branch() -> Branch:
     branch = Branch()
     for run in range(RUNS):
         failing = {number: "FP" for number, runs in FAILED_ON_MAIN.items() if run in runs}
-        branch = branch.pushed(_cases(failing), REGRESSIONS, run, confirm=RERUNS)
+        branch = branch.pushed(_cases(failing), REGRESSIONS, run, reruns=RERUNS)
     return branch
 
 
@@ -83,7 +83,7 @@ def main_branch() -> Branch:
 def judged(example: str) -> Judged:
     """The pull request of an example, run with re-runs and judged as the action does."""
     question = GateInputs(main_branch().baseline, REGRESSIONS)
-    engine = Engine(_cases(EXAMPLES[example]), confirm=RERUNS)
+    engine = Engine(_cases(EXAMPLES[example]), reruns=RERUNS)
     run = decide_verdict(engine.run(question), question)
     facts, confirmation = build_facts_before_reruns(run, question)
     return Judged(run, engine.executions, confirmation, {one.key.case_id: one for one in facts})
@@ -110,7 +110,7 @@ def report_words(made: Judged) -> str:
     """What the report says of the first case, or of all cases together where that decides."""
     assert made.run.comparison is not None
     finding = made.run.comparison.suite_finding
-    if finding is not None and finding.dropped:
+    if finding is not None and finding.is_drop:
         return grounds.describe_suite_finding(finding)
     case = made.changes[0]
     words = (
@@ -124,9 +124,9 @@ def report_words(made: Judged) -> str:
 def _case_table(made: Judged, tapes: Mapping[int, str]) -> Iterator[str]:
     (case,), (tape,) = made.changes, tapes.values()
     assert case.grounds is not None
-    runs = case.grounds.here.runs
+    runs = case.grounds.current.executions
     letters = [tape[min(at, len(tape) - 1)] for at in range(runs)]
-    found = [_evidence(made, case.grounds.record, letters[: at + 1]) for at in range(runs)]
+    found = [_evidence(made, case.grounds.history, letters[: at + 1]) for at in range(runs)]
     yield from _table(
         ["execution", *map(str, range(1, runs + 1))],
         ["result", *("failed" if letter == "F" else "passed" for letter in letters)],
@@ -143,13 +143,13 @@ def _sums(made: Judged) -> Iterator[str]:
     """How the chance of three failures comes about, and why two are not enough."""
     (case,) = made.changes
     assert case.grounds is not None
-    record, failures = case.grounds.record, case.grounds.here.failures
+    record, failures = case.grounds.history, case.grounds.current.failures
     unchanged = made.confirmation.prior.add_record(record).adjust_to_day(made.confirmation.day)
     shares = [(weight, rate) for weight, rate in zip(unchanged.weights, RATES, strict=True) if weight >= 0.0005]
     terms = " + ".join(f"{weight:.4f}·{rate:g}{_POWERS[failures]}" for weight, rate in shares)
     chance, before = (unchanged.compute_failure_chance(Counts(failures=number)) for number in (failures, failures - 1))
     alike = sum(one.record.counts == record for one in made.facts.values())
-    budget = made.confirmation.error_rate * THRESHOLD_SHARE
+    budget = made.confirmation.false_alarm_rate * THRESHOLD_SHARE
     yield f"Chance of {failures} failures in a row if nothing changed: {terms} + … = 1 in {round(1 / chance, -3):,.0f}."
     together = f"over {alike} such cases {100 * alike * before:.1f} %"
     yield (
@@ -163,7 +163,7 @@ def _suite_table(made: Judged) -> Iterator[str]:
     assert made.run.comparison is not None
     finding = made.run.comparison.suite_finding
     assert finding is not None
-    assert finding.steady
+    assert finding.steady_cases_only
     strata = count_strata(one.stratum for one in made.facts.values() if one.is_in_suite_test and one.stratum.is_steady)
     once = sum(number for kind, number in strata.items() if kind.total_failures == 1)
     (runs,) = {kind.total_runs for kind in strata}
@@ -188,7 +188,7 @@ def _suite_table(made: Judged) -> Iterator[str]:
 
 def _tool_table(made: Judged) -> Iterator[str]:
     kinds = Counter(one.change for one in made.changes)
-    again = sum(case.reruns > 0 for _, case in made.run.cases())
+    again = sum(case.reruns > 0 for _, case in made.run.iter_cases())
     yield from _table(
         ["cases that failed", "cases re-run", "re-runs", "confirmed regressions", "not re-run"],
         [
@@ -220,9 +220,9 @@ def weights() -> str:
     made = judged("dead")
     (case,) = made.changes
     assert case.grounds is not None
-    unchanged = made.confirmation.prior.add_record(case.grounds.record).adjust_to_day(made.confirmation.day)
+    unchanged = made.confirmation.prior.add_record(case.grounds.history).adjust_to_day(made.confirmation.day)
     shares = unchanged.weights, compute_alternative(unchanged)
-    powers = range(1, case.grounds.here.runs + 1)
+    powers = range(1, case.grounds.current.executions + 1)
     sums = [
         [math.fsum(w * rate**power for w, rate in zip(kind, RATES, strict=True)) for kind in shares] for power in powers
     ]

@@ -12,7 +12,15 @@ from eval_gate.model.comparison import RuleCode
 ROOT = Path(__file__).parents[2]
 RAISED = ("GateError", "NameTakenError", "Reason", "NoBaseline")
 """Constructors whose first argument is a code."""
-PASSING = {"passed", "no-baseline", "never-fails", "not-asked-for", "none-yet", "no-artifact", "branch-renamed"}
+PASSING = {
+    "passed",
+    "no-baseline",
+    "report-only",
+    "baseline-not-requested",
+    "no-run-yet",
+    "baseline-artifact-not-found",
+    "branch-renamed",
+}
 """Codes of what is no error: a passing gate, and the absence of a baseline."""
 
 

@@ -20,11 +20,11 @@ _HEADS: Final = "refs/heads/"
 
 
 def choose_baseline_branch(named: str | None, default: str, base: str | None, ref: str = "") -> str:
-    """The branch whose runs make baselines.
+    """Return the branch whose runs make baselines.
 
-    `named` is the setting, `base` the branch that the change is merged into, and `ref` the one that the run is of,
-    where there is no change. A branch of a merge queue stands for the branch it is of: the expression
-    `github.base_ref || github.ref_name` names it, and nothing was ever run there but what is evaluated.
+    `named` is the setting, `base` the branch that the change is merged into, and `ref` the ref of the run if there
+    is no change. The branch of a merge queue stands for its target branch: the expression `github.base_ref ||
+    github.ref_name` yields the queue branch, which never has earlier runs.
     """
     if not named:
         return default
@@ -68,7 +68,11 @@ class BaseCommit(FrozenStruct):
 
 
 def find_pull_base(workspace: WorkspaceCommit, head: str, name: str) -> BaseCommit:
-    """The base of a pull request with this head, `#7` by name. Raises GateError for the commit of something else."""
+    """Find the base of the pull request with head `head`.
+
+    `name` is the pull request's name, such as `#7`. Raises GateError if the workspace holds neither the head nor
+    its test merge.
+    """
     measured, parents = workspace.sha, workspace.parents
     if measured == head:
         return BaseCommit(fork_point_of=head)
@@ -81,16 +85,19 @@ def find_pull_base(workspace: WorkspaceCommit, head: str, name: str) -> BaseComm
 
 
 def find_group_base(workspace: WorkspaceCommit, head: str, base: str) -> BaseCommit:
-    """The base of a merge group. Raises GateError where the workspace holds something else."""
+    """Find the base of a merge group.
+
+    Raises GateError if the workspace holds another commit.
+    """
     if workspace.checkout not in {None, head}:
         raise build_checkout_error(workspace.sha, f"the merge group is {head[:12]}", head)
     return BaseCommit(commit=base)
 
 
 def build_checkout_error(found: str | None, wanted: str, ref: str) -> GateError:
-    """What is wrong where the workspace holds a commit of something else."""
+    """Build the error for a workspace that holds a commit of something else."""
     return GateError(
-        "other-checkout",
+        "checkout-mismatch",
         f"the workspace holds {(found or 'no known commit')[:12]}: {wanted}",
         f"check it out first: actions/checkout with `ref: {ref}`, or without `ref`",
     )

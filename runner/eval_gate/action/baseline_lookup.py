@@ -18,7 +18,7 @@ from eval_gate.action.relay import build_relayed_base_error, set_result_base
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import BackgroundWork, StepLog
 from eval_gate.action.step_plan import BaselineChoice, BaselineKind
-from eval_gate.config.settings import CacheMode, RunConfig
+from eval_gate.config.settings import RecordingMode, RunConfig
 from eval_gate.gate.case_matching import has_no_shared_case
 from eval_gate.github.artifacts.artifact_search import BaselineSearch, find_distrust_reason, list_run_artifacts
 from eval_gate.github.artifacts.baseline_store import (
@@ -61,11 +61,14 @@ def get_baseline(
     due: Callable[[], object] = lambda: None,
     relayed: BackgroundWork[RunResult] | None = None,
 ) -> BaselineOrigin:
-    """The baseline. GitHub not answering is not an absence: the gate may then not pass as if there were none.
+    """Find the baseline of this step, or the reason why none is available.
 
-    `due` is waited for once it is fetched, before it is read. `relayed` is what a relay publishes, which says by itself
-    what it is of.
-    Raises GateError for a baseline that somebody named and that cannot be used.
+    A GitHub failure makes the baseline unavailable, not absent: the gate must not pass as if no baseline existed.
+
+    `due` is called after the download and before the baseline is read, and can block. `relayed` is the run result
+    that a relay publishes; it names the commit that was evaluated.
+
+    Raises GateError if a baseline that somebody named cannot be used.
     """
     choice = step.plan.baseline
     match choice.kind:
@@ -124,10 +127,10 @@ def _find_in_artifacts(
     recorded = Path(config.output_dir) / RECORDING_NAME
     beside = (
         None
-        if config.cache is CacheMode.OFF or recorded.exists()
+        if config.recording is RecordingMode.OFF or recorded.exists()
         else CompanionFile(RECORDING_NAME, recorded, MAX_BYTES)
     )
-    store = ArtifactStore(step.client, wanted, temporary=environment.temporary_folder, beside=beside, due=due)
+    store = ArtifactStore(step.client, wanted, temporary=environment.temporary_folder, companion=beside, due=due)
     found = (
         store.find_in_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.find_nearest(now)
     )
@@ -136,7 +139,7 @@ def _find_in_artifacts(
     if isinstance(found, NoBaseline):
         found = confirm_absence(step, found, wanted, store.iter_base_commits(MAX_COMMITS), log)
         log.record(f"no baseline: {found.reason}")
-        is_plain = found.code == "no-artifact" and not found.unavailable
+        is_plain = found.code == "baseline-artifact-not-found" and not found.unavailable
         return BaselineOrigin(
             found, ineligible_results=store.find_ineligible_results(step.is_similar_key) if is_plain else ()
         )
@@ -149,9 +152,10 @@ def _find_in_artifacts(
 
 
 def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: StepLog) -> BaselineOrigin:
-    """The same, unless the baseline is another gate's and has none of the cases of the run: then it says nothing.
+    """Return the origin, without a baseline of another gate that shares no case with the run.
 
-    Nor is there none yet where a result that does not count, such as a renamed workflow's, has some of the cases.
+    If no baseline was found, but an ineligible result, such as one of a renamed workflow, shares cases with the
+    run, the baseline is unavailable instead of absent.
     """
     found = origin.baseline
     if isinstance(found, NoBaseline):
@@ -168,60 +172,71 @@ def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: Step
     why = f"{found.source} is of another gate ({found.other_gate}) and has none of the cases here"
     log.record(f"no baseline: {why}")
     hint = "give both steps one `comment-key`, or the gate its own `artifact-name`"
-    return replace(origin, baseline=NoBaseline("no-artifact", f"{why}; {hint}", unavailable=True), run_url=None)
+    return replace(
+        origin, baseline=NoBaseline("baseline-artifact-not-found", f"{why}; {hint}", unavailable=True), run_url=None
+    )
 
 
-def _describe_baseline(found: FoundBaseline, branch: str) -> str:
+def _describe_baseline(found_baseline: FoundBaseline, branch: str) -> str:
     where = f" on {branch}" if branch else ""
-    skipped = f" ({found.trail})" if found.trail else ""
-    return f"baseline: {found.baseline.source}, commit {found.sha[:7]}{where}{skipped}"
+    skipped = f" ({found_baseline.trail})" if found_baseline.trail else ""
+    return f"baseline: {found_baseline.baseline.source}, commit {found_baseline.sha[:7]}{where}{skipped}"
 
 
 def confirm_absence(
-    step: Step, absent: NoBaseline, wanted: BaselineSearch, commits: Iterable[str], log: StepLog
+    step: Step, absent: NoBaseline, search: BaselineSearch, commits: Iterable[str], log: StepLog
 ) -> NoBaseline:
-    """The same, or that there was a result at one of these commits, which is gone: then nothing passes without it.
+    """Mark the baseline as unavailable if one of the commits had a result that is gone.
 
-    Where the check runs cannot be read, only the words say so: a gate that was never run has none either.
+    Nothing passes without a baseline that existed. Returns `absent` unchanged if no lost result is found. If the
+    check runs cannot be read, only the reason mentions it, because a gate that never ran has no check runs either.
     """
     settings, environment = step.settings, step.environment
     nothing_stored = settings.upload and not environment.is_github_cloud  # a server without artifacts keeps no result
-    if absent.unavailable or absent.code != "no-artifact" or settings.check_run is None or nothing_stored:
+    if (
+        absent.unavailable
+        or absent.code != "baseline-artifact-not-found"
+        or settings.check_run is None
+        or nothing_stored
+    ):
         return absent
     try:
-        lost = next((found for sha in commits if (found := _find_lost_run(step, wanted, sha)) is not None), None)
+        lost = next((found for sha in commits if (found := _find_lost_run(step, search, sha)) is not None), None)
     except GitHubError as error:
         log.record(f"whether a result was deleted is not known: {error}")
         return replace(absent, reason=f"{absent.reason} (whether one was deleted is not known: no check run is shown)")
     if lost is None:
         return absent
     run_id, sha = lost
-    why = f"the gate ran on {sha[:7]} of {wanted.branch} (run {run_id}), and its result is gone: deleted, or not stored"
-    return replace(absent, reason=f"{why}; run the workflow on {wanted.branch} again", unavailable=True)
+    why = f"the gate ran on {sha[:7]} of {search.branch} (run {run_id}), and its result is gone: deleted, or not stored"
+    return replace(absent, reason=f"{why}; run the workflow on {search.branch} again", unavailable=True)
 
 
-def _find_lost_run(step: Step, wanted: BaselineSearch, sha: str) -> tuple[int, str] | None:
-    """The run that wrote the gate's check on this commit, and the commit, where no artifact of that run is there."""
+def _find_lost_run(step: Step, search: BaselineSearch, sha: str) -> tuple[int, str] | None:
+    """Find the run that wrote this gate's check run on the commit and whose artifact is gone.
+
+    Returns the run's id and the commit, or None.
+    """
     for check in list_commit_checks(step.client, sha):
         shown = parse_publication(check)
         if (
             shown is None
-            or shown.maker.run_id == wanted.own_run_id
-            or not _is_this_gate(step, wanted, shown.maker.gate)
+            or shown.maker.run_id == search.own_run_id
+            or not _is_this_gate(step, search, shown.maker.gate)
         ):
             continue
         run_id = shown.maker.run_id
         run = find_or_none(partial(get_workflow_run, step.client, run_id))
         if run is None:  # the whole run was deleted
             return run_id, sha
-        if not find_distrust_reason(run, wanted) and not list_run_artifacts(step.client, run_id, *wanted.names):
+        if not find_distrust_reason(run, search) and not list_run_artifacts(step.client, run_id, *search.names):
             return run_id, sha
     return None
 
 
-def _is_this_gate(step: Step, wanted: BaselineSearch, gate: str) -> bool:
+def _is_this_gate(step: Step, search: BaselineSearch, gate: str) -> bool:
     """Whether the signature of a check run is this gate's; of a relay's run the job may have another name."""
-    if gate in {step.build_gate(workflow) for workflow in (step.environment.workflow_path, *wanted.workflows)}:
+    if gate in {step.build_gate(workflow) for workflow in (step.environment.workflow_path, *search.workflows)}:
         return True
     workflow = PurePosixPath(step.plan.baseline.workflow).name
     return step.plan.relayed_run is not None and bool(workflow) and gate.startswith(f"{workflow}.")

@@ -57,9 +57,9 @@ from eval_gate.targets.coding_agent import WRITTEN_FOLDERS
 
 PAGE_FORMAT = "html"
 """The report that is always written beside the record: the artifact carries it."""
-_UNPUBLISHABLE_ERRORS = frozenset({"unsafe-event", "bad-event", "no-token", "github-unavailable"})
+_UNPUBLISHABLE_ERRORS = frozenset({"unsafe-event", "invalid-event", "missing-token", "github-unreachable"})
 """Errors by which nobody knows whose commit it is, or nobody can write there."""
-_VERDICTS_BY_SEVERITY = ("", "pass", "fail", "error")
+_VERDICTS_BY_SEVERITY = ("", "passed", "failed", "inconclusive")
 """Verdicts, from the best to the worst."""
 
 
@@ -148,13 +148,16 @@ def _run_step(known: _StepState, environment: WorkflowEnvironment, checks: ExitS
 
 
 def run_publish(variables: Mapping[str, str]) -> ExitCode:
-    """The same where only a relay makes sense. Raises GateError only outside of a workflow."""
+    """Run the action's step for `workflow_run` events; publish an error for every other event.
+
+    Raises GateError only outside of a workflow.
+    """
     environment = read_workflow_environment(variables)
     event = environment.event_name
     if event == "workflow_run":
         return run_action(variables)
     error = GateError(
-        "wrong-event",
+        "unsupported-event",
         f"publish is for workflows started by workflow_run, not by {event}",
         f"{PAGES}/forks.md shows both workflows; for everything else there is `eval-gate action`",
     )
@@ -196,7 +199,10 @@ def _run_one(known: _StepState, step: Step, config: RunConfig, log: StepLog) -> 
 
 
 def _evaluate_and_publish(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> StepEnd:
-    """Raises GateError, as TakenError where another leg of this run has published under the same name."""
+    """Evaluate the change of one step and publish the result.
+
+    Raises GateError, or its subclass NameTakenError if another leg of this run published under the same name.
+    """
     asked = Lookups(step, config, variables, log)
     preload_engine(step)
     asked.second.get_result()
@@ -213,9 +219,11 @@ def _run_gate(
 ) -> tuple[Step, FinishedRun, ReportContext]:
     """Everything between the plan and its publication. A baseline that was named comes before the cases."""
     ruled = asked.ruled.get_result()
-    later = step.settings.control is BaseAgentTiming.LATER and step.plan.mode is StepMode.GATE and is_first_step(step)
+    later = (
+        step.settings.base_agent is BaseAgentTiming.LATER and step.plan.mode is StepMode.GATE and is_first_step(step)
+    )
     if later:
-        ruled = replace(ruled, config=replace(ruled.config, control=BaseAgentChoice()))
+        ruled = replace(ruled, config=replace(ruled.config, base_agent=BaseAgentChoice()))
     session = build_session(step, ruled.config, asked, variables, log)
     made = get_run(step, session, asked, log)
     step = replace(step, partial=bool(made.result.selections))
@@ -247,9 +255,9 @@ def _run_gate(
     return step, finished, context
 
 
-def _write_reports(asked: Sequence[ReportRequest], kept: EvaluatedRun, context: ReportContext) -> RunFiles:
-    """The reports that were asked for, and the page whether it was asked for or not."""
+def _write_reports(asked: Sequence[ReportRequest], evaluated_run: EvaluatedRun, context: ReportContext) -> RunFiles:
+    """Write the requested reports, and the report page even if it was not requested."""
     page = next((one for one in asked if one.format == PAGE_FORMAT), ReportRequest(PAGE_FORMAT, None))
     wanted = tuple(dict.fromkeys((*asked, page)))
-    files = write_run_reports(wanted, kept, context)
-    return RunFiles(kept.result_path, files[wanted.index(page)])
+    files = write_run_reports(wanted, evaluated_run, context)
+    return RunFiles(evaluated_run.result_path, files[wanted.index(page)])

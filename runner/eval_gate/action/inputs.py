@@ -30,15 +30,15 @@ NONE: Final = "none"
 _RESERVED: Final = frozenset({"entrypoint", "args"})
 """Inputs that belong to the runner, which passes them on all the same."""
 NOT_IN_CONTAINER: Final = (
-    "this action's container has none of your tools: use the action eval-gate/eval-gate/host, or `eval-gate judge` in a"
+    "this action's container has none of your tools: use the action eval-gate/eval-gate/host, or `eval-gate check` in a"
     " step before, and `results: latest`"
 )
 _VOLATILE_INPUTS: Final = frozenset(
-    {"github-token", "agent-endpoint", "control-endpoint", "base-url", "results", "baseline"}
-    | {"control", "control-command"}
+    {"github-token", "agent-endpoint", "base-agent-endpoint", "base-url", "results", "baseline"}
+    | {"base-agent", "base-agent-command"}
 )
 """Inputs that a job may make anew in each attempt, or that differ in the second of two steps: they tell no leg."""
-_VOLATILE_KEYS: Final = frozenset({"outputDir", "controlTarget"})
+_VOLATILE_KEYS: Final = frozenset({"outputDir", "baseAgentTarget"})
 """The same of settings in `set`."""
 
 
@@ -64,9 +64,9 @@ _HOST_ONLY: Final = frozenset({"rerunCommand"})
 """Settings of commands that need the tools of whoever wrote the workflow."""
 _OWN_INPUT: Final = frozenset(
     {
-        *("evals", "agentEndpoint", "target", "targets", "model", "baseUrl", "controlEndpoint"),
-        *("seedManifestPath", "snapshotPath", "toolRegistryPath", "resultsFormat", "rerunCommand", "controlCommand"),
-        *("failOn", "minPassRate", "confirm", "trials", "concurrency", "timeoutMs", "maxCostUsd", "rerunBudget"),
+        *("evals", "agentEndpoint", "target", "targets", "model", "baseUrl", "baseAgentEndpoint"),
+        *("seedManifestPath", "snapshotPath", "toolRegistryPath", "resultsFormat", "rerunCommand", "baseAgentCommand"),
+        *("failOn", "minPassRate", "reruns", "trials", "concurrency", "timeoutMs", "maxCostUsd", "rerunBudget"),
     }
 )
 """The settings with an input of their own: what differs between workflows of one repository. All others stand in the
@@ -74,7 +74,7 @@ configuration file, or in the input `set`."""
 
 
 def _iter_setting_inputs() -> Iterator[ActionInput]:
-    """An input for each setting that has one, with the words of its row."""
+    """Yield an action input for each setting that has one, with the setting's description."""
     for row in SETTINGS.values():
         if row.key in _OWN_INPUT:
             default = row.default_in_action
@@ -103,12 +103,12 @@ INPUTS: Final = (
         "base",
     ),
     ActionInput(
-        "control",
+        "base-agent",
         "When the base branch's agent is asked: now, or later. Later, this step publishes nothing of a red result that"
         " may turn by it, and fails; a second step with `results: latest` asks it (docs/action.md).",
         "now",
     ),
-    ActionInput("accept-label", "Label of pull requests on which acceptances in comments count.", DEFAULT_LABEL),
+    ActionInput("waive-label", "Label of pull requests on which acceptances in comments count.", DEFAULT_LABEL),
     ActionInput("case", "Only cases whose ids match these globs, separated by commas."),
     ActionInput("tag", "Only cases with one of these tags, separated by commas."),
     ActionInput("tier", "Only suites of these tiers, separated by commas."),
@@ -158,7 +158,7 @@ INPUTS: Final = (
     ActionInput("max-baseline-commits", "Commits of the branch after which a baseline is called stale.", "50"),
 )
 OUTPUTS: Final = (
-    ActionOutput("verdict", "pass, fail, or error where nothing could be decided."),
+    ActionOutput("verdict", "passed, failed, or inconclusive where nothing could be decided."),
     ActionOutput("exit-code", "0 passed, 1 failed, 2 usage, 3 could not decide, 130 and 143 interrupted."),
     ActionOutput("total", "Cases of the run."),
     ActionOutput("passed", "Cases that passed."),
@@ -177,7 +177,7 @@ OUTPUTS: Final = (
     ActionOutput("run-id", "Id of the run."),
     ActionOutput("baseline-run-id", "Id of the run it was compared with; empty without one."),
     ActionOutput("baseline-sha", "Commit of the baseline; empty when unknown."),
-    ActionOutput("needs-control", "true where `control: later` left a red result to a second step, else false."),
+    ActionOutput("needs-base-agent", "true where `base-agent: later` left a red result to a second step, else false."),
     ActionOutput("suspects", "Of such a result the ids of the regressions, at most 100, as a JSON list; else empty."),
     ActionOutput("comment-url", "The comment; empty when none was written."),
     ActionOutput("check-run-url", "The check run; empty when none was written."),
@@ -235,18 +235,21 @@ class StepSettings(FrozenStruct):
     annotations: bool
     max_baseline_age_days: float
     max_baseline_commits: int
-    accept_label: str = DEFAULT_LABEL
+    waive_label: str = DEFAULT_LABEL
     leg: str = ""
     """All inputs that are the same in every attempt of one leg, in one text."""
     policy_from: TrustedSide = TrustedSide.HEAD
     secrets_for: TrustedSide = TrustedSide.BASE
-    control: BaseAgentTiming = BaseAgentTiming.NOW
+    base_agent: BaseAgentTiming = BaseAgentTiming.NOW
     on_host: bool = False
     """Whether this is the machine of the job, and not our container."""
 
 
 def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepSettings:
-    """The settings of this step. Raises GateError `invalid-input` with every problem of all inputs at once."""
+    """Read the settings of this step from its inputs.
+
+    Raises GateError `invalid-input` with the problems of all inputs at once.
+    """
     reader = _InputReader(variables, on_host=on_host)
     settings = _build_settings(reader, variables, on_host=on_host)
     if reader.problems:
@@ -260,7 +263,10 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepS
 
 
 def guess_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepSettings:
-    """The settings of a step whose inputs are wrong, with defaults for those: enough to publish that they are."""
+    """Read the settings of a step despite invalid inputs, with defaults in their place.
+
+    The result is good enough to publish that the inputs are invalid.
+    """
     return _build_settings(_InputReader(variables, on_host=on_host), variables, on_host=on_host)
 
 
@@ -286,8 +292,8 @@ def _build_settings(reader: _InputReader, variables: Mapping[str, str], *, on_ho
         annotations=reader.read_flag("annotations"),
         policy_from=reader.read_choice("policy-from", TrustedSide),
         secrets_for=reader.read_choice("secrets-for", TrustedSide),
-        control=reader.read_choice("control", BaseAgentTiming),
-        accept_label=reader.read_text("accept-label") or DEFAULT_LABEL,
+        base_agent=reader.read_choice("base-agent", BaseAgentTiming),
+        waive_label=reader.read_text("waive-label") or DEFAULT_LABEL,
         max_baseline_age_days=reader.read_number("max-baseline-age-days"),
         max_baseline_commits=int(reader.read_number("max-baseline-commits")),
         leg=reader.build_leg(),
@@ -311,7 +317,7 @@ def _describe_unknown_input(name: str) -> str:
 
 
 def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, str]) -> str | None:
-    """What is wrong with a line of `set`; None where nothing is."""
+    """Describe the problem of one line of the input `set`, or return None if the line is valid."""
     if not colon or not key:
         return f"{quote_value(key or value)} is not written as `key: value`"
     if key in _OWN_INPUT:
@@ -348,13 +354,13 @@ class _InputReader:
             self.problems += [Problem(NOT_IN_CONTAINER, field=name) for name in here]
 
     def build_leg(self) -> str:
-        """The inputs that tell legs of one job apart, as text."""
+        """Format the inputs that distinguish the legs of one job as text."""
         values = {name: self.read_text(name) for name in self._defaults.keys() - _VOLATILE_INPUTS - {SET_INPUT}}
         values |= {f"{SET_INPUT}: {key}": self._settings[key] for key in self._settings.keys() - _VOLATILE_KEYS}
         return json.dumps(values, sort_keys=True)
 
     def get_settings(self) -> dict[str, str]:
-        """The lines of `set`, by the keys of the configuration."""
+        """Return the lines of `set` by configuration key."""
         return self._settings
 
     def _parse_set_lines(self) -> dict[str, str]:
@@ -370,7 +376,10 @@ class _InputReader:
         return found
 
     def read_text(self, name: str, *, keep_empty: bool = False) -> str:
-        """The value; the default where it is empty, or only where it is missing."""
+        """Return the stripped value of an input, or its default if the value is empty.
+
+        With `keep_empty`, only a missing value takes the default.
+        """
         given = self._given.get(name)
         default = self._defaults[name]
         if default.startswith("${{"):  # an expression: the runner puts its value in
@@ -380,7 +389,10 @@ class _InputReader:
         return given.strip()
 
     def read_path_lines(self, name: str) -> str:
-        """The value, each of its lines a path or what stands for one."""
+        """Return the value of an input whose lines are paths or references.
+
+        A line that is not a valid path is recorded as a problem.
+        """
         text = self.read_text(name)
         for line in text.splitlines():
             if why := find_path_problem(line.strip()):
@@ -392,14 +404,20 @@ class _InputReader:
         return tuple(part.strip() for part in self.read_text(name).replace("\n", ",").split(",") if part.strip())
 
     def read_flag(self, name: str) -> bool:
-        """`true` or `false`, in the spellings of YAML."""
+        """Return the value of a boolean input: `true` or `false` in the spellings of YAML.
+
+        Any other value is recorded as a problem.
+        """
         text = self.read_text(name)
         if text not in {"true", "True", "TRUE", "false", "False", "FALSE"}:
             self.problems.append(Problem(f"{quote_value(text)} is neither true nor false", field=name))
         return text.lower() == "true"
 
     def read_number(self, name: str) -> float:
-        """A number from 0 to the largest."""
+        """Return the value of a number input, from 0 to `LARGEST`.
+
+        Any other value is recorded as a problem and read as 0.
+        """
         try:
             number = float(self.read_text(name))
         except ValueError:
@@ -427,7 +445,10 @@ class _InputReader:
             return None
 
     def read_artifact_name(self) -> str:
-        """A name that the artifact service takes."""
+        """Return the artifact name.
+
+        A name that the artifact service rejects is recorded as a problem.
+        """
         name = self.read_text("artifact-name")
         if FORBIDDEN_IN_NAMES & set(name):
             self.problems.append(Problem('must not hold any of " : < > | * ? \\ /', field="artifact-name"))

@@ -17,7 +17,7 @@ from eval_gate.action.step_log import BackgroundWork, StepEndedError, StepLog
 from eval_gate.action.step_plan import BaselineKind, StepMode
 from eval_gate.action.trust.trusted_config import load_trusted_config
 from eval_gate.action.trust.trusted_waivers import add_comment_waivers, load_file_waivers
-from eval_gate.config.settings import CacheMode, RunConfig
+from eval_gate.config.settings import RecordingMode, RunConfig
 from eval_gate.files.certificates import load_ssl_context
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
@@ -69,7 +69,10 @@ class Lookups:
         self.second = log.start_work(second, "whether another leg has stored its result")
 
     def get_origin(self) -> BaselineOrigin:
-        """The baseline. Raises GateError as `get_baseline`."""
+        """Wait for the baseline and replay the log of its lookup.
+
+        Raises GateError like `get_baseline`. If the step ends before the baseline arrives, the baseline is unavailable.
+        """
         self._due.set()
         try:
             return self._origin.get_result(self._ended)
@@ -77,7 +80,10 @@ class Lookups:
             return BaselineOrigin(BASELINE_TOO_LATE)
 
     def add_comment_waivers(self, waivers: KnownWaivers) -> KnownWaivers:
-        """These, with what was accepted in comments; without, where the step is ended before they are read."""
+        """Return the waivers together with those from comments.
+
+        Returns `waivers` unchanged if the step ends before the comments are read.
+        """
         begun = self._log.start_work(
             lambda own: add_comment_waivers(self._step, waivers, own), "acceptances in comments"
         )
@@ -87,7 +93,10 @@ class Lookups:
             return waivers
 
     def peek(self) -> BaselineOrigin:
-        """The baseline for work that is itself beside: what is said of it is left for whoever asks in order."""
+        """Wait for the baseline from other background work, without replaying the log of its lookup.
+
+        The log stays with the work until `get_origin` requests the baseline in order.
+        """
         self._due.set()
         try:
             return self._origin.peek(self._ended)
@@ -95,7 +104,10 @@ class Lookups:
             return BaselineOrigin(BASELINE_TOO_LATE)
 
     def stop_waiting(self) -> None:
-        """The step is ended from outside: what is not there in a moment is not waited for."""
+        """Stop waiting for lookups, because the step is ended from outside.
+
+        Lookups that do not finish within moments are given up.
+        """
         if not self._ended.done():
             self._ended.set_result(time.monotonic())
 
@@ -122,5 +134,5 @@ def _can_defer_baseline(step: Step, config: RunConfig) -> bool:
     durations, and recorded answers come with it.
     """
     asks = step.plan.mode is StepMode.GATE and not step.settings.results
-    by_itself = step.settings.selection.shard is None and config.cache is CacheMode.OFF
+    by_itself = step.settings.selection.shard is None and config.recording is RecordingMode.OFF
     return asks and by_itself and step.plan.baseline.kind is BaselineKind.ARTIFACT

@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.model.result import MadeBy
+from eval_gate.model.result import ResultProducer
 from eval_gate.struct import FrozenStruct
 
 
@@ -30,7 +30,7 @@ class Publisher(StrEnum):
 class Publication(FrozenStruct):
     """Published or planned result: its gate, commit and age."""
 
-    maker: MadeBy
+    maker: ResultProducer
     """The gate, and the run that publishes."""
     sha: str
     source_run: tuple[int, int] | None = None
@@ -62,9 +62,12 @@ class NewerResult(FrozenStruct):
         return passed is not self.passed
 
     def build_error(self, *, passed: bool) -> GateError:
-        """What is to be said in place of such a result of ours."""
+        """Build the error to report in place of a result that this newer one supersedes.
+
+        `passed` is whether the superseded result passed.
+        """
         return GateError(
-            "overtaken",
+            "superseded-by-newer-run",
             f"the gate {'passes' if passed else 'does not pass'} here, but {self.explanation}",
             f"look at run {self.run_id}, or re-run that one",
             exit_code=ExitCode.INCOMPLETE,
@@ -76,13 +79,16 @@ class NameTakenError(GateError):
 
 
 def build_name_taken_error(what: str, remedy: str) -> NameTakenError:
-    """The error; `what` is the name in the way, and `remedy` the input that gives another."""
+    """Build the error for a name that another job or step of this run already uses.
+
+    `what` is the name in the way, and `remedy` the input that sets another name.
+    """
     message = f"{what} is there already, from another job or step of this run; it was left as it is"
     hint = f"give each of them its own `{remedy}`, in a matrix for example `{remedy}: ${{{{ matrix.NAME }}}}`"
-    return NameTakenError("same-name-twice", message, hint)
+    return NameTakenError("duplicate-gate-name", message, hint)
 
 
-def classify_publisher(ours: MadeBy, theirs: MadeBy) -> Publisher:
+def classify_publisher(ours: ResultProducer, theirs: ResultProducer) -> Publisher:
     """Whose work `theirs` signs.
 
     Within one attempt job, step and inputs have to be the same. In another attempt the job has another name: there step
@@ -96,16 +102,16 @@ def classify_publisher(ours: MadeBy, theirs: MadeBy) -> Publisher:
     return Publisher.OURS if same else Publisher.ANOTHER_LEG
 
 
-def is_same_leg(ours: MadeBy, leg: str | None) -> bool:
+def is_same_leg(ours: ResultProducer, leg: str | None) -> bool:
     """Whether step and inputs are those of this step; also where nothing is known about them."""
     return leg is None or ours.leg is None or leg.partition("-")[2] == ours.leg.partition("-")[2]
 
 
 def compute_rank(one: Publication, head: str) -> tuple[bool, bool, int, int, int, int]:
-    """The place among the results of one gate where this commit is the head; the greatest one counts.
+    """Compute the precedence of a result among one gate's results; the greatest value takes precedence.
 
-    Of one head a run with the repository's keys counts before one that another run publishes: anybody may make a fork's
-    pull request of the same commit.
+    `head` is the current head commit. For one head, a run with the repository's keys ranks above one that another
+    run publishes: anybody can open a pull request of the same commit from a fork.
     """
     return (one.sha == head, one.source_run is None, *one.order)
 

@@ -25,9 +25,9 @@ from eval_gate.github.comments import CommentState, has_commented
 from eval_gate.github.commits import PullRequest, WorkflowRun, find_parents, get_workflow_run, list_pull_requests
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
-from eval_gate.model.result import GitFacts, MadeBy, RunResult, SuiteResult
-from eval_gate.model.selection import ChosenCases
-from eval_gate.model.totals import summarise
+from eval_gate.model.result import GitFacts, ResultProducer, RunResult, SuiteResult
+from eval_gate.model.run_totals import summarize_cases
+from eval_gate.model.selection import CaseSelection
 from eval_gate.results.run_reader import read_archived_run
 from eval_gate.struct import replace
 
@@ -39,14 +39,14 @@ class RelayedBaseError(GateError):
 def build_relayed_base_error(error: UnknownBaseError) -> RelayedBaseError:
     """How a relay ends for this pull request where the run evaluated a merge with such a commit."""
     hint = "push a commit, or close the pull request and reopen it"
-    return RelayedBaseError("no-result", f"the run evaluated {error}", hint, exit_code=ExitCode.INCOMPLETE)
+    return RelayedBaseError("result-not-found", f"the run evaluated {error}", hint, exit_code=ExitCode.INCOMPLETE)
 
 
 def find_pull_request_steps(step: Step, log: StepLog) -> tuple[Step, ...]:
-    """A step for each open pull request whose head the run evaluated; none where there is none any more.
+    """Build a step for each open pull request whose head the run evaluated.
 
-    None either where the run has published by itself: it had a token that may write.
-    Raises GateError when GitHub cannot be asked, or does not confirm what the event says.
+    Returns no steps if no such pull request is open any more, or if the run had a token with write access and
+    published by itself. Raises GateError if GitHub does not answer, or does not confirm the event.
     """
     try:
         run = _confirm_run(step)
@@ -69,7 +69,7 @@ def find_pull_request_steps(step: Step, log: StepLog) -> tuple[Step, ...]:
 
 
 def _build_pull_step(step: Step, run: WorkflowRun, pull: PullRequest) -> Step:
-    """The step for one of the pull requests, each of which is judged by its own base branch."""
+    """Build the step for one of the pull requests, which is evaluated against its own base branch."""
     into, baseline = pull.base.ref, step.plan.baseline
     if step.settings.baseline_branch == BASE:
         baseline = replace(baseline, branch=into)
@@ -81,7 +81,10 @@ def _build_pull_step(step: Step, run: WorkflowRun, pull: PullRequest) -> Step:
 
 
 def lower_precedence(step: Step) -> Step:
-    """The step for a pull request whose branch the run did not evaluate: whatever is known of it counts before this."""
+    """Lower the precedence of a step whose pull request has another branch than the run evaluated.
+
+    Any other known result of that pull request takes precedence.
+    """
     return replace(step, plan=replace(step.plan, relayed_run=0, relayed_attempt=0))
 
 
@@ -95,7 +98,7 @@ def _has_published_itself(step: Step, run: WorkflowRun, pulls: Sequence[PullRequ
     def is_its(state: CommentState | None) -> bool:
         if state is None:
             return False
-        maker = MadeBy(gate=step.key, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
+        maker = ResultProducer(gate=step.key, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
         return is_of_run(Publication(maker, state.sha, state.judged), run.head_sha, judged)
 
     try:
@@ -109,11 +112,12 @@ def _has_published_itself(step: Step, run: WorkflowRun, pulls: Sequence[PullRequ
 
 
 def set_result_base(step: Step, result: RunResult, log: StepLog) -> Step:
-    """The step with the base of what the run evaluated, by the commit that its result names.
+    """Set the base of the baseline lookup from the commit that the run result names.
 
-    That is a claim of the fork's code, like the rest of the result: it has to be the head, or a merge of it. Which
-    commit it was merged into is believed only where that branch had it. Raises GateError where it is neither, and
-    GitHubError.
+    The commit is a claim of the fork's code, like the rest of the result: it must be the head or a merge of it. The
+    other parent of the merge is believed only if the base branch had that commit.
+
+    Raises GateError if the commit is neither, and GitHubError.
     """
     head, into, claimed = step.plan.head_sha, step.plan.base_branch, result.git.workspace_sha if result.git else None
     if claimed is None or into is None or step.plan.baseline.kind is not BaselineKind.ARTIFACT:
@@ -139,7 +143,10 @@ def set_result_base(step: Step, result: RunResult, log: StepLog) -> Step:
 
 
 def load_relayed_result(step: Step, log: StepLog) -> RunResult:
-    """The result that the run left, with nothing of its own judgement in it. Raises GateError."""
+    """Load the result that the relayed run stored, without its own comparison and gate verdict.
+
+    Raises GateError if no usable result is available.
+    """
     name, run_id = step.settings.artifact_name, _get_run_id(step)
     try:
         if name == DEFAULT_ARTIFACT:
@@ -161,7 +168,9 @@ def load_relayed_result(step: Step, log: StepLog) -> RunResult:
     except BadArchiveError as error:
         raise _build_no_result_error(f"the artifact {name} of run {run_id} cannot be used: {error}") from error
     except GateError as error:
-        raise error if error.code == "no-result" else _build_no_result_error(error.message, error.problems) from error
+        raise (
+            error if error.code == "result-not-found" else _build_no_result_error(error.message, error.problems)
+        ) from error
     log.record(f"read artifact {usable[0].id} of run {run_id}")
     claimed = result.git.workspace_sha if result.git else None
     git = GitFacts(sha=step.plan.head_sha, repository=step.client.repository, workspace_sha=claimed)
@@ -169,11 +178,12 @@ def load_relayed_result(step: Step, log: StepLog) -> RunResult:
 
 
 def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -> None:
-    """Raises GateError for the result of an earlier attempt of the run than the one that is published.
+    """Raise GateError if the result is from an earlier attempt of the run than the published one.
 
-    The result says which attempt made it, and GitHub when it was stored: the older of the two counts.
+    The result names the attempt that made it, and GitHub the time when it was stored. One of the two is enough to
+    refuse the result.
     """
-    attempt, since, maker = step.plan.relayed_attempt or 1, step.plan.relayed_since, result.made_by
+    attempt, since, maker = step.plan.relayed_attempt or 1, step.plan.relayed_since, result.producer
     older = since is not None and artifact.created_at is not None and artifact.created_at < since
     if older or (maker is not None and maker.attempt < attempt):
         what = (
@@ -183,7 +193,10 @@ def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -
 
 
 def check_selection(result: RunResult, selection: Selection) -> RunResult:
-    """The result; one of other cases than this stage asks for is not complete, as nobody said so but its own run."""
+    """Mark the result as incomplete if it has other cases than this step asks for.
+
+    Only the run's own workflow chose those cases, and it is not trusted.
+    """
     wanted = {_normalize_selection(one) for one in selection.chosen_cases}
     if not result.partial or {_normalize_selection(one) for one in result.selections} == wanted:
         return result
@@ -193,23 +206,26 @@ def check_selection(result: RunResult, selection: Selection) -> RunResult:
         result,
         complete=False,
         selections=(),
-        stopped=why,
+        stop_reason=why,
     )
 
 
-def _normalize_selection(one: ChosenCases) -> tuple[frozenset[object], ...]:
-    """What a choice takes, however it is written down."""
+def _normalize_selection(one: CaseSelection) -> tuple[frozenset[object], ...]:
+    """Normalize a selection of cases, so that two spellings of the same selection are equal."""
     return tuple(map(frozenset, (one.cases, one.tags, one.tiers, one.paths, (key.key for key in one.keys))))
 
 
 def recompute_result(result: RunResult, git: GitFacts) -> RunResult:
-    """The cases as they are claimed, and everything that follows from them made anew."""
+    """Return the result with its claimed cases, and everything derived from them recomputed.
+
+    The comparison, the gate verdict and the baseline run id are removed.
+    """
     suites = tuple(_recount_suite(suite) for suite in result.suites)
     cases = [case for suite in suites for case in suite.cases]
     return replace(
         result,
         suites=suites,
-        summary=summarise(cases, result.summary.wall_ms),
+        summary=summarize_cases(cases, result.summary.wall_ms),
         complete=result.complete and all(case.status is not Status.NOT_RUN for case in cases),
         git=git,
         baseline_run_id=None,
@@ -220,15 +236,20 @@ def recompute_result(result: RunResult, git: GitFacts) -> RunResult:
 
 def _recount_suite(suite: SuiteResult) -> SuiteResult:
     cases = tuple(replace(case, passed=case.status is Status.PASSED) for case in suite.cases)
-    return replace(suite, cases=cases, summary=summarise(cases), baseline_run_id=None, regressions=(), new_passes=())
+    return replace(
+        suite, cases=cases, summary=summarize_cases(cases), baseline_run_id=None, regressions=(), new_passes=()
+    )
 
 
 def _confirm_run(step: Step) -> WorkflowRun:
-    """The run as GitHub has it: of a pull request, and of the commit that the event names."""
+    """Fetch the workflow run, and confirm that it is a pull request's run on the event's commit.
+
+    Raises GateError if it is not, and GitHubError.
+    """
     run = get_workflow_run(step.client, _get_run_id(step))
     if run.event != "pull_request" or run.head_sha != step.plan.head_sha:
         raise GateError(
-            "baseline-untrusted",
+            "untrusted-workflow-run",
             f"run {run.id} is a run of {run.event} for {run.head_sha[:7]}, not what the event says",
             "start this workflow by workflow_run only",
             exit_code=ExitCode.INCOMPLETE,
@@ -244,15 +265,17 @@ def _get_run_id(step: Step) -> int:
 def _build_no_result_error(
     message: str, problems: Sequence[Problem] = (), hint: str = "the log of that run says how it ended"
 ) -> GateError:
-    return GateError("no-result", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
+    return GateError("result-not-found", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
 
 
 def _build_ambiguity_error(run_id: int) -> GateError:
     """Which of them took the plain name is chance: it must not decide what is published."""
     hint = "give each gate of that workflow its own `artifact-name`, and name it here too"
-    return GateError("no-result", f"several gates of run {run_id} left a result", hint, exit_code=ExitCode.INCOMPLETE)
+    return GateError(
+        "result-not-found", f"several gates of run {run_id} left a result", hint, exit_code=ExitCode.INCOMPLETE
+    )
 
 
 def _build_unavailable_error(error: GitHubError) -> GateError:
     hint = "re-run the failed job" if error.kind is not FailureKind.FORBIDDEN else None
-    return GateError("github-unavailable", str(error), hint, exit_code=ExitCode.INCOMPLETE)
+    return GateError("github-unreachable", str(error), hint, exit_code=ExitCode.INCOMPLETE)

@@ -45,15 +45,17 @@ RERUN_COMMAND_IGNORED = (
 )
 RERUN_HINT = {
     True: "give it as the input rerun-command",
-    False: "have `eval-gate judge` run it in a step before, and give `results: latest`; or use the action in host/",
+    False: "have `eval-gate check` run it in a step before, and give `results: latest`; or use the action in host/",
 }
 """What to do instead, on the machine of the job and in our container."""
 BASE_COMMAND_IGNORED = (
-    "controlCommand is not run by the action but without Docker and as its input: it clears what it fails"
+    "baseAgentCommand is not run by the action but without Docker and as its input: it clears what it fails"
 )
 BASE_HINT = {
-    True: "give it as the input control-command",
-    False: "have `eval-gate judge` run it in a step before, and give `results: latest` and the input control-command",
+    True: "give it as the input base-agent-command",
+    False: (
+        "have `eval-gate check` run it in a step before, and give `results: latest` and the input base-agent-command"
+    ),
 }
 _PRIVATE_PREFIXES = (INPUT_PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
@@ -62,9 +64,10 @@ _PRIVATE_PREFIXES = (INPUT_PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 def build_session(
     step: Step, config: RunConfig, lookups: Lookups, variables: Mapping[str, str], log: StepLog
 ) -> Session:
-    """The session, with what people have accepted: in the file, and, where it could matter, in comments.
+    """Build the session of the run, with the known waivers.
 
-    Raises GateError, as for variables that would be given to a target that must not have them.
+    Waivers come from the file and, if they could matter, from comments. Raises GateError, for example if variables
+    would be given to a target that must not have them.
     """
     selection = step.settings.selection
     beside = lookups.beside_cases
@@ -89,7 +92,7 @@ def build_session(
         ),
         secrets=tuple(token.open() for token in (step.settings.token, environment.runtime_token) if token),
         secret_policy=build_secret_policy(step, config, variables, log)
-        if _should_run_cases(step) or _can_rerun(step) or config.control.display_name
+        if _should_run_cases(step) or _can_rerun(step) or config.base_agent.display_name
         else None,
         baseline_recording_digest=origin.recording_digest,
     )
@@ -98,7 +101,10 @@ def build_session(
 
 
 def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> ExecutedRun:
-    """The run, not judged yet. Raises GateError."""
+    """Run the cases, or load their stored results, without a gate verdict yet.
+
+    Raises GateError.
+    """
     run_id = _find_resumable_run(step, session)
     if run_id is not None:
         log.record(f"went on with run {run_id}, to ask the base branch's agent")
@@ -107,15 +113,18 @@ def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> Exe
         with log.commands.open_group("Evals"):
             made = run_async(make_run(session, LogProgress(log.commands.print_line)))
     else:
-        result = drop_untrusted_base_agent(_load_stored_run(step, session, lookups, log), session.config.control)
+        result = drop_untrusted_base_agent(_load_stored_run(step, session, lookups, log), session.config.base_agent)
         made = ExecutedRun(
             result if step.plan.mode is StepMode.RELAY else _add_base_agent_results(session, result, log)
         )
-    return replace(made, result=replace(_set_workspace_commit(step, made.result), made_by=step.maker))
+    return replace(made, result=replace(_set_workspace_commit(step, made.result), producer=step.maker))
 
 
 def preload_engine(step: Step) -> None:
-    """What a run is prepared with, where there will be one: 100 ms while GitHub is waited for, and not after that."""
+    """Import the engine if this step runs cases.
+
+    The import takes 100 ms while the step waits for GitHub, instead of after that.
+    """
     if _should_run_cases(step):
         import_module("eval_gate.engine.preparation.plan_builder")
 
@@ -133,7 +142,7 @@ def is_first_step(step: Step) -> bool:
 def _find_resumable_run(step: Step, session: Session) -> str | None:
     """Id of the stored run that the base branch's agent is asked about now: one that was made here, by our engine."""
     reference = (step.settings.results or "").strip()
-    if not reference or step.plan.mode is StepMode.RELAY or session.config.control.display_name is None:
+    if not reference or step.plan.mode is StepMode.RELAY or session.config.base_agent.display_name is None:
         return None
     if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not is_run_reference(reference):
         return None
@@ -142,7 +151,7 @@ def _find_resumable_run(step: Step, session: Session) -> str | None:
 
 
 def _add_base_agent_results(session: Session, result: RunResult, log: StepLog) -> RunResult:
-    """The result with what the base branch's agent says of it, where it is named and may turn what is red."""
+    """Add the base agent's results to the run, if one is named and could clear failures."""
     told = run_async(add_base_agent_results(session, result))
     if told is not result:
         log.record(f"asked the base branch's agent about run {result.run_id}")
@@ -155,8 +164,11 @@ def _can_rerun(step: Step) -> bool:
 
 
 def _can_run_base_command(step: Step) -> bool:
-    """The same of the command for the base branch's agent, which may clear what it fails."""
-    return step.settings.on_host and "controlCommand" in step.settings.flags and step.plan.mode is not StepMode.RELAY
+    """Return whether the base agent's command may run: by the workflow's own setting, on the host.
+
+    That command can clear the failures that it fails too.
+    """
+    return step.settings.on_host and "baseAgentCommand" in step.settings.flags and step.plan.mode is not StepMode.RELAY
 
 
 def _load_stored_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> RunResult:
@@ -174,13 +186,16 @@ def _load_stored_run(step: Step, session: Session, lookups: Lookups, log: StepLo
         )
     result = _drop_history(_read_run(step, paths, session, log))
     if not result.suites:
-        raise GateError("no-result", f"results: {', '.join(paths)} holds no case", "name a finished run")
+        raise GateError("result-not-found", f"results: {', '.join(paths)} holds no case", "name a finished run")
     log.record(f"read the result of run {result.run_id} from {', '.join(paths)}")
     return add_idle_pattern_warnings(result, config.policy.must_pass, strict=config.strict)
 
 
 def _read_run(step: Step, paths: Sequence[str], session: Session, log: StepLog | None = None) -> RunResult:
-    """The run that these lead to, of shards all. Raises GateError; `latest` is a run of this job or none."""
+    """Read the run that the paths lead to, merged from its shards.
+
+    `latest` stands for a run of this job. Raises GateError, also if `latest` finds no such run.
+    """
     files = TrackedFiles(step.environment.workspace)
 
     def taken(file: Path) -> bool:
@@ -195,22 +210,26 @@ def _read_run(step: Step, paths: Sequence[str], session: Session, log: StepLog |
 
 
 def _drop_history(result: RunResult) -> RunResult:
-    """The run without what it says of earlier ones: a step of the pull request wrote that, and GitHub knows better."""
+    """Return the run without its claims about earlier runs.
+
+    A step of the pull request wrote those claims, and GitHub is the better source.
+    """
     if result.comparison is None:
         return result
     return replace(result, comparison=replace(result.comparison, evidence=None))
 
 
 def _load_external_run(step: Step, session: Session, paths: Sequence[str], log: StepLog) -> RunResult:
-    """What another tool found. It is asked again only by a command of the workflow, and only where the tool is.
+    """Load external results as a run, with re-runs and the base agent only where they are allowed.
 
-    In the container it is not; and a command of the configuration file is the pull request's own.
+    Another tool re-runs cases only by a command of the workflow, and only on the host. The container does not have
+    the tool, and a command in the configuration file is under the control of the pull request.
     """
     choice = session.config.results
-    if session.config.control.command is not None and not _can_run_base_command(step):
+    if session.config.base_agent.command is not None and not _can_run_base_command(step):
         log.commands.write_warning(f"{BASE_COMMAND_IGNORED}; {BASE_HINT[step.settings.on_host]}")
-        nobody = replace(session.config.control, command=None)
-        session = replace(session, config=replace(session.config, control=nobody))
+        nobody = replace(session.config.base_agent, command=None)
+        session = replace(session, config=replace(session.config, base_agent=nobody))
     if choice.rerun_command is not None and not _can_rerun(step):
         log.commands.write_warning(f"{RERUN_COMMAND_IGNORED}; {RERUN_HINT[step.settings.on_host]}")
         results = replace(choice, rerun_command=None)
@@ -222,9 +241,10 @@ def _load_external_run(step: Step, session: Session, paths: Sequence[str], log: 
 
 
 def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
-    """The result with the commit of the workspace. Raises GateError where a step before made it of another one.
+    """Set the result's workspace commit to the commit in the workspace.
 
-    What a relay publishes keeps what it says: the baseline was sought by that.
+    Raises GateError if an earlier step made the result from another commit. A relay keeps the result's own commit,
+    because the baseline was looked up by it.
     """
     here, there = step.plan.workspace_sha, result.git.workspace_sha if result.git else None
     if here is None or step.plan.mode is StepMode.RELAY:
@@ -235,7 +255,10 @@ def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
 
 
 def _find_evaluated_commit(step: Step) -> str | None:
-    """The commit in the workspace; of a pull request its head, although its test merge is what is checked out."""
+    """Return the evaluated commit: the one in the workspace, or the head of a pull request.
+
+    For a pull request, the head counts even if its test merge is checked out. Returns None if no commit is known.
+    """
     return (step.plan.workspace_sha if step.plan.rules_branch is None else None) or step.plan.head_sha or None
 
 
@@ -259,7 +282,10 @@ class JobRun(FrozenStruct):
 
 
 def build_job_facts(step: Step) -> JobFacts:
-    """What this job's own results say. No commit holds its own name, so no committed result can say the same."""
+    """Collect the facts by which this job's own results are recognized.
+
+    No commit can contain its own id, so no committed result can match these facts.
+    """
     environment = step.environment
     told = {step.plan.head_sha, environment.sha, find_head_commit(environment.workspace)}
     commits = frozenset(one for one in told if one)
@@ -268,7 +294,7 @@ def build_job_facts(step: Step) -> JobFacts:
 
 def find_job_mismatch(head: RunResult, facts: JobFacts) -> str | None:
     """Why a run is not of this job, as half a sentence; None where it does not say so."""
-    git, maker = head.git or GitFacts(), head.made_by
+    git, maker = head.git or GitFacts(), head.producer
     for run_id, attempt in ((git.run_id, git.attempt), (maker and maker.run_id, maker and maker.attempt)):
         if run_id is not None and run_id != facts.run_id:
             return f"workflow run {run_id} made it"
@@ -284,9 +310,10 @@ def find_job_mismatch(head: RunResult, facts: JobFacts) -> str | None:
 
 
 def choose_job_run(stored: Iterable[tuple[StoredRun, bool | None]], facts: JobFacts) -> JobRun | str:
-    """The run of this job among these, newest first, each with whether git tracks it; else why there is none.
+    """Choose the run of this job among stored runs, or return the reason why none fits.
 
-    One that names this job's workflow run or commit counts before one that names none.
+    `stored` lists the runs, newest first, each with whether git tracks it (None if unknown). A run that names this
+    job's workflow run or commit takes precedence over one that names neither.
     """
     silent: list[JobRun] = []
     refused = ""
@@ -295,7 +322,7 @@ def choose_job_run(stored: Iterable[tuple[StoredRun, bool | None]], facts: JobFa
         why = f"it is committed in {kept.folder}" if tracked else find_job_mismatch(kept.head, facts)
         if why is not None:
             refused = refused or f"run {kept.head.run_id[:36]} is not of this job: {why}"
-        elif kept.head.made_by or git.run_id is not None:
+        elif kept.head.producer or git.run_id is not None:
             return JobRun(kept)
         elif git.sha or tracked is None:
             silent.append(JobRun(kept, "names no workflow run" if git.sha else "names no commit, and no checkout does"))
@@ -305,7 +332,10 @@ def choose_job_run(stored: Iterable[tuple[StoredRun, bool | None]], facts: JobFa
 
 
 def find_stored_run(step: Step, folder: Path) -> JobRun:
-    """The newest run of this job in the folder of runs. Raises GateError `results-incomplete` where there is none."""
+    """Find the newest run of this job in the folder of runs.
+
+    Raises GateError `results-incomplete` if there is none.
+    """
     files = TrackedFiles(step.environment.workspace)
     found = choose_job_run(
         ((kept, files.is_tracked(kept.file)) for kept in list_stored_runs(folder)), build_job_facts(step)
@@ -315,6 +345,6 @@ def find_stored_run(step: Step, folder: Path) -> JobRun:
     raise GateError(
         "results-incomplete",
         "no step before this one has stored a result, which `results: latest` is about" + (found and f"; {found}"),
-        "the log of the step with `eval-gate judge` or `eval-gate run` says what went wrong",
+        "the log of the step with `eval-gate check` or `eval-gate run` says what went wrong",
         exit_code=ExitCode.INCOMPLETE,
     )

@@ -32,7 +32,7 @@ from eval_gate.github.commits import PullRequest, find_parents, get_pull_request
 from eval_gate.github.event import WorkflowEvent, read_event
 from eval_gate.github.failure import GitHubError, build_unavailable_error, find_or_none
 from eval_gate.github.workflow_environment import WorkflowEnvironment
-from eval_gate.model.result import MadeBy
+from eval_gate.model.result import ResultProducer
 from eval_gate.process.identity import is_root, is_writable_by_others
 from eval_gate.results.result_names import LATEST
 from eval_gate.struct import FrozenStruct, replace
@@ -80,7 +80,7 @@ class Step(FrozenStruct):
         return self.build_key(self.environment.workflow_path)
 
     def build_key(self, workflow: str) -> str:
-        """The key of the same gate in another workflow file: the same job, configuration and artifact name."""
+        """Build the key of the same gate in another workflow file: same job, configuration and artifact name."""
         settings = self.settings
         if settings.comment_key:
             return to_comment_key(settings.comment_key)
@@ -108,20 +108,20 @@ class Step(FrozenStruct):
         return "" if path == CONFIG_NAMES[0] else Path(path).as_posix()
 
     @property
-    def maker(self) -> MadeBy:
+    def maker(self) -> ResultProducer:
         """Who this is, for those who come after: gate, run, attempt, and leg."""
         environment = self.environment
         job = f"{find_job_id(environment.runtime_token)} {environment.runner}"
         place = "" if self._is_half_of_pair else environment.step
         leg = "-".join(_hash_text(text) for text in (job, place, self.settings.leg))
-        return MadeBy(gate=self.key, run_id=environment.run_id, attempt=environment.run_attempt, leg=leg)
+        return ResultProducer(gate=self.key, run_id=environment.run_id, attempt=environment.run_attempt, leg=leg)
 
     @property
     def _is_half_of_pair(self) -> bool:
         """Whether it is one of the two steps of which the second asks the base branch's agent: they are one leg."""
         settings = self.settings
-        asks = {"controlEndpoint", "controlTarget", "controlCommand"} & settings.flags.keys()
-        return settings.control is BaseAgentTiming.LATER or (settings.results == LATEST and bool(asks))
+        asks = {"baseAgentEndpoint", "baseAgentTarget", "baseAgentCommand"} & settings.flags.keys()
+        return settings.base_agent is BaseAgentTiming.LATER or (settings.results == LATEST and bool(asks))
 
     @property
     def publication(self) -> Publication:
@@ -156,7 +156,7 @@ class Step(FrozenStruct):
         return self.build_artifact_names(self.environment.workflow_path)
 
     def build_artifact_names(self, *workflows: str) -> tuple[str, ...]:
-        """The same where the gate is in these workflow files."""
+        """List the names that the artifact may have if the gate is in these workflow files."""
         name = self.settings.artifact_name
         own = dict.fromkeys(f"{name}.{self.build_key(one)}" for one in workflows)
         return (name, *own) if name == DEFAULT_ARTIFACT else (name,)
@@ -189,10 +189,11 @@ class Step(FrozenStruct):
 
 @contextmanager
 def open_temporary_folder(environment: WorkflowEnvironment) -> Iterator[WorkflowEnvironment]:
-    """The same with a folder of this step's own for temporary files, of which nothing is left.
+    """Open a temporary folder for this step, and remove it afterwards.
 
-    Whatever is still under way when the step ends has no time to tidy up, and the process may belong to root: the
-    next job on a machine of one's own could not take it away.
+    Yields the environment with that folder, or without it if no folder can be made. Work that is still in progress
+    when the step ends has no time to clean up, and the process may run as root: the next job on a self-hosted
+    machine could not delete its files.
     """
     try:
         environment = replace(environment, temporary_folder=_find_safe_folder(environment.temporary_folder))
@@ -205,12 +206,15 @@ def open_temporary_folder(environment: WorkflowEnvironment) -> Iterator[Workflow
 
 
 def _find_safe_folder(temporary: Path | None) -> Path | None:
-    """A folder in which nobody can put another one in place of ours; None is the system's own. Raises OSError.
+    """Choose a parent folder in which no other user can replace the temporary folder.
 
-    The runner's belongs to the runner's user, as whom programs of a pull request run in the container: they would
-    say what the base branch's rules and the baseline are, and where root writes. So they would in one of root's that is
-    everybody's. There the system's is gone with the container, too. On the machine of the job the same holds for other
-    users, unless nobody may rename what is another's there.
+    None stands for the system's own folder. Raises OSError.
+
+    The runner's folder belongs to the runner's user, and programs of a pull request run as that user in the
+    container: they could replace the base branch's policy, the baseline, and the files that root writes. The same
+    holds for a folder of root's that everybody can write to. In the container, the system's folder is removed with
+    the container. On the machine of the job, the same rule covers other users, unless the folder's sticky bit
+    prevents them from renaming files of others.
     """
     if temporary is None or not hasattr(os, "geteuid"):
         return temporary
@@ -221,10 +225,13 @@ def _find_safe_folder(temporary: Path | None) -> Path | None:
 
 
 def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
-    """The step, planned. Raises GateError for what makes planning impossible."""
+    """Open the step with its plan.
+
+    Raises GateError if planning is impossible.
+    """
     if not settings.token:
         raise GateError(
-            "no-token",
+            "missing-token",
             "`github-token` is empty",
             "leave the input out, its default is the job's own token; on the command line set GITHUB_TOKEN",
         )
@@ -250,9 +257,10 @@ def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
 
 
 def open_publishing_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step | None:
-    """The step where nothing can be planned, as far as publishing that needs it; None where it may not be published.
+    """Open a step that can only publish, for a run that cannot be planned.
 
-    The event itself has to name the commit: one that anybody can cause, or that GitHub has to confirm first, does not.
+    Returns None if the step may not publish. The event itself must name the commit: an event that anybody can
+    cause, or that GitHub has to confirm first, is not enough.
     """
     if not settings.token or environment.event_name not in OWN_CODE_EVENTS - {"pull_request_target"} | {
         "workflow_dispatch"
@@ -303,7 +311,10 @@ def _find_needed_parents(
     pull: PullRequest | None,
     checkout: str | None,
 ) -> tuple[str, ...] | None:
-    """The parents of the commit in the workspace, where only they tell whether it is of the pull request."""
+    """Find the parents of the commit in the workspace, if they are needed to link it to the pull request.
+
+    Returns None if they are not needed, or if GitHub does not know the commit.
+    """
     head = pull.head.sha if pull else event.pull_request.head.sha if event.pull_request else None
     told = {head} if pull else {head, environment.sha}
     return None if head is None or checkout is None or checkout in told else find_parents(client, checkout)
@@ -330,7 +341,11 @@ def _format_config_name(config: str) -> str | None:
 
 
 def _format_config_key(config: str) -> str:
-    """A word for the whole path, which no other path has and no artifact: a path is told by a digest too."""
+    """Format the path of the configuration file as a unique part of the gate's key.
+
+    No other path and no artifact name has the same part. A path that looks like a key becomes a digest, and an
+    empty path stays empty.
+    """
     if looks_like_key(config):
         return f"config-{_hash_text(config)}"
     return to_comment_key(f"/{config}") if config else ""

@@ -16,10 +16,10 @@ ACTION_DEFAULTS: Final = {row.key: row.in_action for row in SETTINGS.values() if
 
 
 def load_step_config(settings: StepSettings, variables: Mapping[str, str], workspace: Path) -> RunConfig:
-    """The configuration: inputs, then variables, then the file. Raises GateError with every problem.
+    """Load the configuration of the step: inputs, then variables, then the file.
 
-    Whoever wrote them, files go to the workspace and nowhere else: all else would be lost with the container, or be a
-    pull request's hand in ours.
+    Raises GateError with every problem. Output files must lie in the workspace, whoever set their path: elsewhere
+    they would be lost with the container, or a pull request could write outside of its workspace.
     """
     file = workspace / settings.config if settings.config else find_config(workspace)
     return load_config_from(settings, variables, file, format_path(file, workspace) if file else None)
@@ -28,7 +28,10 @@ def load_step_config(settings: StepSettings, variables: Mapping[str, str], works
 def load_config_from(
     settings: StepSettings, variables: Mapping[str, str], file: Path | None, shown_as: str | None = None
 ) -> RunConfig:
-    """The same with this file; None is no file."""
+    """Load the configuration of the step with this file in place of the workspace's.
+
+    None stands for no file.
+    """
     flags = {key: parse_setting_text(SETTINGS[key], text) for key, text in settings.flags.items()}
     return load_config(
         flags,

@@ -57,13 +57,16 @@ def publish_error(step: Step | None, error: GateError, around: StepContext, *, s
             return publish_error(None, taken, around)
     context = ReportContext(run_url=around.environment.run_url)
     write_job_summary(around.environment, render_problem(error, context, _format_heading(error)), around.commands)
-    return StepEnd(error.exit_code, build_outputs(None, Outcome.ERROR, error.exit_code))
+    return StepEnd(error.exit_code, build_outputs(None, Outcome.INCONCLUSIVE, error.exit_code))
 
 
 def publish_interruption(environment: WorkflowEnvironment, commands: WorkflowCommands, code: ExitCode) -> None:
-    """What needs no network, where a step is cancelled before it has published: the runner kills it within seconds."""
+    """Publish that the step was canceled early: only log, job summary and outputs.
+
+    These need no network. The runner kills a canceled step within seconds.
+    """
     error = GateError(
-        "not-complete",
+        "run-incomplete",
         "the job was cancelled before everything was published",
         "re-run the job",
         exit_code=code,
@@ -73,16 +76,16 @@ def publish_interruption(environment: WorkflowEnvironment, commands: WorkflowCom
 
 
 def publish_nothing_to_do(step: Step, log: StepLog) -> StepEnd:
-    """The end of a step that had nothing to do: no verdict, and the summary says why."""
+    """End a step that had nothing to do, without a gate verdict, and write the reason to the job summary."""
     words = "".join(f"- {sentence}\n" for sentence in map(escape_markdown, log.trail))
     write_job_summary(step.environment, f"# Agent eval gate — nothing to do\n\n{words}", log.commands)
-    return StepEnd(ExitCode.PASSED, {**build_outputs(None, Outcome.PASS, ExitCode.PASSED), "verdict": ""})
+    return StepEnd(ExitCode.PASSED, {**build_outputs(None, Outcome.PASSED, ExitCode.PASSED), "verdict": ""})
 
 
 def build_internal_error(error: Exception) -> GateError:
-    """A defect of ours, or a machine that has no more of something, as what is published of it."""
+    """Build the error to publish for a defect of this program or an exhausted resource."""
     broke = f"eval-gate {__version__} broke: {type(error).__name__}"
-    found = GateError("internal", broke, "report it with the traceback in the log", exit_code=ExitCode.INCOMPLETE)
+    found = GateError("internal-error", broke, "report it with the traceback in the log", exit_code=ExitCode.INCOMPLETE)
     return find_exhaustion_error(error) or found
 
 
@@ -100,14 +103,14 @@ def _publish_step_error(step: Step, error: GateError, variables: Mapping[str, st
     title = format_problem_title(error.message, usage=error.exit_code is ExitCode.USAGE)
     published = publish_comment_and_check(
         step,
-        CommentDraft(Outcome.ERROR, noteworthy=True, render=render),
+        CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=render),
         CheckDraft(CheckConclusion.FAILURE, title, text, ""),
         context,
         log,
     )
     lost = replace(context, losses=tuple(log.losses))
     write_job_summary(step.environment, render_problem(error, lost, heading), log.commands)
-    outputs = build_outputs(None, Outcome.ERROR, error.exit_code)
+    outputs = build_outputs(None, Outcome.INCONCLUSIVE, error.exit_code)
     urls = {"comment-url": published.comment_url or "", "check-run-url": published.check_url or ""}
     return StepEnd(error.exit_code, {**outputs, **urls})
 
@@ -117,7 +120,7 @@ def _format_heading(error: GateError) -> str:
 
 
 def _log_error(error: GateError, commands: WorkflowCommands, *, said: bool) -> None:
-    """The whole error in the log, unless it is said there, and its sentence where the run's page shows it."""
+    """Log the whole error, unless `said` is set, and annotate the step with its message."""
     for line in () if said else render_error(error):
         commands.print_line(line)
     place = next((problem for problem in error.problems if problem.file), None)

@@ -60,7 +60,7 @@ class StepLog:
         self.losses.append(sentence)
 
     def record_superseded(self, why: str) -> None:
-        """A result that is published nowhere, as a newer one counts."""
+        """Record that a result is not published, because a newer one takes precedence."""
         sentence = f"Not published: {why}"
         self.record(sentence)
         self.losses.append(sentence)
@@ -84,10 +84,12 @@ class BackgroundWork(Generic[T]):
         self._outcome: Future[T] = start_in_background(lambda: work(own), name)
 
     def peek(self, ended: Future[float] | None = None) -> T:
-        """The result, for work that is itself beside: what is said of it is left for whoever asks in order.
+        """Wait for the result from other background work, without replaying the work's log.
 
-        Once the step has `ended` early, at that moment by `time.monotonic`, there is little time left, for all that is
-        under way together: raises NotThereError where it does not come in that.
+        The log stays with the work until `get_result` requests the result in order. Raises what the work raises.
+
+        `ended` holds the moment at which the step ended early, by `time.monotonic`. From then on, all pending work
+        shares a short time limit: raises StepEndedError if the result does not arrive within it.
         """
         if ended is not None:
             either = Event()
@@ -101,7 +103,10 @@ class BackgroundWork(Generic[T]):
         return self._outcome.result()
 
     def get_result(self, ended: Future[float] | None = None) -> T:
-        """What came of it, as `peek`; what it said is said before. Raises what the work raises."""
+        """Wait for the result like `peek`, and replay the work's log first.
+
+        Raises what the work raises.
+        """
         try:
             return self.peek(ended)
         finally:

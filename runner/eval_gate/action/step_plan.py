@@ -139,7 +139,10 @@ class PlanFacts(FrozenStruct):
 def make_step_plan(
     environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
 ) -> StepPlan:
-    """The plan for this event. Raises GateError for events that must not run a pull request's code."""
+    """Make the plan for this event.
+
+    Raises GateError for events that must not run a pull request's code.
+    """
     match event.name:
         case "pull_request_target":
             raise GateError(
@@ -167,10 +170,10 @@ def make_step_plan(
 def choose_change_baseline(
     settings: StepSettings, default: str, change: ChangeBranches, base: BaseCommit
 ) -> BaselineChoice:
-    """The baseline of a change with this base: of the branch that makes baselines, nearest to that commit.
+    """Choose the baseline of a change: nearest to its base, on the branch that makes baselines.
 
-    Where that branch, or the default one, is itself what is merged, as in a promotion, its results are of what is
-    evaluated here: then only the base's own will do, which may be of a run on either branch.
+    If that branch or the default branch is itself merged, as in a promotion, its results are about the evaluated
+    code. In that case, only a result of the exact base commit qualifies, from a run on either branch.
     """
     branch = choose_baseline_branch(settings.baseline_branch, default, change.base_branch)
     promoted = change.head_branch in {branch, default} and change.head_branch != change.base_branch
@@ -195,14 +198,20 @@ class ChangeBranches(FrozenStruct):
 
 
 def _list_trusted_branches(settings: StepSettings, facts: PlanFacts) -> tuple[str, ...]:
-    """The default branch, and the one that the workflow names for baselines; `base` is a word and names none."""
+    """List the default branch and the branch that the workflow names for baselines.
+
+    `base` is a keyword and names no branch.
+    """
     named = settings.baseline_branch
     branch = choose_baseline_branch(named, facts.default_branch, None)
     return (facts.default_branch, *([branch] if named and named != BASE else []))
 
 
 def parse_pull_number(event: WorkflowEvent) -> int | None:
-    """The pull request that a manual start names. Raises GateError for what is no number."""
+    """Parse the pull request number of a manual start, or return None without one.
+
+    Raises GateError for a value that is not a number.
+    """
     value = (event.inputs or {}).get(PULL_INPUT)
     if event.name != "workflow_dispatch" or value is None or value == "":
         return None
@@ -213,7 +222,10 @@ def parse_pull_number(event: WorkflowEvent) -> int | None:
 
 
 def _choose_named_baseline(settings: StepSettings, branch: str) -> BaselineChoice | None:
-    """A baseline that the step names; None where the event decides. The configuration's is for the command line."""
+    """Choose the baseline that the step names, or return None if the event decides.
+
+    The configuration file's baseline applies only to the command line.
+    """
     named = settings.baseline
     if named == AUTO:
         return None
@@ -228,7 +240,7 @@ def _plan_pull_request(
 ) -> StepPlan:
     pull = event.pull_request
     if pull is None:
-        raise GateError("bad-event", "the event pull_request has no pull request in it")
+        raise GateError("invalid-event", "the event pull_request has no pull request in it")
     workspace = WorkspaceCommit(environment.sha, facts.checkout, facts.parents)
     base = find_pull_base(workspace, pull.head.sha, f"#{pull.number}")
     from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
@@ -272,7 +284,7 @@ def _plan_merge_group(
 ) -> StepPlan:
     group = event.merge_group
     if group is None:
-        raise GateError("bad-event", "the event merge_group has no merge group in it")
+        raise GateError("invalid-event", "the event merge_group has no merge group in it")
     workspace = WorkspaceCommit(environment.sha, facts.checkout)
     base = find_group_base(workspace, group.head_sha, group.base_sha)
     last = f", last pull request #{group.pull_number}" if group.pull_number else ""
@@ -293,11 +305,14 @@ def _plan_merge_group(
 def _plan_dispatched_pull(
     environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, known: PlanFacts
 ) -> StepPlan:
-    """A manual start that names a pull request: only believed when the workspace holds that pull request."""
+    """Plan a manual start that names a pull request.
+
+    The workspace must hold that pull request: raises GateError otherwise.
+    """
     number, pull, checkout = parse_pull_number(event), known.pull, known.checkout
     if pull is None:
         raise GateError(
-            "no-such-pull-request", f"{PULL_INPUT}: there is no pull request #{number} here", "give an open one"
+            "pull-request-not-found", f"{PULL_INPUT}: there is no pull request #{number} here", "give an open one"
         )
     # the event's own commit is the default branch's
     workspace = WorkspaceCommit(pull.merge_commit_sha or "", checkout, known.parents)
@@ -325,7 +340,7 @@ def _plan_dispatched_pull(
 def _plan_branch(
     environment: WorkflowEnvironment, settings: StepSettings, facts: PlanFacts, event_name: str
 ) -> StepPlan:
-    """A push, a schedule, a manual start, and every event we know nothing special about."""
+    """Plan a push, a schedule, a manual start, or any event without special handling."""
     sha = environment.sha
     branch = choose_baseline_branch(settings.baseline_branch, facts.default_branch, None, environment.ref)
     # at other events each file that is read is held against the event's commit
@@ -353,7 +368,7 @@ def _plan_relay(
 ) -> StepPlan:
     run = event.workflow_run
     if run is None:
-        raise GateError("bad-event", "the event workflow_run has no run in it")
+        raise GateError("invalid-event", "the event workflow_run has no run in it")
     from_fork = run.head_repository is None or run.head_repository.full_name != environment.repository
     by_dependabot = run.actor is not None and run.actor.login == DEPENDABOT
     # which commit was evaluated, and what it is merged into, is known later
@@ -391,13 +406,16 @@ def _plan_relay(
 
 
 def _refuse_to_run(settings: StepSettings) -> None:
-    """Raises GateError where cases are to be run or judged: this event does neither, and must not pass for it."""
+    """Raise GateError if inputs ask for an evaluation in a step that evaluates nothing.
+
+    Such an event must not look like an evaluation.
+    """
     named = [one for key, one in _RUN_INPUTS.items() if key in settings.flags] + (
         ["results"] if settings.results else []
     )
     if named:
         raise GateError(
-            "wrong-event",
+            "unsupported-event",
             f"the input {named[0]} is given, and a workflow started by workflow_run evaluates nothing: it publishes "
             "what a run of a fork or of Dependabot left, and this was none",
             f"leave the input out in a workflow that publishes ({PAGES}/forks.md); evaluate in a job behind the others "

@@ -33,24 +33,27 @@ REPRODUCED_SETTINGS = (
 
 
 def build_workflow_context(
-    step: Step, variables: Mapping[str, str], origin: BaselineOrigin | None = None, judged: RunResult | None = None
+    step: Step, variables: Mapping[str, str], origin: BaselineOrigin | None = None, run: RunResult | None = None
 ) -> ReportContext:
-    """The context; without a baseline's origin as long as none was sought."""
+    """Build the report context of this step.
+
+    `origin` is None as long as no baseline was looked up.
+    """
     environment, plan = step.environment, step.plan
     base = f"{environment.server_url}/{environment.repository}"
     workflow = PurePosixPath(_get_baseline_workflow(step)).name
     baseline = origin.baseline if origin else None
-    rerun = build_rerun_command(_build_arguments(step.settings), judged) if judged else None
+    rerun = build_rerun_command(_build_arguments(step.settings), run) if run else None
     return ReportContext(
         name=step.name,
         comment_key=step.key,
-        checkouts=_list_checkouts(step, judged) if judged else (),
+        checkouts=_list_checkouts(step, run) if run else (),
         server_url=environment.server_url,
         repository=environment.repository,
         head_sha=plan.head_sha or None,
         base_branch=plan.base_branch,
         # a relay has it from the result
-        workspace_sha=plan.workspace_sha or (judged.git.workspace_sha if judged and judged.git else None),
+        workspace_sha=plan.workspace_sha or (run.git.workspace_sha if run and run.git else None),
         is_believed=plan.is_unverified,
         baseline_branch=plan.baseline.branch or None,
         run_url=environment.run_url,
@@ -64,20 +67,23 @@ def build_workflow_context(
         max_baseline_age_days=step.settings.max_baseline_age_days,
         max_baseline_commits=step.settings.max_baseline_commits,
         can_waive_by_comment=plan.pull_number is not None,
-        waive_label=step.settings.accept_label,
+        waive_label=step.settings.waive_label,
         waive_requires_sha=plan.from_fork,
     )
 
 
-def _list_checkouts(step: Step, judged: RunResult) -> tuple[str, ...]:
-    """The folders that the evaluated eval files' checkouts lie in, as `actions/checkout` makes them with `path`."""
+def _list_checkouts(step: Step, run: RunResult) -> tuple[str, ...]:
+    """List the folders of the checkouts that hold the evaluated eval files, relative to the workspace.
+
+    `actions/checkout` creates them with `path`. The workspace root itself is left out.
+    """
     root = Path(os.path.realpath(step.environment.workspace))
-    around = {find_checkout(root, suite.eval_file) for suite in judged.suites if suite.eval_file}
+    around = {find_checkout(root, suite.eval_file) for suite in run.suites if suite.eval_file}
     return tuple(sorted(one.relative_to(root).as_posix() for one in around if one is not None and one != root))
 
 
 def _get_baseline_workflow(step: Step) -> str:
-    """The workflow whose run on the branch makes a fresh baseline."""
+    """Return the workflow whose run on the branch makes a new baseline."""
     named = step.settings.baseline_workflows
     return named[0] if named else step.plan.baseline.workflow or step.environment.workflow_path
 
@@ -107,6 +113,9 @@ def _build_arguments(settings: StepSettings) -> list[str]:
 
 
 def _build_errors_url(variables: Mapping[str, str], server_url: str) -> str | None:
-    """The page of errors in the repository the action came from; None for an action of the workspace itself."""
+    """Build the URL of the errors page in the repository that the action came from.
+
+    Returns None for an action from the workspace itself.
+    """
     repository, ref = variables.get("GITHUB_ACTION_REPOSITORY"), variables.get("GITHUB_ACTION_REF")
     return f"{server_url}/{repository}/blob/{ref}/docs/errors.md" if repository and ref else None

@@ -23,7 +23,7 @@ from eval_gate.external_results.result_rows import ResultRow
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.files.writing import write_atomically
 from eval_gate.gate.judge_agreement import JUDGES_PATH, build_comparison, merge_comparisons, read_comparisons
-from eval_gate.model.calibration import JudgeComparison
+from eval_gate.model.calibration import JudgeAgreementRecord
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult
@@ -84,11 +84,12 @@ class Agreement(NamedTuple):
         return _compute_kappa(*self)
 
     def compute_kappa_interval(self) -> tuple[float, float] | None:
-        """The middle 95 % of what kappa may be, after these answers; None where there is none.
+        """Compute the central 95 % interval of kappa, or None if kappa is undefined.
 
-        Drawn from the table's posterior with half an answer more in each cell (Jeffreys), always with the same seed:
-        formulas for large samples say "exactly 1" after three answers without a difference. What was seen is always
-        among them: the posterior by itself ends short of 1 and -1, also where nothing differs.
+        The interval is drawn from the table's posterior with half a response added to each cell (Jeffreys), always with
+        the same seed. Formulas for large samples say "exactly 1" after three responses without a disagreement. The
+        interval always includes the observed kappa: the posterior alone ends short of 1 and -1, even without any
+        disagreement.
         """
         seen = self.kappa
         if seen is None:
@@ -170,13 +171,13 @@ def compare_with_people(
     A label is a line of our own results format; several of one case (by `trial`) are several people, and most of them
     decide. Of an evaluator a score from `pass_score` on passes, or from the run's own.
 
-    Raises GateError `labels-unreadable`, and `labels-unmatched` where nothing can be compared.
+    Raises GateError `invalid-labels`, and `unmatched-labels` where nothing can be compared.
     """
     people = _load_labels(labels, pass_score)
     least = pass_score if pass_score is not None else run.verdict.pass_score if run.verdict else 1.0
-    ids = Counter(key.case_id for key, _ in run.cases())
-    by_id = {key.case_id: key for key, _ in run.cases() if ids[key.case_id] == 1}
-    cases = run.by_key()
+    ids = Counter(key.case_id for key, _ in run.iter_cases())
+    by_id = {key.case_id: key for key, _ in run.iter_cases() if ids[key.case_id] == 1}
+    cases = run.index_cases()
     cells: Counter[tuple[bool, bool]] = Counter()
     differs, unmatched, judges = list[Disagreement](), list[str](), defaultdict[str, _JudgeCounts](_JudgeCounts)
     undecided = unjudged = 0
@@ -195,11 +196,11 @@ def compare_with_people(
         else:
             passed, score = verdict
             cells[passed, said.passed] += 1
-            if case.yardstick and case.yardstick.judge:
-                counted = judges[case.yardstick.judge]
+            if case.fingerprints and case.fingerprints.judge:
+                counted = judges[case.fingerprints.judge]
                 counted.cells[passed, said.passed] += 1
-                counted.prompts |= {one for one in (case.yardstick.grader,) if one}
-                counted.rubrics |= {one for one in (case.yardstick.expectation,) if one}
+                counted.prompts |= {one for one in (case.fingerprints.grader,) if one}
+                counted.rubrics |= {one for one in (case.fingerprints.expectation,) if one}
             if passed is not said.passed:
                 differs.append(Disagreement(place, passed, score, said.comment))
     agreement = _build_agreement(cells)
@@ -211,7 +212,10 @@ def compare_with_people(
 
 
 def _load_labels(files: Sequence[str], pass_score: float | None) -> ExternalResults:
-    """What people say, read as results are, though no tool wrote it. Raises GateError `labels-unreadable`."""
+    """Load human labels from `files` as external results, although no tool wrote them.
+
+    Raises GateError `invalid-labels`.
+    """
     wrong: Sequence[Problem] = [Problem("there is no such file", file=one) for one in files if not Path(one).exists()]
     if not wrong:
         try:
@@ -219,22 +223,22 @@ def _load_labels(files: Sequence[str], pass_score: float | None) -> ExternalResu
         except GateError as error:
             wrong = error.problems
     hint = f'a line is such as {{"id": "refund-1", "status": "failed"}}: {PAGES}/models.md#a-judge-and-people'
-    raise GateError("labels-unreadable", "the labels cannot be read", hint, problems=wrong)
+    raise GateError("invalid-labels", "the labels cannot be read", hint, problems=wrong)
 
 
 def save_comparisons(
-    found: Calibration, run_id: str, evaluator: str | None, root: Path, today: date
-) -> tuple[JudgeComparison, ...]:
+    calibration: Calibration, run_id: str, evaluator: str | None, root: Path, today: date
+) -> tuple[JudgeAgreementRecord, ...]:
     """Write what came of it where runs below `root` find it, in place of what was known of the same judges.
 
-    Raises GateError: `labels-unmatched` where no judge graded, and what reading and writing the file raise.
+    Raises GateError: `unmatched-labels` where no judge graded, and what reading and writing the file raise.
     """
     new = tuple(
         build_comparison(
             judge=one.judge,
             evaluator=evaluator,
-            on=today,
-            answers=one.agreement.compared_count,
+            compared_on=today,
+            responses=one.agreement.compared_count,
             agreed=one.agreement.agreed_count,
             failed_by_people=one.agreement.failed_by_people,
             false_passes=one.agreement.false_passes,
@@ -242,11 +246,11 @@ def save_comparisons(
             rubrics=one.rubrics,
             run_id=run_id,
         )
-        for one in found.by_judge
+        for one in calibration.by_judge
     )
     if not new:
         said = f"no judge graded the answers of run {run_id} that have labels, so there is nothing to save"
-        raise GateError("labels-unmatched", said, "leave --save away: what was compared are checks without a judge")
+        raise GateError("unmatched-labels", said, "leave --save away: what was compared are checks without a judge")
     write_atomically(root / JUDGES_PATH, merge_comparisons(read_comparisons(root), new))
     return new
 
@@ -256,13 +260,13 @@ def _build_agreement(cells: Mapping[tuple[bool, bool], int]) -> Agreement:
     return Agreement(*counts)
 
 
-def as_json(found: Calibration, run_id: str, evaluator: str | None) -> str:
-    """The same for programs."""
-    agreement, between = found.agreement, found.agreement.compute_kappa_interval()
+def as_json(calibration: Calibration, run_id: str, evaluator: str | None) -> str:
+    """Format the calibration as JSON for programs."""
+    agreement, between = calibration.agreement, calibration.agreement.compute_kappa_interval()
     told = {
         "runId": run_id,
         "evaluator": evaluator,
-        "judges": list(found.judges),
+        "judges": list(calibration.judges),
         "compared": agreement.compared_count,
         "agreed": agreement.agreed_count,
         "kappa": agreement.kappa,
@@ -271,9 +275,9 @@ def as_json(found: Calibration, run_id: str, evaluator: str | None) -> str:
         "failedByPeople": agreement.failed_by_people,
         "falseFailures": agreement.false_failures,
         "passedByPeople": agreement.passed_by_people,
-        "unmatched": list(found.unmatched_labels),
-        "undecided": found.undecided_labels,
-        "unjudged": found.unjudged_cases,
+        "unmatched": list(calibration.unmatched_labels),
+        "undecided": calibration.undecided_labels,
+        "unscored": calibration.unjudged_cases,
         "differs": [
             {
                 "suite": one.key.suite,
@@ -282,14 +286,14 @@ def as_json(found: Calibration, run_id: str, evaluator: str | None) -> str:
                 "score": one.score,
                 "people": one.comment,
             }
-            for one in found.disagreements
+            for one in calibration.disagreements
         ],
     }
     return json.dumps(told, indent=2)
 
 
 def _join_labels(rows: Sequence[ResultRow]) -> _PeopleVerdict:
-    judged = [row.status is Status.PASSED for row in rows if row.status and row.status.judged]
+    judged = [row.status is Status.PASSED for row in rows if row.status and row.status.is_scored]
     passes = sum(judged)
     passed = None if passes * 2 == len(judged) else passes * 2 > len(judged)
     return _PeopleVerdict(passed, next((row.error or row.response for row in rows if row.error or row.response), None))
@@ -297,7 +301,7 @@ def _join_labels(rows: Sequence[ResultRow]) -> _PeopleVerdict:
 
 def _find_verdict(case: CaseResult, evaluator: str | None, least: float) -> tuple[bool, float] | None:
     """Whether it passes, and its score; None where it was not judged."""
-    if not case.status.judged:
+    if not case.status.is_scored:
         return None
     if evaluator is None:
         return case.passed, case.score
@@ -319,27 +323,33 @@ def _build_no_match_error(
         said = (
             f"no case of run {run.run_id} has an evaluator {quote_name(evaluator)}{format_suggestion(evaluator, names)}"
         )
-        return GateError("labels-unmatched", said, f"it has {', '.join(names[:_MAX_NAMED]) or 'none'}")
+        return GateError("unmatched-labels", said, f"it has {', '.join(names[:_MAX_NAMED]) or 'none'}")
     ids = ", ".join(key.case_id[:60] for key in list(cases)[:3])
     named = f", such as {unmatched[0][:80]}" if unmatched else ""
     return GateError(
-        "labels-unmatched",
+        "unmatched-labels",
         f"no label{named} is of an answer that run {run.run_id} has judged",
         f"a label's id is its case's: {ids or 'the run has no cases'}",
     )
 
 
-def iter_calibration_lines(found: Calibration, who: str, run_id: str) -> Iterator[str]:
+def iter_calibration_lines(calibration: Calibration, who: str, run_id: str) -> Iterator[str]:
     """All there is to say. `who` is the judge, as a sentence begins with it."""
-    yield from _describe_agreement(found.agreement, who)
-    yield from _iter_skipped_lines(found.unmatched_labels, found.undecided_labels, found.unjudged_cases)
+    yield from _describe_agreement(calibration.agreement, who)
+    yield from _iter_skipped_lines(
+        calibration.unmatched_labels, calibration.undecided_labels, calibration.unjudged_cases
+    )
     for passed, title in ((True, "passed, and people fail it:"), (False, "failed, and people pass it:")):
-        differs = [one for one in found.disagreements if one.passed is passed]
+        differs = [one for one in calibration.disagreements if one.passed is passed]
         yield from ("", title) if differs else ()
         yield from map(_format_disagreement, differs[:_MAX_LISTED])
         if len(differs) > _MAX_LISTED:
             yield f"  … and {len(differs) - _MAX_LISTED} more (--json has all)"
-    by = f", graded by {'; '.join(to_console_line(one, 200) for one in found.judges)}" if found.judges else ""
+    by = (
+        f", graded by {'; '.join(to_console_line(one, 200) for one in calibration.judges)}"
+        if calibration.judges
+        else ""
+    )
     yield ""
     yield f"run {run_id}{by}"
 
@@ -360,8 +370,8 @@ def _describe_agreement(agreement: Agreement, who: str) -> Iterator[str]:
             f"kappa {kappa:.2f} (95 %: {between[0]:.2f} to {between[1]:.2f}), {_grade_kappa(kappa)} agreement "
             "beyond chance"
         )
-    yield _format_error_rate("false passes", agreement.false_passes, agreement.failed_by_people, "fail")
-    yield _format_error_rate("false failures", agreement.false_failures, agreement.passed_by_people, "pass")
+    yield _format_false_alarm_rate("false passes", agreement.false_passes, agreement.failed_by_people, "fail")
+    yield _format_false_alarm_rate("false failures", agreement.false_failures, agreement.passed_by_people, "pass")
     if agreement.compared_count < _MIN_ANSWERS:
         yield (
             f"{format_count(agreement.compared_count, 'answer')} leave much open: from some {_MIN_ANSWERS} on the "
@@ -388,7 +398,7 @@ def _format_disagreement(one: Disagreement) -> str:
     return f"  {to_console_line(f'{one.key.suite}: {one.key.case_id}', 200)}  score {format_score(one.score)}{people}"
 
 
-def _format_error_rate(what: str, wrong: int, of: int, people: str) -> str:
+def _format_false_alarm_rate(what: str, wrong: int, of: int, people: str) -> str:
     if not of:
         return f"{what}: nothing can be said, people {people} none of them"
     high = compute_wilson_interval(wrong, of)[1]

@@ -85,7 +85,11 @@ def _exit_now(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _flush_streams(code: int) -> int:
-    """The exit code, once all that was said is where it goes: standard output may be a file on a disk that is full."""
+    """Flush standard output and standard error, and return the exit code.
+
+    Standard output may be a file on a full disk. If flushing fails, return the exit code for the exhausted
+    resource, or `ExitCode.INCOMPLETE`, instead of `code`.
+    """
     try:
         sys.stdout.flush()
         sys.stderr.flush()

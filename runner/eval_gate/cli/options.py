@@ -66,11 +66,11 @@ Shard = Annotated[
 
 
 def with_options(command: Callable[..., None], keys: Iterable[str] = ()) -> Callable[..., None]:
-    """The command with an option for each of these settings in place of its `**settings`, by key.
+    """Return the command with one option per setting in `keys` in place of its `**settings`.
 
-    Beside them it gets the two that say how much it says, which it finds in its context. An option that the command
-    declares itself, under the key's name, is left as it is. Options follow the command's positional parameters and
-    come before its keyword-only ones.
+    It also gets the two verbosity options, which are not passed on: the command reads them from its context. An
+    option that the command declares itself, under the key's name, stays as it is. Options follow the command's
+    positional parameters and come before its keyword-only ones.
     """
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -125,7 +125,11 @@ def _build_parameter(row: Setting) -> inspect.Parameter:
 
 
 def _build_number_parser(kind: type) -> Callable[[str], int | float | str]:
-    """Reads a number; what is none stays text, for the configuration says what was expected and what is there."""
+    """Build a parser that reads a number and returns any other text unchanged.
+
+    The configuration reports what it expected and what it got. A whole number is read as an int, even where
+    `kind` is another type.
+    """
 
     def read(text: str) -> int | float | str:
         for one in (int, kind):  # a whole number is said as one also where it need not be one
@@ -141,5 +145,5 @@ def _build_number_parser(kind: type) -> Callable[[str], int | float | str]:
 def split_commas(values: list[str] | None) -> tuple[str, ...]:
     """`--case 'a,b' --case c` are three globs. Raises GateError for `--case ''`, which would choose nothing or all."""
     if any(not value.strip(" ,") for value in values or []):
-        raise GateError("nothing-selected", '--case "" names no case', "leave --case out to run all cases")
+        raise GateError("no-selected-cases", '--case "" names no case', "leave --case out to run all cases")
     return tuple(part.strip() for value in values or [] for part in value.split(",") if part.strip())

@@ -13,10 +13,10 @@ import typer
 
 from eval_gate import __version__
 from eval_gate.cli import options
-from eval_gate.cli.repository import accept, import_evals, init, schema, validate
+from eval_gate.cli.repository import import_evals, init, schema, validate, waive
 from eval_gate.cli.runs import action, agent_evals, demo, run
-from eval_gate.cli.stored_runs import calibrate, compare, drift, judge, merge, power, report, view
-from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_crash, print_error, print_message
+from eval_gate.cli.stored_runs import calibrate, check, compare, drift, merge, power, report, view
+from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_error, print_internal_error, print_message
 from eval_gate.cli.terminal.help import FullHelpGroup, PlainCommand
 from eval_gate.errors import ExitCode, GateError, find_exhaustion_error, get_signal_exit_code
 from eval_gate.process.signals import end_programs, handle_signal
@@ -57,8 +57,8 @@ def _set_default_verbosity(
 for _command in (
     options.with_options(run.run, run.USED),
     options.with_options(compare.compare, compare.USED),
-    options.with_options(judge.judge, judge.USED),
-    options.with_options(accept.accept),
+    options.with_options(check.check, check.USED),
+    options.with_options(waive.waive),
     options.with_options(report.report, report.USED),
     options.with_options(view.view),
     options.with_options(power.power, power.USED),
@@ -108,7 +108,7 @@ def _run_app(listening: Iterable[int]) -> int:
         app(prog_name="eval-gate", standalone_mode=True)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # of which the library makes code 1: "the gate failed"
-            return _report_crash(ended.__context__)
+            return _report_internal_error(ended.__context__)
         by_signal = _find_signal(ended)
         return _report_signal(by_signal) if by_signal else _get_exit_code(ended)
     except KeyboardInterrupt as interrupt:
@@ -117,12 +117,15 @@ def _run_app(listening: Iterable[int]) -> int:
         return _report_error(error)
     except Exception as error:  # noqa: BLE001 (a defect of ours: said as such, never a pass)
         by_signal = _find_signal(error)
-        return _report_signal(by_signal) if by_signal else _report_crash(error)
+        return _report_signal(by_signal) if by_signal else _report_internal_error(error)
     return ExitCode.PASSED
 
 
 def _select_commands(words: list[str]) -> list[typer.models.CommandInfo]:
-    """The command that is asked for, or all where it is none of them: to read all options takes a while."""
+    """Select the command that `words` names, or all commands if it names none.
+
+    Reading the options of all commands takes a while.
+    """
     name = next((word for word in words if not word.startswith("-")), "")
     return [_COMMANDS[name]] if name in _COMMANDS else list(_COMMANDS.values())
 
@@ -137,14 +140,14 @@ def _report_error(error: GateError) -> int:
     return error.exit_code
 
 
-def _report_crash(error: Exception) -> int:
+def _report_internal_error(error: Exception) -> int:
     """Something broke: the machine has no more of something, which is said as such, or it is a defect of ours."""
     if refusal := find_exhaustion_error(error):
         # what is left half made by it would complain when it is taken away, after the one sentence that matters
         sys.unraisablehook = _ignore_unraisable
         warnings.simplefilter("ignore")
         return _report_error(refusal)
-    print_crash(error)
+    print_internal_error(error)
     return ExitCode.INCOMPLETE
 
 
@@ -159,7 +162,10 @@ def _report_signal(by_signal: KeyboardInterrupt) -> int:
 
 
 def _find_signal(error: BaseException) -> KeyboardInterrupt | None:
-    """The signal of which some library made this error, in its middle."""
+    """Find the signal that a library turned into this error; return None if there is none.
+
+    Follows the causes and contexts of `error`, up to `_MAX_CAUSES` of them.
+    """
     found: BaseException | None = error
     for _ in range(_MAX_CAUSES):
         if found is None or isinstance(found, KeyboardInterrupt):

@@ -69,7 +69,7 @@ BY_A_PERSON: Final = FlagSource(types=True)
 
 
 def find_config(start: Path) -> Path | None:
-    """The first configuration file from `start` upward, or None."""
+    """Return the first configuration file in `start` or a folder above it, or None."""
     for folder in (start, *start.parents):
         for name in CONFIG_NAMES:
             if (folder / name).is_file():
@@ -103,9 +103,10 @@ def load_config(
 def load_partial_config(
     keys: Collection[str], flags: Mapping[str, JsonValue], environment: Mapping[str, str], file: Path | None
 ) -> tuple[RunConfig, Sequence[Problem]]:
-    """The configuration for who needs only these keys of it, and what is wrong with the others, which are left out.
+    """Load only these keys of the configuration, and return the problems of the keys that are left out.
 
-    Raises GateError as above where one of these is wrong, or an unknown key is near to one, or the file cannot be read.
+    Without any problem, the configuration holds all keys. Raises GateError as `load_config` does if one of `keys`
+    or a flag is wrong, if an unknown key resembles one of `keys`, or if the file cannot be read.
     """
     try:
         return load_config(flags, environment, file), ()
@@ -119,14 +120,14 @@ def load_partial_config(
 
 
 def load_eval_paths(environment: Mapping[str, str], file: Path | None) -> tuple[str, ...]:
-    """The eval files that are configured, else the default: what a call without paths takes. Raises GateError."""
+    """Return the configured eval paths or the default, for a call that names no paths. Raises GateError."""
     return load_partial_config(("evals",), {}, environment, file)[0].evals
 
 
 def _build_config(
     given: dict[str, SettingSource], flags: Mapping[str, JsonValue], hand: FlagSource, problems: list[Problem]
 ) -> RunConfig:
-    """The configuration of what the layers below and the flags give. Raises GateError where anything is wrong."""
+    """Build the configuration from the lower layers and the flags. Raises GateError if anything is wrong."""
     given.update(
         {
             key: SettingSource(Secret(value), hand.format_name(SETTINGS[key]), is_from_user=True)
@@ -151,19 +152,22 @@ def _build_config(
     policy = replace(
         config.policy,
         fail_on_default=said is None or not (said.is_from_user or said.file),
-        typed=_typed_rules(given) if hand.types else None,
+        typed_settings=_typed_rules(given) if hand.types else None,
     )
     return replace(config, target=replace(config.target, given=where), policy=policy)
 
 
 def _typed_rules(given: Mapping[str, SettingSource]) -> tuple[str, ...]:
-    """The rules that an option or a variable gives, as a record calls them."""
-    typed = (key for key, one in given.items() if one.is_from_user)
-    return tuple(sorted({RECORDED_RULES[key] for key in typed if key in RECORDED_RULES}))
+    """Return the policy rules that a flag or a variable gave, by their names in the run result."""
+    typed_settings = (key for key, one in given.items() if one.is_from_user)
+    return tuple(sorted({RECORDED_RULES[key] for key in typed_settings if key in RECORDED_RULES}))
 
 
 def _suggest_name(other: SettingSource, row: Setting, hand: FlagSource) -> str:
-    """What this setting would be called where the other one was given."""
+    """Return the name this setting would have in the place where the other setting was given.
+
+    This is the key, the variable or the flag.
+    """
     if not other.is_from_user:
         return row.key
     return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else hand.format_name(row)
@@ -200,7 +204,7 @@ def _is_possible_key(word: str, only: Collection[str]) -> bool:
 
 
 def _parse_document(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, JsonPositions | YamlPositions]:
-    """The document and where its keys stand."""
+    """Parse the configuration file, and return the document with the positions of its keys."""
     if as_json:
         from eval_gate.text.sources.json import parse_json
 
@@ -212,14 +216,14 @@ def _parse_document(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonV
 
 def _read_file(file: Path, shown_as: str) -> bytes:
     if why := file_paths.find_path_problem(str(file)):
-        raise GateError("no-configuration", f'"{shown_as[:200]}" {why}', "name an existing file with --config")
+        raise GateError("configuration-unreadable", f'"{shown_as[:200]}" {why}', "name an existing file with --config")
     try:
         data = read_limited(file, MAX_CONFIG_BYTES)
     except OSError as error:
         what = f"{describe_name(shown_as)} cannot be read: {error.strerror}"
-        raise GateError("no-configuration", what, "name an existing file with --config") from error
+        raise GateError("configuration-unreadable", what, "name an existing file with --config") from error
     if len(data) > MAX_CONFIG_BYTES:
-        raise GateError("no-configuration", f"{shown_as} is larger than {MAX_CONFIG_BYTES:,} bytes")
+        raise GateError("configuration-unreadable", f"{shown_as} is larger than {MAX_CONFIG_BYTES:,} bytes")
     return data
 
 
@@ -242,7 +246,12 @@ def _load_environment(
 
 
 def parse_setting_text(row: Setting, text: str) -> JsonValue:
-    """A text as this setting's kind of value: JSON for numbers and flags, lists by comma or line."""
+    """Parse a text as a value of this setting's type.
+
+    Numbers and flags are JSON. A list is separated by commas or lines, or is JSON where the setting takes a list
+    and the text begins with `[`. A text that is not JSON is returned unchanged: the validation reports what it
+    expected.
+    """
     if not (row.takes_list and text.lstrip().startswith("[")):
         if row.type == list[str]:
             return [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]
@@ -269,7 +278,10 @@ def _validate_values(given: Mapping[str, SettingSource], problems: list[Problem]
 
 
 def _iter_problems(error: ValidationError, given: Mapping[str, SettingSource]) -> Iterator[Problem]:
-    """What is wrong with the values, one by one, each where it was given."""
+    """Yield one problem for each wrong value, with the place where the value was given.
+
+    If list members are wrong, only the members are reported and not the list as a whole.
+    """
     by_key = dict[str, list[ErrorDetails]]()
     for detail in list_errors(error):
         if not detail["loc"]:  # there are too many to name each
@@ -288,7 +300,7 @@ def _iter_problems(error: ValidationError, given: Mapping[str, SettingSource]) -
 
 
 def _list_indexes(detail: ErrorDetails) -> list[int]:
-    """The numbers of members of lists, below a setting."""
+    """Return the list indexes in the location of a validation error, below the setting."""
     return [step for step in detail["loc"] if isinstance(step, int)]
 
 
@@ -305,7 +317,7 @@ def iter_path_problems(config: RunConfig, key: str, *, anywhere: bool) -> Iterat
 
 
 def find_file_problem(path: str | Path, *, anywhere: bool) -> str | None:
-    """The same for one file, as a sentence; None where nothing speaks against it."""
+    """Return a sentence saying why this file may not be written, or None if it may."""
     why = find_write_problem(path, anywhere=anywhere)
     return _format_path_problem(path, why) if why else None
 

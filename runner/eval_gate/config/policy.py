@@ -12,12 +12,12 @@ from eval_gate.errors import format_suggestion
 from eval_gate.text.quoting import quote_value
 
 if TYPE_CHECKING:
-    from eval_gate.model.policy import Measuring, RunPolicy
+    from eval_gate.model.policy import EvaluationSetup, RunPolicy
     from eval_gate.model.result import RunResult
 
 DEFAULT_CONFIRM: Final = 6
 """The most re-runs of a case where nobody says a number: with 2 the error rate cannot be kept."""
-DEFAULT_ERROR_RATE: Final = 0.05
+DEFAULT_FALSE_ALARM_RATE: Final = 0.05
 
 
 class FailOn(StrEnum):
@@ -69,7 +69,7 @@ class Policy:
 
     `pass_score` is the score from which a graded case is good enough here; `max_score_drop` what such a score may lose
     against the baseline. `score_tolerance` is only about what is pointed out. `must_pass` holds globs over case ids and
-    tags (`tag:NAME`). `error_rate` is the accepted chance of a regression where nothing has changed, `confirm` how
+    tags (`tag:NAME`). `false_alarm_rate` is the accepted chance of a regression where nothing has changed, `reruns` how
     often a case in doubt was to be run again at most. Increases are percents that the typical case may cost more than
     in the baseline.
     """
@@ -103,12 +103,12 @@ class Policy:
         "Most that a graded case's score may drop against the baseline, 0 to 1.",
         limits={"ge": 0, "le": 1},
     )
-    error_rate: float = define_setting(
-        DEFAULT_ERROR_RATE,
-        "Accepted chance that a run in which nothing changed shows a regression; with confirm.",
+    false_alarm_rate: float = define_setting(
+        DEFAULT_FALSE_ALARM_RATE,
+        "Accepted chance that a run in which nothing changed shows a regression; with reruns.",
         limits={"gt": 0, "lt": 1},
     )
-    confirm: int | None = define_setting(
+    reruns: int | None = define_setting(
         None,
         f"Maximum re-runs of a suspected regression; else {DEFAULT_CONFIRM} with a baseline. With 0, every new failure"
         " is a regression.",
@@ -137,16 +137,16 @@ class Policy:
         metavar="PCT",
         limits={"ge": 0},
     )
-    accepted: Place | None = define_setting(
+    waivers: Place | None = define_setting(
         None,
-        "File with accepted failures and quarantine; .eval-gate/accepted.yaml if it exists.",
-        key="acceptedPath",
-        flag="--accepted",
+        "File with accepted failures and quarantine; .eval-gate/waivers.yaml if it exists.",
+        key="waiversPath",
+        flag="--waivers",
         metavar="FILE",
     )
     fail_on_default: bool = field(default=False, compare=False)
     """Whether nobody said what fails the gate, so that `fail_on` is a default."""
-    typed: tuple[str, ...] | None = field(default=None, compare=False)
+    typed_settings: tuple[str, ...] | None = field(default=None, compare=False)
     """The rules that a person typed, as `RunPolicy` calls them; None where all of them stand in files."""
 
     @property
@@ -162,19 +162,22 @@ class Policy:
     @property
     def most_reruns(self) -> int:
         """The most re-runs of a suspected regression, where there is a baseline."""
-        return DEFAULT_CONFIRM if self.confirm is None else self.confirm
+        return DEFAULT_CONFIRM if self.reruns is None else self.reruns
 
     def to_run_policy(self, run: RunResult) -> RunPolicy:
-        """The rules as the record of a run that was held against them keeps them."""
-        from eval_gate.model.policy import Measuring
+        """Convert the rules to the policy that the run result stores, for a run that this policy decides."""
+        from eval_gate.model.policy import EvaluationSetup
 
-        return self.build_run_policy(run.measuring or Measuring())
+        return self.build_run_policy(run.setup or EvaluationSetup())
 
-    def build_run_policy(self, how: Measuring) -> RunPolicy:
-        """The rules, together with those about how a run is made: of these the run itself knows best."""
+    def build_run_policy(self, how: EvaluationSetup) -> RunPolicy:
+        """Build the stored policy from these rules and from the rules about how the run is made (`how`).
+
+        The rules in `how` come from the run itself, which knows them best.
+        """
         from eval_gate.model.policy import RunPolicy
 
         rules = {one.name: getattr(self, one.name) for one in fields(self)}
         words = tuple(sorted(word.value for word in self.fail_on))
-        made = {"trials": how.trials, "confirm": how.confirm, "scores": how.scores, "control": how.control}
+        made = {"trials": how.trials, "reruns": how.reruns, "scores": how.scores, "base_agent": how.base_agent}
         return RunPolicy(**rules | {"fail_on": words} | made)

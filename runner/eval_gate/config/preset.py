@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class PresetName(StrEnum):
-    """Values of `preset` and `agentPreset`."""
+    """Values of `agentProtocol`."""
 
     EVAL_GATE = "eval-gate"
     TOOL_FORGE_SIDECAR = "tool-forge-sidecar"

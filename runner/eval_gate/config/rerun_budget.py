@@ -23,13 +23,13 @@ class RerunBudget(FrozenStruct):
     usd: float | None = None
 
     @classmethod
-    def compute_default(cls, first: int, *, control: bool = False) -> RerunBudget:
+    def compute_default(cls, first: int, *, base_agent: bool = False) -> RerunBudget:
         """As many re-runs as there are first executions, so that doubt costs at most what the run does; 100 at least.
 
         A run in which nothing changed takes a third of that where it is at its worst, and ten suspects need sixty.
-        With a `control`, which a drop of all cases has to hold against twice, so many more.
+        With a base agent, which a drop of all cases has to hold against twice, so many more.
         """
-        return cls(executions=max(first, MIN_DEFAULT_EXECUTIONS) + (2 * first if control else 0))
+        return cls(executions=max(first, MIN_DEFAULT_EXECUTIONS) + (2 * first if base_agent else 0))
 
     def __str__(self) -> str:
         """`50 re-runs`, `90 s`, `$2`."""
@@ -55,7 +55,10 @@ def parse_rerun_budget(text: str | int) -> RerunBudget:
 
 
 def check_rerun_budget(text: str | int) -> str:
-    """The same text. Raises ValueError with what is wrong, for a person."""
+    """Validate a re-run budget, and return its text without surrounding space.
+
+    Raises ValueError with a message for people.
+    """
     parse_rerun_budget(text)
     return str(text).strip()
 
@@ -71,6 +74,9 @@ def parse_rerun_interval(text: str) -> float:
 
 
 def check_rerun_interval(text: str) -> str:
-    """The same text. Raises ValueError with what is wrong, for a person."""
+    """Validate a re-run interval, and return its text without surrounding space.
+
+    Raises ValueError with a message for people.
+    """
     parse_rerun_interval(text)
     return text.strip()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from eval_gate.model.case import CaseKey
     from eval_gate.model.result import RunResult, Shard
-    from eval_gate.model.selection import ChosenCases
+    from eval_gate.model.selection import CaseSelection
 
 
 class Selection(FrozenStruct):
@@ -43,19 +43,19 @@ class Selection(FrozenStruct):
         return bool(self.cases or self.tags or self.tiers or self.paths) or self.keys is not None
 
     @property
-    def chosen_cases(self) -> tuple[ChosenCases, ...]:
+    def chosen_cases(self) -> tuple[CaseSelection, ...]:
         """What a run record keeps of the choice; empty where no case is left out by what it is."""
         from eval_gate.model.case import CaseName
-        from eval_gate.model.selection import ChosenCases
+        from eval_gate.model.selection import CaseSelection
 
         if not self.has_filters:
             return ()
         keys = tuple(CaseName(**key._asdict()) for key in sorted(self.keys or ()))
-        return (ChosenCases(cases=self.cases, tags=self.tags, tiers=self.tiers, paths=self.paths, keys=keys),)
+        return (CaseSelection(cases=self.cases, tags=self.tags, tiers=self.tiers, paths=self.paths, keys=keys),)
 
     @classmethod
-    def from_chosen_cases(cls, chosen: ChosenCases) -> Selection:
-        """The choice that a run record keeps."""
+    def from_chosen_cases(cls, chosen: CaseSelection) -> Selection:
+        """Build the selection from the chosen cases that a run result stores."""
         keys = frozenset(one.key for one in chosen.keys)
         return cls(chosen.cases, chosen.tags, chosen.tiers, paths=chosen.paths, keys=keys or None)
 

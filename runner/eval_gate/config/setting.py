@@ -115,12 +115,12 @@ class Setting(NamedTuple):
 
 
 def define_setting(default: T, description: str, **row: Any) -> T:
-    """The default of a field of settings, with what is to be known of it."""
+    """Return a dataclass field for a setting, with its default, its description and the rest of its `row`."""
     return field(default=default, metadata={"row": Setting(description, **row)})
 
 
 def iter_settings(part: type) -> Iterator[Setting]:
-    """The rows of a dataclass of settings and of the parts it is made of, in the order of their declaration."""
+    """Yield the settings of a dataclass and of its parts, in the order of their declaration."""
     for one in iter_fields(part):
         yield from iter_settings(inner) if (inner := find_part_type(one)) else (build_setting(one),)
 
@@ -133,17 +133,20 @@ def iter_values(part: Any) -> Iterator[tuple[Setting, Any]]:
 
 
 def iter_fields(part: type) -> Iterator[Field[Any]]:
-    """The fields of a dataclass that are settings or parts with settings; others only accompany them."""
+    """Return the fields of a dataclass that are settings or hold parts with settings.
+
+    Other fields only accompany the settings.
+    """
     return (one for one in fields(part) if "row" in one.metadata or find_part_type(one))
 
 
 def find_part_type(one: Field[Any]) -> type | None:
-    """The dataclass of settings that the field holds; None where it is a setting itself."""
+    """Return the dataclass of settings that the field holds, or None if the field is a setting itself."""
     return None if one.default_factory is MISSING else cast("type", one.default_factory)
 
 
 def build_setting(one: Field[Any]) -> Setting:
-    """The row of one field, complete."""
+    """Build the complete `Setting` of one field, with its key, flag, name, type and default."""
     row: Setting = one.metadata["row"]
     first, *others = one.name.split("_")
     key = row.key or first + "".join(map(str.capitalize, others))
@@ -156,7 +159,11 @@ def _to_snake_case(key: str) -> str:
 
 
 def _format_default(default: object) -> str:
-    """A default for people; empty where there is none, or where the option's two names say it."""
+    """Format a default value for people.
+
+    Return an empty text if the default is None, or true or false: the two names of an option already show the
+    latter.
+    """
     if isinstance(default, tuple | frozenset | list):
         return ", ".join(map(_format_default, sorted(default)))
     if isinstance(default, Enum):

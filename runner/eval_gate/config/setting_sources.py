@@ -29,18 +29,22 @@ class SettingSource(FrozenStruct):
     """Given by the person who starts us, as a flag or a variable."""
 
     def find_line(self, below: Sequence[str | int] = ()) -> int | None:
-        """The line of the part of it at `below`; None where it stands in no file."""
+        """Return the line of the part of the value at `below`, or None if the value is not from a file."""
         return self.positions.find_line([self.name, *below]) if self.positions else None
 
     def build_problem(self, message: str, below: Sequence[int] = ()) -> Problem:
-        """A problem with this value, or with the part of it at `below`: the numbers of members of lists."""
+        """Build a problem with this value or with the list member at `below`, which holds list indexes."""
         place = self.name + "".join(f"[{step}]" for step in below)
         return Problem(message, file=self.file, line=self.find_line(below), field=place)
 
     def format_yaml_hint(self, value: object, below: Sequence[int]) -> str:
-        """What is to be added where a word of the file stands for true or false and says neither; else nothing."""
-        unquoted = getattr(self.positions, "unquoted", None)  # JSON has no such words
-        written = unquoted([self.name, *below]) if unquoted and isinstance(value, bool) else None
+        """Return a hint to quote a word that YAML reads as true or false, such as `no`; else an empty text.
+
+        The hint continues an error message. `true` and `false` themselves need no hint.
+        """
+        written = (
+            self.positions.find_unquoted([self.name, *below]) if self.positions and isinstance(value, bool) else None
+        )
         if written is None or written.lower() in {"true", "false"}:
             return ""
         return f", which YAML takes `{written}` for unless it stands in quotes"
@@ -61,12 +65,20 @@ class SettingSources(FrozenStruct):
         return self.values.get(key) or SettingSource(Secret(None), key)
 
     def with_aliases(self, **others: str) -> SettingSources:
-        """The same for whoever reads other settings under the names of these: `agentEndpoint="controlEndpoint"`."""
+        """Return a copy in which each key of `others` has the source of the setting named by its value.
+
+        For example, `agentEndpoint="baseAgentEndpoint"` lets code that reads `agentEndpoint` report
+        `baseAgentEndpoint`.
+        """
         values = {**self.values, **{key: self.get_source(other) for key, other in others.items()}}
         return SettingSources(values, self.suggest_name)
 
     def build_problem(self, message: str, key: str, beside: str) -> Problem:
-        """A problem with this setting. One that was not given would have to be where the other one is."""
+        """Build a problem with the setting `key`.
+
+        If that setting was not given, the problem points at the place of the setting `beside`, where it would have to
+        be given.
+        """
         if key in self.values:
             return self.get_source(key).build_problem(message)
         other = self.get_source(beside)

@@ -33,7 +33,7 @@ class RubricMode(StrEnum):
     NEVER = "never"
 
 
-class CacheMode(StrEnum):
+class RecordingMode(StrEnum):
     """How recorded responses of models are used."""
 
     OFF = "off"
@@ -65,10 +65,10 @@ class TargetChoice:
         metavar="URL",
         compared_as="the target",
     )
-    preset: PresetName | None = define_setting(
+    protocol: PresetName | None = define_setting(
         None,
         "How the agent at `agentEndpoint` speaks, such as langgraph or ag-ui.",
-        key="agentPreset",
+        key="agentProtocol",
         metavar="NAME",
         compared_as="the target",
     )
@@ -150,7 +150,10 @@ class TargetChoice:
 
 
 def parse_rerun_command(text: str) -> str:
-    """A command whose places for names are where a shell takes them as words. Raises ValueError with what is wrong."""
+    """Validate a command template, and return it: a shell must read each placeholder as a word.
+
+    Raises ValueError with a message.
+    """
     from eval_gate.text.command_template import CommandTemplate
 
     CommandTemplate.from_rerun_command(text)
@@ -158,7 +161,10 @@ def parse_rerun_command(text: str) -> str:
 
 
 def parse_base_agent_command(text: str) -> str:
-    """The same of a command that must leave its results in a file of its own. Raises ValueError."""
+    """Validate the command template of the base agent, which must write its results to a file of its own.
+
+    The template therefore has to contain `{output}`. Raises ValueError with a message.
+    """
     if "{output}" not in text:
         raise ValueError("does not name {output}: what it finds must not stand where the results are that are judged")
     return parse_rerun_command(text)
@@ -171,14 +177,14 @@ class BaseAgentChoice:
     endpoint: SecretAddress[Text] | None = define_setting(
         None,
         "URL of the base branch's agent, which is asked about what would fail the gate, only then.",
-        key="controlEndpoint",
+        key="baseAgentEndpoint",
         metavar="URL",
         compared_as="the base agent",
     )
     target: Text | None = define_setting(
         None,
         "Name of the target, of those in `targets`, that is the base branch's agent; for what is no address.",
-        key="controlTarget",
+        key="baseAgentTarget",
         metavar="NAME",
         compared_as="the base agent",
     )
@@ -187,7 +193,7 @@ class BaseAgentChoice:
         None,
         "Command by which another tool runs cases with the base branch's agent, where its results would fail the gate;"
         " written like rerunCommand, with {output} in it.",
-        key="controlCommand",
+        key="baseAgentCommand",
         metavar="CMD",
         each=parse_base_agent_command,
         compared_as="the base agent",
@@ -238,20 +244,20 @@ class RunLimits:
         each=check_rerun_budget,
         no_effect="a suspected regression that it leaves without re-runs never passes",
     )
-    rerun_spread: Text | None = define_setting(
+    rerun_interval: Text | None = define_setting(
         None,
         "How long to wait at least between two executions of one case that is run again, such as 5m; else nobody waits,"
         " and re-runs of other cases come between.",
         metavar="TIME",
         each=check_rerun_interval,
     )
-    rerun_nonce: bool = define_setting(
+    rerun_cache_busting: bool = define_setting(
         False,
         "Whether every execution of a case but its first is sent with `cache-control: no-cache` and an"
         " `x-eval-gate-nonce` of its own, so that caches on the way to a model do not answer in its place.",
         help="Send every execution of a case but its first with headers that keep caches from answering it.",
     )
-    store: ResponseRetention = define_setting(
+    keep_responses: ResponseRetention = define_setting(
         ResponseRetention.ALL,
         "Of which cases answers, tool calls and judges' prompts are kept in the results: all, failing or none.",
         metavar="WHICH",
@@ -263,12 +269,15 @@ class RunLimits:
 class RetentionRules:
     """Retention rules: the cases whose responses are kept, and the patterns that are redacted."""
 
-    store: ResponseRetention = ResponseRetention.ALL
+    keep_responses: ResponseRetention = ResponseRetention.ALL
     patterns: tuple[str, ...] = ()
 
 
 def parse_pattern(text: str) -> str:
-    """A regular expression as JavaScript has them, without slashes and flags. Raises ValueError with what is wrong."""
+    """Validate a JavaScript regular expression without slashes and flags, and return it.
+
+    Raises ValueError with a message.
+    """
     from eval_gate.text.javascript.regex import find_pattern_problem
 
     problem = find_pattern_problem(text)
@@ -336,7 +345,7 @@ class RunConfig:
         no_effect="cases are compared one by one, and a case that is gone is said",
     )
     target: TargetChoice = field(default_factory=TargetChoice)
-    control: BaseAgentChoice = field(default_factory=BaseAgentChoice)
+    base_agent: BaseAgentChoice = field(default_factory=BaseAgentChoice)
     judge: Text | None = define_setting(
         None,
         "Who grades where a case asks for a judge: a target by name, or provider:model.",
@@ -349,8 +358,8 @@ class RunConfig:
         metavar="WHEN",
         no_effect="a rubric case that it leaves out has no result, which is never a pass",
     )
-    cache: CacheMode = define_setting(
-        CacheMode.OFF,
+    recording: RecordingMode = define_setting(
+        RecordingMode.OFF,
         "Recorded answers of models: off, record, replay (never ask) or auto.",
         metavar="MODE",
         no_effect="a response is replayed only for the same set-up; others' recordings are said by themselves",
@@ -442,7 +451,7 @@ class RunConfig:
         input=False,
         no_effect="it is what is written of a result",
     )
-    junit: JunitFailures = define_setting(
+    junit_failures: JunitFailures = define_setting(
         JunitFailures.BLOCKING,
         "Which cases are failures in a JUnit report: blocking (what keeps the gate from passing) or all that fail.",
         metavar="WHICH",
@@ -461,7 +470,7 @@ class RunConfig:
     @property
     def retention(self) -> RetentionRules:
         """How much of what is said may be stored."""
-        return RetentionRules(self.limits.store, self.redact)
+        return RetentionRules(self.limits.keep_responses, self.redact)
 
     @property
     def output_requests(self) -> tuple[ReportRequest, ...]:
@@ -475,7 +484,7 @@ POLICY_KEYS: Final = frozenset(row.key for row in iter_settings(Policy))
 """The keys of the rules that a finished run is held against, and of how sure a regression has to be."""
 RECORDED_RULES: Final[Mapping[str, str]] = {
     **{row.key: row.name for row in iter_settings(Policy)},
-    **{row.key: "control" for row in iter_settings(BaseAgentChoice)},
+    **{row.key: "base_agent" for row in iter_settings(BaseAgentChoice)},
 }
 """What the record of a run calls each rule, by its key, those apart that say how cases are measured: trials, scores."""
 EXTERNAL_RESULT_KEYS: Final = frozenset(row.key for row in iter_settings(ResultsChoice))

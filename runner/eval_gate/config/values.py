@@ -10,14 +10,17 @@ from eval_gate.files.file_paths import NUL, find_path_problem
 
 
 def check_text(text: str) -> str:
-    """The text. Raises ValueError for one with a NUL: no program, file or address can be given it."""
+    """Return the text, which must not contain NUL.
+
+    Raises ValueError otherwise: no program, file or address accepts a NUL.
+    """
     if "\0" in text:
         raise ValueError(NUL)
     return text
 
 
 def check_place(text: str) -> str:
-    """The path or address. Raises ValueError for one that no system takes."""
+    """Return the path or address. Raises ValueError for one that no system accepts."""
     why = find_path_problem(text)
     if why is not None:
         raise ValueError(why)
@@ -40,9 +43,10 @@ def has_infinite(value: object) -> bool:
 
 
 def find_boolean_mistake(shape: object) -> Literal["int_type", "float_type"] | None:
-    """What pydantic calls true or false where a number belongs, which Python takes for 1 or 0.
+    """Return pydantic's error type for true or false in a place where a number belongs.
 
-    None where a value of this type may be true or false, or is no number and no list of numbers.
+    Python takes true and false for 1 and 0. Return None if a value of this type may be true or false, or if it is
+    neither a number nor a list of numbers.
     """
     kinds = set(_iter_types(shape))
     if bool in kinds or kinds.isdisjoint({int, float}):
@@ -51,7 +55,10 @@ def find_boolean_mistake(shape: object) -> Literal["int_type", "float_type"] | N
 
 
 def _iter_types(shape: object) -> Iterator[type]:
-    """The types that it may be, those of a list's members among them."""
+    """Yield the types that a value of this shape may have, including the types of list members.
+
+    Mappings are left out.
+    """
     if isinstance(shape, type) and not get_args(shape):
         yield shape
     elif get_origin(shape) is not dict:

@@ -19,17 +19,17 @@ Part = TypeVar("Part")
 
 
 def parse_config(text: str) -> RunConfig:
-    """The configuration that this JSON holds. Raises pydantic's ValidationError with every mistake."""
+    """Parse the configuration from JSON. Raises pydantic's ValidationError with every mistake."""
     return _build_part(RunConfig, dict(_build_model().model_validate_json(text)))
 
 
 def build_json_schema() -> dict[str, Any]:
-    """What editors check a configuration file by."""
+    """Build the JSON Schema with which editors check a configuration file."""
     return _build_model().model_json_schema()
 
 
 def _build_part(part: type[Part], values: Mapping[str, object]) -> Part:
-    """The settings with these values by key."""
+    """Build a dataclass of settings, with its parts, from values by key."""
     made = {
         one.name: _build_part(inner, values) if (inner := find_part_type(one)) else values[build_setting(one).key]
         for one in iter_fields(part)
@@ -70,7 +70,7 @@ def _annotate_type(row: Setting, kind: Any) -> Any:
 
 
 def _build_limits(row: Setting) -> Mapping[str, Any]:
-    """The row's own, and those that every number has."""
+    """Return the limits of the setting, with the limits of every number added where it has none."""
     if row.type not in {int, float}:
         return row.limits
     limits: dict[str, Any] = {"allow_inf_nan": False} if row.type is float else {}
@@ -82,11 +82,14 @@ def _build_limits(row: Setting) -> Mapping[str, Any]:
 
 
 def _parse_value(each: Callable[[str], object], said: str | None) -> object:
-    """What nobody said is left as it is."""
+    """Parse the value with `each`, and return None and an empty text unchanged."""
     return said if said is None or said == "" else each(said)
 
 
 def _iter_off_validators(kind: Any) -> Iterator[BeforeValidator]:
-    """A word `off` without quotes is `false` to YAML."""
+    """Yield a validator that turns false into `off`, if the type is an enumeration with that value.
+
+    YAML reads the word `off` without quotes as false.
+    """
     if isinstance(kind, EnumMeta) and "off" in [one.value for one in list[Any](kind)]:
         yield BeforeValidator(lambda said: kind("off") if said is False else said)

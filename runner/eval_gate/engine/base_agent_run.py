@@ -23,7 +23,7 @@ from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, Tria
 from eval_gate.engine.unknown_tool_calls import mark_unlisted_calls
 from eval_gate.engine.worker_pool import run_jobs
 from eval_gate.model.case import CaseKey, EvalCase
-from eval_gate.model.result import Control, RunResult
+from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
@@ -53,8 +53,8 @@ class RunServices(FrozenStruct):
 class BaseAgentRun:
     """The base branch's agent of one run and its executions so far."""
 
-    def __init__(self, plan: RunPlan, control: Target, folder: Path, services: RunServices) -> None:
-        self._plan, self._control, self._services = plan, control, services
+    def __init__(self, plan: RunPlan, base_agent: Target, folder: Path, services: RunServices) -> None:
+        self._plan, self._control, self._services = plan, base_agent, services
         self._file = folder / BASE_AGENT_JOURNAL_NAME
         self._records: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
         self._cases = {case.key: case for case in plan.list_runnable_cases()}
@@ -63,13 +63,15 @@ class BaseAgentRun:
         self._silent = 0
 
     @property
-    def facts(self) -> Control | None:
+    def facts(self) -> BaseAgentSummary | None:
         """Who it is and what went wrong, once there is anything to say of it."""
         if not self._records and self._trouble is None:
             return None
         every = [record for records in self._records.values() for record in records]
         costs = [usd for one in every for usd in (one.cost_usd, one.judge_cost_usd) if usd is not None]
-        return Control(target=self._control.identity, trouble=self._trouble, cost_usd=sum(costs) if costs else None)
+        return BaseAgentSummary(
+            target=self._control.identity, problem=self._trouble, cost_usd=sum(costs) if costs else None
+        )
 
     @property
     def records(self) -> Mapping[CaseKey, Sequence[TrialRecord]]:
@@ -80,14 +82,14 @@ class BaseAgentRun:
             for key, records in self._records.items()
         }
 
-    async def run_round(self, wanted: BaseAgentRequest, allowance: RerunAllowance) -> bool:
+    async def run_round(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
         """Ask each of these cases once; whether it is worth asking what comes next."""
-        self._trouble = self._trouble or wanted.trouble
-        if not wanted.keys or self._trouble is not None or not self._can_begin(wanted, allowance):
+        self._trouble = self._trouble or request.trouble
+        if not request.keys or self._trouble is not None or not self._can_begin(request, allowance):
             return False
         if not await self._is_reachable():
             return False
-        asked = [self._cases[key] for key in wanted.keys]
+        asked = [self._cases[key] for key in request.keys]
         shared = self._services.make_trial_services()
         trials = TrialRunner(self._control, self._plan.limits, shared, apart=False)
         with Journal(self._file) as journal:
@@ -119,12 +121,12 @@ class BaseAgentRun:
             self._trouble = self._trouble or f"it gave no answer: {(record.error or '')[:_MAX_ERROR]}"
         return record
 
-    def _can_begin(self, wanted: BaseAgentRequest, allowance: RerunAllowance) -> bool:
-        needed = len(wanted.keys) * wanted.rounds
+    def _can_begin(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
+        needed = len(request.keys) * request.rounds
         if not self._services.has_budget():
             self._trouble = "what the run may cost is used up"
         elif (allowance.remaining is not None and allowance.remaining < needed) or not allowance.try_begin(
-            len(wanted.keys)
+            len(request.keys)
         ):
             more = "1 more answer" if needed == 1 else f"{needed} more answers"
             self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
@@ -145,7 +147,7 @@ class BaseAgentRun:
 class BaseAgentFollowUp:
     """Base agent executions for one stored run."""
 
-    def __init__(self, plan: RunPlan, control: Target, run: RunResult, output_dir: Path) -> None:
+    def __init__(self, plan: RunPlan, base_agent: Target, run: RunResult, output_dir: Path) -> None:
         """`plan` is that of all cases of the run; those that ask something else by now are not asked about."""
         self._plan, self._run = plan, run
         folder = make_run_folder(output_dir, run.run_id)
@@ -160,11 +162,15 @@ class BaseAgentFollowUp:
             _await_check,
             asyncio.Event(),
         )
-        self._asking = BaseAgentRun(plan, control, folder, services)
+        self._asking = BaseAgentRun(plan, base_agent, folder, services)
 
     async def execute(self, confirming: RerunPolicy) -> RunResult:
-        """The run with the answers, which were asked for as long as the gate is red and they may turn that."""
-        then = self._run.by_key()
+        """Run the suspects with the base agent, and return the run result with its executions.
+
+        Rounds continue as long as `confirming` requests more, that is while the gate is red and the base agent's
+        responses may change that. Only cases whose fingerprint is still that of the stored run are executed.
+        """
+        then = self._run.index_cases()
         askable = frozenset(
             key
             for case in self._plan.list_runnable_cases()
@@ -182,29 +188,31 @@ class BaseAgentFollowUp:
             await self._masking.aclose()
 
     def _build_result(self) -> RunResult:
-        records, facts, before = self._asking.records, self._asking.facts, self._run.control
+        records, facts, before = self._asking.records, self._asking.facts, self._run.base_agent
         told = {
-            key: replace(case, control=(*case.control, *build_base_agent_trials(more, case)))
-            for key, case in self._run.cases()
+            key: replace(case, base_agent_trials=(*case.base_agent_trials, *build_base_agent_trials(more, case)))
+            for key, case in self._run.iter_cases()
             if (more := records.get(key))
         }
         known = (
             facts
             or before
-            or Control(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
+            or BaseAgentSummary(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
         )
         costs = [one.cost_usd for one in (facts, before) if one is not None and one.cost_usd is not None]
         control = replace(known, cost_usd=sum(costs) if costs else None)
-        return replace(self._run.with_cases(told), control=control)
+        return replace(self._run.replace_cases(told), base_agent=control)
 
     def _make_trial_services(self) -> TrialServices:
         return TrialServices.from_plan(self._plan, PatternMatcher(), self._run.run_id)
 
-    async def _prepare_record(self, record: TrialRecord) -> TrialRecord:
-        return await prepare_for_journal(record, self._plan.limits.store, self._plan.patterns, self._masking)
+    async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
+        return await prepare_for_journal(
+            trial_record, self._plan.limits.keep_responses, self._plan.patterns, self._masking
+        )
 
-    def _add_cost(self, record: TrialRecord) -> None:
-        self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
+    def _add_cost(self, trial_record: TrialRecord) -> None:
+        self._spent += (trial_record.cost_usd or 0.0) + (trial_record.judge_cost_usd or 0.0)
 
     def _has_budget(self) -> bool:
         most = self._plan.limits.max_cost_usd

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, TypeVar
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.execution import CaseDetails, Status, Trial
-from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
-from eval_gate.model.usage import Usage, total
+from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
+from eval_gate.model.usage import Usage, add_up
 from eval_gate.results.detail_truncation import drop_judge_prompts, reduce_details
 from eval_gate.struct import replace
 
@@ -19,8 +19,8 @@ _Sum = TypeVar("_Sum", float, Usage)
 class CaseSetup(NamedTuple):
     """Prompt and expectation of a case as text, and its setup fingerprint."""
 
-    texts: AskedWords | None = None
-    setup_fingerprint: Yardstick | None = None
+    texts: CaseText | None = None
+    setup_fingerprint: CaseFingerprints | None = None
 
 
 NO_SETUP: Final = CaseSetup()
@@ -42,7 +42,7 @@ class CaseOutline(NamedTuple):
 
 
 def build_unrun_result(case: EvalCase, target: str | None = None) -> CaseResult:
-    """The result of a case without a finished trial: skipped for its reason, or not run."""
+    """Build the result of a case without a finished trial: skipped for its reason, or not run."""
     return replace(
         _build_empty_result(case),
         status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
@@ -69,26 +69,29 @@ def _build_empty_result(case: EvalCase | CaseOutline) -> CaseResult:
     )
 
 
-def build_trial(record: TrialRecord, *, decisive: bool = False) -> Trial:
+def build_trial(trial_record: TrialRecord, *, decisive: bool = False) -> Trial:
     """One execution in short, as results and the gate know it."""
     return Trial(
-        status=record.status,
-        score=record.score,
-        duration_ms=record.duration_ms,
-        error=record.error,
-        blame=record.blame,
-        timed_out=record.timed_out,
-        vetoed=record.vetoed,
+        status=trial_record.status,
+        score=trial_record.score,
+        duration_ms=trial_record.duration_ms,
+        error=trial_record.error,
+        error_kind=trial_record.error_kind,
+        timed_out=trial_record.timed_out,
+        vetoed=trial_record.vetoed,
         decisive=decisive,
     )
 
 
-def build_detailed_trial(record: TrialRecord) -> Trial:
-    """The same of an execution that did not decide its case, with what it answered and what was made of that."""
+def build_detailed_trial(trial_record: TrialRecord) -> Trial:
+    """Build the trial of an execution that did not decide its case, with its response and its scores.
+
+    The details are reduced, and the judge prompts are dropped.
+    """
     return replace(
-        build_trial(record),
-        details=reduce_details(record.details),
-        evaluator_results=drop_judge_prompts(record.evaluator_results),
+        build_trial(trial_record),
+        details=reduce_details(trial_record.details),
+        evaluator_results=drop_judge_prompts(trial_record.evaluator_results),
     )
 
 
@@ -101,29 +104,36 @@ def _build_trials(records: Sequence[TrialRecord], shown: TrialRecord, first: int
     if failed is None or first is None or len(records) == 1:
         return tuple(told)
     again = [record.trial >= first and _is_repeat(record, failed) for record in records]
-    return tuple(replace(one, repeats=True) if same else one for one, same in zip(told, again, strict=True))
+    return tuple(
+        replace(one, repeats_first_failure=True) if same else one for one, same in zip(told, again, strict=True)
+    )
 
 
-def build_base_agent_trials(records: Sequence[TrialRecord], here: CaseResult) -> tuple[Trial, ...]:
-    """Executions of the base branch's agent, in short, of a case that the change's agent was asked as well.
+def build_base_agent_trials(records: Sequence[TrialRecord], current: CaseResult) -> tuple[Trial, ...]:
+    """Build short trials of the base agent's executions of a case that the evaluated agent ran, too.
 
-    A failure that repeats the first one, and what was answered here too, each byte for byte, is known as that.
+    `current` is the case result of the evaluated agent. Responses are compared byte for byte: a trial is marked as a
+    repetition of the first failure, and as a response that also occurred in `current`.
     """
     failed = next((record for record in records if record.status is Status.FAILED), None)
-    answered = [here.details, *(one.details for one in here.trials if one.details is not None)]
+    answered = [current.details, *(one.details for one in current.trials if one.details is not None)]
     return tuple(
         replace(
             build_trial(one),
-            repeats=failed is not None and _is_repeat(one, failed),
-            as_here=any(_is_same_response(one.details, other) for other in answered),
+            repeats_first_failure=failed is not None and _is_repeat(one, failed),
+            same_as_current=any(_is_same_response(one.details, other) for other in answered),
         )
         for one in records
     )
 
 
-def _is_repeat(record: TrialRecord, failed: TrialRecord) -> bool:
+def _is_repeat(trial_record: TrialRecord, failed: TrialRecord) -> bool:
     """Whether it failed with the very answer and calls of that one. What is not kept is not known to be the same."""
-    return record is not failed and record.status is Status.FAILED and _is_same_response(record.details, failed.details)
+    return (
+        trial_record is not failed
+        and trial_record.status is Status.FAILED
+        and _is_same_response(trial_record.details, failed.details)
+    )
 
 
 def _is_same_response(said: CaseDetails, before: CaseDetails) -> bool:
@@ -143,7 +153,7 @@ def join_trials(
     target: str | None = None,
     *,
     first: int | None = None,
-    end: RerunEnd | None = None,
+    end: RerunStopReason | None = None,
     measure: CaseSetup = NO_SETUP,
 ) -> CaseResult:
     """Join the trials of a case, of which there is at least one.
@@ -157,12 +167,12 @@ def join_trials(
     """
     if len(records) == 1:
         (shown,) = records
-        judged = records if shown.status.judged else []
+        judged = records if shown.status.is_scored else []
         status, whole = shown.status if judged else _choose_unscored_status(records), _TrialTotals.from_one(shown)
         score, flaky = shown.score if judged else 0.0, False
     else:
         records = sorted(records, key=lambda record: record.trial)
-        judged = [record for record in records if record.status.judged]
+        judged = [record for record in records if record.status.is_scored]
         passes = sum([record.status is Status.PASSED for record in judged])
         decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
         status, whole = decided if judged else _choose_unscored_status(records), _TrialTotals.from_records(records)
@@ -183,46 +193,50 @@ def join_trials(
         evaluator_results=shown.evaluator_results,
         trace_summary=shown.trace_summary,
         reruns=0 if first is None else sum([record.trial >= first for record in records]),
-        rerun_end=end,
+        rerun_stop_reason=end,
         trials=_build_trials(records, shown, first),
-        blame=shown.blame,
+        error_kind=shown.error_kind,
         attempts=whole.attempts,
         usage=whole.usage,
         cost_usd=whole.cost_usd,
         judge_usage=whole.judge_usage,
         judge_cost_usd=whole.judge_cost_usd,
         target=target,
-        asked=measure.texts,
-        yardstick=measure.setup_fingerprint,
+        text=measure.texts,
+        fingerprints=measure.setup_fingerprint,
         warnings=case.warnings + whole.warnings,
     )
 
 
 def count_reruns_as_new(case: CaseResult) -> CaseResult:
-    """The same of a case that was run more often because no earlier run knows it: these are first executions."""
+    """Count the re-runs of a case as first executions, because no earlier run knows the case."""
     return replace(
         case,
         reruns=0,
-        new_runs=case.reruns,
-        rerun_end=None,
+        new_case_executions=case.reruns,
+        rerun_stop_reason=None,
     )
 
 
 def add_preparatory_cost(case: CaseResult, records: Sequence[TrialRecord]) -> CaseResult:
-    """The same with the cost of executions that were made only because a later case of its suite was run again."""
+    """Add the cost of the case's preparatory executions to its result.
+
+    These executions were made only because a later case of the suite was re-run. The usage and the cost of the
+    target are None if a part of the sum is unknown.
+    """
     if not records:
         return case
     whole = _TrialTotals.from_records(records)
     costs = None if case.cost_usd is None or whole.cost_usd is None else case.cost_usd + whole.cost_usd
     return replace(
         case,
-        preparatory_runs=len(records),
+        preparatory_executions=len(records),
         duration_ms=case.duration_ms + whole.duration_ms,
         attempts=case.attempts + whole.attempts,
-        usage=None if case.usage is None or whole.usage is None else Usage.total((case.usage, whole.usage)),
+        usage=None if case.usage is None or whole.usage is None else Usage.add_up((case.usage, whole.usage)),
         cost_usd=costs,
-        judge_usage=Usage.total((case.judge_usage, whole.judge_usage)),
-        judge_cost_usd=total((case.judge_cost_usd, whole.judge_cost_usd)),
+        judge_usage=Usage.add_up((case.judge_usage, whole.judge_usage)),
+        judge_cost_usd=add_up((case.judge_cost_usd, whole.judge_cost_usd)),
     )
 
 
@@ -239,7 +253,10 @@ class _TrialTotals(NamedTuple):
 
     @classmethod
     def from_one(cls, one: TrialRecord) -> _TrialTotals:
-        """The same without a sum: nearly every case has one execution."""
+        """Build the totals of a single execution without adding anything up.
+
+        Nearly every case has one execution.
+        """
         return cls(
             one.duration_ms,
             one.attempts,
@@ -255,10 +272,10 @@ class _TrialTotals(NamedTuple):
         return cls(
             sum(record.duration_ms for record in records),
             sum(record.attempts for record in records),
-            _require_all_parts(Usage.total(record.usage for record in records), records, lambda one: one.usage),
-            _require_all_parts(total(record.cost_usd for record in records), records, lambda one: one.cost_usd),
-            Usage.total(record.judge_usage for record in records),
-            total(record.judge_cost_usd for record in records),
+            _require_all_parts(Usage.add_up(record.usage for record in records), records, lambda one: one.usage),
+            _require_all_parts(add_up(record.cost_usd for record in records), records, lambda one: one.cost_usd),
+            Usage.add_up(record.judge_usage for record in records),
+            add_up(record.judge_cost_usd for record in records),
             tuple(dict.fromkeys(line for record in records for line in record.warnings)),
         )
 
@@ -266,10 +283,16 @@ class _TrialTotals(NamedTuple):
 def _require_all_parts(
     whole: _Sum | None, records: Sequence[TrialRecord], of: Callable[[TrialRecord], object]
 ) -> _Sum | None:
-    """The sum, unless a part is missing: of an execution that broke nobody may know what it took."""
-    return None if any(of(one) is None for one in records if one.status.judged) else whole
+    """Return the sum `whole`, or None if a scored execution lacks its part.
+
+    Executions without a score are not required to have one: their usage may be unknown.
+    """
+    return None if any(of(one) is None for one in records if one.status.is_scored) else whole
 
 
 def _choose_unscored_status(records: Sequence[TrialRecord]) -> Status:
-    """A case that was only ever skipped (a dry run) is skipped; else something broke."""
+    """Return the status of a case without a score: skipped if every trial was skipped, else error.
+
+    Trials are skipped in a dry run.
+    """
     return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR

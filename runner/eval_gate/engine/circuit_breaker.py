@@ -24,7 +24,7 @@ class CircuitBreaker:
         self._failures = []
 
     def record_response(self, target: Target) -> None:
-        """It gave an answer, to whatever case."""
+        """Record that the target responded to a case, which ends the row of failures."""
         self._failures = []
         self._have_answered.add(id(target))
 
@@ -56,5 +56,5 @@ def _describe_failures(failures: Sequence[NoResponseError]) -> str:
 
 
 def append_hint(message: str, hint: str | None) -> str:
-    """What happened, and what to do in parentheses."""
+    """Append the hint, if any, to the message in parentheses."""
     return f"{message} ({hint})" if hint else message

@@ -10,8 +10,8 @@ from msgspec import structs
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import CaseKey, EvalCase
-from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Yardstick
+from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.result import CaseFingerprints
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.targets.setup import compute_setup_fingerprint
@@ -20,11 +20,11 @@ MAX_NAMED_SETTINGS: Final = 5
 """Settings that one sentence names."""
 
 
-def describe_discarded_executions(executions: int, before: RunSetup | None, now: RunSetup) -> str:
-    """What a resumed run says of finished executions that it does not take over."""
-    named = list(before.iter_differences(now)) if before else []
-    if before and before.commit != now.commit:
-        named.insert(0, f"commit {(before.commit or 'unknown')[:7]} → {(now.commit or 'unknown')[:7]}")
+def describe_discarded_executions(executions: int, before: RunSetup | None, current: RunSetup) -> str:
+    """Describe the finished executions that a resumed run discards, and the setup changes that cause it."""
+    named = list(before.iter_differences(current)) if before else []
+    if before and before.commit != current.commit:
+        named.insert(0, f"commit {(before.commit or 'unknown')[:7]} → {(current.commit or 'unknown')[:7]}")
     rest = len(named) - MAX_NAMED_SETTINGS
     what = "; ".join([*named[:MAX_NAMED_SETTINGS], *([f"and {rest} more"] if rest > 0 else [])])
     plural = "s were" if executions != 1 else " was"
@@ -42,16 +42,16 @@ class ExecutionFingerprints:
 
     def __init__(
         self,
-        measuring: Measuring | None,
-        yardsticks: Mapping[CaseKey, Yardstick],
+        measuring: EvaluationSetup | None,
+        yardsticks: Mapping[CaseKey, CaseFingerprints],
         commit: str | None = None,
         program_of: Callable[[EvalCase], str | None] = lambda _: None,
     ) -> None:
         """`program_of` says what stands for the files of the program that a case asks; None where it is none."""
-        how = measuring or Measuring()
+        how = measuring or EvaluationSetup()
         settings: list[JsonValue] = [as_fields(one) for one in how.settings]
         self._run = compute_setup_fingerprint([how.snapshot, how.snapshot_scripts, commit, *settings])
-        self._left_out = set() if how.snapshot_fixed else {"snapshot"}
+        self._left_out = set() if how.snapshot_is_file else {"snapshot"}
         self._yardsticks = yardsticks
         self._program_of = program_of
 
@@ -66,11 +66,11 @@ class ExecutionFingerprints:
         )
 
     def compute(self, case: EvalCase) -> str:
-        """The fingerprint of an execution of this case: 16 hexadecimal digits."""
+        """Compute the fingerprint of an execution of this case, as 16 hexadecimal digits."""
         yardstick = self._yardsticks.get(case.key)
         parts = self._select_parts(yardstick) if yardstick else None
         return compute_setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case)])
 
-    def _select_parts(self, yardstick: Yardstick) -> dict[str, JsonValue]:
-        known = structs.asdict(yardstick)
+    def _select_parts(self, fingerprints: CaseFingerprints) -> dict[str, JsonValue]:
+        known = structs.asdict(fingerprints)
         return {name: value for name, value in known.items() if value is not None and name not in self._left_out}

@@ -19,7 +19,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.writing import append_data, open_replacement, open_to_append
 from eval_gate.model.base import Record, decode_json
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status
+from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorKind, EvaluatorResult, Status
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.usage import Usage
 
@@ -62,12 +62,12 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     assertions_run: int = 0
     assertions_skipped: int = 0
     error: str | None = None
-    blame: Blame | None = None
+    error_kind: ErrorKind | None = None
     timed_out: bool = False
     vetoed: bool = False
     calls_listed: bool = False
     """The answer has a list of tool calls, be it empty."""
-    calls_missing: str | None = None
+    missing_calls: str | None = None
     """Where an answer that is judged by its tool calls should have that list and has none, in words. It is judged here
     as if no tool had been called; whether that holds, the run as a whole says (`engine.unknown_tool_calls`)."""
     details: CaseDetails = field(default_factory=lambda: NO_DETAILS)
@@ -111,22 +111,25 @@ class Journal:
     ) -> None:
         os.close(self._descriptor)
 
-    def append(self, record: TrialRecord) -> JournalLine:
+    def append(self, trial_record: TrialRecord) -> JournalLine:
         """Write one trial. Returns once the operating system has it: this process may die, the line stays.
 
         Raises GateError where it cannot be written: a trial that is not kept would be lost.
         """
-        line = _encode_line(record)
+        line = _encode_line(trial_record)
         append_data(self._descriptor, line, self._file)
         return JournalLine(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _hash_line(line))
 
     def read(self, line: JournalLine) -> TrialRecord:
-        """The trial that was written there. Raises GateError `journal-corrupt` where that is not what is there now."""
+        """Read the trial at this place of the journal.
+
+        Raises GateError `invalid-journal` if the bytes at that place are no longer those that were written.
+        """
         os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
         found = os.read(self._descriptor, line.size)
         if _hash_line(found) != line.digest:
             raise GateError(
-                "journal-corrupt",
+                "invalid-journal",
                 f"{self._file} was changed while the run wrote it: a finished trial is not there any more",
                 "start a new run, and leave its folder alone",
                 exit_code=ExitCode.INCOMPLETE,
@@ -134,8 +137,8 @@ class Journal:
         return decode_json(found, TrialRecord)
 
 
-def _encode_line(record: TrialRecord) -> bytes:
-    return json.encode(record) + b"\n"
+def _encode_line(trial_record: TrialRecord) -> bytes:
+    return json.encode(trial_record) + b"\n"
 
 
 async def rewrite_lines(file: Path, kept: Callable[[TrialRecord], Awaitable[TrialRecord]]) -> None:
@@ -162,9 +165,10 @@ def _drop_unfinished_line(descriptor: int) -> None:
 
 
 def read_lines(file: Path) -> Iterator[tuple[TrialRecord, JournalLine]]:
-    """The finished trials, in the order they finished, each with where it is. A missing journal is an empty one.
+    """Yield the finished trials in the order they finished, each with its place in the journal.
 
-    Raises GateError `journal-corrupt` for a complete line that is not a trial: something else wrote into it.
+    A missing journal yields nothing, and an unfinished last line is ignored. Raises GateError `invalid-journal` for
+    a complete line that is not a trial, because another program wrote it.
     """
     if not file.exists():
         return
@@ -177,7 +181,7 @@ def read_lines(file: Path) -> Iterator[tuple[TrialRecord, JournalLine]]:
                 yield decode_json(line, TrialRecord), JournalLine(start, len(line), _hash_line(line))
             except MsgspecError as error:
                 raise GateError(
-                    "journal-corrupt",
+                    "invalid-journal",
                     f"{file}:{number} is not a finished trial",
                     "start a new run instead of --resume",
                 ) from error
@@ -210,26 +214,26 @@ class FinishedTrials:
         self._notes: dict[CaseKey, list[_TrialNote]] = defaultdict(list)
         self.journal: Journal | None = None
 
-    def add(self, record: TrialRecord, line: JournalLine) -> None:
+    def add(self, trial_record: TrialRecord, line: JournalLine) -> None:
         """One more, in the place of what was known of the same trial before."""
-        missing = record.calls_missing is not None
-        is_at = record if self._most > 0 else line
+        missing = trial_record.missing_calls is not None
+        is_at = trial_record if self._most > 0 else line
         self._most -= 1
         note = _TrialNote(
-            record.trial,
-            record.status.judged,
-            record.timed_out,
-            record.calls_listed,
+            trial_record.trial,
+            trial_record.status.is_scored,
+            trial_record.timed_out,
+            trial_record.calls_listed,
             missing,
-            record.folder,
-            record.preparatory,
+            trial_record.folder,
+            trial_record.preparatory,
             is_at,
         )
-        known = self._notes[record.case]
+        known = self._notes[trial_record.case]
         known[:] = [one for one in known if one.trial != note.trial] + [note]
 
     def load_trials(self, key: CaseKey) -> list[TrialRecord]:
-        """Those of one case that count, in the order they finished. Raises GateError `journal-corrupt`."""
+        """Those of one case that count, in the order they finished. Raises GateError `invalid-journal`."""
         return [self._load_record(note) for note in self._notes.get(key, ()) if not note.preparatory]
 
     def load_preparatory_trials(self, key: CaseKey) -> list[TrialRecord]:
@@ -245,7 +249,7 @@ class FinishedTrials:
         return {(key, note.trial) for key, notes in self._notes.items() for note in notes if not note.preparatory}
 
     def list_numbers(self, key: CaseKey) -> list[int]:
-        """The numbers of all executions of a case, those that do not count among them."""
+        """List the numbers of all executions of a case, including those that do not count."""
         return [note.trial for note in self._notes.get(key, ())]
 
     def count_preparatory(self) -> int:
@@ -253,7 +257,10 @@ class FinishedTrials:
         return sum(note.preparatory for notes in self._notes.values() for note in notes)
 
     def find_folder(self, key: TrialKey) -> str | None:
-        """The folder that one shared with other cases of its suite; None where it shared none, or does not count."""
+        """Return the folder that an execution shared with other cases of its suite.
+
+        Return None if it shared none, or if it does not count because it was preparatory.
+        """
         case, trial = key
         notes = self._notes.get(case, ())
         return next((note.folder for note in notes if note.trial == trial and not note.preparatory), None)
@@ -272,7 +279,7 @@ class FinishedTrials:
         """Whether there was no answer in time to this case."""
         return any(note.timed_out for note in self._notes.get(key, ()))
 
-    def keep_judged(self, key: CaseKey, *, lists: bool) -> bool:
+    def keep_scored(self, key: CaseKey, *, lists: bool) -> bool:
         """Let go of those of a case that are not judged, and so not finished; whether any is left.
 
         `lists`: the target has listed tool calls in this run (`engine.unknown_tool_calls`).
@@ -283,7 +290,7 @@ class FinishedTrials:
         return bool(kept)
 
     def list_cases(self) -> list[CaseKey]:
-        """The cases that have any."""
+        """List the cases that have at least one execution."""
         return list(self._notes)
 
     def _load_record(self, note: _TrialNote) -> TrialRecord:

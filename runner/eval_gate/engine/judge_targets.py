@@ -143,7 +143,7 @@ class Judges(FrozenStruct):
 
 
 def list_judge_names(spec: EvaluatorSpec) -> set[str | None]:
-    """The names of the judges an evaluator asks; None is whoever grades by default."""
+    """Return the names of the LLM judges that an evaluator needs; None stands for the default judge."""
     match spec:
         case Rubric():
             return {None}
@@ -162,7 +162,11 @@ def is_rubric_case(case: EvalCase) -> bool:
 
 
 def skip_ungradable(suites: tuple[EvalSuite, ...], mode: RubricMode, judges: Judges) -> tuple[EvalSuite, ...]:
-    """The suites as they can be run: what cannot be graded is skipped, or loses its rubric, each with the reason."""
+    """Return the suites with cases skipped, or their rubrics dropped, where rubrics are not scored.
+
+    Each such case gets the reason: rubrics are turned off, or no LLM judge is available. A case that only a rubric
+    scores is skipped; any other case loses its rubric.
+    """
     return tuple(
         replace(suite, cases=tuple(_skip_if_ungradable(case, mode, judges) for case in suite.cases)) for suite in suites
     )

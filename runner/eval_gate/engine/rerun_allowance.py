@@ -24,12 +24,12 @@ class RerunAllowance:
         self._usd = 0.0
 
     def with_begun(self, begun: int) -> RerunAllowance:
-        """The same after so many more re-runs, which an earlier process of the same run has made."""
+        """Count `begun` more re-runs, made by an earlier process of the same run, and return the allowance."""
         self._begun += begun
         return self
 
     def pause(self) -> RerunAllowance:
-        """The same, whose clock stands still until the next re-run begins."""
+        """Stop the clock until the next re-run begins, and return the allowance."""
         self._spent_s += 0.0 if self._since is None else time.monotonic() - self._since
         self._since = None
         return self
@@ -41,10 +41,13 @@ class RerunAllowance:
         return None if most is None else max(most - self._begun, 0)
 
     def iter_notices(self, *, suspects: int, new: int) -> Iterator[str]:
-        """What it did not reach for: so many cases in doubt, and so many that no earlier run knows."""
+        """Yield notices about the cases for which the budget did not suffice.
+
+        `suspects` and `new` are numbers of cases: suspected regressions, and cases that no earlier run knows.
+        """
         spent = f"the rerun-budget of {self.budget} is spent"
         if self._waits:
-            spent += ", by what `rerun-spread` would still wait"
+            spent += ", by what `rerun-interval` would still wait"
         if suspects:
             which = "1 suspect is" if suspects == 1 else f"{suspects} suspects are"
             yield f"{which} not decided: {spent}"

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Trial
-from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.model.result import RerunStopReason, RunResult
 
 
 class BaseAgentRequest(Protocol):
@@ -66,14 +66,15 @@ class RerunPolicy(Protocol):
         """Whether to run this case once more after these re-runs. Asked after every one, so it must answer at once."""
         ...
 
-    def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
+    def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunStopReason:
         """Why a case in doubt is not run again any more, after all of its re-runs."""
         ...
 
     def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentRequest:
-        """What to ask the base branch's agent after all that it has answered so far, of the cases it may be asked.
+        """Build the next request to the base agent, from all its executions so far in `result`.
 
-        Asked in a thread of its own, as `find_rerun_candidates` is, after re-runs are done and after every round.
+        `askable` holds the cases that the base agent may run. The engine calls this in a separate thread, as it does
+        with `find_rerun_candidates`, when the re-runs are done and after every round.
         """
         ...
 

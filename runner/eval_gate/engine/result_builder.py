@@ -21,20 +21,20 @@ from eval_gate.engine.run_plan import RunPlan
 from eval_gate.engine.unknown_tool_calls import ListingTargets, find_listing_targets, mark_unlisted_calls
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import Status
-from eval_gate.model.policy import Measuring
+from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import (
-    HELD_BACK,
+    WAITS_FOR_GATE,
+    BaseAgentSummary,
     CaseResult,
-    Control,
-    RerunEnd,
+    RerunStopReason,
     RunResult,
     SuiteResult,
     Summary,
     ToolFacts,
     ToolIdentity,
 )
+from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.totals import summarise
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.setup import compute_agent_setup
 
@@ -50,11 +50,11 @@ class RunProgress(FrozenStruct):
     stop_reason: str | None
     notices: tuple[str, ...]
     held_back: bool
-    rerun_ends: Mapping[CaseKey, RerunEnd]
+    rerun_ends: Mapping[CaseKey, RerunStopReason]
     """Why cases in doubt were not run again any more."""
     base_agent_trials: Mapping[CaseKey, Sequence[TrialRecord]]
     """What the base branch's agent did, by case."""
-    base_agent: Control | None = None
+    base_agent: BaseAgentSummary | None = None
     new_cases: Set[CaseKey] = frozenset()
     """Cases that were run more often because no earlier run knows them."""
     is_final: bool = False
@@ -64,7 +64,7 @@ class RunProgress(FrozenStruct):
 
 
 def build_initial_result(plan: RunPlan) -> RunResult:
-    """The record of a run that has only begun: what it is about, and no case yet."""
+    """Build the run result of a run that has just begun: its setup, and no case yet."""
     total = sum(len(suite.cases) for suite in plan.suites)
     targets = plan.list_targets()
     return RunResult(
@@ -74,22 +74,22 @@ def build_initial_result(plan: RunPlan) -> RunResult:
         tool=ToolIdentity(version=__version__),
         target=plan.target.identity,
         targets=tuple(target.identity for target in targets) if len(targets) > 1 else (),
-        agents=tuple(_iter_agents(plan.suites)),
+        suite_agents=tuple(_iter_agents(plan.suites)),
         git=plan.git,
         shard=plan.shard,
-        cut=plan.shard_cut,
+        shard_plan=plan.shard_cut,
         partial=bool(plan.selections),
         selections=plan.selections,
-        planned=plan.planned_cases,
-        confirm=plan.max_reruns,
-        measuring=plan.measurement,
+        planned_cases=plan.planned_cases,
+        reruns=plan.max_reruns,
+        setup=plan.measurement,
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,
     )
 
 
 def _iter_agents(suites: Iterable[EvalSuite]) -> Iterator[TargetIdentity]:
-    """The agents that these suites bring along."""
+    """Yield the identities of the agents that these suites describe."""
     for suite in suites:
         agent = suite.cases[0].agent if suite.cases else None
         if agent is not None:
@@ -98,10 +98,11 @@ def _iter_agents(suites: Iterable[EvalSuite]) -> Iterator[TargetIdentity]:
 
 
 def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> RunResult:
-    """The result of all trials so far, in file order. A case without any was not run, and the run is not complete.
+    """Build the run result from all trials so far, in the order of the files.
 
-    Where it is the last time that anybody asks (`progress.over`), each case and its trials are let go as its result is
-    made, as far as nobody else holds the plan: all of them at once would be in memory at the peak of a large run.
+    A case without a trial has status `not_run`, and the run is then not complete. If this is the last call
+    (`progress.over`), each case and its trials are released as soon as its result is built, unless something else
+    holds the plan: the peak memory of a large run would otherwise include all of them.
     """
     lists = find_listing_targets(plan, progress.trials)
     record, left = build_initial_result(plan), _drain_items(plan.suites)
@@ -111,12 +112,12 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
     told = (notice for target in plan.list_targets() for notice in target.notices)
     return replace(
         record,
-        measuring=_build_measurement(plan, cases),
+        setup=_build_measurement(plan, cases),
         complete=all(case.status is not Status.NOT_RUN for case in cases),
         suites=suites,
         summary=_summarize_run(suites, cases, wall_ms),
-        stopped=progress.stop_reason,
-        control=progress.base_agent,
+        stop_reason=progress.stop_reason,
+        base_agent=progress.base_agent,
         warnings=(*plan.warnings, *progress.notices, *told, *plan.list_judge_notices()),
     )
 
@@ -131,17 +132,17 @@ def _summarize_run(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], w
     """Of all suites; of a single one all is counted already."""
     if len(suites) == 1:
         return replace(suites[0].summary, wall_ms=wall_ms)
-    return summarise(cases, wall_ms)
+    return summarize_cases(cases, wall_ms)
 
 
-def _build_measurement(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
+def _build_measurement(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup | None:
     """How it was measured: recorded answers that nobody took say nothing. Of a resumed run its cases know."""
     how = plan.measurement
-    if how is None or how.recorded is None:
+    if how is None or how.recording is None:
         return how
     resumed = plan.resumed_setup is not None and any(case.details.replayed for case in cases)
     taken = resumed or (plan.recording is not None and plan.recording.used)
-    return how if taken else replace(how, recorded=None)
+    return how if taken else replace(how, recording=None)
 
 
 def _build_suite_result(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: ListingTargets) -> SuiteResult:
@@ -161,7 +162,7 @@ def _build_suite_result(plan: RunPlan, progress: RunProgress, suite: EvalSuite, 
         stale_facts=staleness.stale_facts if staleness else (),
         notices=staleness.notices if staleness else (),
         cases=cases,
-        summary=summarise(cases),
+        summary=summarize_cases(cases),
         eval_file=suite.file,
         format=suite.format,
         warnings=suite.warnings,
@@ -174,16 +175,18 @@ def _build_case_result(plan: RunPlan, progress: RunProgress, case: EvalCase, lis
     if progress.is_final:
         progress.trials.forget_case(key)
     if not records and progress.held_back and plan.is_deferred(case):
-        case = replace(case, skip_reason=HELD_BACK)
+        case = replace(case, skip_reason=WAITS_FOR_GATE)
     target = plan.get_target(case)
     other = None if target is plan.target else target.identity.name
     end = progress.rerun_ends.get(key)
     counted = mark_unlisted_calls(records, lists=id(target) in lists)
     measure = CaseSetup(plan.case_texts.get(key), plan.setup_fingerprints.get(key))
     if not counted:
-        return replace(build_unrun_result(case, other), asked=measure.texts, yardstick=measure.setup_fingerprint)
+        return replace(build_unrun_result(case, other), text=measure.texts, fingerprints=measure.setup_fingerprint)
     first = progress.requested_trials.get(key, plan.limits.trials)
     result = add_preparatory_cost(join_trials(case, counted, other, first=first, end=end, measure=measure), preparatory)
     if asked := progress.base_agent_trials.get(key):
-        result = replace(result, control=build_base_agent_trials(asked, result))
-    return prepare_for_result(count_reruns_as_new(result) if key in progress.new_cases else result, plan.limits.store)
+        result = replace(result, base_agent_trials=build_base_agent_trials(asked, result))
+    return prepare_for_result(
+        count_reruns_as_new(result) if key in progress.new_cases else result, plan.limits.keep_responses
+    )

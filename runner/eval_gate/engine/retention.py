@@ -14,15 +14,15 @@ from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall
 from eval_gate.model.limits import (
-    KEPT_ANSWER,
-    KEPT_CALL,
-    KEPT_CALLS,
-    KEPT_CONVERSATION,
-    KEPT_MESSAGES,
-    KEPT_MODEL,
-    KEPT_PROMPT,
+    STORED_CALL,
+    STORED_CALLS,
+    STORED_CONVERSATION,
+    STORED_GRADER_PROMPT,
+    STORED_MESSAGES,
+    STORED_MODEL,
+    STORED_RESPONSE,
 )
 from eval_gate.model.result import CaseResult
 from eval_gate.results.detail_truncation import (
@@ -49,58 +49,65 @@ _NOTHING_LEFT_OUT: Final[dict[str, int]] = {}
 
 
 async def prepare_for_journal(
-    record: TrialRecord, store: ResponseRetention, patterns: Sequence[str], matcher: PatternMatcher
+    trial_record: TrialRecord, store: ResponseRetention, patterns: Sequence[str], matcher: PatternMatcher
 ) -> TrialRecord:
-    """A finished trial as the journal may hold it: as much of its answer as may be kept, masked."""
-    kept = _drop_response(record, store)
+    """Return a finished trial as the journal may store it, with the response dropped or masked.
+
+    `retention` decides how much of the response is kept, and the matches of `patterns` are masked.
+    """
+    kept = _drop_response(trial_record, store)
     return await _redact_record(kept, patterns, matcher) if patterns else kept
 
 
-def _drop_response(record: TrialRecord, store: ResponseRetention) -> TrialRecord:
+def _drop_response(trial_record: TrialRecord, store: ResponseRetention) -> TrialRecord:
     if store is not ResponseRetention.NONE:
-        return record  # whether a case simply passes is known when all of its trials are
-    error, results = record.error, record.evaluator_results
+        return trial_record  # whether a case simply passes is known when all of its trials are
+    error, results = trial_record.error, trial_record.evaluator_results
     return replace(
-        record,
-        details=_drop_model_name(drop_response(record.details)),
+        trial_record,
+        details=_drop_model_name(drop_response(trial_record.details)),
         evaluator_results=drop_quotes(results),
-        error=error and drop_error_quotes(error, record.status, record.blame, results),
+        error=error and drop_error_quotes(error, trial_record.status, trial_record.error_kind, results),
     )
 
 
 def _drop_model_name(details: CaseDetails) -> CaseDetails:
-    """The model's name is a text of the response, as any other."""
+    """Drop the model's name, which is a text of the response."""
     return details if details.model is None else replace(details, model=None)
 
 
-async def _redact_record(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
-    """The trial with `***` for whatever the patterns find in it, cut to its bounds only then.
+async def _redact_record(trial_record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
+    """Mask the matches of the patterns in a trial with `***`, and truncate its texts only after that.
 
-    Where they take too long nothing of it is kept: a text that nobody could look through may hold anything.
+    If the patterns take too long, no text is kept: a text that could not be searched may contain anything.
     """
     masked = TextMasking()
-    _map_texts(record, masked.collect_text)
-    warnings = record.warnings
+    _map_texts(trial_record, masked.collect_text)
+    warnings = trial_record.warnings
     try:
         masked.set_masked(await matcher.replace_matches(patterns, masked.texts, MASK))
     except (PatternError, PatternWorkerError) as error:
         masked.set_masked(None)
         warnings = (f"redact: what was said is not kept, because it could not be looked through: {error}",)
-    made = _map_texts(record, masked.mask_text)
+    made = _map_texts(trial_record, masked.mask_text)
     return replace(made, details=truncate_details(made.details), warnings=warnings)
 
 
-def _map_texts(record: TrialRecord, change: TextChange) -> TrialRecord:
+def _map_texts(trial_record: TrialRecord, change: TextChange) -> TrialRecord:
     return replace(
-        record,
-        error=record.error and change(record.error),
-        details=map_details(record.details, change),
-        evaluator_results=map_results(record.evaluator_results, change),
+        trial_record,
+        error=trial_record.error and change(trial_record.error),
+        details=map_details(trial_record.details, change),
+        evaluator_results=map_results(trial_record.evaluator_results, change),
     )
 
 
 def prepare_for_result(case: CaseResult, store: ResponseRetention) -> CaseResult:
-    """A case as the record holds it: where only failing ones are to be looked at, one that passes says no more."""
+    """Return the case as the run result stores it.
+
+    If only the responses of failing cases are kept, the response and the judge prompts of a case are dropped when
+    all its trials passed.
+    """
     if store is not ResponseRetention.FAILING:
         return case
     if not (case.passed and all(trial.status is Status.PASSED for trial in case.trials)):
@@ -114,14 +121,15 @@ def prepare_for_result(case: CaseResult, store: ResponseRetention) -> CaseResult
 
 
 def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str, ...] = ()) -> CaseDetails:
-    """What the target gave back, and what of its case could not be held against it (`skipped_tokens`).
+    """Build the details of a case from the target's response, with each text truncated.
 
-    Where patterns are to look at it, each text is cut `margin` characters too late.
+    `skipped_tokens` are the tokens of the case without a value, with which the response could not be compared. If
+    patterns are applied later, each text is cut `margin` characters after its limit.
     """
     conversation = _truncate_conversation(response.conversation, margin) if response.conversation else ()
-    too_many = len(response.text) - KEPT_ANSWER
+    too_many = len(response.text) - STORED_RESPONSE
     left_out = {
-        "toolCalls": len(response.tool_calls) - KEPT_CALLS,
+        "toolCalls": len(response.tool_calls) - STORED_CALLS,
         "messages": len(response.conversation) - len(conversation),
         "characters": too_many,
     }
@@ -129,56 +137,66 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
         tools_called=tuple([call.name for call in response.tool_calls]),
         response_length=len(response.text),
         skipped_tokens=skipped_tokens,
-        response=response.text[: KEPT_ANSWER + margin],
+        response=response.text[: STORED_RESPONSE + margin],
         response_truncated=too_many > 0,
         conversation=conversation,
         max_turns_reached=response.max_turns_reached,
         replayed=response.replayed,
-        model=to_one_line(response.model, KEPT_MODEL) or None if response.model else None,
+        model=to_one_line(response.model, STORED_MODEL) or None if response.model else None,
         first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
         tool_calls=_truncate_calls(response, margin),
-        left_out={what: count for what, count in left_out.items() if count > 0} or _NOTHING_LEFT_OUT,
+        dropped_counts={what: count for what, count in left_out.items() if count > 0} or _NOTHING_LEFT_OUT,
     )
 
 
 def build_text_details(text: str, margin: int = 0) -> CaseDetails:
-    """The same of an answer that is nothing but a text."""
-    too_many = len(text) - KEPT_ANSWER
+    """Build the details of a case from a response that is only a text.
+
+    The text is cut `margin` characters after its limit.
+    """
+    too_many = len(text) - STORED_RESPONSE
     return CaseDetails(
         response_length=len(text),
-        response=text[: KEPT_ANSWER + margin],
+        response=text[: STORED_RESPONSE + margin],
         response_truncated=too_many > 0,
-        left_out={"characters": too_many} if too_many > 0 else {},
+        dropped_counts={"characters": too_many} if too_many > 0 else {},
     )
 
 
-def _truncate_calls(response: Response, margin: int) -> tuple[KeptCall, ...]:
-    """The calls as the target reported them: arguments that are no mapping stand in its messages only."""
+def _truncate_calls(response: Response, margin: int) -> tuple[StoredCall, ...]:
+    """Return the first tool calls of the response, with long arguments and results truncated.
+
+    The arguments are those that the target reported in its messages, if these list the same number of calls:
+    arguments that are not a mapping are only there.
+    """
     reported = [call for message in response.messages or () for call in message.tool_calls]
     told = len(reported) == len(response.tool_calls)
     return tuple(
-        _truncate_call(call, reported[at].input if told else call.params or None, KEPT_CALL + margin)
-        for at, call in enumerate(islice(response.tool_calls, KEPT_CALLS))
+        _truncate_call(call, reported[at].input if told else call.params or None, STORED_CALL + margin)
+        for at, call in enumerate(islice(response.tool_calls, STORED_CALLS))
     )
 
 
-def _truncate_call(call: ToolCall, given: JsonValue, limit: int) -> KeptCall:
+def _truncate_call(call: ToolCall, given: JsonValue, limit: int) -> StoredCall:
     arguments, result = truncate_json(given, limit), truncate_json(call.result, limit)
-    return KeptCall(
+    return StoredCall(
         name=call.name,
         arguments=arguments,
         result=result,
         success=call.success,
         duration_ms=call.duration_ms,
-        cut=list_cut_parts(given is not arguments, call.result is not result),
+        truncated_parts=list_cut_parts(given is not arguments, call.result is not result),
     )
 
 
 def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
-    """The first messages of an exchange, as many as there is room for; each text cut as answers are."""
+    """Return the first messages of a conversation that fit the limit, with each text truncated.
+
+    A text has the same limit as a response.
+    """
     kept: list[Message] = []
-    room = KEPT_CONVERSATION
-    for message in islice(messages, KEPT_MESSAGES):
+    room = STORED_CONVERSATION
+    for message in islice(messages, STORED_MESSAGES):
         shown = _truncate_message(message, margin)
         room -= len(shown.content if isinstance(shown.content, str) else dump_compact_json(shown.content))
         room -= sum(len(dump_compact_json(call.params)) for call in shown.tool_calls)
@@ -191,16 +209,21 @@ def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Me
 def _truncate_message(message: Message, margin: int) -> Message:
     content = message.content
     content = (
-        content[: KEPT_ANSWER + margin] if isinstance(content, str) else truncate_json(content, KEPT_ANSWER + margin)
+        content[: STORED_RESPONSE + margin]
+        if isinstance(content, str)
+        else truncate_json(content, STORED_RESPONSE + margin)
     )
-    calls = tuple(_truncate_message_call(call, KEPT_CALL + margin) for call in message.tool_calls[:KEPT_CALLS])
+    calls = tuple(_truncate_message_call(call, STORED_CALL + margin) for call in message.tool_calls[:STORED_CALLS])
     if content is message.content and calls == message.tool_calls:
         return message
     return replace(message, content=content, tool_calls=calls)
 
 
 def _truncate_message_call(call: ToolCall, limit: int) -> ToolCall:
-    """A call as a message has it: its result is the next message's; arguments that are too long are one text."""
+    """Return a tool call for storage in a message, without its result, which the next message contains.
+
+    Arguments that are longer than `limit` become one text.
+    """
     params = truncate_json(call.params, limit)
     if isinstance(params, dict) and call.result is None:
         return call
@@ -208,7 +231,7 @@ def _truncate_message_call(call: ToolCall, limit: int) -> ToolCall:
 
 
 def truncate_judge_prompts(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """What the evaluators said, with what judges were told cut to a bound."""
+    """Return the evaluator results with each judge prompt truncated."""
     return tuple(_truncate_result(result) for result in results)
 
 
@@ -223,7 +246,7 @@ def _truncate_result(result: EvaluatorResult) -> EvaluatorResult:
 
 
 def _truncate_facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
-    long = [name for name in PROMPT_FACTS if facts and len(facts.get(name) or "") > KEPT_PROMPT]
+    long = [name for name in PROMPT_FACTS if facts and len(facts.get(name) or "") > STORED_GRADER_PROMPT]
     if facts is None or not long:
         return facts
-    return facts | {name: facts[name][:KEPT_PROMPT] for name in long} | {PROMPT_CUT: long}
+    return facts | {name: facts[name][:STORED_GRADER_PROMPT] for name in long} | {PROMPT_CUT: long}

@@ -43,7 +43,7 @@ from eval_gate.engine.worker_pool import run_jobs
 from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, remove_artifacts
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
-from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.model.result import RerunStopReason, RunResult
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.results.run_writer import make_run_folder, write_initial_result
 from eval_gate.struct import replace
@@ -59,12 +59,12 @@ class Observer(Protocol):
         """`total` trials belong to the run, `done` of them were finished by an earlier process."""
         ...
 
-    def on_trial(self, record: TrialRecord) -> None:
+    def on_trial(self, trial_record: TrialRecord) -> None:
         """One more trial is finished and journalled."""
         ...
 
     def on_wait(self, said: str) -> None:
-        """A target is not there yet, in words for people."""
+        """Report that a target is not available yet; `said` is a sentence for people."""
         ...
 
 
@@ -85,7 +85,7 @@ class Run:
         """`in_memory`: finished trials that are not read again from the journal."""
         self._plan = plan
         self._folder = make_run_folder(output_dir, plan.run_id)
-        if plan.recording is not None and plan.limits.store is not ResponseRetention.NONE:
+        if plan.recording is not None and plan.limits.keep_responses is not ResponseRetention.NONE:
             plan.recording.set_run_folder(self._folder)
         self._output_dir = output_dir
         self._observer = observer
@@ -112,7 +112,7 @@ class Run:
         """What is left for re-runs, while there are any."""
         self._paused: RerunAllowance | None = None
         """The same between two times at which there are."""
-        keeps = plan.keeps_artifacts and plan.limits.store is not ResponseRetention.NONE
+        keeps = plan.keeps_artifacts and plan.limits.keep_responses is not ResponseRetention.NONE
         self._leavings = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
         self._masking = PatternMatcher()
         """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
@@ -186,7 +186,7 @@ class Run:
             await asyncio.gather(checking, stopping, return_exceptions=True)
 
     def _abandon_target(self, target: Target, reason: str) -> None:
-        """This target is asked no more. Other targets of the run are."""
+        """Stop sending requests to this target for the given reason; other targets of the run go on."""
         self._stopped = self._stopped or reason
         self._healthy[id(target)] = False
         self._lane.set()
@@ -288,10 +288,14 @@ class Run:
             waiting = await self._rerun_in_turns(waiting, cases, confirming, journal)
 
     def _list_budget_notices(self) -> list[str]:
-        """What the budget for re-runs did not reach for."""
+        """List notices about the cases for which the re-run budget did not suffice."""
         if self._allowance is None:
             return []
-        spared = [key in self._new_cases for key, end in self._collect_rerun_ends().items() if end is RerunEnd.SPENT]
+        spared = [
+            key in self._new_cases
+            for key, end in self._collect_rerun_ends().items()
+            if end is RerunStopReason.BUDGET_USED
+        ]
         return list(self._allowance.iter_notices(suspects=spared.count(False), new=spared.count(True)))
 
     async def _rerun_in_turns(
@@ -305,7 +309,9 @@ class Run:
             waiting = [key for key in waiting if key not in self._due]
         return waiting
 
-    async def _run_base_agent(self, control: BaseAgentRun, confirming: RerunPolicy, allowance: RerunAllowance) -> bool:
+    async def _run_base_agent(
+        self, base_agent: BaseAgentRun, confirming: RerunPolicy, allowance: RerunAllowance
+    ) -> bool:
         """Ask the base branch's agent as long as the gate is red and it may turn that.
 
         Whether it cleared anything, so that cases which were spared for that are to be run again after all.
@@ -314,7 +320,7 @@ class Run:
         with report_waiting_to(self._observer.on_wait):
             while self._stopped is None:
                 wanted = await asyncio.to_thread(confirming.build_base_agent_request, self._build_result(0.0), askable)
-                if not await control.run_round(wanted, allowance):
+                if not await base_agent.run_round(wanted, allowance):
                     break
                 asked = True
         return asked and await asyncio.to_thread(confirming.has_cleared_failures, self._build_result(0.0))
@@ -339,15 +345,20 @@ class Run:
         return confirming.new_cases if confirming is not None else frozenset()
 
     def _can_begin(self, job: TrialJob, wait_s: float) -> bool:
-        """A first execution may, and a re-run as long as the budget for those lasts, and the wait before it."""
+        """Return whether an execution may begin, and count it if it is a re-run.
+
+        A first execution always may. A re-run may as long as the re-run budget lasts, including the wait of `wait_s`
+        seconds before it.
+        """
         if job.trial < self._plan.limits.trials or self._allowance is None:
             return True
         return self._allowance.try_begin(1 + len(job.preceding_jobs), wait_s=wait_s)
 
     def _plan_next_rerun(self, case: EvalCase) -> TrialJob | None:
-        """The next re-run of a case, if there is to be one; re-runs of one case come one after the other.
+        """Plan the next re-run of a case, or return None if there is none.
 
-        Of a case that works on files of earlier ones it is the next one of all in its suite whose turn it is.
+        Re-runs of one case run one after the other. If the case depends on files of earlier cases, plan the next suite
+        re-run of all due cases that share its folder.
         """
         if self._is_over_budget():
             return None
@@ -359,7 +370,10 @@ class Run:
         return TrialJob(case, max((record.trial for record in records), default=first - 1) + 1)
 
     def _plan_suite_rerun(self, cases: Sequence[EvalCase]) -> TrialJob | None:
-        """The next suite re-run of cases that share a folder: up to the last one whose turn it is."""
+        """Plan the next suite re-run of cases that share a folder, up to the last case that is due.
+
+        Return None if there is none.
+        """
         numbers = [number for case in cases for number in self._trials.list_numbers(case.key)]
         begin = max(self._get_first_rerun(case) for case in cases)
         due = [case.key in self._due and self._should_rerun(case, self._list_reruns(case)) for case in cases]
@@ -380,10 +394,10 @@ class Run:
         return sorted(records, key=lambda record: record.trial)
 
     def _get_first_rerun(self, case: EvalCase) -> int:
-        """The number of the first execution of a case that is a re-run."""
+        """Return the number of the first execution of a case that is a re-run."""
         return self._asked_for.get(case.key, self._plan.limits.trials)
 
-    def _collect_rerun_ends(self) -> dict[CaseKey, RerunEnd]:
+    def _collect_rerun_ends(self) -> dict[CaseKey, RerunStopReason]:
         """Why the cases in doubt were not run again any more."""
         confirming = self._plan.rerun_policy
         if confirming is None:
@@ -395,21 +409,26 @@ class Run:
         }
         if self._allowance is None or not self._allowance.refused:
             return ends
-        return {key: RerunEnd.SPENT if end is RerunEnd.STOPPED else end for key, end in ends.items()}
+        return {
+            key: RerunStopReason.BUDGET_USED if end is RerunStopReason.RUN_STOPPED else end for key, end in ends.items()
+        }
 
     def _is_over_budget(self) -> bool:
         """Whether the run has cost what it may cost."""
         budget = self._plan.limits.max_cost_usd
         return budget is not None and self._spent >= budget
 
-    def _add_cost(self, record: TrialRecord) -> None:
-        usd = (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
+    def _add_cost(self, trial_record: TrialRecord) -> None:
+        usd = (trial_record.cost_usd or 0.0) + (trial_record.judge_cost_usd or 0.0)
         self._spent += usd
         if self._allowance is not None:
             self._allowance.add_cost(usd)
 
     def _iter_affordable(self, jobs: Iterable[TrialJob]) -> Iterator[TrialJob]:
-        """The jobs, until the budget is used up; what is in flight then is finished all the same."""
+        """Yield the jobs until the cost budget is used up.
+
+        Executions in flight at that moment still finish.
+        """
         budget = self._plan.limits.max_cost_usd
         for job in jobs:
             if budget is not None and self._spent >= budget:
@@ -423,25 +442,30 @@ class Run:
         if reason := self._unanswered.record_failure(target, concurrency, failure, was_late=was_late):
             self._abandon_target(target, reason)
 
-    def _add_trial(self, record: TrialRecord, line: JournalLine, target: Target) -> None:
-        self._trials.add(record, line)
-        if record.calls_listed:
+    def _add_trial(self, trial_record: TrialRecord, line: JournalLine, target: Target) -> None:
+        self._trials.add(trial_record, line)
+        if trial_record.calls_listed:
             self._listing.add(id(target))
 
-    async def _prepare_record(self, record: TrialRecord) -> TrialRecord:
-        """The trial with as much of its answer as may be kept."""
-        return await prepare_for_journal(record, self._plan.limits.store, self._plan.patterns, self._masking)
+    async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
+        """Return the trial with only as much of its response as may be kept."""
+        return await prepare_for_journal(
+            trial_record, self._plan.limits.keep_responses, self._plan.patterns, self._masking
+        )
 
-    async def _write_record(self, journal: Journal, record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
-        """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
+    async def _write_record(self, journal: Journal, trial_record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
+        """Append the trial to the journal, and return it as written, with its place.
+
+        If the trial holds a value that cannot be encoded, an evaluation error is written instead.
+        """
         try:
-            return record, journal.append(record)
+            return trial_record, journal.append(trial_record)
         except ValueError as error:
-            record = await self._prepare_record(build_defect_record(record, error))
-            return record, journal.append(record)
+            trial_record = await self._prepare_record(build_defect_record(trial_record, error))
+            return trial_record, journal.append(trial_record)
 
     def _list_counted_trials(self, case: EvalCase) -> list[TrialRecord]:
-        """The trials of a case so far, as they count."""
+        """List the trials of a case so far, with those marked whose tool calls are unknown."""
         lists = id(self._plan.get_target(case)) in self._listing
         return mark_unlisted_calls(self._trials.load_trials(case.key), lists=lists)
 
@@ -450,9 +474,9 @@ class Run:
         plan = self._plan
         if plan.resumed_setup is None:
             return
-        if plan.limits.store is ResponseRetention.NONE:
+        if plan.limits.keep_responses is ResponseRetention.NONE:
             remove_artifacts(self._folder)
-        if plan.limits.store is ResponseRetention.NONE or plan.patterns:
+        if plan.limits.keep_responses is ResponseRetention.NONE or plan.patterns:
             await rewrite_lines(self._folder / JOURNAL_NAME, self._prepare_record)
 
     def _resume_from_journal(self, written: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
@@ -478,9 +502,9 @@ class Run:
         self._listing.update(find_listing_targets(plan, trials))
         for key in trials.list_cases():
             target = plan.get_target(known[key])
-            if trials.keep_judged(key, lists=id(target) in self._listing):
+            if trials.keep_scored(key, lists=id(target) in self._listing):
                 self._unanswered.record_response(target)
-        before = plan.resumed_setup.measurement if plan.resumed_setup else None
+        before = plan.resumed_setup.setup if plan.resumed_setup else None
         asked_for = (before.trials if before else None) or 0
         for key, trial in sorted(trials.list_keys()):
             if plan.limits.trials <= trial < asked_for:
@@ -514,9 +538,10 @@ class Run:
         return [job for job in jobs if job.key not in finished]
 
     def _build_result(self, wall_ms: float, *, over: bool = False, fresh: Set[CaseKey] | None = None) -> RunResult:
-        """The result of all trials so far. Where the run is `over`, it holds neither trials nor cases from then on.
+        """Build the run result from all trials so far.
 
-        `fresh` are the new cases, whose further runs are none of doubt; None for those that are known to be.
+        If `over`, this run releases its trials and cases. `fresh` holds the new cases, whose further executions are not
+        re-runs; with None, the re-run policy names them.
         """
         held_back = self._held_back and self._stopped is None
         control = self._control
@@ -535,6 +560,6 @@ class Run:
         return build_run_result(self._release_plan() if over else self._plan, progress, wall_ms)
 
     def _release_plan(self) -> RunPlan:
-        """The plan, of which the run itself keeps no case."""
+        """Return the plan, and keep only a copy without cases."""
         plan, self._plan = self._plan, self._plan.without_cases()
         return plan

@@ -11,9 +11,9 @@ from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judge_targets import Judges, is_rubric_case
 from eval_gate.engine.rerun_policy import RerunPolicy
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
-from eval_gate.model.policy import Measuring
-from eval_gate.model.result import AskedWords, GitFacts, Shard, ShardCut, Yardstick
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.result import CaseFingerprints, CaseText, GitFacts, Shard, ShardPlan
+from eval_gate.model.selection import CaseSelection
 from eval_gate.process.environment import WithheldVariables
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.staleness.staleness_checks import Staleness
@@ -42,9 +42,9 @@ class RunPlan(FrozenStruct):
     staleness: Mapping[str, Staleness] = field(default_factory=dict)
     git: GitFacts | None = None
     shard: Shard | None = None
-    shard_cut: ShardCut | None = None
+    shard_cut: ShardPlan | None = None
     """How all cases were cut into shards; None where they were not."""
-    selections: tuple[ChosenCases, ...] = ()
+    selections: tuple[CaseSelection, ...] = ()
     """Which cases were chosen; empty where all were."""
     planned_cases: int | None = None
     """Cases of the whole plan that can be run: of all shards, and those that were not chosen among them."""
@@ -60,7 +60,7 @@ class RunPlan(FrozenStruct):
     """Knows every secret of the run."""
     patterns: tuple[str, ...] = ()
     """What they find is masked in everything that is stored."""
-    case_texts: Mapping[CaseKey, AskedWords] = field(default_factory=dict)
+    case_texts: Mapping[CaseKey, CaseText] = field(default_factory=dict)
     """Question and expectation of every case, as the result has them."""
     recording: Recording | None = None
     base_agent: Target | None = None
@@ -69,9 +69,9 @@ class RunPlan(FrozenStruct):
     """Who says which cases are run again; None runs none again."""
     max_reruns: int = 0
     """How often `rerun_policy` may have one case run again."""
-    setup_fingerprints: Mapping[CaseKey, Yardstick] = field(default_factory=dict)
+    setup_fingerprints: Mapping[CaseKey, CaseFingerprints] = field(default_factory=dict)
     """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
-    measurement: Measuring | None = None
+    measurement: EvaluationSetup | None = None
     """How all cases are measured: trials, re-runs, recordings, source of the snapshot."""
     resumed_setup: RunSetup | None = None
     """What the run was set up with before it was resumed; None for a new one."""
@@ -85,7 +85,7 @@ class RunPlan(FrozenStruct):
         return self.rubrics_wait and is_rubric_case(case)
 
     def list_judge_notices(self) -> tuple[str, ...]:
-        """What happened while judges were asked."""
+        """List the notices of all LLM judges."""
         return tuple(notice for judge in self.judges for notice in judge.notices)
 
     def get_target(self, case: EvalCase) -> Target:
@@ -100,9 +100,9 @@ class RunPlan(FrozenStruct):
         """How many cases at once: as many as were asked for, else as the target says, else one."""
         return self.concurrency or target.workers or 1
 
-    def with_rerun_policy(self, confirming: RerunPolicy, confirm: int) -> RunPlan:
-        """The same run, with up to `max_reruns` re-runs of each case that `rerun_policy` finds doubtful."""
-        return replace(self, rerun_policy=confirming, max_reruns=confirm)
+    def with_rerun_policy(self, confirming: RerunPolicy, max_reruns: int) -> RunPlan:
+        """Return a copy of the plan with up to `max_reruns` re-runs of each case that `confirming` selects."""
+        return replace(self, rerun_policy=confirming, max_reruns=max_reruns)
 
     def without_cases(self) -> RunPlan:
         """All but the cases, for those who hand these over."""
@@ -114,7 +114,10 @@ class RunPlan(FrozenStruct):
             await holder.aclose()
 
     def list_base_agent_cases(self) -> frozenset[CaseKey]:
-        """The cases that the base branch's agent can be asked in place of the run's own target, each by itself."""
+        """List the cases that the base agent can run in place of the run's own target, each by itself.
+
+        The set is empty if the plan has no base agent.
+        """
         control = self.base_agent
         if control is None:
             return frozenset()
@@ -128,16 +131,16 @@ class RunPlan(FrozenStruct):
         )
 
     def compute_rerun_budget(self) -> RerunBudget:
-        """What all re-runs together may take, those of the control too."""
+        """Compute the budget of all re-runs together, including the executions of the base agent."""
         if self.limits.rerun_budget is not None:
             return parse_rerun_budget(self.limits.rerun_budget)
         usual = RerunBudget.compute_default(
-            len(self.list_runnable_cases()) * self.limits.trials, control=self.base_agent is not None
+            len(self.list_runnable_cases()) * self.limits.trials, base_agent=self.base_agent is not None
         )
         whole = Counter(case.suite for case in self.list_runnable_cases() if case.dependent)
         least = SUITE_RERUNS * max(whole.values(), default=0)
         return replace(usual, executions=max(usual.executions or 0, least))
 
     def list_runnable_cases(self) -> tuple[EvalCase, ...]:
-        """The cases that can be run, in file order."""
+        """List the cases that are not skipped, in the order of the files."""
         return tuple(case for suite in self.suites for case in suite.cases if case.skip_reason is None)

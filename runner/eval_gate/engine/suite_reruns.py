@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.trials import TrialJob
 from eval_gate.model.case import EvalCase
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import replace
 from eval_gate.text.escape import format_first_few, to_one_line
 
@@ -23,9 +23,10 @@ _MAX_ID = 100
 
 
 def plan_suite_rerun(cases: Sequence[EvalCase], number: int, is_wanted: Callable[[EvalCase], bool]) -> TrialJob | None:
-    """The next re-run of cases that work on each other's files, in their order; None where none `is_wanted`.
+    """Plan one re-run of cases that depend on each other's files, in their order.
 
-    `number` is one that no execution of these cases has had: it names the folder.
+    Return None if no case `is_wanted`. `number` must differ from that of every earlier execution of these cases,
+    because it names the folder.
     """
     wanted = [is_wanted(case) for case in cases]
     if not any(wanted):
@@ -44,16 +45,21 @@ class SuiteRerun:
     @property
     def broken_by(self) -> TrialRecord | None:
         """The execution for which the agent could not be reached, so that no more is made; None while there is none."""
-        return next((one for one in self._failed if one.blame is Blame.UNREACHABLE), None)
+        return next((one for one in self._failed if one.error_kind is ErrorKind.AGENT_UNREACHABLE), None)
 
-    def add_execution(self, record: TrialRecord) -> TrialRecord:
-        """The execution with what did not pass before it, of one that counts."""
-        told = record
-        if self._failed and not record.preparatory:
+    def add_execution(self, trial_record: TrialRecord) -> TrialRecord:
+        """Record an execution, and return it with a warning that names the earlier cases that did not pass.
+
+        A preparatory execution gets no warning.
+        """
+        told = trial_record
+        if self._failed and not trial_record.preparatory:
             names = format_first_few(
                 [one.case_id for one in self._failed], _MAX_NAMED, lambda text: to_one_line(text, _MAX_ID)
             )
-            told = replace(record, warnings=(*record.warnings, f"run again after cases that did not pass: {names}"))
-        if record.status is not Status.PASSED:
-            self._failed.append(record)
+            told = replace(
+                trial_record, warnings=(*trial_record.warnings, f"run again after cases that did not pass: {names}")
+            )
+        if trial_record.status is not Status.PASSED:
+            self._failed.append(trial_record)
         return told

@@ -25,7 +25,7 @@ from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorErr
 from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Response
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured_output import Mask
 from eval_gate.process.environment import WithheldVariables
@@ -53,9 +53,9 @@ _HINTED_FAULTS = frozenset({TargetFault.MALFORMED, TargetFault.REFUSED})
 class NoResponseError(Exception):
     """No connection to the target, or no response in time; carries the record of the trial."""
 
-    def __init__(self, record: TrialRecord, hint: str | None) -> None:
-        super().__init__(record.error)
-        self.record = record
+    def __init__(self, trial_record: TrialRecord, hint: str | None) -> None:
+        super().__init__(trial_record.error)
+        self.record = trial_record
         self.hint = hint
 
 
@@ -97,7 +97,7 @@ class TrialServices(FrozenStruct):
     def from_plan(
         cls, plan: RunPlan, patterns: PatternMatcher, run_id: str, leavings: WorkspaceArtifacts | None = None
     ) -> TrialServices:
-        """What the plan has of it; `run_id` is the run that the trials belong to."""
+        """Build the services from a run plan; `run_id` is the run of the trials."""
         return cls(
             plan.tokens,
             patterns,
@@ -112,7 +112,7 @@ class TrialServices(FrozenStruct):
         )
 
     def build_context(self, case: EvalCase, response: Response) -> EvaluationContext:
-        """What evaluators are given to judge this response to this case."""
+        """Build the context in which evaluators score this response to this case."""
         return EvaluationContext(
             case,
             response,
@@ -135,7 +135,7 @@ class TrialRunner:
         self._limits = limits
         self._shared = shared
         self._apart = apart
-        self._spread_s = parse_rerun_interval(limits.rerun_spread) if limits.rerun_spread else 0.0
+        self._spread_s = parse_rerun_interval(limits.rerun_interval) if limits.rerun_interval else 0.0
         self._began = time.monotonic()
         self._latest: dict[CaseKey, float] = {}
         """When each case was last run again, where that matters."""
@@ -180,7 +180,7 @@ class TrialRunner:
             if wait_s and now >= self._told_until:
                 self._told_until = now + wait_s
                 report_waiting(
-                    f"executions of one case are {self._limits.rerun_spread} apart: a re-run waits {wait_s:.1f} s"
+                    f"executions of one case are {self._limits.rerun_interval} apart: a re-run waits {wait_s:.1f} s"
                 )
             await yield_slot(wait_s)
         elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
@@ -191,7 +191,7 @@ class TrialRunner:
         started = time.perf_counter()
         try:
             request = build_request(job, self._shared.run_id)
-            if job.trial and self._limits.rerun_nonce:
+            if job.trial and self._limits.rerun_cache_busting:
                 request = replace(request, nonce=uuid.uuid4().hex)
             response = given or await self._request_response(request, timeout_ms)
         except TargetError as error:
@@ -211,16 +211,24 @@ class TrialRunner:
         answered = self._build_response_record(job, duration_ms, response, judgement.skipped_tokens)
         return await self._store_artifacts(_add_scores(answered, judgement), response)
 
-    async def _store_artifacts(self, record: TrialRecord, response: Response) -> TrialRecord:
-        """A failing trial with where its files are kept; nobody is shown those of a preparatory one."""
+    async def _store_artifacts(self, trial_record: TrialRecord, response: Response) -> TrialRecord:
+        """Store the workspace artifacts of a failing trial, and return it with a warning about them.
+
+        The warning names the file. Nothing is stored for a preparatory execution.
+        """
         leavings = self._shared.artifacts
-        if leavings is None or record.status is not Status.FAILED or record.preparatory or not response.files:
-            return record
-        said = await leavings.store(record, response.files, self._shared.patterns)
-        return replace(record, warnings=(*record.warnings, said)) if said else record
+        if (
+            leavings is None
+            or trial_record.status is not Status.FAILED
+            or trial_record.preparatory
+            or not response.files
+        ):
+            return trial_record
+        said = await leavings.store(trial_record, response.files, self._shared.patterns)
+        return replace(trial_record, warnings=(*trial_record.warnings, said)) if said else trial_record
 
     async def _request_response(self, request: Request, timeout_ms: float | None) -> Response:
-        """The target's answer within the limit. Raises TargetError."""
+        """Request the target's response within `timeout_ms`; None means no limit. Raises TargetError."""
         retrying = RetryState()
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000) as limit:
@@ -234,7 +242,10 @@ class TrialRunner:
             raise TargetError(said, fault=TargetFault.LATE, hint=_TIMEOUT_HINT) from error
 
     def _get_timeout_ms(self, case: EvalCase) -> float | None:
-        """The case's own limit, else the run's; None where the target keeps a limit of its own."""
+        """Return the timeout of the case, else that of the run, in milliseconds.
+
+        Return None if the case has no timeout and the target has one of its own.
+        """
         if case.timeout_ms is not None:
             return case.timeout_ms
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
@@ -257,7 +268,7 @@ class TrialRunner:
         said = (
             f"not run again: the agent could not be reached for {before.case_id[:_MAX_CASE_ID]}, which runs before it"
         )
-        return replace(self._build_record(job, 0.0), attempts=0, error=said, blame=Blame.UNREACHABLE)
+        return replace(self._build_record(job, 0.0), attempts=0, error=said, error_kind=ErrorKind.AGENT_UNREACHABLE)
 
     def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
         said = error.message
@@ -266,7 +277,7 @@ class TrialRunner:
         return replace(
             self._build_record(job, duration_ms),
             error=said[:MAX_ERROR],
-            blame=error.blame,
+            error_kind=error.error_kind,
             timed_out=error.timed_out,
         )
 
@@ -274,12 +285,14 @@ class TrialRunner:
         self, job: TrialJob, duration_ms: float, response: Response, skipped_tokens: tuple[str, ...] = ()
     ) -> TrialRecord:
         """Build the record of an execution with what the target gave back, before it is scored."""
-        silent = response.calls_known is None and not response.tool_calls and has_tool_assertions(job.case.evaluators)
+        silent = (
+            response.tool_calls_known is None and not response.tool_calls and has_tool_assertions(job.case.evaluators)
+        )
         return replace(
             self._build_record(job, duration_ms),
             attempts=response.attempts,
-            calls_listed=response.calls_known is True or bool(response.tool_calls),
-            calls_missing=response.calls_place if silent else None,
+            calls_listed=response.tool_calls_known is True or bool(response.tool_calls),
+            missing_calls=response.tool_calls_location if silent else None,
             details=build_details(response, self._shared.margin, skipped_tokens),
             usage=response.usage,
             cost_usd=response.cost_usd,
@@ -306,22 +319,25 @@ def _add_scores(answered: TrialRecord, judgement: CaseScore) -> TrialRecord:
     )
 
 
-def build_defect_record(record: TrialRecord, error: Exception) -> TrialRecord:
-    """The trial over which this program broke. The traceback goes to whoever listens to `DEFECT_LOGGER`."""
-    DEFECT_LOGGER.info("a defect of eval-gate over the case %s", record.case_id, exc_info=error)
+def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRecord:
+    """Build the trial of an execution in which this program failed, as an evaluation error.
+
+    The traceback goes to the handlers of `DEFECT_LOGGER`.
+    """
+    DEFECT_LOGGER.info("a defect of eval-gate over the case %s", trial_record.case_id, exc_info=error)
     name = type(error).__name__
     said = f"eval-gate broke over this case: {name}: {to_well_formed(str(error))[:MAX_EXCEPTION_TEXT]}".rstrip(": ")
     return TrialRecord(
-        eval_file=record.eval_file,
-        case_id=record.case_id,
-        trial=record.trial,
-        fingerprint=record.fingerprint,
+        eval_file=trial_record.eval_file,
+        case_id=trial_record.case_id,
+        trial=trial_record.trial,
+        fingerprint=trial_record.fingerprint,
         status=Status.ERROR,
-        duration_ms=record.duration_ms,
+        duration_ms=trial_record.duration_ms,
         attempts=1,
-        preparatory=record.preparatory,
+        preparatory=trial_record.preparatory,
         error=f"{said} (a defect: --verbose shows where)",
-        blame=Blame.OURS,
+        error_kind=ErrorKind.EVALUATION_ERROR,
     )
 
 
@@ -330,18 +346,18 @@ def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> Target
     return TargetError(said, fault=error.fault, status=error.status, hint=error.hint)
 
 
-def _add_evaluation_error(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
+def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> TrialRecord:
     return replace(
-        record,
+        trial_record,
         error=str(error)[:MAX_ERROR],
-        blame=error.blame,
+        error_kind=error.error_kind,
         judge_usage=error.usage,
         judge_cost_usd=error.cost_usd,
     )
 
 
 def build_request(job: TrialJob, run_id: str = "") -> Request:
-    """The case as a target is asked it."""
+    """Build the request that a target receives for this case."""
     case = job.case
     return Request(
         case.id,
@@ -393,7 +409,10 @@ async def request_batches(
 async def _await_batch(
     target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
 ) -> Mapping[str, Response]:
-    """The answers; none when the run is stopped before they are there. Raises TargetError."""
+    """Await the responses to a batch of jobs, or return none if the run is stopped first.
+
+    Raises TargetError.
+    """
     asking = asyncio.ensure_future(_request_batch(target, group, limits))
     stopping = asyncio.ensure_future(stop.wait())
     try:

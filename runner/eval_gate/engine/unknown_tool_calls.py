@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.model.execution import CALLS_UNKNOWN, Blame, Status
+from eval_gate.model.execution import CALLS_UNKNOWN, ErrorKind, Status
 from eval_gate.struct import replace
 
 ListingTargets = frozenset[int]
@@ -33,20 +33,23 @@ def find_listing_targets(plan: RunPlan, trials: FinishedTrials) -> ListingTarget
 
 
 def mark_unlisted_calls(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:
-    """The trials as they count. `lists`: the target has listed calls in this run."""
+    """Return the trials, with those marked as evaluation errors whose tool calls are unknown.
+
+    If `lists`, the target has listed tool calls in this run, and no trial is marked.
+    """
     return [record if lists else _mark_record(record) for record in records]
 
 
-def _mark_record(record: TrialRecord) -> TrialRecord:
-    missing = record.calls_missing
-    if missing is None or not record.status.judged:
-        return record
+def _mark_record(trial_record: TrialRecord) -> TrialRecord:
+    missing = trial_record.missing_calls
+    if missing is None or not trial_record.status.is_scored:
+        return trial_record
     return replace(
-        record,
+        trial_record,
         status=Status.ERROR,
         score=0.0,
         error=_ERROR_TEMPLATE.format(unknown=CALLS_UNKNOWN, missing=missing),
-        blame=Blame.OURS,
+        error_kind=ErrorKind.EVALUATION_ERROR,
         vetoed=False,
         assertions_run=0,
         assertions_skipped=0,

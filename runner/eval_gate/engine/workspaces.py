@@ -22,7 +22,7 @@ from eval_gate.files.writing import remove_file, write_atomically
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import FileEntry
-from eval_gate.model.limits import LEFT_CASE, LEFT_FILE, LEFT_RUN
+from eval_gate.model.limits import WORKSPACE_CASE, WORKSPACE_FILE, WORKSPACE_RUN
 from eval_gate.results.masking import MARGIN
 from eval_gate.text.digest import compute_digest
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
@@ -35,10 +35,11 @@ _MAX_NAME: Final = 40
 
 
 def digest_preceding_cases(suite: EvalSuite) -> Mapping[CaseKey, str]:
-    """What every case of a suite that brings its agent runs after: the first 16 hex digits of a SHA-256.
+    """Compute a digest of what the agent ran before each case, for a suite that describes its agent.
 
-    That is how often and what the agent was asked before, and how long it had for it. What these cases expected, and
-    what they are called, leaves nothing in a folder.
+    Each digest is the first 16 hexadecimal digits of a SHA-256. It covers the number of earlier executed cases,
+    their prompts and their timeouts. The expectations and names of these cases are not part of it, because they
+    leave nothing in a folder.
     """
     found, before = {}, _EMPTY_DIGEST
     for case in suite.cases:
@@ -68,7 +69,10 @@ class SharedWorkspaces:
         }
 
     def name_workspace(self, case: EvalCase) -> str | None:
-        """The folder in which this process has this case run; None for a case that needs no other one."""
+        """Return the name of the shared folder in which this process runs the case.
+
+        Return None if the case depends on no other case.
+        """
         return f"{self._process} {self._order[case.suite]}" if case.dependent else None
 
     def list_sharing_cases(self, case: EvalCase) -> Sequence[EvalCase]:
@@ -98,9 +102,9 @@ class WorkspaceArtifacts:
     def __init__(self, folder: Path, patterns: Sequence[str]) -> None:
         self._folder = folder
         self._patterns = patterns
-        self._room = LEFT_RUN
+        self._room = WORKSPACE_RUN
 
-    async def store(self, record: TrialRecord, files: Iterable[FileEntry], matcher: PatternMatcher) -> str | None:
+    async def store(self, trial_record: TrialRecord, files: Iterable[FileEntry], matcher: PatternMatcher) -> str | None:
         """Write it, and say where in one sentence; None when it left nothing that was not there before.
 
         `files` are without secrets. Raises GateError where nothing can be written.
@@ -114,20 +118,22 @@ class WorkspaceArtifacts:
             shown = await self._render_files(changed, matcher)
         except (PatternError, PatternWorkerError) as error:
             return f"what it left in tmp/ ({count}) is not kept, because it could not be looked through: {error}"
-        text = _render_page(record, shown, len(entries) - len(changed))
+        text = _render_page(trial_record, shown, len(entries) - len(changed))
         if len(text) > self._room:
-            return f"what it left in tmp/ ({count}) is not kept: other cases of this run left {LEFT_RUN:,} characters"
+            return (
+                f"what it left in tmp/ ({count}) is not kept: other cases of this run left {WORKSPACE_RUN:,} characters"
+            )
         self._room -= len(text)
-        name = _build_file_name(record)
+        name = _build_file_name(trial_record)
         write_atomically(self._folder / name, text)
         return f"what it left in tmp/ is kept beside the record: {name} ({count})"
 
     async def _render_files(self, entries: Sequence[FileEntry], matcher: PatternMatcher) -> list[tuple[str, str]]:
         """Path and text of each file, as far as there is room; why there is none where that is so."""
-        texts, room = [], LEFT_CASE
+        texts, room = [], WORKSPACE_CASE
         for entry in entries:
             text = entry.text or ""
-            limit = max(0, min(LEFT_FILE, room))
+            limit = max(0, min(WORKSPACE_FILE, room))
             texts.append((entry.path, text[: limit + MARGIN], limit, len(text), entry.problem))
             room -= min(len(text), limit)
         masked = [part for path, text, *_ in texts for part in (path, text)]
@@ -150,18 +156,21 @@ def _render_file(text: str, limit: int, whole: int, problem: str | None) -> str:
     return f"{fence}\n{kept}{end}{fence}\n{cut}"
 
 
-def _render_page(record: TrialRecord, files: Sequence[tuple[str, str]], unchanged: int) -> str:
-    said = f"What the case left in its folder, trial {record.trial + 1}: {len(files):,} files.\n"
+def _render_page(trial_record: TrialRecord, files: Sequence[tuple[str, str]], unchanged: int) -> str:
+    said = f"What the case left in its folder, trial {trial_record.trial + 1}: {len(files):,} files.\n"
     if unchanged:
         more = "1 more file is" if unchanged == 1 else f"{unchanged:,} more files are"
         said += f"{more} as {'it was' if unchanged == 1 else 'they were'} before the run.\n"
-    parts = [f"# {_format_inline_code(record.case_id)} of {_format_inline_code(record.eval_file)}\n", said]
+    parts = [f"# {_format_inline_code(trial_record.case_id)} of {_format_inline_code(trial_record.eval_file)}\n", said]
     parts += [f"## {_format_inline_code(path)}\n\n{text}" for path, text in files]
     return "\n".join(parts)
 
 
 def _format_inline_code(text: str) -> str:
-    """A path or id as code within a line."""
+    """Format a path or id as inline code in Markdown.
+
+    Control characters and backticks become question marks.
+    """
     plain = re.sub(r"[\x00-\x1f\x7f`]", "?", text)
     return f"`{plain}`"
 
@@ -172,10 +181,14 @@ def remove_artifacts(folder: Path) -> None:
         remove_file(file)
 
 
-def _build_file_name(record: TrialRecord) -> str:
-    """The same for the same execution, also of a run that is resumed; of names only letters, digits, `.` and `-`."""
-    whole = f"{record.eval_file}\0{record.case_id}\0{record.trial}".encode("utf-8", "surrogatepass")
+def _build_file_name(trial_record: TrialRecord) -> str:
+    """Build the name of the file for the workspace artifacts of a trial.
+
+    The name is the same for the same execution, also in a resumed run. From the names of the eval file and the
+    case, it contains only letters, digits, `.` and `-`.
+    """
+    whole = f"{trial_record.eval_file}\0{trial_record.case_id}\0{trial_record.trial}".encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(whole).hexdigest()[:8]
-    parts = (Path(record.eval_file).stem, record.case_id)
+    parts = (Path(trial_record.eval_file).stem, trial_record.case_id)
     plain = [re.sub(r"[^A-Za-z0-9.]+", "-", part).strip(".-")[:_MAX_NAME] for part in parts]
     return "-".join([_ARTIFACT_PREFIX, *filter(None, plain), digest]) + ".md"

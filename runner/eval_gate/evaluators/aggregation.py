@@ -11,7 +11,7 @@ from eval_gate.evaluators.weighted_mean import compute_weighted_mean, is_below_f
 from eval_gate.evaluators.wording import format_score, truncate
 from eval_gate.model.case import Aggregation
 from eval_gate.model.specs.evaluator import EvaluatorSpec
-from eval_gate.model.usage import Usage, total
+from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import replace
 
 MAX_ERROR = 500
@@ -51,7 +51,7 @@ async def _score_until_failure(context: EvaluationContext) -> CaseScore:
 
 
 def _warn_nothing_checked(joined: CaseScore) -> CaseScore:
-    """A judgement that rests on no check at all, with a warning that says so."""
+    """Add the warning that no check supports this score."""
     if joined.assertions_skipped:
         idle = "all assertions skipped"
     elif joined.results:
@@ -97,9 +97,9 @@ def _build_case_score(
     passed: bool,
     assertions_run: int | None = None,
 ) -> CaseScore:
-    """What the first evaluators of the case, or all of them, said.
+    """Build the score of a case from the results of all its evaluators, or of the first ones.
 
-    Each that may fail counts as one assertion, unless their number is given.
+    Each evaluator that can fail counts as one assertion, unless `assertions_run` gives the number.
     """
     # lists, not generators: this is done for every case, and most have a handful of evaluators that say nothing else
     specs = context.case.evaluators
@@ -114,13 +114,16 @@ def _build_case_score(
         results=tuple(
             [build_evaluator_result(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)]
         ),
-        judge_usage=Usage.total([said.usage for said in evaluations]),
-        judge_cost_usd=total([said.cost_usd for said in evaluations]),
+        judge_usage=Usage.add_up([said.usage for said in evaluations]),
+        judge_cost_usd=add_up([said.cost_usd for said in evaluations]),
     )
 
 
 def _find_shortfall(specs: Sequence[EvaluatorSpec], evaluations: Sequence[EvaluatorScore]) -> str | None:
-    """What the first evaluator that counts and falls short says; None when the case passes."""
+    """Return the error of the first counting evaluator that is below the full score.
+
+    Returns None if the case passes. If every evaluator has weight 0, the returned sentence says so.
+    """
     counted = [
         (spec, said) for spec, said in zip(specs, evaluations, strict=True) if spec.weight > 0 or said.zeroes_case
     ]

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol, TypeAlias
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
-from eval_gate.model.execution import Blame, EvaluatorResult
+from eval_gate.model.execution import ErrorKind, EvaluatorResult
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.model.usage import Usage
@@ -109,7 +109,7 @@ class EvaluatorError(Exception):
     `usage` and `cost_usd` are of the judge, as far as it was asked before.
     """
 
-    blame: ClassVar = Blame.OURS
+    error_kind: ClassVar = ErrorKind.EVALUATION_ERROR
 
     def __init__(self, message: str, *, usage: Usage | None = None, cost_usd: float | None = None) -> None:
         super().__init__(message)
@@ -117,14 +117,14 @@ class EvaluatorError(Exception):
         self.cost_usd = cost_usd
 
     def add_prefix(self, name: str) -> EvaluatorError:
-        """The same, as what went wrong within the evaluator `name`."""
+        """Return the same error with `name`, the evaluator in which it occurred, in front of the message."""
         return type(self)(f"{name}: {self}", usage=self.usage, cost_usd=self.cost_usd)
 
 
 class UnreportedDataError(EvaluatorError):
     """The response lacks the data that an evaluator needs: an agent error, not an evaluation error."""
 
-    blame: ClassVar = Blame.CRASHED
+    error_kind: ClassVar = ErrorKind.AGENT_ERROR
 
 
 class CaseScore(FrozenStruct):

@@ -82,9 +82,10 @@ def _get_evaluator(kind: type[EvaluatorSpec]) -> EvaluatorFunction:
 
 
 def _apply_requirements(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorScore:
-    """The evaluation as it counts: it may be turned round, and a case may need it to reach a floor.
+    """Apply the negation and the minimum score of an evaluator to its score.
 
-    Source: AgentV 4.42.4, `negate`, `required` and `min_score` of an assertion.
+    A score below the minimum is a veto and sets the score of the case to zero. Source: AgentV 4.42.4, `negate`,
+    `required` and `min_score` of an assertion.
     """
     if not isinstance(spec, NamedEvaluatorSpec):
         return evaluation
@@ -99,7 +100,7 @@ def _apply_requirements(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> Eval
 
 
 def _negate(spec: NamedEvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorScore:
-    """What was found is missed, and what was missed is found."""
+    """Negate a score: invert the value and exchange hits and misses."""
     score = 1 - evaluation.score
     error = None
     if score < 1:
@@ -117,7 +118,7 @@ def _negate(spec: NamedEvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorSc
 
 
 def build_evaluator_result(spec: EvaluatorSpec, evaluation: EvaluatorScore, weight: float) -> EvaluatorResult:
-    """The record of one evaluator, with the weight that counted."""
+    """Build the stored result of one evaluator, with the weight that was used."""
     if evaluation.score == 1.0 and evaluation.passed and not _has_details(evaluation):
         return _build_passed_result(spec.name, spec.type, weight)
     return EvaluatorResult(

@@ -19,7 +19,7 @@ from eval_gate.evaluators.wording import (
 )
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
-from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS
+from eval_gate.model.limits import STORED_CHECK, STORED_CHECKS
 from eval_gate.model.specs import agent_evals as suite
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.model.specs.agentv import (
@@ -47,15 +47,24 @@ class Expectation(NamedTuple):
 
 
 def describe_expectation(case: EvalCase, tokens: TokenData) -> Expectation:
-    """What the case expects: its outcome and reference answer where its format has them, then every check in order."""
-    found = tuple(islice(_iter_lines(case, tokens), KEPT_CHECKS + 1))
-    lines = tuple(truncate(" ".join(line[: 2 * KEPT_CHECK].splitlines()), KEPT_CHECK) for line in found[:KEPT_CHECKS])
-    more = len(found) > len(lines) or any(len(line) > KEPT_CHECK for line in found)
+    """Describe what a case expects, in a limited number of lines.
+
+    The lines are the expected outcome and the reference answer, where the format has them, then every check in
+    order.
+    """
+    found = tuple(islice(_iter_lines(case, tokens), STORED_CHECKS + 1))
+    lines = tuple(
+        truncate(" ".join(line[: 2 * STORED_CHECK].splitlines()), STORED_CHECK) for line in found[:STORED_CHECKS]
+    )
+    more = len(found) > len(lines) or any(len(line) > STORED_CHECK for line in found)
     return Expectation(lines, more)
 
 
 def describe_evaluator(spec: specs.EvaluatorSpec, tokens: TokenData) -> Iterator[str]:
-    """The lines of one evaluator. Raises LookupError for a class that has no words."""
+    """Yield the lines that describe one evaluator.
+
+    Raises LookupError for a class that has no description.
+    """
     lines = _DESCRIBERS.get(type(spec))
     if lines is None:
         raise LookupError(f"no words for an evaluator {type(spec).__name__}")
@@ -71,7 +80,7 @@ def describe_evaluator(spec: specs.EvaluatorSpec, tokens: TokenData) -> Iterator
 
 
 def _describe_requirements(spec: specs.EvaluatorSpec) -> Iterator[str]:
-    """What its score is held to."""
+    """Yield the requirements that the score of an evaluator must meet."""
     if not isinstance(spec, specs.NamedEvaluatorSpec):
         return
     if spec.negate:
@@ -91,12 +100,19 @@ def _iter_lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
 
 
 def _to_one_line(text: str) -> str:
-    """The text without line breaks. Of a book no more than makes a line too long, so that its cut is seen."""
-    return " ".join(text[: 4 * KEPT_CHECK].split()) + ("…" if len(text) > 4 * KEPT_CHECK else "")
+    """Return the text without line breaks.
+
+    A very long text is shortened to a length that still exceeds the limit of a line, so that the truncation is
+    visible.
+    """
+    return " ".join(text[: 4 * STORED_CHECK].split()) + ("…" if len(text) > 4 * STORED_CHECK else "")
 
 
 def _format_resolved_text(text: str, tokens: TokenData) -> str:
-    """A text as it is compared; with its tokens as they are written where one of them leads nowhere."""
+    """Quote a text as it is compared, with its tokens resolved.
+
+    If a token cannot be resolved, the text keeps its tokens as written.
+    """
     found = resolve_tokens(text, tokens).text
     return quote_one_line(text if found is None else found)
 
@@ -105,7 +121,7 @@ def _format_value(value: JsonValue, tokens: TokenData) -> str:
     return (
         _format_resolved_text(value, tokens)
         if isinstance(value, str)
-        else truncate(format_token_value(value), KEPT_CHECK)
+        else truncate(format_token_value(value), STORED_CHECK)
     )
 
 

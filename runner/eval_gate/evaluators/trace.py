@@ -38,9 +38,9 @@ class ReportedCall(FrozenStruct):
 
 
 def find_messages(response: Response) -> tuple[OutputMessage, ...] | None:
-    """The target's messages; its plain calls as one message of the assistant; None where there is nothing of this.
+    """Return the messages of the target, or its plain calls as one assistant message.
 
-    A target that reports a trace instead of messages has none.
+    Returns None if the response has neither, and for a target that reports a trace instead of messages.
     """
     if response.messages:
         return response.messages
@@ -49,11 +49,14 @@ def find_messages(response: Response) -> tuple[OutputMessage, ...] | None:
 
 def has_reported_calls(response: Response) -> bool:
     """Whether the target reported its calls, or we led the exchange ourselves. Silence is no report."""
-    return response.calls_known is True or bool(response.tool_calls or response.conversation)
+    return response.tool_calls_known is True or bool(response.tool_calls or response.conversation)
 
 
 def list_called_tools(response: Response) -> list[str] | None:
-    """The names of the called tools in order, whoever's message holds the call; None where they are not known."""
+    """List the names of the called tools in order, or return None if the calls are unknown.
+
+    A call counts whatever the role of the message that holds it.
+    """
     if response.messages:
         return [call.tool for message in response.messages for call in message.tool_calls]
     if response.trace is not None:
@@ -62,7 +65,7 @@ def list_called_tools(response: Response) -> list[str] | None:
 
 
 def list_calls(response: Response) -> list[ReportedCall] | None:
-    """The same calls with all that was reported of them; None where calls are not known."""
+    """List the tool calls in order with all their reported data, or return None if they are unknown."""
     if response.messages:
         calls = (call for message in response.messages for call in message.tool_calls)
         return [ReportedCall(call.tool, call.input, call.output, call.duration_ms) for call in calls]
@@ -81,10 +84,11 @@ def format_calls(response: Response) -> list[str]:
 
 
 def summarize_trace(response: Response) -> TraceSummary | None:
-    """The trace in four numbers; None where nothing is known of what the target did.
+    """Summarize the trace in four numbers.
 
-    Messages have one event per call and no errors, a trace has its own. A target of plain calls may say that a call
-    failed, which is an error; output messages of AgentV never say so.
+    Returns None if nothing is known of the target's actions. Messages count one event per call and no errors; a
+    trace has events and errors of its own. For plain calls, a call that the target reports as failed is an error.
+    Output messages of AgentV never report a failed call.
     """
     calls = list_called_tools(response)
     if calls is None:
@@ -110,7 +114,7 @@ def _build_summary(calls: Iterable[str], events: int, errors: int) -> TraceSumma
 
 
 def summary_to_json(summary: TraceSummary | None) -> JsonValue:
-    """The summary under the spec's names."""
+    """Convert the summary to JSON under the names of the specification; None stays None."""
     return as_json(summary) if summary else None
 
 
@@ -143,7 +147,10 @@ def _message_to_json(message: OutputMessage) -> JsonValue:
 
 
 def _drop_missing(item: OutputCall | TraceEvent) -> JsonValue:
-    """The fields that are there. All names but one are one word, so they are the same in JSON."""
+    """Convert a call or event to JSON without its missing fields.
+
+    All names except `duration_ms` are single words, so they are the same in JSON.
+    """
     return {
         "durationMs" if key == "duration_ms" else key: value
         for key, value in structs.asdict(item).items()

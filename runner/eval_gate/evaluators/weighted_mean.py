@@ -28,10 +28,10 @@ def is_below_full(evaluation: EvaluatorScore) -> bool:
 
 
 def compute_weighted_mean(weighted: Iterable[tuple[float, float]]) -> float:
-    """The mean of (weight, score) pairs; 0 when no weight is above 0.
+    """Return the mean of (weight, score) pairs, or 0 if no weight is above 0.
 
-    Weights are finite and not negative, scores 0..1. The tolerance holds for each score and never for the mean: a
-    failed evaluator of a tiny weight still keeps the mean below 1.
+    Weights are finite and not negative; scores are from 0 to 1. The tolerance applies to each score and never to
+    the mean: a failed evaluator of a tiny weight still keeps the mean below 1.
     """
     counted = [(weight, score) for weight, score in weighted if weight > 0]
     if not counted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from eval_gate.model.limits import KEPT_CHECK
+from eval_gate.model.limits import STORED_CHECK
 
 MAX_VALUE = 120
 MAX_LIST = 300
@@ -33,7 +33,10 @@ def double_quote(text: str) -> str:
 
 
 def format_names(values: Iterable[str]) -> str:
-    """A list of names in a sentence, such as `[get_weather, get_forecast]`, bounded as a whole and each by itself."""
+    """Format names as a list in a sentence, such as `[get_weather, get_forecast]`.
+
+    Each name and the whole list are truncated.
+    """
     # more than these cannot be shown, and there may be very many
     return f"[{truncate(', '.join(truncate(value, MAX_NAME) for value in islice(values, MAX_LIST)), MAX_LIST)}]"
 
@@ -56,15 +59,15 @@ def limit_items(lines: Iterable[str], limit: int = MAX_ITEMS) -> tuple[str, ...]
 
 
 def quote_one_line(text: str) -> str:
-    """`"a text"` in one line, cut to what is kept of a check."""
-    return f'"{" ".join(text[:KEPT_CHECK].splitlines())}{"…" if len(text) > KEPT_CHECK else ""}"'
+    """Quote a text in one line, truncated to the stored length of a check."""
+    return f'"{" ".join(text[:STORED_CHECK].splitlines())}{"…" if len(text) > STORED_CHECK else ""}"'
 
 
 def format_alternatives(values: Iterable[str]) -> str:
-    """`a, b`: so many of the values as fit on a line."""
+    """Join as many values as fit on a line, such as `a, b`."""
     return ", ".join(islice(values, MAX_MEMBERS))
 
 
 def format_steps(steps: Iterable[str]) -> str:
-    """`a, then b`: so many of the steps as fit on a line."""
+    """Join as many steps as fit on a line, such as `a, then b`."""
     return ", then ".join(islice(steps, MAX_MEMBERS))

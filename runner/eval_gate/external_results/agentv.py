@@ -27,8 +27,8 @@ from eval_gate.external_results.result_rows import (
 )
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.limits import BROUGHT_TEXT
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.limits import EXTERNAL_TEXT
 from eval_gate.text.digest import compute_fingerprint
 
 INDEX: Final = "index.jsonl"
@@ -82,30 +82,37 @@ class _RowFiles:
         return row.get("artifact_dir") not in self._shared
 
     def read_text(self, named: JsonValue, place: RowPlace) -> str | None:
-        """The file's text; None where none is named, or it is not there."""
+        """Return the text of the file that a row names.
+
+        Returns None if the row names no file, or the file does not exist or cannot be read. Raises GateError for a file
+        outside the folder of the index.
+        """
         if not isinstance(named, str) or not named:
             return None
         try:
             file = (self._folder / named).resolve()
             if not file.is_relative_to(self._folder):
                 raise build_unreadable_error(place, f"names a file outside of its folder: {named[:100]}")
-            data = read_limited_result(file, BROUGHT_TEXT)[:BROUGHT_TEXT] if file.is_file() else None
+            data = read_limited_result(file, EXTERNAL_TEXT)[:EXTERNAL_TEXT] if file.is_file() else None
             return None if data is None else data.decode("utf-8", "replace")
         except (OSError, ValueError):
             return None
 
     def read_json(self, named: JsonValue, place: RowPlace) -> JsonValue:
-        """The file's value; None where it is not there."""
+        """Return the JSON value of the file that a row names, or None if the file does not exist.
+
+        Raises GateError if the file is not valid JSON.
+        """
         text = self.read_text(named, place)
         return parse_value(text, place) if text else None
 
 
-def _build_row(row: dict[str, JsonValue], beside: _RowFiles, place: RowPlace) -> ResultRow:
+def _build_row(row: dict[str, JsonValue], companion: _RowFiles, place: RowPlace) -> ResultRow:
     scores = tuple(_build_score(one) for one in get_members(row.get("scores")))
     ended = _build_ending(row, scores)
-    own = beside.has_own_files(row)
-    timing = beside.read_json(row.get("timing_path"), place) if own else None
-    asked = beside.read_text(row.get("input_path"), place) or ""
+    own = companion.has_own_files(row)
+    timing = companion.read_json(row.get("timing_path"), place) if own else None
+    asked = companion.read_text(row.get("input_path"), place) or ""
     suite, target = to_text(row.get("suite")) or "agentv", to_text(row.get("target"))[:200]
     variant = to_text(get_nested(row, "projection_identity", "dimensions", "variant"))
     attempt = get_nested(row, "projection_identity", "dimensions", "attempt")
@@ -117,9 +124,9 @@ def _build_row(row: dict[str, JsonValue], beside: _RowFiles, place: RowPlace) ->
         scores=scores,
         score=parse_number(row.get("score")),
         prompt=asked,
-        response=beside.read_text(row.get("answer_path") or row.get("output_path"), place) if own else None,
+        response=companion.read_text(row.get("answer_path") or row.get("output_path"), place) if own else None,
         error=ended.error,
-        blame=ended.blame,
+        error_kind=ended.error_kind,
         duration_ms=parse_milliseconds(get_nested(timing, "duration_ms")),
         usage=build_usage(get_nested(timing, "token_usage", "input"), get_nested(timing, "token_usage", "output")),
         target=target or None,
@@ -137,9 +144,9 @@ def _build_ending(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> Ex
     status, why = _STATUSES.get(to_text(row.get("execution_status")), Status.ERROR), _describe_failure(row, scores)
     stage = to_text(row.get("failure_stage") or get_nested(row, "execution_error", "stage"))
     if stage and stage != _AGENT and (status is Status.ERROR or stage == _EVALUATOR):
-        return ExecutionEnding(Status.ERROR, Blame.OURS, f"{stage}: {why}")
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, f"{stage}: {why}")
     if not stage and not row.get("execution_status"):
-        return ExecutionEnding(Status.ERROR, Blame.OURS, why)
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
     return build_ending(status, scores, why, weighed=True)
 
 

@@ -91,7 +91,7 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
         expectation=(to_text(case["expectedOutput"]),) if case.get("expectedOutput") is not None else (),
         response=to_text(case["actualOutput"]) if case.get("actualOutput") is not None else None,
         error=ended.error,
-        blame=ended.blame,
+        error_kind=ended.error_kind,
         duration_ms=parse_seconds(case.get("runDuration")),
         cost_usd=parse_cost(case.get("tokenCost")),
         usage=build_usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
@@ -104,25 +104,22 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
     )
 
 
-def _choose_name(case: dict[str, JsonValue], question: str, place: RowPlace) -> tuple[str, str]:
+def _choose_name(case: dict[str, JsonValue], prompt: str, place: RowPlace) -> tuple[str, str]:
     name = require_name(case.get("name"), place, "name")
-    if not _GENERATED_NAME.fullmatch(name) or not question:
+    if not _GENERATED_NAME.fullmatch(name) or not prompt:
         return name, "name"
-    return _shorten_prompt(question), "input"
+    return _shorten_prompt(prompt), "input"
 
 
-def _shorten_prompt(question: str) -> str:
-    return (
-        question
-        if len(question) <= _MAX_NAME_LENGTH
-        else f"{question[:_MAX_NAME_LENGTH]}… {compute_digest(question)[:8]}"
-    )
+def _shorten_prompt(prompt: str) -> str:
+    return prompt if len(prompt) <= _MAX_NAME_LENGTH else f"{prompt[:_MAX_NAME_LENGTH]}… {compute_digest(prompt)[:8]}"
 
 
 def _build_score(one: JsonValue) -> RowScore:
-    """A metric's score; one that has none, or no verdict on it, has not graded, also where nothing says why.
+    """Build the score of one metric.
 
-    One that is marked as flaky decides nothing.
+    A metric without a score or a verdict counts as a grader failure, even if no error is given. A metric that is
+    marked as flaky decides nothing.
     """
     error, score, success = get_nested(one, "error"), parse_number(get_nested(one, "score")), get_nested(one, "success")
     broke, decides = bool(error) or score is None or not isinstance(success, bool), get_nested(one, "flaky") is not True

@@ -38,7 +38,10 @@ class KnownFormat(FrozenStruct):
     function: str
 
     def load_reader(self) -> ResultsReader:
-        """The function. Most files need one, and XML or CSV take their time to load."""
+        """Import the module of the format and return its reader function.
+
+        The import is deferred because most files need only one reader, and those of XML and CSV take time to load.
+        """
         module, _, name = self.function.partition(":")
         return cast("ResultsReader", getattr(import_module(f"eval_gate.external_results.{module}"), name))
 
@@ -92,7 +95,10 @@ SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
 
 
 def detect_format(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> KnownFormat:
-    """The format of a file and its reader. Raises GateError where it is none that is known, or not `wanted`."""
+    """Detect the format of a file and return it with its reader.
+
+    Raises GateError if the format is unknown or is not `wanted`.
+    """
     try:
         head = read_limited_result(file, _HEAD)
     except OSError as error:
@@ -124,7 +130,10 @@ def find_tool(file: Path) -> ResultsFormat | None:
 
 
 def _build_unknown_error(text: str, shown: str) -> GateError:
-    """The error for a file of no format: whose it is, or else what it looks like."""
+    """Build the error for a file of an unknown format.
+
+    The error names the tool that wrote the file, or else describes what its content looks like.
+    """
     other = identify_text(text)
     if other is not None:
         return build_unreadable_error(RowPlace(shown), other.describe_alternative(shown))
@@ -168,7 +177,7 @@ def _detect_from_head(head: bytes, file: Path) -> KnownFormat | None:
 
 
 def _parse_line_keys(line: str) -> set[str] | None:
-    """The keys of an object that is one line; None where the line is not all of it."""
+    """Return the keys of a JSON object in one line, or None if the line is not a whole object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -177,12 +186,18 @@ def _parse_line_keys(line: str) -> set[str] | None:
 
 
 def _find_first_keys(text: str) -> set[str]:
-    """The keys near the beginning, at whatever depth: of a large document its end is not looked at."""
+    """Return the keys in the text, at any depth.
+
+    The text is only the beginning of a large document.
+    """
     return {match[1] for match in _KEY.finditer(text)}
 
 
 def find_separator(line: str) -> str:
-    """What stands between the columns of a table: a comma, or a semicolon or tab where its first line has no comma."""
+    """Return the column separator of a table, determined from its first line.
+
+    It is a comma, or a semicolon or tab if the line has no comma.
+    """
     return next((one for one in ",;\t" if one in line), ",")
 
 

@@ -38,8 +38,8 @@ from eval_gate.external_results.result_rows import (
 )
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.limits import ARCHIVE_ENTRIES, BROUGHT_LINE_BYTES
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.limits import ARCHIVE_ENTRIES, EXTERNAL_LINE_BYTES
 from eval_gate.model.usage import Usage
 from eval_gate.results.archive import ARCHIVE_ERRORS, has_more_entries
 from eval_gate.text.digest import compute_fingerprint
@@ -55,7 +55,7 @@ _SOLVER_FRAME: Final = re.compile(r"[\\/]inspect_ai[\\/](?:solver|agent)[\\/]")
 _SCORE_FUNCTION: Final = re.compile(r", in (?:\w{1,60}\.<locals>\.)?score$", re.MULTILINE)
 """How Inspect's documentation calls the function of a scorer, for a traceback without frames of Inspect's."""
 _ZSTD: Final = 93
-_MAX_ENTRY_BYTES: Final = 4 * BROUGHT_LINE_BYTES
+_MAX_ENTRY_BYTES: Final = 4 * EXTERNAL_LINE_BYTES
 """Bytes of one member, unpacked."""
 _MAX_WINDOW_BYTES: Final = 1 << 25
 """Bytes that unpacking may keep to look back at: twice the largest member."""
@@ -93,7 +93,10 @@ def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow
 
 
 def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """The same of an `.eval` archive."""
+    """Yield a row for every sample and epoch of an Inspect log in an `.eval` archive.
+
+    Raises GateError if the archive cannot be read or the log is incomplete.
+    """
     try:
         if has_more_entries(file, ARCHIVE_ENTRIES):
             raise build_unreadable_error(RowPlace(shown), f"has more than {ARCHIVE_ENTRIES:,} entries")
@@ -139,7 +142,10 @@ def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> J
 
 
 def _decompress_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:
-    """The member's bytes; Python's own zipfile knows zstd only from 3.14 on."""
+    """Decompress an archive member that uses zstd.
+
+    Python's own zipfile module supports zstd only from 3.14 on.
+    """
     with require_extra("inspect", "an Inspect log in its .eval form"):
         import zstandard
     packed = _read_compressed(archive.fp, one)
@@ -183,7 +189,7 @@ class _GradeCounter:
         self._count = 0
 
     def add_sample(self, sample: dict[str, JsonValue], row: ResultRow) -> ResultRow:
-        """The row of this sample, which is counted."""
+        """Count the scores of a sample and return its row."""
         self._count += 1
         given = sample.get("scores")
         for name, one in given.items() if isinstance(given, dict) else ():
@@ -240,7 +246,7 @@ def _build_row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: 
         expectation=(to_text(target),) if target not in (None, "", []) else (),
         response=to_text(get_nested(sample, "output", "completion")) or None,
         error=error or (f"stopped by its {limit} limit" if limit else ended.error),
-        blame=ended.blame,
+        error_kind=ended.error_kind,
         duration_ms=parse_seconds(sample.get("total_time")),
         cost_usd=None,
         usage=_sum_usage(sample.get("model_usage")),
@@ -264,10 +270,10 @@ def _build_ending(error: JsonValue, scores: tuple[RowScore, ...]) -> ExecutionEn
     if error:
         said = to_text(get_nested(error, "message"))
         if _has_scorer_frame(to_text(get_nested(error, "traceback"))):
-            return ExecutionEnding(Status.ERROR, Blame.OURS, said)
+            return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, said)
         return build_ending(Status.ERROR, scores, said)
     if not scores:
-        return ExecutionEnding(Status.ERROR, Blame.OURS, "nothing was scored")
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "nothing was scored")
     return build_ending(None, scores, _describe_failure(scores))
 
 
@@ -283,7 +289,7 @@ def _build_scores(given: JsonValue) -> tuple[RowScore, ...]:
 
 
 def _iter_missing_scores(given: JsonValue, head: dict[str, JsonValue]) -> Iterator[RowScore]:
-    """The scorers that graded samples of this log, and not this one."""
+    """Yield a grader failure for each scorer that graded other samples of the log but not this one."""
     there = given if isinstance(given, dict) else {}
     for one in get_members(get_nested(head, "results", "scores")):
         scorer = to_text(get_nested(one, "scorer"))[:200]

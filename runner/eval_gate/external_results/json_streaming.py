@@ -18,7 +18,7 @@ from eval_gate.errors import GateError
 from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import BROUGHT_BYTES, BROUGHT_LINE_BYTES, DOCUMENT_VALUES
+from eval_gate.model.limits import DOCUMENT_VALUES, EXTERNAL_BYTES, EXTERNAL_LINE_BYTES
 from eval_gate.text.untrusted.bounded_json import (
     UntrustedJsonError,
     is_truncated_json,
@@ -49,21 +49,26 @@ def detect_encoding(file: Path) -> str:
 
 
 def read_document(file: Path, shown: str) -> JsonValue:
-    """A JSON document that is read at once. Raises GateError `results-unreadable`."""
+    """Read a whole JSON document at once.
+
+    Raises GateError `invalid-results` if the file cannot be read or is too large, and GateError if it is not
+    valid JSON.
+    """
     place = RowPlace(shown)
     try:
-        data = read_limited_result(file, BROUGHT_BYTES)
+        data = read_limited_result(file, EXTERNAL_BYTES)
     except OSError as error:
         raise build_unreadable_error(place, f"cannot be read: {error.strerror}") from error
-    if len(data) > BROUGHT_BYTES:
-        raise build_unreadable_error(place, f"is larger than {BROUGHT_BYTES:,} bytes")
+    if len(data) > EXTERNAL_BYTES:
+        raise build_unreadable_error(place, f"is larger than {EXTERNAL_BYTES:,} bytes")
     return parse_value(data, place, DOCUMENT_VALUES)
 
 
 def parse_value(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES) -> JsonValue:
-    """The JSON value in this text. Not-a-number is null: Python's tools write it. Raises GateError.
+    """Parse a text as a JSON value.
 
-    A member that is twice in one object is an error.
+    NaN and infinite numbers become null, because Python's tools write them. A key that occurs twice in one object
+    is an error. Raises GateError.
     """
     try:
         return parse_untrusted_json(data, values=values, constant=lambda _: None, pairs=require_unique_keys)
@@ -84,7 +89,7 @@ def is_cut_off(text: str | bytes) -> bool:
 
 
 def parse_raw(data: bytes) -> JsonValue:
-    """The value in bytes that a `shape` has left as they are, and that are JSON therefore."""
+    """Parse bytes that a `shape` left undecoded and that are therefore known to be JSON."""
     try:
         value: JsonValue = decode(data)
     except MsgspecError:  # such as a number that is out of range
@@ -95,29 +100,35 @@ def parse_raw(data: bytes) -> JsonValue:
 
 
 def _parse_finite(text: str) -> float | None:
-    """A number beyond all range is no more than not-a-number is."""
+    """Parse a number, and return None if it is out of range, as for NaN."""
     value = float(text)
     return value if math.isfinite(value) else None
 
 
 def iter_json_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValue]]:
-    """The values of a file with one JSON value a line, empty lines left out. Raises GateError."""
+    """Yield the JSON value of every line that is not empty, with its place.
+
+    Raises GateError.
+    """
     for place, text in iter_raw_lines(file, shown):
         yield place, parse_value(text, place)
 
 
 def iter_raw_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
-    """The lines themselves, which nobody has read as JSON yet. Raises GateError."""
+    """Yield every line that is not empty as bytes, not yet parsed as JSON, with its place.
+
+    Raises GateError if the file cannot be read, a line is too long, or the last line is cut off.
+    """
     place = RowPlace(shown)
     try:
         with file.open("rb") as opened:
             stream = codecs.EncodedFile(opened, "utf-8", "utf-16") if detect_encoding(file) == "utf-16" else opened
             number = 0
-            while line := stream.readline(BROUGHT_LINE_BYTES + 1):
+            while line := stream.readline(EXTERNAL_LINE_BYTES + 1):
                 number += 1
                 place = RowPlace(shown, number)
-                if len(line) > BROUGHT_LINE_BYTES:
-                    raise build_unreadable_error(place, f"is longer than {BROUGHT_LINE_BYTES:,} bytes")
+                if len(line) > EXTERNAL_LINE_BYTES:
+                    raise build_unreadable_error(place, f"is longer than {EXTERNAL_LINE_BYTES:,} bytes")
                 text = line.strip().removeprefix(codecs.BOM_UTF8)
                 if text and not line.endswith(b"\n") and is_cut_off(text):  # the last one
                     raise build_incomplete_error(place, CUT_OFF)
@@ -143,7 +154,10 @@ class JsonReader:
         ).raw_decode
 
     def iter_keys(self) -> Iterator[str]:
-        """The keys of the object that begins here. Each one's value has to be read before the next is asked for."""
+        """Yield the keys of the object that begins at the current position.
+
+        Read the value of each key before you request the next key.
+        """
         self._expect_sign("{")
         if self._skip_sign("}"):
             return
@@ -158,10 +172,10 @@ class JsonReader:
             self._expect_sign(",")
 
     def iter_members(self, shape: type[Mapping[str, Any]] | None = None) -> Iterator[JsonValue]:
-        """The values of the list that begins here. Raises GateError where none does.
+        """Yield the values of the list that begins at the current position.
 
-        With a `shape` (a TypedDict), what it does not have may be missing from members that are mappings: to make
-        nothing of it takes a third of the time.
+        With a `shape` (a TypedDict), keys that the shape lacks may be missing from members that are mappings: skipping
+        them takes a third of the time. Raises GateError if no list begins there.
         """
         self._expect_sign("[")
         if self._skip_sign("]"):
@@ -190,7 +204,10 @@ class JsonReader:
                 self._peek_sign()
 
     def read_value(self) -> JsonValue:
-        """The whole value that begins here."""
+        """Read the whole value that begins at the current position.
+
+        Raises GateError if it is not valid JSON, is cut off, is too long, or is nested too deeply.
+        """
         self._peek_sign()
         while True:
             try:
@@ -208,21 +225,21 @@ class JsonReader:
                     self._at = end
                     return replace_surrogates(value) if halves else value
                 continue  # a number may go on
-            if len(self._text) - self._at > BROUGHT_LINE_BYTES:
+            if len(self._text) - self._at > EXTERNAL_LINE_BYTES:
                 raise build_unreadable_error(
-                    self._place, f"holds a value of more than {BROUGHT_LINE_BYTES:,} characters"
+                    self._place, f"holds a value of more than {EXTERNAL_LINE_BYTES:,} characters"
                 )
             if not self._read_more():
                 raise self._build_error(problem, where)
 
     def _build_error(self, problem: str, where: int) -> GateError:
-        """The error for what is no value although all of it is there, or because it is not."""
+        """Build the error for a value that is invalid, or that is incomplete because the text is cut off."""
         if is_truncated_json(self._text, where, problem):
             return build_incomplete_error(self._place, CUT_OFF)
         return build_unreadable_error(self._place, f"is not JSON: {problem}")
 
     def require_end(self) -> None:
-        """Raises GateError where anything comes behind the document."""
+        """Raise GateError if anything follows the document."""
         if self._peek_sign():
             raise build_unreadable_error(self._place, "is not JSON: something comes behind its end")
 
@@ -240,7 +257,7 @@ class JsonReader:
         return True
 
     def _peek_sign(self) -> str:
-        """The next sign that is no space; empty at the end."""
+        """Return the next character that is not white space, or an empty text at the end."""
         while True:
             found = _SPACE.match(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -269,15 +286,19 @@ class _BatchReader:
         """How often the text had been read on when it was tried last."""
 
     def learn_separator(self, text: str, at: int) -> None:
-        """What stands between two members, at `at`: every tool writes them alike."""
+        """Remember the text between two members, which begins at position `at`.
+
+        One sample is enough, because every tool writes the same text between all members.
+        """
         if not self._between and (found := _BETWEEN_MEMBERS.match(text, at)):
             self._between = found.group()
             self.reads = -1
 
     def read_batch(self, text: str, at: int) -> tuple[list[JsonValue], int]:
-        """The members from `at` on, and where they end; none where the text cannot be read so.
+        """Read as many members as possible from `at` on, and return them with their end position.
 
-        Where it was cut in the wrong place, within a member, what is cut off is no JSON.
+        Returns an empty list and `at` if the text cannot be read this way. The text is tried up to several possible
+        ends of a member: if such an end lies within a member, the text before it is not valid JSON.
         """
         end = len(text)
         for _ in range(_MAX_CUTS if self._between else 0):
@@ -296,7 +317,10 @@ class _BatchReader:
 
 @contextmanager
 def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
-    """The document in a file, to be walked through. Raises GateError."""
+    """Open a JSON document to read it step by step.
+
+    Raises GateError if the file cannot be read.
+    """
     try:
         with file.open(encoding=detect_encoding(file), errors="replace") as stream:
             yield JsonReader(stream, shown)

@@ -34,12 +34,12 @@ from eval_gate.external_results.result_rows import (
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import (
-    BROUGHT_COLUMNS,
-    BROUGHT_NEAR_KEYS,
-    BROUGHT_SCORES,
-    BROUGHT_TEXT,
+    EXTERNAL_COLUMNS,
+    EXTERNAL_NEAR_KEYS,
+    EXTERNAL_SCORES,
+    EXTERNAL_TEXT,
     FINDINGS,
     MAX_COST_USD,
     MAX_DURATION_MS,
@@ -55,7 +55,7 @@ _MAX_CACHED_KEYS: Final = 10_000
 
 Line = TypeVar("Line")
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-_Text = Annotated[str, Field(max_length=BROUGHT_TEXT)]
+_Text = Annotated[str, Field(max_length=EXTERNAL_TEXT)]
 
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _LISTS: Final = ("tool_calls", "checks", "tags")
@@ -126,7 +126,9 @@ class ResultLine(_Part):
         default=None, ge=0, description="Which of several executions of the same case; from 0 or 1."
     )
     rerun: bool = Field(default=False, description="It was run again because the first executions left a doubt.")
-    blame: Blame | None = Field(default=None, description="Whose fault an error is: crashed, unreachable, ours.")
+    error_kind: ErrorKind | None = Field(
+        default=None, description="Whose fault an error is: agent_error, agent_unreachable, evaluation_error."
+    )
     file: _Text | None = Field(default=None, description="Where the case is written, relative to the repository.")
     line: int | None = Field(default=None, ge=1)
     tags: tuple[_Name, ...] = ()
@@ -161,7 +163,7 @@ def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
 
 def _iter_table_rows(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[str, str]]]:
     place = RowPlace(shown, 1)
-    csv.field_size_limit(BROUGHT_TEXT)
+    csv.field_size_limit(EXTERNAL_TEXT)
     try:
         encoding = detect_encoding(file).replace("utf-8", "utf-8-sig")
         with file.open(encoding=encoding, errors="replace", newline="") as stream:
@@ -169,8 +171,8 @@ def _iter_table_rows(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[st
             stream.seek(0)
             table = csv.DictReader(stream, delimiter=find_separator(beginning))
             names = table.fieldnames or ()
-            if len(names) > BROUGHT_COLUMNS:  # every row would have as many cells
-                raise build_unreadable_error(RowPlace(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")
+            if len(names) > EXTERNAL_COLUMNS:  # every row would have as many cells
+                raise build_unreadable_error(RowPlace(shown, 1), f"has more than {EXTERNAL_COLUMNS:,} columns")
             if twice := next((name for name in names if name and names.count(name) > 1), None):
                 raise build_unreadable_error(
                     RowPlace(shown, 1, twice[:100]), "is a column twice: nobody knows which one counts"
@@ -195,7 +197,10 @@ def _build_table_row(cells: dict[str, str], place: RowPlace, near: MisspeltKeys)
 def _iter_rows(
     lines: Iterable[tuple[RowPlace, Line]], read: Callable[[Line, RowPlace], ResultRow]
 ) -> Iterator[ResultRow]:
-    """The row of every line. Raises GateError at the end, with what is wrong in all of them."""
+    """Yield the row of every line up to the first problem.
+
+    Raises GateError at the end with the problems of all lines.
+    """
     problems: list[Problem] = []
     try:
         for place, line in lines:
@@ -218,7 +223,10 @@ def _iter_rows(
 
 
 def _parse_cell(name: str, cell: str, place: RowPlace) -> JsonValue:
-    """The value of a cell: lists as JSON, tags also as words between semicolons, texts as they are."""
+    """Parse a table cell.
+
+    Lists are JSON. Tags may also be words separated by semicolons. Texts stay as they are.
+    """
     if name == "tags" and not cell.lstrip().startswith("["):
         return [tag.strip() for tag in cell.split(";") if tag.strip()]
     if name in _LISTS:
@@ -231,9 +239,9 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         raise build_unreadable_error(place, "is not a mapping")
     for name in _LISTS:
         given = value.get(name)
-        if isinstance(given, list) and len(given) > BROUGHT_SCORES:  # a mistake in each of them would be kept
+        if isinstance(given, list) and len(given) > EXTERNAL_SCORES:  # a mistake in each of them would be kept
             raise build_unreadable_error(
-                RowPlace(place.file, place.line, name), f"has more than {BROUGHT_SCORES:,} members"
+                RowPlace(place.file, place.line, name), f"has more than {EXTERNAL_SCORES:,} members"
             )
     try:
         line = ResultLine.model_validate(value)
@@ -263,7 +271,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         expectation=(to_text(line.expected),) if line.expected is not None else (),
         response=None if line.output is None else to_text(line.output),
         error=ended.error,
-        blame=ended.blame,
+        error_kind=ended.error_kind,
         duration_ms=line.duration_ms,
         cost_usd=line.cost_usd,
         usage=_build_usage(line),
@@ -298,11 +306,13 @@ def _build_ending(line: ResultLine, scores: tuple[RowScore, ...]) -> ExecutionEn
         return build_ending(
             Status.PASSED, scores, line.error, weighed=line.score is not None, against=_find_contradiction(line)
         )
-    return ExecutionEnding(Status(line.status) if line.status else None, line.blame or Blame.CRASHED, line.error)
+    return ExecutionEnding(
+        Status(line.status) if line.status else None, line.error_kind or ErrorKind.AGENT_ERROR, line.error
+    )
 
 
 def _find_contradiction(line: ResultLine) -> str | None:
-    """What says that a case did not pass, beside its status."""
+    """Return what contradicts a pass in this line, apart from its status, or None."""
     if line.score is not None and line.threshold is not None and line.score < line.threshold:
         return f"a score of {line.score:g}, below the threshold of {line.threshold:g}"
     for name in _VERDICTS:
@@ -313,7 +323,10 @@ def _find_contradiction(line: ResultLine) -> str | None:
 
 
 def _get_params(call: LineCall) -> dict[str, JsonValue]:
-    """The arguments by name; what is no mapping, such as a text that was cut, under one name."""
+    """Return the arguments of a call by name.
+
+    Arguments that are not a mapping, such as a truncated text, are stored under a single name.
+    """
     if call.params is None:
         return {}
     return call.params if isinstance(call.params, dict) else {"…": call.params}
@@ -363,9 +376,10 @@ class MisspeltKeys:
         self._compared = 0
 
     def iter_problems(self, part: type[BaseModel], keys: Iterable[str], place: RowPlace) -> Iterator[Problem]:
-        """A key that is nearly one of ours is a mistake; any other is whoever's own and is left alone.
+        """Yield a problem for each unknown key that closely resembles a known one.
 
-        Raises GateError `results-unreadable` for a file with more keys that look like ours than can be compared.
+        Any other unknown key belongs to the author of the file and is ignored. Raises GateError `invalid-results` if
+        more keys resemble known ones than can be compared.
         """
         for key in keys:
             if key not in part.model_fields and (meant := self._get_suggestion(part, key, place)):
@@ -384,8 +398,8 @@ class MisspeltKeys:
         if not alike:
             return ""
         self._compared += 1
-        if self._compared > BROUGHT_NEAR_KEYS:
-            what = f"more than {BROUGHT_NEAR_KEYS:,} keys look like ones that are known"
+        if self._compared > EXTERNAL_NEAR_KEYS:
+            what = f"more than {EXTERNAL_NEAR_KEYS:,} keys look like ones that are known"
             raise build_unreadable_error(place, f"{what}: whether one is misspelt, nobody can tell")
         return format_suggestion(key, alike)
 

@@ -27,8 +27,8 @@ from eval_gate.external_results.result_rows import (
     parse_seconds,
 )
 from eval_gate.model.case import Location
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_TEXT
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_TEXT
 from eval_gate.struct import Struct, field
 
 _TRUNCATION_ERRORS: Final = frozenset(
@@ -186,7 +186,7 @@ class _Suite(Struct):
 
     @classmethod
     def from_attributes(cls, attributes: dict[str, str], line: int, *, tool: str) -> _Suite:
-        """The suite that begins here."""
+        """Build a suite from the attributes of its start tag."""
         tests = _parse_count(attributes, "tests") if tool in _COUNTING_TESTS else 0
         return cls(
             attributes.get("name", ""),
@@ -207,7 +207,10 @@ class _Parser:
     """Collects the cases between two reads of the file. A document type is refused: entities are what bombs are of."""
 
     def __init__(self, shown: str, encoding: str | None = None) -> None:
-        """`encoding` is that of the file where its declaration does not count."""
+        """Create a parser for one file, which errors show as `shown`.
+
+        `encoding` overrides the encoding that the file declares.
+        """
         self.done: list[_Case] = []
         self.tool = ""
         self._shown = shown
@@ -265,8 +268,8 @@ class _Parser:
             self._errors = _parse_count(attributes, "errors") if name == "testsuites" else 0
             if self.tool == "promptfoo":
                 raise build_unreadable_error(RowPlace(self._shown), "has names that do not last", _PROMPTFOO_HINT)
-        if len(self._open) > BROUGHT_DEPTH:
-            raise build_unreadable_error(RowPlace(self._shown), f"is nested deeper than {BROUGHT_DEPTH} levels")
+        if len(self._open) > EXTERNAL_DEPTH:
+            raise build_unreadable_error(RowPlace(self._shown), f"is nested deeper than {EXTERNAL_DEPTH} levels")
         self._open.append(name)
         if name in {"testsuite", "testsuites"}:
             suite = _Suite.from_attributes(attributes, self._expat.CurrentLineNumber, tool=self.tool)
@@ -282,7 +285,7 @@ class _Parser:
             self._type = attributes.get("type", "")
 
     def _build_case(self, attributes: dict[str, str]) -> _Case:
-        """The test that begins here."""
+        """Build the case of a test from the attributes of its start tag, and count it in its suites."""
         inside = self._suites[1:] if self._open[0] == "testsuites" else self._suites
         names = tuple(suite.name for suite in inside)
         project = self._suites[-1].host if self._by_playwright and self._suites else ""
@@ -294,8 +297,8 @@ class _Parser:
         return case
 
     def _add_text(self, text: str) -> None:
-        if self._open and self._open[-1] in _TEXTS and self._length < BROUGHT_TEXT:
-            self._text.append(text[: BROUGHT_TEXT - self._length])
+        if self._open and self._open[-1] in _TEXTS and self._length < EXTERNAL_TEXT:
+            self._text.append(text[: EXTERNAL_TEXT - self._length])
             self._length += len(text)
 
     def _end_element(self, name: str) -> None:
@@ -310,7 +313,7 @@ class _Parser:
             self._refuse_suite()
 
     def _end_case_element(self, case: _Case, name: str) -> None:
-        """The end of an element of a test, or of the test itself."""
+        """Handle the end tag of an element within a test, or of the test itself."""
         if name == "testcase":
             if case.is_not_run:
                 case.status, case.error, case.is_evaluation_error = (
@@ -362,7 +365,11 @@ class _Parser:
         raise build_incomplete_error(place, what)
 
     def _add_case(self, case: _Case) -> None:
-        """The case; not where it is the second that pytest writes of a test that failed and could not be torn down."""
+        """Add a finished case.
+
+        A second entry that pytest writes for a failed test whose teardown failed too is dropped. Its output is moved to
+        the first entry.
+        """
         if case.is_pytest and case.name in self._failed and case.message.startswith(_TEARDOWN_FAILURE):
             if self.done and self.done[-1].name == case.name:
                 self.done[-1].response = case.response  # pytest writes the output into the second
@@ -374,15 +381,18 @@ class _Parser:
     def _is_unreachable(self) -> bool:
         """Whether what is called a failure is an exception of no connection; most runners call both the same."""
         thrown = _EXCEPTION.match(self._type) if self._type else _EXCEPTION.match(self._message)
-        return thrown is not None and _classify_blame(self._format_headline()) is Blame.UNREACHABLE
+        return thrown is not None and _classify_error_kind(self._format_headline()) is ErrorKind.AGENT_UNREACHABLE
 
     def _format_headline(self) -> str:
-        """What was thrown, without quoted code: the message, and what vitest says it was caused by."""
+        """Return what was thrown, without quoted code.
+
+        That is the message, followed by the "Caused by" lines that vitest writes.
+        """
         causes = [line for line in "".join(self._text).splitlines() if line.startswith("Caused by:")]
         return "\n".join([self._message, *causes])
 
     def _format_message(self) -> str:
-        """The message, and the text where that says more."""
+        """Return the message, and the text of the element if it says more."""
         text = "".join(self._text).strip()
         return text if text.startswith(self._message) or not self._message else f"{self._message}\n{text}".strip()
 
@@ -465,7 +475,9 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         score=_parse_decimal(properties.get("score")),
         response=case.response,
         error=case.error,
-        blame=Blame.OURS if of_hook or case.is_evaluation_error else _classify_blame(case.message or case.error or ""),
+        error_kind=ErrorKind.EVALUATION_ERROR
+        if of_hook or case.is_evaluation_error
+        else _classify_error_kind(case.message or case.error or ""),
         duration_ms=parse_seconds(_parse_decimal(attributes.get("time"))),
         cost_usd=parse_cost(_parse_decimal(properties.get("cost_usd"))),
         usage=build_usage(
@@ -485,13 +497,16 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         yield row._replace(status=status, error=said, response=None, duration_ms=None)
 
 
-def _classify_blame(said: str) -> Blame:
+def _classify_error_kind(said: str) -> ErrorKind:
     """Whose fault it is by what was thrown: nobody was reached, or the agent crashed."""
-    return Blame.UNREACHABLE if _UNREACHABLE.search(said[:_MAX_SEARCHED]) else Blame.CRASHED
+    return ErrorKind.AGENT_UNREACHABLE if _UNREACHABLE.search(said[:_MAX_SEARCHED]) else ErrorKind.AGENT_ERROR
 
 
 def _parse_line(given: str, case: _Case) -> int:
-    """The line, counted from 1: pytest counts from 0."""
+    """Return the line number of a test, counted from 1.
+
+    pytest counts from 0. Returns 1 for an invalid number.
+    """
     return max(int(given) + case.is_pytest, 1) if given.isdecimal() and len(given) < 10 else 1
 
 
@@ -505,7 +520,10 @@ def _find_node_id(file: str | None, classname: str, name: str) -> str | None:
 
 
 def _parse_decimal(text: str | None) -> float | None:
-    """The number, with commas for thousands or for decimals; None where either may be meant."""
+    """Parse a number with commas for thousands or for decimals.
+
+    Returns None if a comma could mean either, and for anything that is not a number.
+    """
     plain = (text or "").strip()
     if "," in plain:
         whole, _, part = plain.rpartition(".")

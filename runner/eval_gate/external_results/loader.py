@@ -26,7 +26,7 @@ from eval_gate.external_results.result_rows import (
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
-from eval_gate.model.limits import BROUGHT_SCORES, CASES, FINDINGS
+from eval_gate.model.limits import CASES, EXTERNAL_SCORES, FINDINGS
 from eval_gate.struct import Struct, field
 from eval_gate.text.redaction import EMPTY_REDACTOR, Redactor
 
@@ -75,7 +75,11 @@ class ExternalResults(Struct):
         return (row for rows in self.cases.values() for row in rows)
 
     def describe_unstable_names(self, known: Container[CaseKey]) -> str | None:
-        """What is to be said of names that may be others in the next run; `known` are those of the baseline."""
+        """Describe the cases whose names may change in the next run, or return None if no name may change.
+
+        `known` holds the cases of the baseline. A name that is only guessed to be unstable is left out if the baseline
+        has it.
+        """
         found = [(key, one.why) for key, one in self.unstable_names.items() if not (one.is_guess and key in known)]
         if not found:
             return None
@@ -135,27 +139,27 @@ class _ResultsCollector(Struct):
         self.tools[self.redact(facts.tool)] = None
         self.notes.update(dict.fromkeys(map(self.redact, facts.notes)))
 
-    def _add_row(self, row: ResultRow, held: _FileOverlap) -> None:
+    def _add_row(self, row: ResultRow, overlap: _FileOverlap) -> None:
         self.count += 1
-        held.count += 1
-        held.failures += row.status in _NO_PASS
-        if len(row.scores) > BROUGHT_SCORES:
-            raise build_unreadable_error(row.place, f"has more than {BROUGHT_SCORES:,} scores")
+        overlap.count += 1
+        overlap.failures += row.status in _NO_PASS
+        if len(row.scores) > EXTERNAL_SCORES:
+            raise build_unreadable_error(row.place, f"has more than {EXTERNAL_SCORES:,} scores")
         if self.redact.has_secrets:
             row = redact_row(row, self.redact)
         judged, key = self.rules.apply_rules(row), row.key
         there = self.cases.get(key)
         if there is None:
             self.cases[key] = [judged]
-            self.files[key] = held.file
+            self.files[key] = overlap.file
             self._register_trial(row)
         else:
             if row.repeat is None or row.repeat != there[0].repeat:
                 if row.run != there[0].run:
-                    raise _build_overlap_error(self.files[key], held.file, row)
+                    raise _build_overlap_error(self.files[key], overlap.file, row)
                 self.name_clashes.add(key)
-            elif self.files[key] != held.file:
-                held.rows.append(judged)
+            elif self.files[key] != overlap.file:
+                overlap.rows.append(judged)
                 return
             there.append(judged)
             self._register_trial(row)
@@ -172,23 +176,26 @@ class _ResultsCollector(Struct):
                 row.place.build_problem(f'{row.trial} of "{row.id[:80]}" is there twice, first at {first}')
             )
 
-    def _resolve_overlap(self, held: _FileOverlap, *, several: bool) -> None:
-        """What is done with executions of cases that another file holds: only one's own lines may come in `several`.
+    def _resolve_overlap(self, overlap: _FileOverlap, *, several: bool) -> None:
+        """Resolve the executions of cases in one file that another file also holds.
 
-        One run that stands in two forms counts once. Two runs of the tool are not two trials of one: what passed in
-        an old one would make a new failure look like chance.
+        One run in two forms counts once. With `several`, which only the gate's own JSON Lines format sets, the
+        executions are added to those of the other file. Otherwise a GateError is raised: two runs of a tool are not two
+        trials of one run, because a pass in an old run would make a new failure look like chance.
         """
-        if not held.rows:
+        if not overlap.rows:
             return
-        first = self.files[held.rows[0].key]
-        if len(held.rows) == held.count and all(_is_same_execution(row, self.cases[row.key]) for row in held.rows):
-            self.notes[f"{held.file} holds the same executions as {first}: they were read once"] = None
+        first = self.files[overlap.rows[0].key]
+        if len(overlap.rows) == overlap.count and all(
+            _is_same_execution(row, self.cases[row.key]) for row in overlap.rows
+        ):
+            self.notes[f"{overlap.file} holds the same executions as {first}: they were read once"] = None
         elif several:
-            for row in held.rows:
+            for row in overlap.rows:
                 self.cases[row.key].append(row)
                 self._register_trial(row)
         else:
-            raise _build_overlap_error(first, held.file, held.rows[0])
+            raise _build_overlap_error(first, overlap.file, overlap.rows[0])
 
 
 class _FileOverlap(Struct):
@@ -218,7 +225,7 @@ def load_external_results(
 ) -> ExternalResults:
     """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
 
-    Raises GateError `results-unreadable`, `results-duplicate`, `results-need-rule` and `results-incomplete`, with what
+    Raises GateError `invalid-results`, `duplicate-results`, `missing-score-rule` and `results-incomplete`, with what
     is wrong in all of the files.
     """
     gathering = _ResultsCollector(wanted, rules, redact)
@@ -226,7 +233,7 @@ def load_external_results(
     cases, notes = gathering.cases, gathering.notes
     if gathering.duplicates:
         raise GateError(
-            "results-duplicate",
+            "duplicate-results",
             "an execution of a case is there twice",
             "give the results of one run, in which each execution of a case has a number of its own",
             problems=gathering.duplicates[:_MAX_NAMED],
@@ -276,7 +283,7 @@ def _separate_cases(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey
         if not still:
             return parted
     raise GateError(
-        "results-duplicate",
+        "duplicate-results",
         "two results have the same name and are not executions of one case",
         _find_duplicate_hint(*still[0])
         or f"give each case a name of its own; executions of one case say so, such as by `trial` ({DOCS})",
@@ -288,12 +295,19 @@ def _separate_cases(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey
 
 
 def _find_duplicate_hint(first: ResultRow, other: ResultRow) -> str | None:
-    """What to do about two cases of one name in one file, where the tool is known to write such."""
+    """Return how to fix two cases of the same name in one file, if the tool is known to write such cases.
+
+    Returns None otherwise.
+    """
     return other.duplicate_hint if first.place.file == other.place.file else None
 
 
 def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
-    """The row under a longer name: at `level` 0 by itself or its file, behind that by what its suite is in."""
+    """Return the row under a longer name.
+
+    At `level` 0 the row itself provides the longer name, or its file is added to the suite. Each further level uses
+    a longer name of the suite. A row without a longer name stays as it is.
+    """
     if level:
         return (
             row._replace(suite=row.longer_suites[min(level, len(row.longer_suites)) - 1]) if row.longer_suites else row
@@ -318,7 +332,10 @@ def _find_unstable_name(row: ResultRow) -> UnstableName | None:
 
 
 def redact_row(row: ResultRow, redact: Redactor) -> ResultRow:
-    """The row with every text masked. Its tool is still asked by the name that it knows."""
+    """Return the row with every text masked.
+
+    The unmasked name is kept for re-runs, because the tool knows the case only by that name.
+    """
     name = redact(row.id)
     return row._replace(
         suite=redact(row.suite),

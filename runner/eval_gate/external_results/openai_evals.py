@@ -17,7 +17,7 @@ from eval_gate.external_results.result_rows import (
     build_incomplete_error,
     build_two_runs_error,
     build_unreadable_error,
-    classify_blame,
+    classify_error_kind,
     get_members,
     get_nested,
     parse_count,
@@ -26,8 +26,8 @@ from eval_gate.external_results.result_rows import (
     to_text,
 )
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.limits import BROUGHT_SCORES, CASES
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.limits import CASES, EXTERNAL_SCORES
 from eval_gate.struct import Struct, field
 
 _BY_INDEX = "samples are named by their number, which shifts when a line is added before them: add new ones at the end"
@@ -108,7 +108,11 @@ class _EvalsRun(Struct):
             raise build_incomplete_error(RowPlace(self.shown), f"reports an accuracy of {accuracy:.4g}, and {of}")
 
     def _compute_accuracies(self) -> list[float]:
-        """What an eval may mean by it: of all matches, of the samples, or the mean of what it measured."""
+        """Compute every value that an eval may report as its accuracy.
+
+        The values are the share of all matches, the share of samples with only or with any correct matches, and the
+        mean of the measured accuracies.
+        """
         samples = self.samples.values()
         matches = [correct for sample in samples for correct in sample.verdicts]
         each = [(all(one.verdicts), any(one.verdicts)) for one in samples if one.verdicts]
@@ -118,7 +122,10 @@ class _EvalsRun(Struct):
 
 
 def _count_reported_samples(report: JsonValue) -> int:
-    """The samples that an eval graded by a model has put into classes, by `counts/Y`, or `counts/choice/Y` of each."""
+    """Return how many samples a model-graded eval reports as classified.
+
+    The report counts them under `counts/Y`, or under `counts/choice/Y` for each choice.
+    """
     sums = Counter[str]()
     for name, count in report.items() if isinstance(report, dict) else ():
         if name.startswith(_COUNTS):
@@ -158,7 +165,9 @@ def _add_to_sample(sample: _Sample, event: dict[str, JsonValue]) -> None:
             sample.response = to_text(sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled)
         case "metrics" if isinstance(data, dict):
             sample.metric_events += 1
-            values = {to_text(name)[:200]: _parse_metric(value) for name, value in islice(data.items(), BROUGHT_SCORES)}
+            values = {
+                to_text(name)[:200]: _parse_metric(value) for name, value in islice(data.items(), EXTERNAL_SCORES)
+            }
             sample.metrics |= {name: value for name, value in values.items() if name and value is not None}
         case "error":
             sample.has_error = True
@@ -178,7 +187,7 @@ def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
         prompt=sample.prompt,
         response=sample.response,
         error=sample.error,
-        blame=classify_blame(sample.error or ""),
+        error_kind=classify_error_kind(sample.error or ""),
         repeat="",
         named_by="eval_name and sample_id",
     )
@@ -191,4 +200,4 @@ def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
     elif sample.metrics:
         yield row._replace(status=None, scores=tuple(RowScore(*one) for one in sample.metrics.items()))
     else:
-        yield row._replace(error=_NO_VERDICT, blame=Blame.OURS)
+        yield row._replace(error=_NO_VERDICT, error_kind=ErrorKind.EVALUATION_ERROR)

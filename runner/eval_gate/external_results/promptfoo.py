@@ -25,7 +25,7 @@ from eval_gate.external_results.result_rows import (
     build_ending,
     build_unreadable_error,
     build_usage,
-    classify_blame,
+    classify_error_kind,
     get_members,
     get_nested,
     parse_cost,
@@ -36,8 +36,8 @@ from eval_gate.external_results.result_rows import (
     to_text,
 )
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.limits import BROUGHT_LINE_BYTES
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.limits import EXTERNAL_LINE_BYTES
 from eval_gate.text.digest import compute_digest, dump_sorted_json, fingerprint_json
 from eval_gate.text.javascript.strings import dump_compact_json
 
@@ -175,7 +175,10 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
 
 
 def _read_version(file: Path, shown: str) -> tuple[int, ...]:
-    """The version of promptfoo that wrote the file, as its last bytes say it; empty where they do not."""
+    """Return the promptfoo version that wrote the file, read from the last bytes of the file.
+
+    Returns an empty tuple if they give no version. Raises GateError if the file cannot be read.
+    """
     try:
         with file.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
@@ -224,7 +227,7 @@ class _JoinedRuns:
         self._before = 0
 
     def mark_joined_row(self, row: ResultRow, result: JsonValue) -> ResultRow:
-        """The row, which is no execution of a case of an earlier run."""
+        """Mark a row of a later run so that it does not count as an execution of an earlier run."""
         test, prompt = get_nested(result, "testIdx"), get_nested(result, "promptIdx")
         if not isinstance(test, int) or not isinstance(prompt, int):
             return row
@@ -243,7 +246,7 @@ def _has_several_prompts(file: Path, shown: str) -> bool:
     """Whether there is more than one pair of provider and prompt: most files have one, and are read once."""
     try:
         with file.open("rb") as stream:
-            return any(_LATER_PROMPT.search(line) for line in iter(lambda: stream.readline(BROUGHT_LINE_BYTES), b""))
+            return any(_LATER_PROMPT.search(line) for line in iter(lambda: stream.readline(EXTERNAL_LINE_BYTES), b""))
     except OSError as error:
         raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
 
@@ -256,9 +259,10 @@ def _iter_prompts(file: Path, shown: str) -> Iterator[tuple[int, str]]:
 
 
 def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
-    """The number of the prompt among its provider's, by `promptIdx`.
+    """Map each `promptIdx` to the number of the prompt among those of its provider.
 
-    That counts pairs of provider and prompt, so that a prompt or provider more is another number for those behind it.
+    `promptIdx` counts pairs of provider and prompt, so one more prompt or provider shifts the number of all that
+    follow.
     """
     by_provider: dict[str, set[int]] = {}
     for at, provider in asked:
@@ -299,7 +303,7 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
         expectation=wanted.descriptions,
         response=None if response is None else to_text(response),
         error=ended.error,
-        blame=ended.blame,
+        error_kind=ended.error_kind,
         duration_ms=parse_milliseconds(result.get("latencyMs")),
         cost_usd=parse_cost(cost) or None if cost else None,  # 0 where nobody knows
         usage=build_usage(get_nested(tokens, "prompt"), get_nested(tokens, "completion"))
@@ -319,14 +323,14 @@ def _classify_error(error: str) -> ExecutionEnding:
     """Whose fault an error is: its first words say what broke, and promptfoo's own frames below them where."""
     message, *frames = _STACK_FRAMES.split(error, maxsplit=1)
     if _TIMED_OUT.match(message):
-        return ExecutionEnding(Status.ERROR, Blame.OURS, f"not run: {message}")
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, f"not run: {message}")
     if frames and _GRADING_FRAME.search(frames[0]):
-        return ExecutionEnding(Status.ERROR, Blame.OURS, error)
-    return ExecutionEnding(Status.ERROR, classify_blame(message), error)
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, error)
+    return ExecutionEnding(Status.ERROR, classify_error_kind(message), error)
 
 
 def _find_contradiction(result: dict[str, JsonValue]) -> str | None:
-    """What says that a result did not pass, beside `success`."""
+    """Return what contradicts a pass in this result, apart from `success`, or None."""
     if get_nested(result, "gradingResult", "pass") is False:
         return "`gradingResult.pass` false"
     return "`failureReason` 1" if result.get("failureReason") == _ASSERTION else None
@@ -374,14 +378,17 @@ def _choose_name(result: dict[str, JsonValue], case: JsonValue, description: str
 
 
 def _format_prompt(variables: JsonValue) -> str:
-    """The variables; of a single one its value."""
+    """Format the variables of a test, or only the value if a single variable is given."""
     if isinstance(variables, dict) and len(variables) == 1:
         return to_text(next(iter(variables.values())))
     return to_text(variables) if variables else ""
 
 
 def _parse_cached(value: Any, read: Callable[[JsonValue], _Read], known: Callable[[bytes], _Read]) -> _Read:
-    """What `read` makes of the value; `known` does of bytes, and knows what it made of the same."""
+    """Parse a value with `read`, or bytes with the cached function `known`.
+
+    Large bytes are parsed with `read`, so that they are not cached.
+    """
     if not isinstance(value, Raw):
         return read(value)
     data = bytes(value)
@@ -416,7 +423,7 @@ def _parse_raw_scores(data: bytes) -> tuple[RowScore, ...]:
 
 
 def _parse_marked_scores(parts: JsonValue) -> tuple[RowScore, ...]:
-    """The same of a version that marks what a grader could not do."""
+    """Parse the scores of a promptfoo version that marks grader failures."""
     return tuple([_build_score(one, marks=True) for one in get_members(parts)])
 
 
@@ -426,7 +433,7 @@ def _parse_raw_marked_scores(data: bytes) -> tuple[RowScore, ...]:
 
 
 def _describe_assertion(one: JsonValue) -> str:
-    """An assertion in a few words: `contains "4711"`."""
+    """Describe an assertion in a few words, such as `contains "4711"`."""
     kind, value = (one.get("type"), one.get("value")) if isinstance(one, dict) else (None, None)
     if isinstance(kind, str) and (value is None or isinstance(value, str)):
         return _describe_cached(kind, value)  # most tests ask for the same

@@ -19,7 +19,7 @@ from eval_gate.external_results.result_rows import (
     RowPlace,
     RowScore,
     build_usage,
-    classify_blame,
+    classify_error_kind,
     get_members,
     get_nested,
     iter_list_members,
@@ -31,7 +31,7 @@ from eval_gate.external_results.result_rows import (
     to_text,
 )
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.text.digest import compute_fingerprint
 
 _NUMBERED_NAME: Final = re.compile(r"Case \d+")
@@ -50,7 +50,7 @@ def read_pydantic_evals(file: Path, shown: str, facts: FileFacts) -> Iterator[Re
 
 
 def _find_graders(report: dict[str, JsonValue]) -> dict[str, set[str]]:
-    """The evaluators that said something of each case, in any of its executions."""
+    """Return the evaluators that reported on each case, in any of its executions."""
     found: dict[str, set[str]] = {}
     for case in get_members(report.get("cases")):
         found.setdefault(_get_case_name(case), set()).update(_list_evaluators(case))
@@ -70,7 +70,10 @@ def _get_case_name(case: JsonValue) -> str:
 
 
 def _iter_coverage_notes(graders: dict[str, set[str]]) -> Iterator[str]:
-    """What is to be said of evaluators that graded most cases and not all: it may be meant, or they gave nothing."""
+    """Yield a note for each evaluator that graded most of the cases but not all.
+
+    This may be intended, or the evaluator gave no result.
+    """
     for grader, graded in Counter(one for said in graders.values() for one in said).items():
         if len(graders) / 2 < graded < len(graders):
             first = next(case for case, said in graders.items() if grader not in said)
@@ -98,7 +101,7 @@ def _build_row(
         expectation=(to_text(case["expected_output"]),) if case.get("expected_output") is not None else (),
         response=None if broke or case.get("output") is None else to_text(case.get("output")),
         error=to_text(case.get("error_message")) or _describe_failure(checks, failures),
-        blame=classify_blame(to_text(case.get("error_message"))) if broke else Blame.OURS,
+        error_kind=classify_error_kind(to_text(case.get("error_message"))) if broke else ErrorKind.EVALUATION_ERROR,
         duration_ms=parse_seconds(case.get("task_duration")),
         cost_usd=parse_cost(get_nested(metrics, "cost")),
         usage=build_usage(get_nested(metrics, "input_tokens"), get_nested(metrics, "output_tokens")),

@@ -14,7 +14,7 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.external_results.agentv import INDEX
 from eval_gate.external_results.format_detection import SUFFIXES, find_tool
 from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
-from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_FILES
+from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
 
 _NON_RESULT_FILES: Final = {
     "eval-set.json": "Inspect's",
@@ -50,23 +50,29 @@ class ResultsFile(NamedTuple):
 
 
 def find_result_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
-    """The files, in order. Raises GateError for one that is not there, and for a folder without results."""
+    """Yield the results files at these paths, in order.
+
+    Raises GateError for a path that does not exist, for a folder without results, and for too many files.
+    """
     found = 0
     for given in (one for path in paths for one in _expand_glob(path)):
         for file in _iter_path_files(given):
             found += 1
-            if found > BROUGHT_FILES:
-                raise build_unreadable_error(RowPlace(given), f"holds more than {BROUGHT_FILES:,} files")
+            if found > EXTERNAL_FILES:
+                raise build_unreadable_error(RowPlace(given), f"holds more than {EXTERNAL_FILES:,} files")
             yield file
 
 
 def _expand_glob(given: str) -> list[str]:
-    """The paths that a glob matches; any other path is itself."""
+    """Return the paths that a glob matches, or the path itself if it is not a glob.
+
+    Raises GateError if the glob matches nothing.
+    """
     if not has_magic(given) or os.path.lexists(given):
         return [given]
     pattern = Path(given)
     found = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
-    matched = sorted(str(path) for path in islice(found, BROUGHT_FILES + 1))
+    matched = sorted(str(path) for path in islice(found, EXTERNAL_FILES + 1))
     if not matched:
         raise build_incomplete_error(
             RowPlace(given), "matches no file: the tool did not write it, or wrote it somewhere else"
@@ -87,13 +93,13 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
     if not any(path.iterdir()):
         raise build_incomplete_error(RowPlace(given), "is empty: the tool made the folder and wrote no results")
     inside, others = list[ResultsFile](), list[str]()
-    for file in _iter_folder_files(path, path.resolve(), BROUGHT_DEPTH):
+    for file in _iter_folder_files(path, path.resolve(), EXTERNAL_DEPTH):
         if file.skip_reason == _OTHER_KIND:
             others.append(file.shown)
         else:
             inside.append(file)
-        if len(inside) > BROUGHT_FILES:  # what is wrong in each of them is not looked for
-            raise build_unreadable_error(RowPlace(given), f"holds more than {BROUGHT_FILES:,} files")
+        if len(inside) > EXTERNAL_FILES:  # what is wrong in each of them is not looked for
+            raise build_unreadable_error(RowPlace(given), f"holds more than {EXTERNAL_FILES:,} files")
     if all(file.skip_reason for file in inside):
         raise build_unreadable_error(
             RowPlace(given), f"holds no {', '.join(SUFFIXES)}{_format_names(others, '; only ')}"
@@ -106,7 +112,10 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
 
 
 def _format_names(names: Sequence[str], before: str) -> str:
-    """The first names of a list, and how many follow; empty of an empty one."""
+    """Format `before`, the first names of a list, and the number of names that follow.
+
+    Returns an empty text for an empty list.
+    """
     more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
     return f"{before}{', '.join(names[:_MAX_NAMED])}{more}" if names else ""
 
@@ -118,7 +127,7 @@ def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[Results
     """
     if not depth:
         raise build_unreadable_error(
-            RowPlace(str(folder)), f"is one of folders within each other, {BROUGHT_DEPTH} of them"
+            RowPlace(str(folder)), f"is one of folders within each other, {EXTERNAL_DEPTH} of them"
         )
     entries = [one for one in sorted(folder.iterdir()) if one.name not in _IGNORED_NAMES]
     if find_tool(folder / INDEX) is ResultsFormat.AGENTV:
@@ -143,7 +152,10 @@ def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[Results
 
 
 def _iter_agentv_files(folder: Path, entries: Sequence[Path]) -> Iterator[ResultsFile]:
-    """The index, which names the files of the run, and what is beside it and of no run of AgentV's."""
+    """Yield the index of an AgentV run, then the results files in its folder that belong to no such run.
+
+    The index names the files of its own run. Indexes in subfolders follow.
+    """
     yield ResultsFile(folder / INDEX, str(folder / INDEX))
     for one in entries:
         if one.is_file() and one.name != INDEX and _has_results_suffix(one) and find_tool(one) is not None:

@@ -14,8 +14,8 @@ from eval_gate.errors import PAGES, ExitCode, GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import Blame, EvaluatorResult, Status
-from eval_gate.model.limits import BROUGHT_TEXT, CASES, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
+from eval_gate.model.execution import ErrorKind, EvaluatorResult, Status
+from eval_gate.model.limits import CASES, EXTERNAL_TEXT, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import Struct, field
 from eval_gate.text.javascript.strings import as_text
@@ -38,9 +38,9 @@ _UNREACHABLE: Final = re.compile(
 _MAX_SEARCHED: Final = 2_000
 
 
-def classify_blame(error: str) -> Blame:
+def classify_error_kind(error: str) -> ErrorKind:
     """Whose fault an error is, by its words, since no tool says it: nobody was reached, or the agent crashed."""
-    return Blame.UNREACHABLE if _UNREACHABLE.search(error[:_MAX_SEARCHED]) else Blame.CRASHED
+    return ErrorKind.AGENT_UNREACHABLE if _UNREACHABLE.search(error[:_MAX_SEARCHED]) else ErrorKind.AGENT_ERROR
 
 
 class RowPlace(NamedTuple):
@@ -51,7 +51,7 @@ class RowPlace(NamedTuple):
     field: str | None = None
 
     def build_problem(self, message: str) -> Problem:
-        """What is wrong there."""
+        """Build a problem at this place."""
         return Problem(message, self.file, self.line, self.field)
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class ResultRow(NamedTuple):
     response: str | None = None
     error: str | None = None
     """Why it failed, or what broke."""
-    blame: Blame = Blame.CRASHED
+    error_kind: ErrorKind = ErrorKind.AGENT_ERROR
     duration_ms: float | None = None
     cost_usd: float | None = None
     usage: Usage | None = None
@@ -133,7 +133,7 @@ class ExecutionEnding(NamedTuple):
     """End of an execution and the cause of an error. `status` None: a rule about the scores decides."""
 
     status: Status | None
-    blame: Blame = Blame.CRASHED
+    error_kind: ErrorKind = ErrorKind.AGENT_ERROR
     error: str | None = None
 
 
@@ -153,14 +153,16 @@ def build_ending(
     too: `against` is what else there says no, and so does a scorer, but where scores are `weighed` against each other.
     """
     if own is Status.ERROR or own is Status.SKIPPED:
-        return ExecutionEnding(own, classify_blame(error or ""), error)
+        return ExecutionEnding(own, classify_error_kind(error or ""), error)
     if own is Status.PASSED and (no := against or _find_failed_score(scores, weighed=weighed)):
-        return ExecutionEnding(Status.ERROR, Blame.OURS, f"the tool says that it passed, and beside it stands {no}")
+        return ExecutionEnding(
+            Status.ERROR, ErrorKind.EVALUATION_ERROR, f"the tool says that it passed, and beside it stands {no}"
+        )
     broke = [one for one in scores if one.grader_failed]
     failed = own is not Status.PASSED and any(one.passed is False and not one.grader_failed for one in scores)
     if broke and not failed:
         said = "; ".join(f"{one.name}: {one.reason or 'gave no score'}" for one in broke)
-        return ExecutionEnding(Status.ERROR, Blame.OURS, said)
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, said)
     if own is None and failed:
         return ExecutionEnding(Status.FAILED, error=error)
     if own is None and scores and all(one.passed for one in scores):
@@ -169,7 +171,10 @@ def build_ending(
 
 
 def _find_failed_score(scores: Sequence[RowScore], *, weighed: bool) -> str | None:
-    """The scorer because of which an execution cannot have passed; where scores are weighed, all of them have to be."""
+    """Return why an execution cannot have passed, naming the first scorer that failed, or None.
+
+    If scores are weighed against each other, all of them must have failed with the value 0.
+    """
     failed = [one for one in scores if one.passed is False and not one.grader_failed]
     if not failed or (weighed and (len(failed) < len(scores) or any(one.value != 0 for one in failed))):
         return None
@@ -208,20 +213,26 @@ class ResultsReader(Protocol):
 
 
 def build_unreadable_error(place: RowPlace, what: str, hint: str | None = None) -> GateError:
-    """The error for a file that is not what it should be. Nothing was judged: usage."""
+    """Build the GateError `invalid-results` for one problem.
+
+    Nothing was evaluated, so it is a usage error.
+    """
     return build_problems_error([place.build_problem(what)], hint)
 
 
 def build_problems_error(problems: Sequence[Problem], hint: str | None = None) -> GateError:
-    """The same of several places."""
+    """Build the GateError `invalid-results` for several problems."""
     hint = hint or f"{DOCS} shows what each format needs"
-    return GateError("results-unreadable", "the results cannot be read", hint, problems=problems)
+    return GateError("invalid-results", "the results cannot be read", hint, problems=problems)
 
 
 def build_two_runs_error(which: str, problem: Problem) -> GateError:
-    """The error for two runs where one is judged. `which` says where they are, as a sentence begins: `a and b are`."""
+    """Build the error for results of two runs where one run is expected.
+
+    `which` says where the runs are; the message begins with it, as in `a and b are`.
+    """
     return GateError(
-        "results-duplicate",
+        "duplicate-results",
         f"{which} two runs of the tool, and not two executions in one",
         "give the results of one run: remove those of earlier ones, or name the newest file alone",
         problems=[problem],
@@ -229,7 +240,10 @@ def build_two_runs_error(which: str, problem: Problem) -> GateError:
 
 
 def build_incomplete_error(place: RowPlace, what: str) -> GateError:
-    """The error for results of a tool that did not finish: not judged, and no mistake of who calls."""
+    """Build the error for results of a tool that did not finish.
+
+    The results are not evaluated, and the caller made no mistake: it is not a usage error.
+    """
     return GateError(
         "results-incomplete",
         "the tool that made the results did not finish",
@@ -240,21 +254,27 @@ def build_incomplete_error(place: RowPlace, what: str) -> GateError:
 
 
 def require_mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:
-    """The value as a mapping. Raises GateError."""
+    """Return the value if it is a mapping.
+
+    Raises GateError otherwise.
+    """
     if not isinstance(value, dict):
         raise build_unreadable_error(place, "is not a mapping")
     return value
 
 
 def get_members(value: JsonValue) -> Sequence[JsonValue]:
-    """The members of a list; none of what is no list."""
+    """Return the members of a list, or nothing for a value that is not a list."""
     return value if isinstance(value, list) else ()
 
 
 def iter_list_members(
     document: dict[str, JsonValue], kinds: Sequence[str], shown: str
 ) -> Iterator[tuple[str, dict[str, JsonValue], RowPlace]]:
-    """The members of a document's lists, each with its list and its place. Raises GateError where the first is none."""
+    """Yield the members of a document's lists, each with the name of its list and its place.
+
+    Raises GateError if the first list is missing, or a member is not a mapping.
+    """
     if not isinstance(document.get(kinds[0]), list):
         raise build_unreadable_error(RowPlace(shown, field=kinds[0]), "is missing")
     for kind in kinds:
@@ -264,7 +284,7 @@ def iter_list_members(
 
 
 def get_nested(value: JsonValue, *names: str) -> JsonValue:
-    """What stands under these names, one within the other; None where one of them is missing."""
+    """Return the value under these nested names, or None if one of them is missing."""
     for name in names:
         if not isinstance(value, dict):
             return None
@@ -273,17 +293,23 @@ def get_nested(value: JsonValue, *names: str) -> JsonValue:
 
 
 def to_text(value: JsonValue) -> str:
-    """A text as it is, anything else as compact JSON, nothing for null; bounded, and without half characters."""
+    """Return a text as it is, any other value as compact JSON, and an empty text for null.
+
+    The result is truncated and holds no lone surrogates.
+    """
     if value is None:
         return ""
     said = to_well_formed(as_text(value))
     if len(said) < _MAX_INTERNED:
         return sys.intern(said)  # names and verdicts are the same in most rows
-    return said[:BROUGHT_TEXT]
+    return said[:EXTERNAL_TEXT]
 
 
 def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
-    """A name: a text or a whole number that is not empty. Raises GateError."""
+    """Return a name, which is a text or a whole number and is not empty.
+
+    Raises GateError for anything else and for a name that is too long.
+    """
     named = to_text(value).strip() if isinstance(value, str) or (isinstance(value, int) and value is not True) else ""
     if not named or len(named) > MAX_NAME:
         raise build_unreadable_error(place, f"has no {what} of up to {MAX_NAME:,} characters")
@@ -291,13 +317,13 @@ def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
 
 
 def parse_count(value: JsonValue) -> int:
-    """A count that is not negative; 0 for anything else."""
+    """Return a count that is not negative, or 0 for any other value."""
     found = parse_number(value)
     return int(found) if found is not None and found > 0 else 0
 
 
 def parse_number(value: JsonValue) -> float | None:
-    """A finite number; None for anything else, true and false among it."""
+    """Return a finite number, or None for any other value, including true and false."""
     if type(value) is float:  # of what JSON holds there is no other kind of it, and this is asked of every row
         return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int):
@@ -315,12 +341,12 @@ def parse_seconds(value: JsonValue) -> float | None:
 
 
 def parse_milliseconds(value: JsonValue) -> float | None:
-    """A duration in range."""
+    """Return a duration in milliseconds, or None if it is not a number in range."""
     return in_range(parse_number(value), MAX_DURATION_MS)
 
 
 def parse_cost(value: JsonValue) -> float | None:
-    """A cost in range."""
+    """Return a cost in US dollars, or None if it is not a number in range."""
     return in_range(parse_number(value), MAX_COST_USD)
 
 

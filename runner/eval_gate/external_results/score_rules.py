@@ -7,7 +7,7 @@ from typing import Final
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.errors import GateError
 from eval_gate.external_results.result_rows import ResultRow, RowScore
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import Struct, field
 
 MAX_ROUNDING_ERROR: Final = 1e-6
@@ -24,9 +24,10 @@ class ScoreRules(Struct):
     _used: set[str] = field(default_factory=set)
 
     def apply_rules(self, row: ResultRow) -> ResultRow:
-        """The row with a status. Raises GateError `results-need-rule` where nobody says from where on a score passes.
+        """Return the row with the status that the rules give it.
 
-        Rules for scorers win over the tool's own verdict; of the scorers that have none its own opinion counts.
+        Rules for scorers override the tool's own verdict. For a scorer without a rule, its own verdict counts. Raises
+        GateError `missing-score-rule` if nothing says from which score on the row passes.
         """
         if row.status is Status.ERROR or row.status is Status.SKIPPED:
             return row
@@ -61,20 +62,20 @@ class ScoreRules(Struct):
             # a grade: the gate itself says what is enough, on both sides of a comparison
             if not _is_grade(value):
                 why = f"the score {str(value)[:30]} is outside of the scale, which is 0 to 1"
-                return row._replace(status=Status.ERROR, error=why, blame=Blame.OURS)
+                return row._replace(status=Status.ERROR, error=why, error_kind=ErrorKind.EVALUATION_ERROR)
             return row._replace(status=_to_status(value >= 1.0), score=value, is_graded=True)
         named = open_[0].name if open_ else "score"
         raise GateError(
-            "results-need-rule",
+            "missing-score-rule",
             f'nobody says from where on the score "{named[:80]}" passes',
             f"--score '{named[:80]}>=0.7' for this scorer, or --pass-score 0.7 for all",
             problems=[row.place.build_problem(f'"{row.id[:100]}" has scores and no verdict')],
         )
 
     def _mark_graded(self, row: ResultRow) -> ResultRow:
-        """What the tool has judged, and whether the gate's pass score may say that less is enough.
+        """Mark the row of a tool's own verdict as graded if the pass score of the gate may accept less.
 
-        A score of another scale is no grade: there the tool's own verdict stands.
+        A score of another scale is not a grade: the tool's own verdict stands.
         """
         if self.pass_score is None or row.score is None:
             return row

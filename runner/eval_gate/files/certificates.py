@@ -32,7 +32,7 @@ def share_certificates(variables: MutableMapping[str, str]) -> None:
 
 
 def get_certificate_variable() -> str:
-    """The variable that names certificates, for a message; the usual one where none does."""
+    """Return the variable that names certificates, for a message; the usual one if none is set."""
     return next((name for name in VARIABLE_NAMES if os.environ.get(name)), VARIABLE_NAMES[0])
 
 

@@ -23,10 +23,13 @@ _PATH_BYTES: Final = 4_095
 
 
 def resolve_path(path: str | Path, *, anywhere: bool = False, root: Path | None = None) -> Path | None:
-    """The absolute path with every link followed; None where it would lead out of `root`, or the working directory.
+    """Resolve a path to an absolute path, and follow every link.
 
-    `anywhere`: a person has written this path on the command line. Then an absolute path and `..` may lead out, but a
-    path into the working directory still may not lead out of it by a link, which is somebody else's.
+    Return None if it leads out of `root`, which is by default the working directory.
+
+    `anywhere`: a person wrote this path on the command line. An absolute path and `..` may lead out in that
+    case. A path into the working directory still may not lead out through a link, because someone else may have
+    made the link.
     """
     here = Path(os.path.realpath(root or Path.cwd()))
     # without links first: `link/..` is the folder in which the link is, not one that the link chooses
@@ -66,7 +69,10 @@ def find_write_problem(path: str | Path, *, anywhere: bool) -> str | None:
 
 
 def find_folder_problem(path: str | Path, *, anywhere: bool, root: Path | None = None) -> str | None:
-    """The same for a folder that is made where it is missing."""
+    """Explain why a folder must not be used or created at this path; return None if it may.
+
+    The explanation is the rest of a sentence.
+    """
     return None if resolve_path(path, anywhere=anywhere, root=root) else OUTSIDE
 
 
@@ -81,18 +87,25 @@ def find_read_problem(path: str | Path, *, root: Path | None = None) -> str | No
 
 
 def find_repository(folder: Path) -> Path | None:
-    """The nearest folder with a `.git`, this one or one above it; None outside of a repository."""
+    """Find the nearest folder with a `.git`, from this folder upward; None outside of a repository."""
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
 
 
 def format_path(path: Path, root: Path | None = None) -> str:
-    """The path for people: POSIX style, from `root` or the working directory on where it lies below it."""
+    """Format a path for people: POSIX style, relative to `root` if the path lies below it.
+
+    `root` is by default the working directory.
+    """
     here = root or Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 
 def format_relative_path(path: Path, root: Path | None = None) -> str:
-    """The same of a file that is looked for upward: from deeper in its folder or repository the way to it, `../x`."""
+    """Format the path of a file that is searched for upward, such as `../x`.
+
+    The path is relative if the file is in a folder above or in the same repository. Other paths are formatted
+    as by `format_path`. `root` is by default the working directory.
+    """
     here = root or Path.cwd()
     if path.parent in here.parents or path.is_relative_to(find_repository(here) or here):
         return Path(os.path.relpath(path, here)).as_posix()

@@ -30,7 +30,10 @@ class ReadCheck(Protocol):
     """Check that is called with each file read and may refuse it."""
 
     def __call__(self, path: Path, data: bytes, *, made: bool) -> None:
-        """`data` is what was read, `made` whether a step of the job may have made it. Raises RefusedReadError."""
+        """Check the bytes that were read from a file.
+
+        `data` are the bytes; `made` is whether a step of the job may have made the file. Raises RefusedReadError.
+        """
         ...
 
 
@@ -39,10 +42,12 @@ _checks: list[ReadCheck] = []
 
 
 def read_limited(path: Path, limit: int, *, made: bool = False) -> bytes:
-    """What the file holds, but one byte more than `limit` at most: that one says that it is too large.
+    """Read up to `limit` + 1 bytes of a file that a decision depends on.
 
-    For all that we go by. `made`: a step of the job may have made it, such as a build. Raises OSError,
-    GateError for a pointer of Git LFS, and RefusedReadError for what `check_reads` refuses.
+    One byte more than `limit` says that the file is too large. `made`: a step of the job, such as a build, may
+    have made the file.
+
+    Raises OSError, GateError for a Git LFS pointer, and RefusedReadError for what `check_reads` refuses.
     """
     data = read_limited_or_pointer(path, limit, made=made)
     _refuse_lfs_pointer(path, data)
@@ -50,7 +55,10 @@ def read_limited(path: Path, limit: int, *, made: bool = False) -> bytes:
 
 
 def read_limited_or_pointer(path: Path, limit: int, *, made: bool = False) -> bytes:
-    """The same of a file whose content is not what counts, such as a program: it may be what stands for it."""
+    """Read a file as `read_limited` does, but allow a Git LFS pointer in its place.
+
+    This is for files whose content does not matter, such as a program.
+    """
     data = read_limited_raw(path, limit)
     for check in _checks:
         check(path, data, made=made)
@@ -58,9 +66,10 @@ def read_limited_or_pointer(path: Path, limit: int, *, made: bool = False) -> by
 
 
 def read_limited_result(path: Path, limit: int) -> bytes:
-    """The same of results, which programs leave: whoever reads them asks otherwise whose they are.
+    """Read up to `limit` + 1 bytes of results that a program wrote, without the checks on reads.
 
-    Raises OSError, and GateError for a pointer of Git LFS.
+    The caller checks in another way where the results come from. Raises OSError, and GateError for a Git LFS
+    pointer.
     """
     data = read_limited_raw(path, limit)
     _refuse_lfs_pointer(path, data)
@@ -68,7 +77,10 @@ def read_limited_result(path: Path, limit: int) -> bytes:
 
 
 def read_limited_raw(path: Path, limit: int) -> bytes:
-    """The same of bytes that nobody goes by. Raises OSError."""
+    """Read up to `limit` + 1 bytes of a file that no decision depends on, without any check.
+
+    Raises OSError.
+    """
     with path.open("rb") as stream:
         return stream.read(limit + 1)
 
@@ -92,6 +104,6 @@ def check_reads(check: ReadCheck) -> Iterator[None]:
 
 
 def parse_lfs_pointer(data: bytes) -> str | None:
-    """The SHA-256 of the content that this stands for, in hexadecimal; None for what is no pointer."""
+    """Return the SHA-256 (hexadecimal) that a Git LFS pointer names; None if it is not a pointer."""
     match = _POINTER.match(data) if len(data) <= MAX_POINTER_BYTES else None
     return match[1].decode() if match else None

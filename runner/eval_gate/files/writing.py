@@ -45,9 +45,10 @@ def write_atomically(file: Path, content: str | bytes) -> None:
 
 @contextmanager
 def open_replacement(file: Path) -> Iterator[Callable[[bytes], object]]:
-    """The same of what comes piece by piece, of which nothing is kept in memory: call what this gives with each piece.
+    """Replace a file atomically by content that comes piece by piece.
 
-    At the end of the block `file` is replaced; where that raises anything, `file` is as it was.
+    Yields a function to call with each piece; no piece is kept in memory. `file` is replaced at the end of the
+    block. If the block raises anything, `file` stays as it was. Raises GateError.
     """
     with _convert_errors(file), _open_parent(file) as (folder, name):
         _refuse_special_file(folder, name, file)
@@ -73,7 +74,10 @@ def remove_file(file: Path) -> None:
 
 
 def open_to_append(file: Path) -> int:
-    """The descriptor of a file that is read and grows, made if it is missing. Raises GateError."""
+    """Open a file for reading and appending, create it if it is missing, and return the descriptor.
+
+    Raises GateError.
+    """
     with _convert_errors(file), _open_parent(file) as (folder, name):
         _refuse_special_file(folder, name, file)
         descriptor = folder.open_file(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -95,7 +99,10 @@ def append_data(descriptor: int, data: bytes, file: Path) -> None:
 
 
 def open_new_file(file: Path) -> int | None:
-    """The descriptor of a file that is not there yet; None where it is, or a link. Raises GateError."""
+    """Create a new file and return its descriptor.
+
+    Return None if the file exists already or is a link. Raises GateError.
+    """
     with _convert_errors(file), _use_folder(file.parent) as folder:
         try:
             return folder.open_file(file.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -111,7 +118,7 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def _open_parent(file: Path) -> Iterator[tuple[OpenFolder, str]]:
-    """The folder that `file` is in, opened and made where it is missing, and the name of the file in it."""
+    """Open the folder of a file, create it if it is missing, and yield it with the name of the file."""
     place = _resolve_output(file)
     with _use_folder(place.parent) as folder:
         yield folder, place.name
@@ -127,7 +134,11 @@ def _use_folder(folder: Path) -> Iterator[OpenFolder]:
 
 
 def _open_nested_folder(folder: Path) -> OpenFolder:
-    """The folder: each of its parts opened in the one before, from the working directory on."""
+    """Open a folder, each part within the part before it, from the working directory on.
+
+    Missing folders are created. A folder outside of the working directory is opened by its path, because only a
+    person at the command line can name one.
+    """
     place = _resolve_output(folder)
     here = Path(os.path.realpath(Path.cwd()))
     if not place.is_relative_to(here):
@@ -148,7 +159,11 @@ def _resolve_output(path: Path) -> Path:
     # a path that leads out as it is written was allowed where it was read: only a command line may hold one
     place = resolve_path(path, anywhere=True)
     if place is None:
-        raise GateError("output-outside", f"{path} {OUTSIDE} by a link", "remove the link, or choose another place")
+        raise GateError(
+            "output-outside-working-directory",
+            f"{path} {OUTSIDE} by a link",
+            "remove the link, or choose another place",
+        )
     return place
 
 
@@ -184,9 +199,10 @@ def _build_write_error(path: Path, error: OSError | ValueError) -> GateError:
 
 
 def _find_root_owned(path: Path) -> Path | None:
-    """The nearest on the way to `path` that is there, where it is root's and we are not; else None.
+    """Find the nearest existing part of `path` that belongs to root, if this process is not root.
 
-    Only below the working directory: what is root's elsewhere is so for a reason, and nobody is told to take `/`.
+    Return None if there is none. Only parts below the working directory count: elsewhere root owns files for a
+    reason, and no message should suggest to change the owner of `/`.
     """
     if not hasattr(os, "geteuid") or os.geteuid() == 0:
         return None
@@ -210,15 +226,15 @@ class OpenFolder(Protocol):
     """An open folder; every method takes the name of a direct entry and raises OSError."""
 
     def open_subfolder(self, name: str) -> OpenFolder:
-        """The folder of this name, made where it is missing; a link is none."""
+        """Open the subfolder of this name, and create it if it is missing; refuse a link."""
         ...
 
     def open_file(self, name: str, flags: int, mode: int) -> int:
-        """The descriptor of a file; a link is none."""
+        """Open a file and return its descriptor; refuse a link."""
         ...
 
     def read_mode(self, name: str) -> int:
-        """The mode of what is there, a link's own."""
+        """Read the mode of an entry; of a link, its own mode."""
         ...
 
     def replace(self, own: str, name: str) -> None:
@@ -308,5 +324,8 @@ def can_open_folders() -> bool:
 
 
 def open_folder(path: Path) -> OpenFolder:
-    """The folder at this path, which is no link. Raises OSError."""
+    """Open the folder at this path, which must not be a link.
+
+    Raises OSError.
+    """
     return _DescriptorFolder(path) if can_open_folders() else _PathFolder(path)

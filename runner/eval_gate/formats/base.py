@@ -49,7 +49,7 @@ class Positions(Protocol):
     """Line numbers of the values in a document."""
 
     def find_line(self, path: Sequence[str | int]) -> int:
-        """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
+        """Return the line (from 1) of the key or element at `path`, or of its nearest existing ancestor."""
         ...
 
 
@@ -58,7 +58,7 @@ class ScalarPositions(Protocol):
     """Positions that know unquoted YAML scalars, such as `on` and `1`, which are not text."""
 
     def find_unquoted(self, path: Sequence[str | int]) -> str | None:
-        """The scalar at `path` as it is written, where it stands without quotes; None for anything else."""
+        """Return the scalar at `path` as written, if it has no quotes; None for anything else."""
         ...
 
 
@@ -67,7 +67,7 @@ class MultiFilePositions(Protocol):
     """Positions in a document that is made of several files."""
 
     def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-        """The file in which the value at `path` stands, and its path there as people would write it."""
+        """Return the file that contains the value at `path`, and the value's path there as people write it."""
         ...
 
 

@@ -51,9 +51,10 @@ class EvalFile(FrozenStruct):
 
 
 def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
-    """The files that these paths, folders and globs (relative to `root`) lead to, sorted and each once.
+    """Find the files that these paths, folders and globs (relative to `root`) name, sorted and each once.
 
-    Raises GateError `no-eval-files` for a pattern that leads nowhere: a typo must not make a gate smaller.
+    Raises GateError `eval-files-not-found` for a pattern that matches nothing: a typing error must not make a gate
+    smaller.
     """
     found: dict[Path, EvalFile] = {}
     problems: list[Problem] = []
@@ -68,7 +69,7 @@ def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]
             found[file.path] = EvalFile(file.path, explicit=file.explicit or (known is not None and known.explicit))
     if problems:
         raise GateError(
-            "no-eval-files",
+            "eval-files-not-found",
             "there are no eval files where they were looked for",
             "name files, folders or globs: `eval-gate run evals/ more/**/*.golden.json`, or write first ones with "
             "`eval-gate init`",
@@ -78,9 +79,10 @@ def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]
 
 
 def find_partial_selection(patterns: Sequence[str], usual: Sequence[str], root: Path) -> tuple[str, ...]:
-    """These paths, as results name files, where they leave out an eval file that the `usual` ones lead to; else none.
+    """Return these paths, in the form of results, if they leave out an eval file of the `usual` ones.
 
-    What cannot be read may hold evals. Raises GateError `no-eval-files`.
+    Otherwise return nothing. A file that cannot be read counts as an eval file. Raises GateError
+    `eval-files-not-found`.
     """
     taken = {os.path.realpath(file.path) for file in find_eval_files(patterns, root)}
     others = (
@@ -112,7 +114,7 @@ def may_be_eval_file(file: str, patterns: Sequence[str]) -> bool:
 
 
 def _get_fixed_prefix(pattern: str) -> PurePosixPath:
-    """The file or folder that a pattern names, up to its first part with a sign of globs."""
+    """Return the file or folder that a pattern names, up to its first part with a glob character."""
     parts = PurePosixPath(pattern.removeprefix(f"{Path.cwd().as_posix()}/")).parts
     return PurePosixPath(*takewhile(lambda part: not globs.is_glob(part), parts))
 
@@ -132,9 +134,10 @@ def _iter_matches(pattern: str, root: Path) -> Iterator[EvalFile]:
 
 
 def _iter_glob_matches(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Path, bool]]:
-    """The files and folders of a glob, and whether it asks for everything in them: `evals/**` is the folder `evals`.
+    """Yield the files and folders that a glob matches, and whether it names everything in them.
 
-    What `**` means differs between versions of Python where it is the last step, or only a part of one.
+    `evals/**` is the folder `evals`. The meaning of `**` as the last step, or as part of a step, differs between
+    versions of Python, so this function handles it.
     """
     base = Path(pattern.anchor) if pattern.is_absolute() else root
     steps = [step if step == "**" else _STARS.sub("*", step) for step in pattern.relative_to(pattern.anchor).parts]
@@ -147,13 +150,13 @@ def _iter_glob_matches(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Pat
 def _walk_folder(folder: Path) -> Iterator[Path]:
     """Files below `folder` that may hold evals, but not hidden ones, results, or what a link leads away to.
 
-    Raises GateError `unreadable` for a folder that cannot be looked into: there may be evals in it.
+    Raises GateError `file-unreadable` for a folder that cannot be looked into: there may be evals in it.
     """
     try:
         entries = sorted(folder.iterdir())
     except OSError as error:
         problem = Problem(f"cannot be read: {error.strerror}", file=folder.as_posix())
-        raise GateError("unreadable", f"{folder} cannot be read", problems=[problem]) from error
+        raise GateError("file-unreadable", f"{folder} cannot be read", problems=[problem]) from error
     if any(entry.name in RESULT_FILES for entry in entries):
         return
     for entry in entries:
@@ -203,7 +206,7 @@ def load_suites(
         )
     if not suites:
         raise GateError(
-            "no-eval-files",
+            "eval-files-not-found",
             "none of the files found holds evals",
             f"an eval file is JSON, YAML or JSON lines with {EXPECTED_SHAPE}",
         )
@@ -211,7 +214,11 @@ def load_suites(
 
 
 def _load_suite(file: EvalFile, root: Path, reading: ReadOptions, passed_over: list[str]) -> EvalSuite | None:
-    """The suite in a file; None for a file that was only found by walking and holds something else."""
+    """Load the suite in a file, or return None for a file that is not an eval file.
+
+    Only a file found by walking a folder, or a companion file, may be something else. Raises GateError for any
+    other file, and for one that looks like evals but is invalid.
+    """
     shown = format_path(file.path, root)  # by which results identify the suite
     data = read_bytes(file.path, shown)
     suffix = file.path.suffix if file.path.suffix in SUFFIXES else ".json"
@@ -257,13 +264,13 @@ def _build_unknown_format_error(shown: str, said: str) -> GateError:
 
 
 def _describe_results_file(shown: str, text: str) -> str:
-    """What is said of a file in another notation than evals are written in, such as a table."""
-    way = f"if it holds results, `eval-gate judge {shlex.quote(shown)}` judges them"
+    """Describe a file that is not in a notation of evals, such as a table, and how to use it."""
+    way = f"if it holds results, `eval-gate check {shlex.quote(shown)}` judges them"
     return f"looks like {describe_content(text)}, and is not an eval file: expected {EXPECTED_SHAPE}; {way}"
 
 
 def _describe_unknown_document(document: JsonValue, dialects: Sequence[Dialect]) -> str:
-    """What is said of a document of no dialect that is written like this."""
+    """Describe a document that matches no dialect of this notation."""
     named = next((name for name, one in DIALECTS.items() if one not in dialects and one.is_suite(document)), None)
     if named is None:
         return f"not an eval file: expected {EXPECTED_SHAPE}"
@@ -286,10 +293,13 @@ def _has_tier_in_name(file: Path) -> bool:
 
 
 def _require_utf8_name(shown: str) -> None:
-    """A suite is identified by the name of its file, which no result could hold."""
+    """Check that the name of a file is UTF-8, because results identify a suite by it.
+
+    Raises GateError otherwise: no result could hold the name.
+    """
     if not is_well_formed(shown):
         problem = Problem("its name is not UTF-8: rename it", file=shown)
-        raise GateError("unreadable", f"{shown} has a name that is not UTF-8", problems=[problem])
+        raise GateError("file-unreadable", f"{shown} has a name that is not UTF-8", problems=[problem])
 
 
 def is_companion_file(file: Path) -> bool:

@@ -45,7 +45,7 @@ class FileModel(BaseModel):
 
 
 def get_known_keys(model: type[BaseModel]) -> set[str]:
-    """The keys that are read, as they are written."""
+    """Return the keys that the model reads, as they are written in the file."""
     return {info.alias or name for name, info in model.model_fields.items()}
 
 
@@ -79,7 +79,10 @@ class Findings(Struct):
         return len(self.all) >= FINDINGS
 
     def suggest_word(self, word: str, known: Iterable[str]) -> str:
-        """The nearest known word, as long as somebody will read it: looking for it is what costs."""
+        """Suggest the most similar known word, or return an empty text when the findings are full.
+
+        Messages beyond the limit are not shown, and the search is slow.
+        """
         return "" if self.is_full else format_suggestion(word, known)
 
     def add(self, message: str, path: Path, *, silent: bool = False) -> None:
@@ -104,7 +107,7 @@ class Findings(Struct):
         ) * bool(self._omitted_count)
 
     def get_case_messages(self, index: int) -> tuple[str, ...]:
-        """The sentences about one case."""
+        """Return the messages about one case."""
         return tuple(self._by_case.get(index, ()))
 
 
@@ -118,7 +121,7 @@ class DocumentReader:
         self._bare = bare
 
     def find_line(self, steps: Iterable[str | int]) -> int:
-        """The line of what stands there, or of what is nearest to it."""
+        """Return the line of the value at this path, or of its nearest ancestor."""
         return self._positions.find_line(self._strip_cases_step(steps))
 
     def build_problem(self, message: str, steps: Iterable[str | int]) -> Problem:
@@ -136,9 +139,9 @@ class DocumentReader:
         written: Callable[[Path], Path],
         said: Callable[[ErrorDetails], str] = describe_error,
     ) -> Shape:
-        """The document in this shape. Raises EvalFileError with everything that is not.
+        """Validate the document with this model. Raises EvalFileError with every mistake.
 
-        `written` takes from a path of pydantic what is not in the file; `said` words one mistake.
+        `written` converts a path of pydantic to the path in the file, and `said` describes one mistake.
         """
         try:
             return model.model_validate(document)
@@ -151,7 +154,7 @@ class DocumentReader:
             raise self._build_error() from error
 
     def check_duplicate_ids(self, cases: Sequence[NamedCase]) -> None:
-        """A problem for every id that an earlier case has."""
+        """Report a problem for every id that an earlier case has."""
         first: dict[str, int] = {}
         for index, case in enumerate(cases):
             if case.id in first and len(self.problems) < FINDINGS:
@@ -161,9 +164,10 @@ class DocumentReader:
             first.setdefault(case.id, index)
 
     def collect_warnings(self, findings: Findings, cases: Sequence[NamedCase], *, strict: bool) -> list[str]:
-        """What was found, each with the name of its case or field. Raises EvalFileError where there are problems.
+        """Return the warnings, each with the name of its case or field.
 
-        Under `strict_problems` what silently passes is a problem, too.
+        Raises EvalFileError if the file has problems. If `strict`, a finding that would let a case pass unnoticed is a
+        problem, too.
         """
         if strict:
             self.problems += [self.build_problem(finding.message, finding.path) for finding in findings.strict_problems]
@@ -172,7 +176,7 @@ class DocumentReader:
         return [f"{_describe_place(one.path, cases)}: {one.message}" for one in (*findings.all, *findings.overflow)]
 
     def _strip_cases_step(self, steps: Iterable[str | int]) -> Path:
-        """The path in the file as it is written: a bare list has no `cases`."""
+        """Return the path in the file as written: a bare list of cases has no `cases` step."""
         path = tuple(steps)
         return path[1:] if self._bare and path[:1] == ("cases",) else path
 
@@ -195,7 +199,7 @@ def _format_case_suffix(document: JsonValue, path: Path) -> str:
 
 
 def _describe_place(path: Path, cases: Sequence[NamedCase]) -> str:
-    """What people call the place: the case's id, or the field."""
+    """Return the name of a place for people: the id of the case, or the field."""
     if path[:1] == ("cases",) and len(path) > 1 and isinstance(path[1], int):
         return cases[path[1]].id
     return format_field_path(path)

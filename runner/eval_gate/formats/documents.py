@@ -12,22 +12,28 @@ from eval_gate.text.sources.json import MAX_BYTES, parse_json
 
 
 def read_bytes(path: Path, shown: str) -> bytes:
-    """What is in a file, but for what makes it larger than any eval file. Raises GateError when it cannot be read."""
+    """Read a file, up to one byte more than the size limit of eval files.
+
+    The additional byte shows that the file is too large. Raises GateError if the file cannot be read.
+    """
     try:
         return read_limited(path, MAX_BYTES)
     except OSError as error:
         problem = Problem(f"cannot be read: {error.strerror}", file=shown)
         raise GateError(
-            "unreadable", f"{shown} cannot be read", "name a file that is there", problems=[problem]
+            "file-unreadable", f"{shown} cannot be read", "name a file that is there", problems=[problem]
         ) from error
 
 
 def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> Document:
-    """The document in `data`. Raises EvalFileTooLargeError, or GateError naming file and line of what is unreadable."""
+    """Parse the document in `data`.
+
+    Raises EvalFileTooLargeError, or GateError with the file and line of the mistake.
+    """
     if len(data) > MAX_BYTES:
         problem = Problem(f"larger than {MAX_BYTES:,} bytes", file=shown)
         raise EvalFileTooLargeError(
-            "unreadable", f"{shown} is too large", "split it into several files", problems=[problem]
+            "file-unreadable", f"{shown} is too large", "split it into several files", problems=[problem]
         )
     return notation.parse(data, path, shown)
 
@@ -37,7 +43,10 @@ class EvalFileTooLargeError(GateError):
 
 
 def parse_yaml(data: bytes, shown: str, *, any_number: bool = False) -> Document:
-    """The document in this YAML. What reads YAML is loaded with the first such file."""
+    """Parse the document from YAML.
+
+    The YAML library is loaded with the first such file.
+    """
     from eval_gate.text.sources import yaml
 
     return Document(*yaml.parse_yaml(data, shown, any_number=any_number))

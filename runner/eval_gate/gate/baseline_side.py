@@ -14,8 +14,8 @@ from eval_gate.config.settings import ResponseRetention, RetentionRules
 from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.evidence.case_history import count_executions
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseChange, Comparison, PastRun
-from eval_gate.model.execution import BaselineSide
+from eval_gate.model.comparison import CaseChange, Comparison, RecentRun
+from eval_gate.model.execution import BaselineResult
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.detail_truncation import (
     drop_error_quotes,
@@ -47,38 +47,40 @@ def add_baseline_sides(
     pass_score: float,
     keeping: RetentionRules,
 ) -> Comparison:
-    """The comparison with the baseline's side of what has changed, and with the runs up to the baseline.
+    """Add the baseline's side of each changed case, and the runs up to the baseline, to a comparison.
 
-    `baseline` is held to `pass_score`, and `ledger` ends with it.
+    `baseline` has `pass_score` applied, and `ledger` ends with it.
     """
-    there, earlier = baseline.by_key(), find_earlier_keys(baseline, run)
+    there, earlier = baseline.index_cases(), find_earlier_keys(baseline, run)
     sides = {
         change.key: before
         for change in comparison.changes
         if not is_unchanged(change)
-        if (before := there.get(earlier.get(change.key, change.key))) is not None and before.status.judged
+        if (before := there.get(earlier.get(change.key, change.key))) is not None and before.status.is_scored
     }
-    here = run.by_key()
+    here = run.index_cases()
     history, past = _find_earlier_runs(run.comparison, baseline, ledger, pass_score)
     if past is None:
         letters = summarize_outcomes(ledger, {earlier.get(key, key): here[key] for key in sides}, pass_score)
         past = {key: letters[earlier.get(key, key)] for key in sides}
     known, kept = past, {key: build_baseline_side(case) for key, case in sides.items()}
-    if keeping.store is ResponseRetention.NONE:
+    if keeping.keep_responses is ResponseRetention.NONE:
         kept = {key: drop_response_text(side) for key, side in kept.items()}
     if keeping.patterns:
         kept = _redact_sides(kept, keeping.patterns)
 
     def told(change: CaseChange) -> CaseChange:
         side = kept.get(change.key)
-        return change if side is None else replace(change, before=side, past=known.get(change.key, ""))
+        return (
+            change if side is None else replace(change, baseline_result=side, recent_results=known.get(change.key, ""))
+        )
 
-    return replace(comparison, changes=tuple(map(told, comparison.changes)), history=history)
+    return replace(comparison, changes=tuple(map(told, comparison.changes)), recent_runs=history)
 
 
-def build_baseline_side(case: CaseResult) -> BaselineSide:
-    """What the baseline keeps of a case, without what its judges were told."""
-    return BaselineSide(
+def build_baseline_side(case: CaseResult) -> BaselineResult:
+    """Build the baseline's side of a case, without the prompts of its LLM judges."""
+    return BaselineResult(
         status=case.status,
         score=case.score,
         duration_ms=case.duration_ms,
@@ -92,7 +94,7 @@ def build_baseline_side(case: CaseResult) -> BaselineSide:
     )
 
 
-def _redact_sides(sides: Mapping[CaseKey, BaselineSide], patterns: Sequence[str]) -> dict[CaseKey, BaselineSide]:
+def _redact_sides(sides: Mapping[CaseKey, BaselineResult], patterns: Sequence[str]) -> dict[CaseKey, BaselineResult]:
     """Without what the patterns find; without any text where they cannot look through all of them."""
     masked = TextMasking()
     for side in sides.values():
@@ -104,8 +106,11 @@ def _redact_sides(sides: Mapping[CaseKey, BaselineSide], patterns: Sequence[str]
     return {key: map_baseline_side(side, masked.mask_text) for key, side in sides.items()}
 
 
-def drop_response_text(side: BaselineSide) -> BaselineSide:
-    """The same without a word of the answer: the baseline may have been stored when answers were still kept."""
+def drop_response_text(side: BaselineResult) -> BaselineResult:
+    """Remove all text of the response from the baseline's side.
+
+    The baseline may have been stored when responses were still kept.
+    """
     error, results = side.error, side.evaluator_results
     return replace(
         side,
@@ -116,30 +121,34 @@ def drop_response_text(side: BaselineSide) -> BaselineSide:
 
 
 def _find_earlier_runs(
-    recorded: Comparison | None, baseline: RunResult, ledger: History, pass_score: float
-) -> tuple[tuple[PastRun, ...], Mapping[CaseKey, str] | None]:
-    """The earlier runs, and where the run's own record knows more of them than the ledger at hand, what it says.
+    recorded: Comparison | None, baseline: RunResult, history: History, pass_score: float
+) -> tuple[tuple[RecentRun, ...], Mapping[CaseKey, str] | None]:
+    """Return the earlier runs, and their outcomes by case if the run result knows more than `history`.
 
-    Whoever judges a stored run again may have its baseline and no ledger any more.
+    The second value is None otherwise. A stored run that is checked again may have its baseline, but no history any
+    more.
     """
     if (
         recorded is not None
         and recorded.baseline.run_id == baseline.run_id
-        and len(recorded.history) > len(ledger.runs)
+        and len(recorded.recent_runs) > len(history.runs)
     ):
-        return recorded.history, {change.key: change.past for change in recorded.changes}
-    return summarize_runs(ledger, pass_score), None
+        return recorded.recent_runs, {change.key: change.recent_results for change in recorded.changes}
+    return summarize_runs(history, pass_score), None
 
 
-def summarize_runs(ledger: History, pass_score: float) -> tuple[PastRun, ...]:
-    """The runs of the ledger, newest first, with what became of their cases; each case is counted once."""
-    counts = [dict.fromkeys((PASSED, FAILED, NOT_JUDGED), 0) for _ in ledger.runs]
-    for key in ledger.iter_keys():
-        for entry, run in zip(ledger.get_case(key).decode_entries_unchecked(), counts, strict=False):
+def summarize_runs(history: History, pass_score: float) -> tuple[RecentRun, ...]:
+    """Summarize the runs of `history`, newest first, with their counts of passed and failed cases.
+
+    Each case is counted once per run.
+    """
+    counts = [dict.fromkeys((PASSED, FAILED, NOT_JUDGED), 0) for _ in history.runs]
+    for key in history.iter_keys():
+        for entry, run in zip(history.get_case(key).decode_entries_unchecked(), counts, strict=False):
             if entry is not None:
                 run[_find_majority_outcome(entry, pass_score)] += 1
     return tuple(
-        PastRun(
+        RecentRun(
             run_id=run.run_id,
             timestamp=run.timestamp,
             sha=run.sha,
@@ -147,27 +156,27 @@ def summarize_runs(ledger: History, pass_score: float) -> tuple[PastRun, ...]:
             failed=count[FAILED],
             errored=count[NOT_JUDGED],
         )
-        for run, count in zip(ledger.runs, counts, strict=True)
+        for run, count in zip(history.runs, counts, strict=True)
     )
 
 
 def summarize_outcomes(
-    ledger: History, cases: Mapping[CaseKey, CaseResult], pass_score: float
+    history: History, cases: Mapping[CaseKey, CaseResult], pass_score: float
 ) -> Mapping[CaseKey, str]:
-    """What the runs of the ledger said of these cases, which are named as they were in the newest of them.
+    """Summarize what the runs of `history` say of these cases, one letter for each run.
 
-    A run that measured a case by another yardstick says nothing of it; one that only graded with others does where
-    nothing else is known.
+    The cases are named as in the newest of these runs. A run with another case fingerprint says nothing of a case.
+    Runs that only have another setup fingerprint are used if no run has the same one.
     """
     return {
-        key: _format_outcomes(ledger.get_case(key), compute_result_fingerprint(case), pass_score, len(ledger.runs))
+        key: _format_outcomes(history.get_case(key), compute_result_fingerprint(case), pass_score, len(history.runs))
         for key, case in cases.items()
     }
 
 
-def _format_outcomes(known: CaseHistory, yardstick: str, pass_score: float, runs: int) -> str:
-    entries = known.decode_entries()
-    fits = [match_fingerprints(one, yardstick) for one in known.yardsticks]
+def _format_outcomes(case_history: CaseHistory, fingerprints: str, pass_score: float, runs: int) -> str:
+    entries = case_history.decode_entries()
+    fits = [match_fingerprints(one, fingerprints) for one in case_history.fingerprints]
     same = {place for place, fit in enumerate(fits) if fit.same_setup}
     if not _has_entry_at(entries, same):
         same = {place for place, fit in enumerate(fits) if fit.same_case}
@@ -191,15 +200,15 @@ def _format_outcome(entry: HistoryEntry, pass_score: float) -> str:
         return MIXED
     if counts.passes:
         return PASSED
-    if counts.failures > counts.crashes:
+    if counts.failures > counts.agent_errors:
         return FAILED
-    return AGENT_ERROR if counts.crashes else NOT_JUDGED
+    return AGENT_ERROR if counts.agent_errors else NOT_JUDGED
 
 
 @lru_cache(maxsize=10_000)
 def _find_majority_outcome(entry: HistoryEntry, pass_score: float) -> str:
     """As a case counts: by the majority of its judged executions."""
-    answered = count_executions((*entry.first, *entry.reruns), pass_score).answered
-    if not answered.runs:
+    answered = count_executions((*entry.first, *entry.reruns), pass_score).without_agent_errors
+    if not answered.executions:
         return NOT_JUDGED
-    return FAILED if answered.fails else PASSED
+    return FAILED if answered.is_failing else PASSED

@@ -5,7 +5,7 @@ Each case is held against the newest run, at or before the baseline, that judged
 
 1. not in the baseline, nor judged by any run before it: `added`; not here: `removed`
 2. crashed here and judged then: as one that fails here, unless the baseline could not judge it either
-3. not judged here: `still_errored` or `unjudged_in_baseline` for an execution error, as the baseline could not judge it
+3. not judged here: `still_errored` or `unscored_in_baseline` for an execution error, as the baseline could not judge it
 or could; else `not_run` (which holds skipped cases too)
 4. never judged by the same question and expectation: `incomparable`
 5. passes here, but with failed executions among them: `flaky`
@@ -28,9 +28,9 @@ from eval_gate.model.comparison import (
     CaseChange,
     CaseClass,
     Comparison,
-    Tally,
+    PassCount,
 )
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
@@ -45,7 +45,7 @@ _ERROR_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.STILL_ERRORED})
 def compare_cases(
     baseline: Baseline,
     current: RunResult,
-    past: Mapping[CaseKey, CaseEvidence],
+    evidence: Mapping[CaseKey, CaseEvidence],
     *,
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
     heard_elsewhere: bool = False,
@@ -56,16 +56,16 @@ def compare_cases(
     `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
     `heard_elsewhere`: other parts of the run may have been answered, so that silence in this one says nothing.
     """
-    there, earlier = baseline.result.by_key(), find_earlier_keys(baseline.result, current)
+    there, earlier = baseline.result.index_cases(), find_earlier_keys(baseline.result, current)
     stale = {suite.eval_file: suite.stale for suite in current.suites}
     silent = not heard_elsewhere and has_no_response(current)
     changes = []
-    for key, case in current.cases():
-        known, before = past.get(key, NO_CASE_EVIDENCE), there.get(earlier.get(key, key))
+    for key, case in current.iter_cases():
+        known, before = evidence.get(key, NO_CASE_EVIDENCE), there.get(earlier.get(key, key))
         change = _compare_case(key, known, before, _mark_unreachable(case) if silent else case, score_tolerance)
         changes.append(replace(change, stale=True) if stale[key.suite] else change)
     changes += [
-        _build_removed_case(key, there[key], past.get(key, NO_CASE_EVIDENCE).newest_result)
+        _build_removed_case(key, there[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
         for key in find_absent_cases(baseline.result, current).removed
     ]
     return Comparison(
@@ -79,36 +79,41 @@ def compare_cases(
 def _add_assumed_spread(changes: Sequence[CaseChange]) -> Iterator[CaseChange]:
     """Where no record says how scores vary, what the differences of all scores say."""
     unknown = [
-        one for one in changes if one.score_change is not None and one.score_record and not one.score_record.free
+        one
+        for one in changes
+        if one.score_change is not None and one.score_history and not one.score_history.degrees_of_freedom
     ]
     spread, free = estimate_difference_spread([one.score_change for one in unknown if one.score_change is not None])
     open_cases = {one.key for one in unknown} if free else set()
     for one in changes:
-        if one.key in open_cases and one.score_record is not None:
-            yield replace(one, score_record=replace(one.score_record, spread=spread, free=free, assumed=True))
+        if one.key in open_cases and one.score_history is not None:
+            yield replace(
+                one, score_history=replace(one.score_history, spread=spread, degrees_of_freedom=free, from_one_run=True)
+            )
         else:
             yield one
 
 
 def add_contract_fields(current: RunResult, baseline: RunResult) -> tuple[SuiteResult, ...]:
-    """The suites with `baselineRunId`, `regressions` and `newPasses` to the letter of the contract.
+    """Add `baselineRunId`, `regressions` and `newPasses` to the suites exactly as the contract says.
 
-    Passed then and `passed: false` now, whatever the cause, is a regression; the reverse a new pass. Cases that are
-    only in one run are neither, and so are those that did not run or were skipped: they say nothing.
+    A case that passed in the baseline and has `passed: false` now is a regression, whatever the cause. The reverse
+    is a new pass. Cases that are in only one of the runs are neither, and so are cases that did not run or were
+    skipped, because these say nothing.
     """
     earlier = find_earlier_keys(baseline, current)
-    then = {key: case.passed for key, case in baseline.cases() if case.status in _CONTRACT_STATUSES}
+    then = {key: case.passed for key, case in baseline.iter_cases() if case.status in _CONTRACT_STATUSES}
     return tuple(_add_suite_fields(suite, then, earlier, baseline.run_id) for suite in current.suites)
 
 
 def _add_suite_fields(
-    suite: SuiteResult, then: Mapping[CaseKey, bool], earlier: Mapping[CaseKey, CaseKey], run_id: str
+    suite: SuiteResult, baseline: Mapping[CaseKey, bool], earlier: Mapping[CaseKey, CaseKey], run_id: str
 ) -> SuiteResult:
     both = [
-        (case, then[before])
+        (case, baseline[before])
         for case in suite.cases
         if case.status in _CONTRACT_STATUSES
-        and (before := earlier.get(key := CaseKey(suite.eval_file, case.id), key)) in then
+        and (before := earlier.get(key := CaseKey(suite.eval_file, case.id), key)) in baseline
     ]
     return replace(
         suite,
@@ -119,48 +124,48 @@ def _add_suite_fields(
 
 
 def _compare_case(
-    key: CaseKey, past: CaseEvidence, before: CaseResult | None, now: CaseResult, tolerance: float
+    key: CaseKey, evidence: CaseEvidence, baseline: CaseResult | None, current: CaseResult, tolerance: float
 ) -> CaseChange:
-    change, reason = _classify_case(past, now)
-    then = past.newest_result
+    change, reason = _classify_case(evidence, current)
+    then = evidence.newest_result
     earlier = then.tally if then else None
-    if before is not None and (then is None or then.run is None) and change not in _ERROR_CLASSES:
-        earlier = count_passes(before)
+    if baseline is not None and (then is None or then.run is None) and change not in _ERROR_CLASSES:
+        earlier = count_passes(baseline)
     return CaseChange(
         suite=key.suite,
         case_id=key.case_id,
         change=change,
         baseline=earlier,
-        here=count_passes(now),
+        current=count_passes(current),
         compared_with=then.run if then else None,
-        score_record=past.score_record,
+        score_history=evidence.score_record,
         reason=reason,
-        location=now.location,
-        **build_score_fields(change, earlier.score if then and earlier else None, before, now, tolerance),
+        location=current.location,
+        **build_score_fields(change, earlier.score if then and earlier else None, baseline, current, tolerance),
     )
 
 
-def _classify_case(past: CaseEvidence, now: CaseResult) -> tuple[CaseClass, str | None]:
-    failure = _find_first_line(now.error)
-    if not past.in_baseline and past.newest_result is None:
+def _classify_case(evidence: CaseEvidence, current: CaseResult) -> tuple[CaseClass, str | None]:
+    failure = _find_first_line(current.error)
+    if not evidence.in_baseline and evidence.newest_result is None:
         return CaseClass.ADDED, failure
-    if now.status is Status.ERROR:
-        return _classify_error(past, now), failure
-    if not now.status.judged:
+    if current.status is Status.ERROR:
+        return _classify_error(evidence, current), failure
+    if not current.status.is_scored:
         skipped = f"skipped: {failure}" if failure else "skipped"
-        return CaseClass.NOT_RUN, skipped if now.status is Status.SKIPPED else "the run ended before"
-    if past.newest_result is None:
+        return CaseClass.NOT_RUN, skipped if current.status is Status.SKIPPED else "the run ended before"
+    if evidence.newest_result is None:
         why = (
             "no earlier run could judge it"
-            if past.unjudged_in_baseline
+            if evidence.unscored_in_baseline
             else "the question or the expectation has changed"
         )
         return CaseClass.INCOMPARABLE, why
-    if now.passed and now.flaky:
+    if current.passed and current.flaky:
         return CaseClass.FLAKY, "passes and failures were seen for the same code"
-    if now.passed:
-        return CaseClass.STILL_PASSING if past.newest_result.passed else CaseClass.NEW_PASS, None
-    return CaseClass.REGRESSION if past.newest_result.passed else CaseClass.STILL_FAILING, failure
+    if current.passed:
+        return CaseClass.STILL_PASSING if evidence.newest_result.passed else CaseClass.NEW_PASS, None
+    return CaseClass.REGRESSION if evidence.newest_result.passed else CaseClass.STILL_FAILING, failure
 
 
 def has_no_response(run: RunResult) -> bool:
@@ -168,28 +173,36 @@ def has_no_response(run: RunResult) -> bool:
 
     Then its time-outs say no more about its answers than refused connections do.
     """
-    trials = (trial for _, case in run.cases() for trial in case.executions())  # mostly the first has answered
-    return not any(trial.status.judged or (trial.blame is Blame.CRASHED and not trial.timed_out) for trial in trials)
+    trials = (
+        trial for _, case in run.iter_cases() for trial in case.list_executions()
+    )  # mostly the first has answered
+    return not any(
+        trial.status.is_scored or (trial.error_kind is ErrorKind.AGENT_ERROR and not trial.timed_out)
+        for trial in trials
+    )
 
 
 def _mark_unreachable(case: CaseResult) -> CaseResult:
-    """A case of a run in which nobody answered, as one that could not be asked."""
-    return replace(case, blame=Blame.UNREACHABLE) if case.status is Status.ERROR else case
+    """Mark a case that ended in an error as agent unreachable, for a run without any response."""
+    return replace(case, error_kind=ErrorKind.AGENT_UNREACHABLE) if case.status is Status.ERROR else case
 
 
-def _classify_error(past: CaseEvidence, now: CaseResult) -> CaseClass:
-    """A crash is about the agent, as a failure is; what else broke says nothing about it."""
-    if past.unjudged_in_baseline:
+def _classify_error(evidence: CaseEvidence, current: CaseResult) -> CaseClass:
+    """Classify a case that ended in an error.
+
+    An agent error is about the agent, as a failure is. Any other error says nothing about it.
+    """
+    if evidence.unscored_in_baseline:
         return CaseClass.STILL_ERRORED
-    if now.blame is not Blame.CRASHED or past.newest_result is None:
+    if current.error_kind is not ErrorKind.AGENT_ERROR or evidence.newest_result is None:
         return CaseClass.ERRORED
-    return CaseClass.REGRESSION if past.newest_result.passed else CaseClass.STILL_FAILING
+    return CaseClass.REGRESSION if evidence.newest_result.passed else CaseClass.STILL_FAILING
 
 
-def count_passes(case: CaseResult) -> Tally | None:
-    """Passed trials of judged ones; None when the case was never judged."""
-    judged = [trial.status for trial in case.trials if trial.status.judged]
-    if not judged and case.status.judged:
+def count_passes(case: CaseResult) -> PassCount | None:
+    """Count the passed trials among the scored ones; None if the case was never scored."""
+    judged = [trial.status for trial in case.trials if trial.status.is_scored]
+    if not judged and case.status.is_scored:
         judged = [case.status]
     if not judged:
         return None
@@ -197,9 +210,9 @@ def count_passes(case: CaseResult) -> Tally | None:
 
 
 @lru_cache(1_000)
-def _build_tally(k: int, n: int, score: float) -> Tally:
+def _build_tally(k: int, n: int, score: float) -> PassCount:
     """One object for all cases with these numbers."""
-    return Tally(k=k, n=n, score=score)
+    return PassCount(passes=k, executions=n, score=score)
 
 
 def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult | None) -> CaseChange:
@@ -233,7 +246,7 @@ def _build_baseline_facts(baseline: Baseline) -> BaselineFacts:
         suite_passes={suite.eval_file: sum(case.passed for case in suite.cases) for suite in result.suites},
         total_duration_ms=result.summary.total_duration_ms,
         estimated_cost_usd=result.summary.estimated_cost_usd,
-        unmeasured=baseline.unmeasured_runs,
+        unscored_runs=baseline.unmeasured_runs,
     )
 
 
@@ -251,8 +264,8 @@ def _list_notes(baseline: Baseline, current: RunResult) -> list[str]:
             f"{'are' if out != 1 else 'is'} not among those that were chosen for this run"
         )
     if earlier.partial and earlier.selections != current.selections:
-        known, names = earlier.by_key(), find_earlier_keys(earlier, current)
-        new = sum(names.get(key, key) not in known for key, _ in current.cases())
+        known, names = earlier.index_cases(), find_earlier_keys(earlier, current)
+        new = sum(names.get(key, key) not in known for key, _ in current.iter_cases())
         said = f"the baseline is of chosen cases: {new} of {current.summary.total_cases} here have no result in it"
         notes += [said] if new else []
     if earlier.shard != current.shard:
@@ -267,7 +280,7 @@ def _list_notes(baseline: Baseline, current: RunResult) -> list[str]:
 
 
 def format_changed_file_note(eval_file: str) -> str:
-    """The note about an eval file that is another one."""
+    """Format the note that an eval file has changed since the baseline."""
     return f"{eval_file} has changed since the baseline"
 
 

@@ -24,7 +24,7 @@ from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult
 from eval_gate.struct import FrozenStruct
 
@@ -35,17 +35,20 @@ _FAILING_STATUSES = frozenset({Status.FAILED, Status.ERROR})
 
 
 def find_earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey]:
-    """The earlier key of every case here that had another one. What has kept its file and id is left out.
+    """Map each case that had another key in the baseline to that key.
 
-    A case that is new here is the earlier one that is gone and
-    1. asks and expects the same: under the same id in its moved file, under the same id, in the same file, anywhere
-    2. is of another tool that says neither, and had the same name but for what tells it from one of another file
-    3. has the same id in its moved file, whatever it asks now
+    Cases that kept their file and id are left out. A case that is new here is the earlier one that is gone if it
 
-    No earlier case is taken twice, and none that is still here by its own key. What is not in a part of a plan may
-    be in another one, and is not gone: there only what is measured says that a case is the same.
+    1. has the same prompt and expectation: under the same id in its moved file, under the same id, in the same
+       file, or anywhere
+    2. comes from another tool that reports neither, and had the same name apart from the part that tells files
+       apart
+    3. has the same id in its moved file, whatever its prompt is now
+
+    No earlier case is matched twice, and none that is still here by its own key. A case that a part of a plan does
+    not have may be in another part, so it is not gone. Rule 3 and moved files therefore do not apply to a part.
     """
-    there, here = baseline.by_key(), current.by_key()
+    there, here = baseline.index_cases(), current.index_cases()
     if there.keys() == here.keys():
         return {}
     part = current.partial or current.shard is not None
@@ -74,8 +77,8 @@ class AbsentCases(FrozenStruct):
 def find_absent_cases(baseline: RunResult, current: RunResult) -> AbsentCases:
     """Where the baseline's cases are that this run does not have. What one shard does not have may be in another."""
     earlier = find_earlier_keys(baseline, current)
-    kept = {earlier.get(key, key) for key, _ in current.cases()}
-    gone = {key: case for key, case in baseline.cases() if key not in kept}
+    kept = {earlier.get(key, key) for key, _ in current.iter_cases()}
+    gone = {key: case for key, case in baseline.iter_cases() if key not in kept}
     if current.shard is not None:
         return AbsentCases(not_selected=tuple(gone))
     if not current.partial:
@@ -101,11 +104,11 @@ def has_no_shared_case(baseline: RunResult, current: RunResult) -> bool:
     """
     absent = find_absent_cases(baseline, current)
     gone = len(absent.removed) + len(absent.not_selected) + len(absent.unknown)
-    return bool(absent.removed) and gone == sum(1 for _ in baseline.cases())
+    return bool(absent.removed) and gone == sum(1 for _ in baseline.iter_cases())
 
 
 def find_uncovered_cases(run: RunResult, comparison: Comparison, baseline: RunResult) -> tuple[CaseKey, ...]:
-    """The cases here that have no earlier result, and of which the baseline does not say that they are new."""
+    """Find the cases without an earlier result that the baseline does not show to be new."""
     nothing_shared = has_no_shared_case(baseline, run)
     unknown = [one.key for one in comparison.changes if one.change in _WITHOUT_HISTORY]
     if nothing_shared:
@@ -114,18 +117,18 @@ def find_uncovered_cases(run: RunResult, comparison: Comparison, baseline: RunRe
 
 
 def describe_missing_coverage(run: RunResult, baseline: RunResult) -> str:
-    """What the baseline lacks, as half a sentence."""
+    """Describe what the baseline lacks, as a clause that ends a sentence."""
     if has_no_shared_case(baseline, run):
         return "the baseline has none of the cases here"
     if baseline.shard is not None and baseline.shard != run.shard:
         return f"the baseline is {_format_shard(baseline.shard)} alone"
     if not baseline.complete:
-        return f"the baseline is not complete: {baseline.stopped or 'its run ended early'}"
+        return f"the baseline is not complete: {baseline.stop_reason or 'its run ended early'}"
     return "the baseline is a run of some cases only"
 
 
 def _iter_uncovered_cases(keys: list[CaseKey], run: RunResult, baseline: RunResult) -> Iterator[CaseKey]:
-    there, here = baseline.by_key(), run.by_key()
+    there, here = baseline.index_cases(), run.index_cases()
     lacks_any = not baseline.complete or (baseline.shard is not None and baseline.shard != run.shard)
     chosen = [Selection.from_chosen_cases(one) for one in baseline.selections]
     tiers = {suite.eval_file: suite.tier and suite.tier.value for suite in run.suites}
@@ -150,7 +153,10 @@ def has_all_cases(run: RunResult) -> bool:
 
 
 def match_moved_files(baseline: RunResult, current: RunResult) -> Mapping[str, str]:
-    """The earlier file of every eval file here that is new: the only one left of the same kind, on both sides."""
+    """Map each new eval file of this run to the file that it was in the baseline.
+
+    Two files match if each is the only one of its kind left on its side.
+    """
     there, here = {suite.eval_file for suite in baseline.suites}, {suite.eval_file for suite in current.suites}
     gone = _group_by_kind(suite for suite in baseline.suites if suite.eval_file not in here)
     new = _group_by_kind(suite for suite in current.suites if suite.eval_file not in there)
@@ -190,7 +196,10 @@ def _get_short_name_in_file(key: CaseKey, case: CaseResult) -> Hashable:
 
 
 def _get_short_name(key: CaseKey, case: CaseResult) -> Hashable:
-    """The same without what was put before the suite, whatever that is."""
+    """Return the suite without any prefix and the case id, or None for a case with a fingerprint.
+
+    The prefix is whatever comes before the last `: ` of the suite.
+    """
     return None if case.fingerprint is not None else (key.suite.rpartition(": ")[2], key.case_id)
 
 
@@ -222,31 +231,32 @@ def find_possible_renames(baseline: RunResult, run: RunResult) -> PossibleRename
     lost = dict(_iter_missing_passes(baseline, run))
     if not lost:
         return PossibleRenames()
-    there, earlier = baseline.by_key(), find_earlier_keys(baseline, run)
+    there, earlier = baseline.index_cases(), find_earlier_keys(baseline, run)
     pairs = [
         (key, other)
-        for key, case in run.cases()
-        if case.status in _FAILING_STATUSES and (case.blame is Blame.OURS or (key not in there and key not in earlier))
+        for key, case in run.iter_cases()
+        if case.status in _FAILING_STATUSES
+        and (case.error_kind is ErrorKind.EVALUATION_ERROR or (key not in there and key not in earlier))
         for other, then in lost.items()
-        if case.blame is Blame.OURS or _can_be_renamed(key, case, other, then)
+        if case.error_kind is ErrorKind.EVALUATION_ERROR or _can_be_renamed(key, case, other, then)
     ]
     return PossibleRenames(tuple(dict.fromkeys(key for key, _ in pairs)), tuple(dict.fromkeys(key for _, key in pairs)))
 
 
 def _iter_missing_passes(baseline: RunResult, run: RunResult) -> Iterator[tuple[CaseKey, CaseResult]]:
-    """The cases that passed in the baseline, and are gone or skipped here."""
-    here, now = run.by_key(), {then: key for key, then in find_earlier_keys(baseline, run).items()}
+    """Yield the cases that passed in the baseline and are removed or skipped here."""
+    here, now = run.index_cases(), {then: key for key, then in find_earlier_keys(baseline, run).items()}
     gone = frozenset(find_absent_cases(baseline, run).removed)
-    for key, case in baseline.cases():
+    for key, case in baseline.iter_cases():
         found = here.get(now.get(key, key))
         if case.passed and (key in gone or (found is not None and found.status is Status.SKIPPED)):
             yield key, case
 
 
-def _can_be_renamed(key: CaseKey, case: CaseResult, other: CaseKey, then: CaseResult) -> bool:
+def _can_be_renamed(key: CaseKey, case: CaseResult, other: CaseKey, baseline: CaseResult) -> bool:
     """Whether a failing case may stand for another one: it is of the same suite or file, or has its short name."""
     if other.suite in {key.suite, key.case_id}:  # the name of a class is what failed before or after its tests
         return True
-    if case.location is not None and then.location is not None and case.location.file == then.location.file:
+    if case.location is not None and baseline.location is not None and case.location.file == baseline.location.file:
         return True
     return key.case_id == other.case_id and key.suite.rpartition(": ")[2] == other.suite.rpartition(": ")[2]

@@ -17,7 +17,11 @@ _CHECK_PREFIX: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
 
 
 def find_cause(case: CaseResult) -> str | None:
-    """What failed in one line: the evaluator that costs a grade most, else the first line of the error."""
+    """Find the cause of a failure, in one line.
+
+    It is the evaluator that costs a graded case most, or else the first line of the error. Return None if there is
+    neither.
+    """
     low = find_low_evaluators(case)
     return f"{LOW_SCORE}: {to_one_line(low[0].name, MAX_EVALUATOR_NAME)}" if low else find_first_line(case.error)
 
@@ -28,24 +32,30 @@ def get_group_key(failure: str) -> str:
 
 
 def find_check_name(failure: str) -> str | None:
-    """The check that a failure names; None where it names none, and of low scores, which are of many checks."""
+    """Find the name of the check in a failure, or None.
+
+    A low score has none, because it comes from many checks.
+    """
     found = _CHECK_PREFIX.match(failure)
     return found[1] if found and found[1] != LOW_SCORE else None
 
 
 def mask_numbers(failure: str) -> str:
-    """A failure without the numbers that were measured, which differ from case to case."""
+    """Replace the measured numbers in a failure, which differ from case to case, by `N`."""
     return re.sub(r"\b\d+(?:\.\d+)?(?=(?:ms|s)?\b)", "N", failure)
 
 
 def find_low_evaluators(case: CaseResult) -> list[EvaluatorResult]:
-    """What kept a graded case from its full score, the evaluator that costs most first; vetoes before all others."""
-    if not case.graded or not case.status.judged:
+    """List the evaluators that kept a graded case from its full score, the most costly first.
+
+    Vetoes come before all others.
+    """
+    if not case.graded or not case.status.is_scored:
         return []
     low = [result for result in case.evaluator_results if (result.score < 1 or result.vetoed) and result.weight > 0]
     return sorted(low, key=lambda result: (not result.vetoed, -result.weight * (1 - result.score)))
 
 
 def find_first_line(text: str | None) -> str | None:
-    """The first line that says something; None where there is none."""
+    """Return the first line of a text that is not blank, or None."""
     return text.strip().splitlines()[0] if text and text.strip() else None

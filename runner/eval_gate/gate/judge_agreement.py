@@ -14,8 +14,8 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.files.reading import read_limited
 from eval_gate.model import limits
 from eval_gate.model.base import Frozen, JsonValue
-from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge, JudgeOfRun, JudgesOfRun
-from eval_gate.model.result import RunResult, Yardstick
+from eval_gate.model.calibration import CalibrationStatus, JudgeAgreementRecord, RunJudge, RunJudges
+from eval_gate.model.result import CaseFingerprints, RunResult
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
@@ -26,10 +26,10 @@ MAX_JUDGES: Final = limits.JUDGES
 _HINT: Final = "`eval-gate calibrate LABELS --save` writes it; `eval-gate schema judges` prints its schema"
 
 
-_KEYS: Final = {one.name: one.encode_name for one in structs.fields(JudgeComparison)}
+_KEYS: Final = {one.name: one.encode_name for one in structs.fields(JudgeAgreementRecord)}
 
 
-class JudgesEntry(JudgeComparison, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class JudgesEntry(JudgeAgreementRecord, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One entry of the judges file; an unknown key is an error."""
 
 
@@ -39,23 +39,29 @@ class JudgesFile(Frozen, kw_only=True, omit_defaults=True):
     judges: Annotated[tuple[JudgesEntry, ...], Meta(max_length=MAX_JUDGES)] = ()
 
 
-def read_comparisons(root: Path) -> tuple[JudgeComparison, ...]:
-    """What the file below `root` says; nothing where there is none. Raises GateError with every problem's line."""
+def read_comparisons(root: Path) -> tuple[JudgeAgreementRecord, ...]:
+    """Read the judge comparisons from the file below `root`; return none if there is no file.
+
+    Raises GateError, with every problem and its line for a file that is not valid.
+    """
     file = root / JUDGES_PATH
     try:
         if not file.is_file():  # a pipe or a device would be waited for
             if file.exists() or file.is_symlink():
-                raise GateError("no-configuration", f"{JUDGES_PATH} cannot be read: it is no file", _HINT)
+                raise GateError("configuration-unreadable", f"{JUDGES_PATH} cannot be read: it is no file", _HINT)
             return ()
         data = read_limited(file, MAX_FILE_BYTES)
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise GateError("no-configuration", f"{JUDGES_PATH} cannot be read: {why}", _HINT) from error
+        raise GateError("configuration-unreadable", f"{JUDGES_PATH} cannot be read: {why}", _HINT) from error
     return parse_comparisons(data, shown_as=JUDGES_PATH)
 
 
-def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[JudgeComparison, ...]:
-    """What these bytes of the file say. Raises GateError `invalid-configuration` or `invalid-json`."""
+def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[JudgeAgreementRecord, ...]:
+    """Parse the judge comparisons from the bytes of the file.
+
+    Raises GateError `invalid-configuration` or `invalid-json`.
+    """
     if len(data) > MAX_FILE_BYTES:
         raise _build_error(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
     document, positions = parse_json(data, shown_as, values=limits.SETTING_VALUES)
@@ -80,19 +86,19 @@ def _iter_entry_problems(document: JsonValue) -> Iterator[tuple[tuple[str | int,
             yield ("judges", index, *place), what
 
 
-def build_comparison(**values: object) -> JudgeComparison:
+def build_comparison(**values: object) -> JudgeAgreementRecord:
     """One comparison, of what a stored result says. Raises GateError for what the file could not hold."""
     try:
-        return convert({_KEYS[name]: value for name, value in values.items()}, JudgeComparison)
+        return convert({_KEYS[name]: value for name, value in values.items()}, JudgeAgreementRecord)
     except ValidationError as error:
         place, what = describe_mismatch(error)
         raise _build_error(JUDGES_PATH, [Problem(what, file=JUDGES_PATH, field=format_field_path(place))]) from error
 
 
-def merge_comparisons(known: Sequence[JudgeComparison], new: Sequence[JudgeComparison]) -> str:
-    """The file's text with the new ones in it, each in place of an older one of the same judge and evaluator.
+def merge_comparisons(known: Sequence[JudgeAgreementRecord], new: Sequence[JudgeAgreementRecord]) -> str:
+    """Merge new judge comparisons into the known ones, and return the text of the file.
 
-    Raises GateError where they are too many.
+    A new comparison replaces an older one of the same judge and evaluator. Raises GateError if there are too many.
     """
     said = {(one.judge, one.evaluator): one for one in (*known, *new)}
     kept = [said[key] for key in sorted(said, key=lambda key: (key[0], key[1] or ""))]
@@ -110,11 +116,11 @@ class JudgeComparisons(FrozenStruct):
     """Agreement of a repository's judges with people, as the base branch and the change have it.
 
     `proposed_entries` is what the change under test says of them: a change may have written what it likes, so that only
-    the base branch's word is repeated. `trouble` is why that could not be had.
+    the base branch's word is repeated. `problem` is why that could not be had.
     """
 
-    entries: Sequence[JudgeComparison] = ()
-    proposed_entries: Sequence[JudgeComparison] = ()
+    entries: Sequence[JudgeAgreementRecord] = ()
+    proposed_entries: Sequence[JudgeAgreementRecord] = ()
     trouble: str | None = None
 
 
@@ -123,7 +129,10 @@ JudgeLookup = Callable[[], JudgeComparisons]
 
 
 def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
-    """The run with what is known of its judges; as its record has it where nobody is asked."""
+    """Add to a run what is known of its LLM judges.
+
+    Without a lookup in `ask`, the run keeps what its result already has.
+    """
     if ask is None:
         return run
     graded = _group_by_judge(run)
@@ -133,37 +142,37 @@ def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
     whole = run.shard is None and not run.partial
     order = sorted(graded, key=lambda name: (-len(graded[name]), name))
     judges = tuple(_build_judge(name, graded[name], known, whole=whole) for name in order)
-    return replace(run, judges=JudgesOfRun(judges=judges, trouble=known.trouble))
+    return replace(run, judges=RunJudges(judges=judges, problem=known.trouble))
 
 
-def _group_by_judge(run: RunResult) -> dict[str, list[Yardstick]]:
-    """What the cases were measured with that a judge has graded, by who that was."""
-    found: dict[str, list[Yardstick]] = defaultdict(list)
-    for _, case in run.cases():
-        if case.yardstick is not None and case.yardstick.judge and case.status.judged:
-            found[case.yardstick.judge].append(case.yardstick)
+def _group_by_judge(run: RunResult) -> dict[str, list[CaseFingerprints]]:
+    """Group the setup fingerprints of the scored cases by the LLM judge that scored them."""
+    found: dict[str, list[CaseFingerprints]] = defaultdict(list)
+    for _, case in run.iter_cases():
+        if case.fingerprints is not None and case.fingerprints.judge and case.status.is_scored:
+            found[case.fingerprints.judge].append(case.fingerprints)
     return found
 
 
-def _build_judge(name: str, graded: Sequence[Yardstick], known: JudgeComparisons, *, whole: bool) -> JudgeOfRun:
+def _build_judge(name: str, graded: Sequence[CaseFingerprints], known: JudgeComparisons, *, whole: bool) -> RunJudge:
     own = [one for one in known.entries if one.judge == name]
     fits = [one for one in own if _is_applicable(one, graded, whole=whole)]
     proposed = not fits and any(
         one.judge == name and _is_applicable(one, graded, whole=whole) for one in known.proposed_entries
     )
-    knowing, nearest = JudgeKnowledge.NEVER, None
+    knowing, nearest = CalibrationStatus.NOT_COMPARED, None
     for candidates, what in (
-        (fits, JudgeKnowledge.COMPARED),
-        (own, JudgeKnowledge.OTHER_PROMPT),
-        (known.entries, JudgeKnowledge.OTHER_JUDGE),
+        (fits, CalibrationStatus.COMPARED),
+        (own, CalibrationStatus.OTHER_PROMPT),
+        (known.entries, CalibrationStatus.OTHER_JUDGE),
     ):
         if candidates:
             knowing, nearest = what, min(candidates, key=_rank_agreement)
             break
-    return JudgeOfRun(judge=name, cases=len(graded), knowing=knowing, compared=nearest, proposed=proposed)
+    return RunJudge(judge=name, cases=len(graded), calibration=knowing, agreement=nearest, proposed=proposed)
 
 
-def _is_applicable(one: JudgeComparison, graded: Sequence[Yardstick], *, whole: bool) -> bool:
+def _is_applicable(one: JudgeAgreementRecord, graded: Sequence[CaseFingerprints], *, whole: bool) -> bool:
     """Whether the judge was compared as it grades here: by a prompt that it has here, and by a rubric or expectation.
 
     A part of a run may have none of the cases that people labelled.
@@ -175,6 +184,6 @@ def _is_applicable(one: JudgeComparison, graded: Sequence[Yardstick], *, whole: 
     return not whole or not one.rubrics or bool(rubrics & set(one.rubrics))
 
 
-def _rank_agreement(one: JudgeComparison) -> tuple[float, int]:
+def _rank_agreement(one: JudgeAgreementRecord) -> tuple[float, int]:
     """Of several comparisons the one that speaks least for the judge is repeated."""
-    return one.agreed / one.answers, -one.answers
+    return one.agreed / one.responses, -one.responses

@@ -15,7 +15,7 @@ from typing import Final
 from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.pass_score import is_passing_case
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, Blame, EvaluatorResult, Status, Trial
+from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, ErrorKind, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
 from eval_gate.struct import replace
 
@@ -25,16 +25,16 @@ _ERROR: Final = f"{CALLS_UNKNOWN}: the baseline has a trace of this case, and no
 
 
 def mark_unknown_calls(run: RunResult, baseline: RunResult, pass_score: float) -> RunResult:
-    """The run with every case that could not be judged for that as an evaluation error of ours."""
+    """Mark each case that could not be scored because its tool calls are unknown as an evaluation error."""
     lost = frozenset(_find_cases_without_calls(run, baseline, pass_score))
     if not lost:
         return run
     suites = [
         replace(suite, summary=_recount_summary(suite.summary, _select_cases(suite, lost))) for suite in run.suites
     ]
-    summary = _recount_summary(run.summary, [case for key, case in run.cases() if key in lost])
-    changed = {key: _mark_case(case) for key, case in run.cases() if key in lost}
-    return replace(run, suites=tuple(suites), summary=summary).with_cases(changed)
+    summary = _recount_summary(run.summary, [case for key, case in run.iter_cases() if key in lost])
+    changed = {key: _mark_case(case) for key, case in run.iter_cases() if key in lost}
+    return replace(run, suites=tuple(suites), summary=summary).replace_cases(changed)
 
 
 def _select_cases(suite: SuiteResult, lost: Collection[CaseKey]) -> list[CaseResult]:
@@ -42,11 +42,11 @@ def _select_cases(suite: SuiteResult, lost: Collection[CaseKey]) -> list[CaseRes
 
 
 def _find_cases_without_calls(run: RunResult, baseline: RunResult, pass_score: float) -> Iterator[CaseKey]:
-    lacking = {key: case for key, case in run.cases() if _can_pass_with_calls(case, pass_score)}
+    lacking = {key: case for key, case in run.iter_cases() if _can_pass_with_calls(case, pass_score)}
     if not lacking:
         return
-    listing = {case.target for _, case in run.cases() if _has_calls(case)}
-    earlier, there = find_earlier_keys(baseline, run), baseline.by_key()
+    listing = {case.target for _, case in run.iter_cases() if _has_calls(case)}
+    earlier, there = find_earlier_keys(baseline, run), baseline.index_cases()
     for key, case in lacking.items():
         then = there.get(earlier.get(key, key))
         if case.target not in listing and then is not None and _has_calls(then) and is_passing_case(then, pass_score):
@@ -87,7 +87,7 @@ def _mark_case(case: CaseResult) -> CaseResult:
         case,
         passed=False,
         status=Status.ERROR,
-        blame=Blame.OURS,
+        error_kind=ErrorKind.EVALUATION_ERROR,
         error=_ERROR,
         score=0.0,
         flaky=False,
@@ -96,9 +96,11 @@ def _mark_case(case: CaseResult) -> CaseResult:
 
 
 def _mark_trial(trial: Trial) -> Trial:
-    if not trial.status.judged:
+    if not trial.status.is_scored:
         return trial
-    return replace(trial, status=Status.ERROR, blame=Blame.OURS, error=_ERROR, score=0.0, vetoed=False)
+    return replace(
+        trial, status=Status.ERROR, error_kind=ErrorKind.EVALUATION_ERROR, error=_ERROR, score=0.0, vetoed=False
+    )
 
 
 def _recount_summary(summary: Summary, lost: Sequence[CaseResult]) -> Summary:

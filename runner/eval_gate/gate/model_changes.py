@@ -17,16 +17,19 @@ MAX_NAMED_MODELS: Final = 3
 _MAX_NAME_LENGTH: Final = 80
 
 
-def iter_model_notes(here: RunResult, then: RunResult) -> Iterator[str]:
-    """What is to be said where other models answered, or judged, than in the baseline, by the cases that both have."""
-    if (answered := _find_model_difference(here, then, lambda case: case.details.model)) is not None:
+def iter_model_notes(current: RunResult, baseline: RunResult) -> Iterator[str]:
+    """Yield a note if other models responded than in the baseline, and one if other models scored.
+
+    Only the cases that both runs have are compared.
+    """
+    if (answered := _find_model_difference(current, baseline, lambda case: case.details.model)) is not None:
         there, now, share = answered
         yield (
             f"the model behind the agent is another one than in the baseline: its answers were from {there}, these "
             f"are from {now} ({share} cases). The verdict is as without that"
         )
     if (
-        judged := _find_model_difference(here, then, lambda case: _find_judge_model(case.evaluator_results))
+        judged := _find_model_difference(current, baseline, lambda case: _find_judge_model(case.evaluator_results))
     ) is not None:
         there, now, share = judged
         yield (
@@ -36,13 +39,16 @@ def iter_model_notes(here: RunResult, then: RunResult) -> Iterator[str]:
 
 
 def _find_model_difference(
-    here: RunResult, then: RunResult, named: Callable[[CaseResult], str | None]
+    current: RunResult, baseline: RunResult, named: Callable[[CaseResult], str | None]
 ) -> tuple[str, str, str] | None:
-    """The names there and here, and in how many cases they differ; None where both sides have the same."""
-    before = {key: name for key, case in then.cases() if (name := named(case))}
+    """Find the model names in the baseline and in this run, and in how many cases they differ.
+
+    Return None if both sides have the same models, or if the baseline names none.
+    """
+    before = {key: name for key, case in baseline.iter_cases() if (name := named(case))}
     if not before:
         return None
-    both = [(before[key], name) for key, case in here.cases() if key in before and (name := named(case))]
+    both = [(before[key], name) for key, case in current.iter_cases() if key in before and (name := named(case))]
     there, now = {one for one, _ in both}, {one for _, one in both}
     if there == now:
         return None
@@ -51,7 +57,7 @@ def _find_model_difference(
 
 
 def _find_judge_model(results: Sequence[EvaluatorResult]) -> str | None:
-    """The model that graded, as its provider named it; None where none did, or nobody said."""
+    """Find the model that scored, as its provider names it, or None."""
     for result in results:
         name = (result.evaluator_provider_request or {}).get("model")
         if isinstance(name, str):
@@ -62,5 +68,5 @@ def _find_judge_model(results: Sequence[EvaluatorResult]) -> str | None:
 
 
 def format_model_names(models: set[str] | Sequence[str]) -> str:
-    """The first of these by name, and how many more there are."""
+    """Format the first few model names in alphabetical order, and the number of the others."""
     return format_first_few(sorted(models), MAX_NAMED_MODELS, lambda name: to_one_line(name, _MAX_NAME_LENGTH))

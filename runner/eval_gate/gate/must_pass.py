@@ -16,25 +16,26 @@ def is_must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
 
 
 def find_must_pass_cases(run: RunResult, patterns: Sequence[str]) -> frozenset[CaseKey]:
-    """The cases of a run that must pass."""
-    return frozenset(key for key, case in run.cases() if is_must_pass(case, patterns)) if patterns else frozenset()
+    """Find the cases of a run that must pass."""
+    return frozenset(key for key, case in run.iter_cases() if is_must_pass(case, patterns)) if patterns else frozenset()
 
 
-def find_lost_patterns(then: RunResult, now: RunResult, patterns: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The patterns that name cases of the baseline and none here, each with the ids of these cases in the baseline."""
-    there, here = ([(case.id, case.tags) for _, case in run.cases()] for run in (then, now))
+def find_lost_patterns(baseline: RunResult, current: RunResult, patterns: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Find the patterns that match cases of the baseline and none of this run.
+
+    Return the ids of the matched baseline cases by pattern.
+    """
+    there, here = ([(case.id, case.tags) for _, case in run.iter_cases()] for run in (baseline, current))
     named = {one: tuple(case[0] for case in there if matches_case(one, *case)) for one in dict.fromkeys(patterns)}
     return {one: ids for one, ids in named.items() if ids and not any(matches_case(one, *case) for case in here)}
 
 
 def add_idle_pattern_warnings(run: RunResult, patterns: Iterable[str], *, strict: bool = False) -> RunResult:
-    """A run that is judged again, with a warning for every pattern that names none of its cases.
+    """Add a warning to a stored run for each must-pass pattern that matches none of its cases.
 
-    Nothing is said where only some were chosen.
-
-    Raises GateError `must-pass-unmatched` if `strict`.
+    A run of only some cases gets none. Raises GateError `unmatched-must-pass` if `strict`.
     """
     if run.partial or run.shard is not None:
         return run
-    idle = check_unmatched_patterns(patterns, [(case.id, case.tags) for _, case in run.cases()], strict=strict)
+    idle = check_unmatched_patterns(patterns, [(case.id, case.tags) for _, case in run.iter_cases()], strict=strict)
     return replace(run, warnings=tuple(dict.fromkeys((*run.warnings, *idle)))) if idle else run

@@ -24,39 +24,42 @@ def is_passing_trial(trial: Trial, pass_score: float, *, graded: bool) -> bool:
 
 def is_passing_case(case: CaseResult, pass_score: float) -> bool:
     """Whether the case counts as passing: more than half of its judged executions do."""
-    judged = [trial for trial in case.executions() if trial.status.judged]
+    judged = [trial for trial in case.list_executions() if trial.status.is_scored]
     passed = sum(is_passing_trial(trial, pass_score, graded=case.graded) for trial in judged)
-    return case.status.judged and passed * 2 > len(judged)
+    return case.status.is_scored and passed * 2 > len(judged)
 
 
 def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
-    """The run with every case as the gate counts it. Nothing changes at 1.0, and nothing where nothing is graded.
+    """Apply the pass score to every case of a run, as the gate counts it.
 
-    Of an accepted case nothing is left to be explained: what it misses stands with its evaluators.
+    Nothing changes at 1.0, or if no case is graded. A case that passes by its score loses its error, since nothing
+    is left to be explained; its evaluators still show what it misses.
     """
-    if pass_score >= 1.0 or not any(case.graded for _, case in run.cases()):
+    if pass_score >= 1.0 or not any(case.graded for _, case in run.iter_cases()):
         return run
     suites = tuple(_apply_to_suite(suite, pass_score) for suite in run.suites)
     held = replace(run, suites=suites)
-    before, after = [case for _, case in run.cases()], [case for _, case in held.cases()]
+    before, after = [case for _, case in run.iter_cases()], [case for _, case in held.iter_cases()]
     return replace(held, summary=_recount_summary(run.summary, before, after))
 
 
 def apply_recorded_pass_score(run: RunResult) -> RunResult:
-    """The run as its own verdict counted it."""
+    """Apply to a run the pass score of its own verdict; a run without a verdict does not change."""
     return apply_pass_score(run, run.verdict.pass_score) if run.verdict else run
 
 
 def _apply_to_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
-    cases = [_apply_to_case(case, pass_score) if case.graded and case.status.judged else case for case in suite.cases]
+    cases = [
+        _apply_to_case(case, pass_score) if case.graded and case.status.is_scored else case for case in suite.cases
+    ]
     summary = _recount_summary(suite.summary, list(suite.cases), cases)
     return replace(suite, cases=tuple(cases), summary=summary)
 
 
 def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
     passed = is_passing_case(case, pass_score)
-    trials = tuple(_apply_to_trial(trial, pass_score) for trial in case.executions()) if case.trials else ()
-    judged = [trial.status is Status.PASSED for trial in trials if trial.status.judged]
+    trials = tuple(_apply_to_trial(trial, pass_score) for trial in case.list_executions()) if case.trials else ()
+    judged = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
     return replace(
         case,
         passed=passed,
@@ -73,7 +76,10 @@ def _apply_to_trial(trial: Trial, pass_score: float) -> Trial:
 
 
 def _recount_summary(summary: Summary, before: list[CaseResult], after: list[CaseResult]) -> Summary:
-    """The summary with as many more passes as there are, and everything else as it was counted."""
+    """Update the passed, failed and flaky counts and the pass rate of a summary.
+
+    Everything else stays as it was counted.
+    """
     more = sum(case.passed for case in after) - sum(case.passed for case in before)
     flaky = sum(case.flaky for case in after) - sum(case.flaky for case in before)
     passed, failed = summary.passed + more, summary.failed - more

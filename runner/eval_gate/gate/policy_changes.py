@@ -13,7 +13,7 @@ from eval_gate.config.score_rule import ScoreRule, parse_score_rule
 from eval_gate.config.settings import RECORDED_RULES
 from eval_gate.model.base import JsonValue
 from eval_gate.model.policy import RunPolicy
-from eval_gate.model.yardstick import Difference, DifferenceKind
+from eval_gate.model.setup_change import SetupChange, SetupChangeKind
 from eval_gate.struct import replace
 
 _BASE_LEVELS: Final = {"never": 0, "regressions": 1, "failures": 2}
@@ -40,12 +40,22 @@ _NUMBER_RULES: Final[dict[str, tuple[str, _Strictness]]] = {
     "max_cost_increase": ("max-cost-increase", _less),
     "max_token_increase": ("max-token-increase", _less),
     "score_tolerance": ("score-tolerance", _less),
-    "error_rate": ("error-rate", _more),
-    "confirm": ("confirm", _rank_reruns),
+    "false_alarm_rate": ("false-alarm-rate", _more),
+    "reruns": ("reruns", _rank_reruns),
 }
 """Rules that are numbers, by their names for people, and what makes one stricter."""
 _RULES_COMPARED_APART: Final = frozenset(
-    {"fail_on", "fail_on_default", "typed", "must_pass", "accepted", "trials", "scores", "control", *_NUMBER_RULES}
+    {
+        "fail_on",
+        "fail_on_default",
+        "typed_settings",
+        "must_pass",
+        "waivers",
+        "trials",
+        "scores",
+        "base_agent",
+        *_NUMBER_RULES,
+    }
 )
 """Rules of which it is known what asks for less."""
 _TYPED_RULES: Final = frozenset(RECORDED_RULES.values())
@@ -59,43 +69,48 @@ _OPTIONAL_RULES: Final = frozenset(
 """Rules that may be absent, which asks for nothing. Of the others None is a record that does not say."""
 
 
-def find_policy_changes(then: RunPolicy, now: RunPolicy) -> tuple[Difference, ...]:
+def find_policy_changes(baseline: RunPolicy, current: RunPolicy) -> tuple[SetupChange, ...]:
     """Every rule that is another one, those apart that one of the two records does not know, or that a person typed."""
-    then = _adopt_typed_rules(then, now)
+    baseline = _adopt_typed_rules(baseline, current)
     return (
-        *_compare_fail_on(then, now),
-        *_compare_numbers(then, now),
-        *_compare_lists(then, now),
-        *_compare_score_rules(then, now),
-        *_compare_base_agents(then, now),
-        *_compare_other_rules(then, now),
+        *_compare_fail_on(baseline, current),
+        *_compare_numbers(baseline, current),
+        *_compare_lists(baseline, current),
+        *_compare_score_rules(baseline, current),
+        *_compare_base_agents(baseline, current),
+        *_compare_other_rules(baseline, current),
     )
 
 
-def _adopt_typed_rules(then: RunPolicy, now: RunPolicy) -> RunPolicy:
-    """The earlier rules, with those of now where a person types them at a terminal, or did so then.
+def _adopt_typed_rules(baseline: RunPolicy, current: RunPolicy) -> RunPolicy:
+    """Replace rules of the earlier policy by those of `current` if a person types them, or did so earlier.
 
-    A pull request changes rules in its files. In CI options stand in a workflow, which is such a file.
+    A pull request changes rules in its files, not at a terminal. In CI, options are part of a workflow, which is such
+    a file.
     """
-    if now.typed is None:
-        return then
-    typed = {*now.typed, *(then.typed or ())} & _TYPED_RULES
-    return replace(then, **{name: getattr(now, name) for name in typed})
+    if current.typed_settings is None:
+        return baseline
+    typed = {*current.typed_settings, *(baseline.typed_settings or ())} & _TYPED_RULES
+    return replace(baseline, **{name: getattr(current, name) for name in typed})
 
 
-def _compare_fail_on(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+def _compare_fail_on(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
     """Whoever says one of the two defaults for the first time, the command line's or the action's, loosens nothing.
 
     What nobody had said asks for no more than the milder of them.
     """
-    if set(then.fail_on) == set(now.fail_on) or (then.fail_on_default and now.fail_on_default):
+    if set(baseline.fail_on) == set(current.fail_on) or (baseline.fail_on_default and current.fail_on_default):
         return
-    base = min(_get_base_level(then), _BASE_LEVELS["regressions"]) if then.fail_on_default else _get_base_level(then)
-    weaker = bool(_get_extra_conditions(then) - _get_extra_conditions(now)) or _get_base_level(now) < base
-    kind = DifferenceKind.LOOSENED if weaker else DifferenceKind.TIGHTENED
-    if then.fail_on_default and _get_base_level(now) == base and not _get_extra_conditions(now):
-        kind = DifferenceKind.CHANGED
-    yield _build_difference(kind, "fail-on", *(_format_fail_on(policy) for policy in (then, now)))
+    base = (
+        min(_get_base_level(baseline), _BASE_LEVELS["regressions"])
+        if baseline.fail_on_default
+        else _get_base_level(baseline)
+    )
+    weaker = bool(_get_extra_conditions(baseline) - _get_extra_conditions(current)) or _get_base_level(current) < base
+    kind = SetupChangeKind.LOOSENED if weaker else SetupChangeKind.TIGHTENED
+    if baseline.fail_on_default and _get_base_level(current) == base and not _get_extra_conditions(current):
+        kind = SetupChangeKind.CHANGED
+    yield _build_difference(kind, "fail-on", *(_format_fail_on(policy) for policy in (baseline, current)))
 
 
 def _format_fail_on(policy: RunPolicy) -> str:
@@ -111,76 +126,81 @@ def _get_extra_conditions(policy: RunPolicy) -> frozenset[str]:
     return frozenset(policy.fail_on) - frozenset(_BASE_LEVELS)
 
 
-def _compare_numbers(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+def _compare_numbers(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
     for name, (shown, strictness) in _NUMBER_RULES.items():
-        was, is_now = getattr(then, name), getattr(now, name)
+        was, is_now = getattr(baseline, name), getattr(current, name)
         if was == is_now or (None in {was, is_now} and name not in _OPTIONAL_RULES):
             continue
         before, after = (-math.inf if value is None else strictness(value) for value in (was, is_now))
         yield _build_difference(
-            DifferenceKind.LOOSENED if after < before else DifferenceKind.TIGHTENED,
+            SetupChangeKind.LOOSENED if after < before else SetupChangeKind.TIGHTENED,
             shown,
             _format_value(was),
             _format_value(is_now),
         )
 
 
-def _compare_lists(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
-    if gone := [pattern for pattern in then.must_pass if pattern not in now.must_pass]:
-        yield _build_difference(DifferenceKind.LOOSENED, "must-pass", ", ".join(gone), None)
-    if new := [pattern for pattern in now.must_pass if pattern not in then.must_pass]:
-        yield _build_difference(DifferenceKind.TIGHTENED, "must-pass", None, ", ".join(new))
-    if then.accepted != now.accepted:
-        kind = DifferenceKind.LOOSENED if now.accepted else DifferenceKind.TIGHTENED
-        yield _build_difference(kind, "accepted", then.accepted, now.accepted)
-    if then.trials != now.trials and None not in {then.trials, now.trials}:
-        yield _build_difference(DifferenceKind.CHANGED, "trials", _format_value(then.trials), _format_value(now.trials))
-
-
-def _compare_base_agents(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
-    """Another agent asked as the base branch's: it can only clear, and may clear what the one before would not."""
-    if then.control != now.control:
+def _compare_lists(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
+    if gone := [pattern for pattern in baseline.must_pass if pattern not in current.must_pass]:
+        yield _build_difference(SetupChangeKind.LOOSENED, "must-pass", ", ".join(gone), None)
+    if new := [pattern for pattern in current.must_pass if pattern not in baseline.must_pass]:
+        yield _build_difference(SetupChangeKind.TIGHTENED, "must-pass", None, ", ".join(new))
+    if baseline.waivers != current.waivers:
+        kind = SetupChangeKind.LOOSENED if current.waivers else SetupChangeKind.TIGHTENED
+        yield _build_difference(kind, "waivers", baseline.waivers, current.waivers)
+    if baseline.trials != current.trials and None not in {baseline.trials, current.trials}:
         yield _build_difference(
-            DifferenceKind.LOOSENED if now.control else DifferenceKind.TIGHTENED, "control", then.control, now.control
+            SetupChangeKind.CHANGED, "trials", _format_value(baseline.trials), _format_value(current.trials)
         )
 
 
-def _compare_other_rules(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+def _compare_base_agents(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
+    """Another agent asked as the base branch's: it can only clear, and may clear what the one before would not."""
+    if baseline.base_agent != current.base_agent:
+        yield _build_difference(
+            SetupChangeKind.LOOSENED if current.base_agent else SetupChangeKind.TIGHTENED,
+            "base-agent",
+            baseline.base_agent,
+            current.base_agent,
+        )
+
+
+def _compare_other_rules(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
     """Every rule of which nobody knows which value asks for less; None is its usual value."""
     for name in {*RunPolicy.__struct_fields__} - _RULES_COMPARED_APART:
-        was, is_now = getattr(then, name), getattr(now, name)
+        was, is_now = getattr(baseline, name), getattr(current, name)
         if was != is_now:
             yield _build_difference(
-                DifferenceKind.CHANGED, name.replace("_", "-"), _format_value(was), _format_value(is_now)
+                SetupChangeKind.CHANGED, name.replace("_", "-"), _format_value(was), _format_value(is_now)
             )
 
 
-def _compare_score_rules(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+def _compare_score_rules(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
     """Rules about scorers. One that came or went stands for or against a tool's own verdict, which may ask for more."""
-    before, after = ({rule.name: rule for rule in _parse_score_rules(policy)} for policy in (then, now))
+    before, after = ({rule.name: rule for rule in _parse_score_rules(policy)} for policy in (baseline, current))
     for name in sorted(before.keys() | after.keys()):
         was, is_now = before.get(name), after.get(name)
         if was == is_now:
             continue
-        kind = DifferenceKind.CHANGED if was is None or is_now is None else _classify_score_change(was, is_now)
+        kind = SetupChangeKind.CHANGED if was is None or is_now is None else _classify_score_change(was, is_now)
         yield _build_difference(kind, "score", _format_score_rule(was), _format_score_rule(is_now))
 
 
 def _parse_score_rules(policy: RunPolicy) -> Iterator[ScoreRule]:
-    """What a record says; a text that is no rule is nobody's."""
+    """Yield the score rules of a policy, and skip texts that are not valid rules."""
     for text in policy.scores:
         with suppress(ValueError):
             yield parse_score_rule(text)
 
 
-def _classify_score_change(was: ScoreRule, is_now: ScoreRule) -> DifferenceKind:
+def _classify_score_change(was: ScoreRule, is_now: ScoreRule) -> SetupChangeKind:
     """Whether the second asks for less; where it asks for something else, it does so for some score."""
     before, after = (
         (_STRICT_DIRECTIONS[rule.sign], _STRICT_DIRECTIONS[rule.sign] * rule.value, "=" not in rule.sign)
         for rule in (was, is_now)
     )
     stricter = before[0] == after[0] != 0 and after > before
-    return DifferenceKind.TIGHTENED if stricter else DifferenceKind.LOOSENED
+    return SetupChangeKind.TIGHTENED if stricter else SetupChangeKind.LOOSENED
 
 
 def _format_score_rule(rule: ScoreRule | None) -> str | None:
@@ -191,5 +211,5 @@ def _format_value(value: JsonValue) -> str | None:
     return None if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-def _build_difference(kind: DifferenceKind, name: str, then: str | None, now: str | None) -> Difference:
-    return Difference(kind=kind, subject=name, then=then, now=now)
+def _build_difference(kind: SetupChangeKind, name: str, baseline: str | None, current: str | None) -> SetupChange:
+    return SetupChange(kind=kind, subject=name, baseline=baseline, current=current)

@@ -22,9 +22,9 @@ from eval_gate.gate.verdict_decision import (
 )
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome, RuleCode
+from eval_gate.model.evidence import NO_EXECUTIONS
 from eval_gate.model.execution import Trial
-from eval_gate.model.grounds import NO_RUNS
-from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.model.result import RerunStopReason, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import build_executions
 from eval_gate.struct import replace
@@ -43,19 +43,19 @@ class Reruns:
 
     def __init__(
         self,
-        question: GateInputs,
-        confirm: int,
+        inputs: GateInputs,
+        max_reruns: int,
         *,
         budgeted: bool = False,
         later: Callable[[], GateInputs] | None = None,
     ) -> None:
-        """`confirm` is the most re-runs of one case; `budgeted`: somebody said what all together may take.
+        """`reruns` is the most re-runs of one case; `budgeted`: somebody said what all together may take.
 
         `later` waits for the question, where its baseline comes while the cases are run for the first time.
         """
-        self._question = question
+        self._question = inputs
         self._later = later
-        self._confirm = confirm
+        self._confirm = max_reruns
         self._budgeted = budgeted
         self._fresh: dict[CaseKey, int] = {}
         """New cases, and how often each is run beyond its first executions."""
@@ -84,21 +84,21 @@ class Reruns:
         """Every case whose first execution leaves something to decide, and those of which nothing is known."""
         if self._later is not None:
             self._question, self._later = self._later(), None
-        run = replace(result, confirm=self._confirm)
+        run = replace(result, reruns=self._confirm)
         facts, self._confirmation = build_facts_before_reruns(run, self._question)
         # of most cases nothing is to be decided, whatever more was seen
-        self._facts = {one.key: replace(one, reruns=NO_RUNS) for one in facts if one.suspicion is not None}
-        self._graded = {key: case.graded for key, case in result.cases() if key in self._facts}
+        self._facts = {one.key: replace(one, reruns=NO_EXECUTIONS) for one in facts if one.suspicion is not None}
+        self._graded = {key: case.graded for key, case in result.iter_cases() if key in self._facts}
         self._first, self._most_in_time = {}, count_timeouts(result).is_mostly_in_time
-        heard = any(case.status.judged for _, case in result.cases())
+        heard = any(case.status.is_scored for _, case in result.iter_cases())
         if has_many_timeouts(result) or (run.shard is not None and heard):  # only the whole knows how many are late
-            self._first = {key: case.executions() for key, case in result.cases() if key in self._facts}
+            self._first = {key: case.list_executions() for key, case in result.iter_cases() if key in self._facts}
         steps = decide_next_steps(self._facts.values(), self._confirmation)
         doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
         self._suspects = self._build_suspects(run, doubtful)
         self._fresh = {}
         if isinstance(self.baseline, Baseline) and self._question.policy.most_reruns:
-            self._fresh = plan_extra_executions(facts, run.by_key(), bounded=not self._budgeted)
+            self._fresh = plan_extra_executions(facts, run.index_cases(), bounded=not self._budgeted)
         return [*doubtful, *self._fresh]
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
@@ -117,18 +117,25 @@ class Reruns:
         is_open = self._is_open(key, reruns)
         return len(reruns) < self._confirm and is_open and not self._suspects.can_skip(key, self._confirmed)
 
-    def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
+    def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunStopReason:
         """Why it is not run again any more."""
         if key in self._fresh:
-            return RerunEnd.DECIDED if len(reruns) >= self._fresh[key] else RerunEnd.STOPPED
+            return RerunStopReason.DECIDED if len(reruns) >= self._fresh[key] else RerunStopReason.RUN_STOPPED
         if not self._is_open(key, reruns):
-            return RerunEnd.DECIDED
+            return RerunStopReason.DECIDED
         if len(reruns) >= self._confirm:
-            return RerunEnd.BROKEN
-        return RerunEnd.CERTAIN if self._suspects.can_skip(key, self._confirmed) else RerunEnd.STOPPED
+            return RerunStopReason.NO_RESULT
+        return (
+            RerunStopReason.GATE_FAILED
+            if self._suspects.can_skip(key, self._confirmed)
+            else RerunStopReason.RUN_STOPPED
+        )
 
     def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentCases:
-        """What to ask the base branch's agent next. Who accepted what is asked once: nobody is kept waiting twice."""
+        """Build the request for what the base agent runs next.
+
+        Waivers from elsewhere, such as comments, are looked up only once, so nobody waits for them twice.
+        """
         question = self._question
         if question.waivers is not None and question.waiver_lookup is not None and self._can_fail(result):
             self._question = replace(question, waivers=question.waiver_lookup(question.waivers), waiver_lookup=None)
@@ -155,7 +162,7 @@ class Reruns:
 
     def _can_fail(self, result: RunResult) -> bool:
         verdict = decide_verdict(result, replace(self._question, waiver_lookup=None)).verdict
-        return verdict is not None and verdict.outcome is Outcome.FAIL
+        return verdict is not None and verdict.outcome is Outcome.FAILED
 
     def _is_open(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether it is not decided yet, as the verdict will see it: there too, broken re-runs are missing ones."""
@@ -193,9 +200,12 @@ class Reruns:
         return left is not None and decide_next_step(left, self._confirmation) is RerunStep.AGAIN
 
     def _build_suspects(self, run: RunResult, doubtful: Sequence[CaseKey]) -> Suspects:
-        """What may be spared of these: nothing where no regression fails the gate, and nothing that must pass."""
+        """Build the suspected regressions, with what is needed to leave out re-runs.
+
+        No re-run is left out if no regression fails the gate. Re-runs of must-pass cases are never left out.
+        """
         question = self._question
-        cases = run.by_key()
+        cases = run.index_cases()
         mine = [key for key in doubtful if self._facts[key].suspicion is Suspicion.REGRESSION]
         enough = compute_shard_share(run.shard.count if run.shard else 1)
         causes = {key: get_group_key(find_cause(cases[key]) or "") for key in mine}
@@ -204,5 +214,5 @@ class Reruns:
             return suspects
         uncounted = find_waived_regressions(mine, run, question)
         if run.shard is not None:  # where nothing at all was answered the whole may see an outage
-            uncounted |= {key for key in mine if not self._facts[key].first.answered.fails}
+            uncounted |= {key for key in mine if not self._facts[key].first.without_agent_errors.is_failing}
         return replace(suspects, non_blocking=uncounted)

@@ -15,11 +15,11 @@ from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.grounds import GroundKind, ScoreFinding, SuiteFinding
+from eval_gate.model.evidence import GroundKind, ScoreFinding, SuiteFinding
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.model.waiver import Waiving
-from eval_gate.model.yardstick import MeasuredDifferences
+from eval_gate.model.setup_change import SetupChanges
+from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.results.history import SCORE_DIGITS
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.text.distinct_values import format_distinct_percents, format_value_and_limit
@@ -31,7 +31,7 @@ BEYOND_LIMIT: Final = 0.05
 """The accepted chance, of each case whose score fell by just as much as is allowed, that it is called more."""
 _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
 """A record has no more decimals than its ledger: two thirds are no drop from 0.6667."""
-_FLAKY_CLASSES: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
+_FLAKY_CLASSES: Final = (CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 
 
@@ -41,7 +41,7 @@ class RuleInput(FrozenStruct, dict=True):
     run: RunResult
     comparison: Comparison | None = None
     baseline: RunResult | None = None
-    waiving: Waiving = field(default_factory=Waiving)
+    waiving: AppliedWaivers = field(default_factory=AppliedWaivers)
 
     def is_waived(self, key: CaseKey) -> bool:
         """Whether the failure of this case does not block."""
@@ -53,7 +53,7 @@ class RuleInput(FrozenStruct, dict=True):
 
     def count_unwaived(self, *classes: CaseClass) -> int:
         """Cases of these classes that nobody waived."""
-        changes = self.comparison.of(*classes) if self.comparison else ()
+        changes = self.comparison.select_changes(*classes) if self.comparison else ()
         return sum(not self.is_waived(change.key) for change in changes)
 
 
@@ -73,122 +73,128 @@ class RuleFinding(FrozenStruct):
     @property
     def rule(self) -> Rule:
         """The rule as it is on record."""
-        return Rule(name=self.code.shown, value=self.value, limit=self.limit, ok=self.ok)
+        return Rule(name=self.code.label, value=self.value, limit=self.limit, ok=self.ok)
 
 
-def apply_rules(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
+def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """Every rule of the policy that can be applied, in the order people care about them."""
     if not policy.is_report_only:
-        yield from _apply_change_rules(judged, policy)
+        yield from _apply_change_rules(rule_input, policy)
     if FailOn.FAILURES in policy.fail_on:
-        yield _apply_failure_rule(judged)
-    if judged.comparison is not None and policy.max_score_drop is not None:
-        yield _apply_score_drop_rule(judged, policy.max_score_drop)
+        yield _apply_failure_rule(rule_input)
+    if rule_input.comparison is not None and policy.max_score_drop is not None:
+        yield _apply_score_drop_rule(rule_input, policy.max_score_drop)
     if policy.min_pass_rate is not None:
-        yield _apply_pass_rate_rule(judged, policy.min_pass_rate)
-    yield from _apply_usage_rules(judged, policy)
+        yield _apply_pass_rate_rule(rule_input, policy.min_pass_rate)
+    yield from _apply_usage_rules(rule_input, policy)
     if not policy.is_report_only:
-        yield _apply_error_rule(judged, policy.max_errors)
+        yield _apply_error_rule(rule_input, policy.max_errors)
     if policy.min_coverage is not None:
-        yield _apply_coverage_rule(judged.run, policy.min_coverage)
+        yield _apply_coverage_rule(rule_input.run, policy.min_coverage)
     if FailOn.FLAKY in policy.fail_on:
-        flaky = _count_flaky(judged)
+        flaky = _count_flaky(rule_input)
         yield _build_count_finding(RuleCode.FLAKY, flaky, "is flaky", "are flaky")
-    yield from _apply_setup_rules(judged, policy)
+    yield from _apply_setup_rules(rule_input, policy)
     if FailOn.STALE in policy.fail_on:
-        stale = sum(suite.stale for suite in judged.run.suites)
+        stale = sum(suite.stale for suite in rule_input.run.suites)
         yield _build_count_finding(RuleCode.STALE, stale, "suite is stale", "suites are stale", noun="")
 
 
-def _apply_change_rules(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    if judged.comparison is not None:
-        yield _apply_regression_rule(judged, policy.allowed_regressions)  # a failure too, and the more telling one
-        if judged.comparison.suite_finding is not None:
-            yield _apply_suite_rule(judged, judged.comparison.suite_finding)
-        if judged.comparison.score_finding is not None:
-            yield _apply_suite_score_rule(judged, judged.comparison.score_finding)
+def _apply_change_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
+    if rule_input.comparison is not None:
+        yield _apply_regression_rule(rule_input, policy.allowed_regressions)  # a failure too, and the more telling one
+        if rule_input.comparison.suite_finding is not None:
+            yield _apply_suite_rule(rule_input, rule_input.comparison.suite_finding)
+        if rule_input.comparison.score_finding is not None:
+            yield _apply_suite_score_rule(rule_input, rule_input.comparison.score_finding)
     if policy.must_pass:
-        yield _apply_must_pass_rule(judged, policy.must_pass)
+        yield _apply_must_pass_rule(rule_input, policy.must_pass)
 
 
-def _apply_regression_rule(judged: RuleInput, allowed: int) -> RuleFinding:
-    count = judged.count_unwaived(CaseClass.REGRESSION)
-    refined = judged.comparison is not None and judged.comparison.error_rate is not None
+def _apply_regression_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
+    count = rule_input.count_unwaived(CaseClass.REGRESSION)
+    refined = rule_input.comparison is not None and rule_input.comparison.false_alarm_rate is not None
     one, many = ("usually passes", "usually pass") if refined else ("passed before", "passed before")
     what = f"case that {one} fails here" if count == 1 else f"cases that {many} fail here"
     reason = f"{count} {what} (allowed: {allowed})"
     return RuleFinding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 
 
-def _apply_suite_rule(judged: RuleInput, found: SuiteFinding) -> RuleFinding:
+def _apply_suite_rule(rule_input: RuleInput, finding: SuiteFinding) -> RuleFinding:
     """All cases together: many small drops that no single case can show. Nothing is left of it where all are waived.
 
     With trials its cases may all pass most of them: those that failed some are the ones that could be waived.
     """
-    assert judged.comparison is not None
+    assert rule_input.comparison is not None
     left = any(
-        change.grounds is not None and change.grounds.why is GroundKind.SUITE and not judged.is_waived(change.key)
-        for change in judged.comparison.changes
+        change.grounds is not None
+        and change.grounds.kind is GroundKind.SUITE_DROP
+        and not rule_input.is_waived(change.key)
+        for change in rule_input.comparison.changes
     )
-    value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
-    chance, most = format_distinct_percents(found.chance, found.limit)
-    tried = f"{found.executions} executions of {found.cases} cases" if found.executions else f"{found.cases} cases"
+    value, limit = f"{finding.failures} failing", f"{finding.expected:.1f} expected"
+    chance, most = format_distinct_percents(finding.chance, finding.limit)
+    tried = (
+        f"{finding.executions} executions of {finding.cases} cases" if finding.executions else f"{finding.cases} cases"
+    )
     what = (
-        f"{found.failures} of {tried} failed at first, where about {found.expected:.1f} usually do: by "
+        f"{finding.failures} of {tried} failed at first, where about {finding.expected:.1f} usually do: by "
         f"chance in {chance} % of such runs, and from {most} % on it is a drop"
     )
-    return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (found.dropped and left), what)
+    return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (finding.is_drop and left), what)
 
 
-def _apply_suite_score_rule(judged: RuleInput, found: ScoreFinding) -> RuleFinding:
+def _apply_suite_score_rule(rule_input: RuleInput, finding: ScoreFinding) -> RuleFinding:
     """All scores together. Nothing is left of it where every case that scores lower is waived."""
-    assert judged.comparison is not None
+    assert rule_input.comparison is not None
     left = any(
-        change.score_change is not None and change.score_change < 0 and not judged.is_waived(change.key)
-        for change in judged.comparison.changes
+        change.score_change is not None and change.score_change < 0 and not rule_input.is_waived(change.key)
+        for change in rule_input.comparison.changes
     )
-    fell, of = f"{-found.fall:+.2f}", f"of {found.cases} graded case{'s' if found.cases != 1 else ''}"
-    chance, most = format_distinct_percents(found.chance, found.limit)
+    fell, of = f"{-finding.fall:+.2f}", f"of {finding.cases} graded case{'s' if finding.cases != 1 else ''}"
+    chance, most = format_distinct_percents(finding.chance, finding.limit)
     what = (
-        f"scores {of} fell by {found.fall:.2f} on average; {found.lower} of {found.cases} are lower; by chance in "
-        f"{chance} % of such runs, and from {most} % on it is a drop"
+        f"scores {of} fell by {finding.fall:.2f} on average; {finding.lower_cases} of {finding.cases} are lower; "
+        f"by chance in {chance} % of such runs, and from {most} % on it is a drop"
     )
-    return RuleFinding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (found.dropped and left), what)
+    return RuleFinding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (finding.is_drop and left), what)
 
 
-def _apply_must_pass_rule(judged: RuleInput, patterns: Collection[str]) -> RuleFinding:
+def _apply_must_pass_rule(rule_input: RuleInput, patterns: Collection[str]) -> RuleFinding:
     """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
-    unsettled = _find_keys(judged, CaseClass.UNSETTLED)
+    unsettled = _find_keys(rule_input, CaseClass.INCONCLUSIVE)
     failing = [
         case.id
-        for key, case in judged.run.cases()
-        if case.status.judged
+        for key, case in rule_input.run.iter_cases()
+        if case.status.is_scored
         and not case.passed
         and is_must_pass(case, tuple(patterns))
         and key not in unsettled
-        and not judged.is_waived(key)
+        and not rule_input.is_waived(key)
     ]
     finding = _build_count_finding(RuleCode.MUST_PASS, len(failing), "that must pass fails", "that must pass fail")
     return replace(finding, reason=f"{finding.reason}: {format_first_few(failing, 3)}") if failing else finding
 
 
-def _apply_failure_rule(judged: RuleInput) -> RuleFinding:
-    failing = sum(case.status is Status.FAILED and not judged.is_waived(key) for key, case in judged.run.cases())
+def _apply_failure_rule(rule_input: RuleInput) -> RuleFinding:
+    failing = sum(
+        case.status is Status.FAILED and not rule_input.is_waived(key) for key, case in rule_input.run.iter_cases()
+    )
     return _build_count_finding(RuleCode.FAILURES, failing, "fails", "fail")
 
 
-def _count_flaky(judged: RuleInput) -> int:
+def _count_flaky(rule_input: RuleInput) -> int:
     """Cases with both results among their trials, those whose evidence does not decide, and what is worse than that."""
-    unsettled, fresh = _find_keys(judged, *_FLAKY_CLASSES), _find_keys(judged, *NEW_CASE_CLASSES)
+    unsettled, fresh = _find_keys(rule_input, *_FLAKY_CLASSES), _find_keys(rule_input, *NEW_CASE_CLASSES)
     return sum(
-        (case.flaky or key in unsettled or (key in fresh and is_flaky(case))) and not judged.is_waived(key)
-        for key, case in judged.run.cases()
+        (case.flaky or key in unsettled or (key in fresh and is_flaky(case))) and not rule_input.is_waived(key)
+        for key, case in rule_input.run.iter_cases()
     )
 
 
-def _find_keys(judged: RuleInput, *classes: CaseClass) -> set[CaseKey]:
-    """The cases of these classes; none without a comparison."""
-    return {change.key for change in (judged.comparison.of(*classes) if judged.comparison else ())}
+def _find_keys(rule_input: RuleInput, *classes: CaseClass) -> set[CaseKey]:
+    """Find the cases of these classes; there are none without a comparison."""
+    return {change.key for change in (rule_input.comparison.select_changes(*classes) if rule_input.comparison else ())}
 
 
 def _build_count_finding(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> RuleFinding:
@@ -196,29 +202,31 @@ def _build_count_finding(code: RuleCode, count: int, one: str, many: str, *, nou
     return RuleFinding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (allowed: 0)")
 
 
-def _apply_score_drop_rule(judged: RuleInput, most: float) -> RuleFinding:
+def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
     """Over all graded cases that can be compared, whatever became of them."""
-    assert judged.comparison is not None
-    cases = judged.run.by_key()
-    graded = [one for one in judged.comparison.changes if one.score_change is not None]
-    share = compute_score_share(judged.comparison)
+    assert rule_input.comparison is not None
+    cases = rule_input.run.index_cases()
+    graded = [one for one in rule_input.comparison.changes if one.score_change is not None]
+    share = compute_score_share(rule_input.comparison)
     drops = [
         compute_score_drop(change, cases[change.key].score, most, share)
         for change in graded
-        if not judged.is_waived(change.key)
+        if not rule_input.is_waived(change.key)
     ]
     over = sum(exceeds_limit(drop, most) for drop in drops)
     largest, limit = format_limit(max([0.0, *drops])), format_limit(most)
-    records = [one.score_record for one in graded if one.score_record is not None and one.score_record.free]
+    records = [
+        one.score_history for one in graded if one.score_history is not None and one.score_history.degrees_of_freedom
+    ]
     more = ", and by more than scores vary here" if records else ""
     known = "; how much they vary is taken from how all of them differ from the one earlier run"
-    assumed = known if any(record.assumed for record in records) else ""
+    assumed = known if any(record.from_one_run for record in records) else ""
     what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit}{more} (the most: {largest})"
     return RuleFinding(RuleCode.SCORE_DROP, largest, limit, over == 0, f"{what}{assumed}")
 
 
 def compute_score_share(comparison: Comparison) -> float:
-    """The accepted chance that the score of one case only varied and is called a drop."""
+    """Compute the accepted chance of calling the score of one case a drop when it only varied."""
     return SCORE_SHARE / max(sum(one.score_change is not None for one in comparison.changes), 1)
 
 
@@ -231,7 +239,7 @@ def compute_score_drop(change: CaseChange, score: float, most: float, limit: flo
     all there is.
     """
     assert change.score_change is not None
-    record = change.score_record
+    record = change.score_history
     chance = compute_drop_chance(record, score) if record is not None else None
     if record is None or chance is None:
         return -change.score_change
@@ -242,10 +250,10 @@ def compute_score_drop(change: CaseChange, score: float, most: float, limit: flo
     return fell if beyond is not None and beyond <= BEYOND_LIMIT else min(fell, most)
 
 
-def _apply_pass_rate_rule(judged: RuleInput, least: float) -> RuleFinding:
+def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
     """Of the judged cases; those in quarantine are on neither side."""
-    aside = judged.waiving.quarantined
-    counted = [case.passed for key, case in judged.run.cases() if case.status.judged and key not in aside]
+    aside = rule_input.waiving.quarantined_keys
+    counted = [case.passed for key, case in rule_input.run.iter_cases() if case.status.is_scored and key not in aside]
     rate = sum(counted) / len(counted) if counted else 0.0
     value, limit = (f"{shown} %" for shown in format_value_and_limit(rate, least, 1, scale=100))
     if not counted:
@@ -255,18 +263,18 @@ def _apply_pass_rate_rule(judged: RuleInput, least: float) -> RuleFinding:
     return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
 
-def _apply_usage_rules(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
+def _apply_usage_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """Latency, cost and tokens of the typical case beside the baseline."""
     kinds = (
         (RuleCode.LATENCY, policy.max_latency_increase, usage_increase.get_latency_ms),
         (RuleCode.COST, policy.max_cost_increase, usage_increase.get_cost_usd),
         (RuleCode.TOKENS, policy.max_token_increase, usage_increase.count_tokens),
     )
-    if judged.comparison is None or judged.baseline is None:
+    if rule_input.comparison is None or rule_input.baseline is None:
         return
     for code, most, measure in kinds:
         if most is not None:
-            pairs = usage_increase.pair_values(judged.comparison, judged.run, judged.baseline, measure)
+            pairs = usage_increase.pair_values(rule_input.comparison, rule_input.run, rule_input.baseline, measure)
             yield _build_increase_finding(code, most, usage_increase.compute_increase(pairs, most / 100))
 
 
@@ -274,7 +282,7 @@ def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.U
     if found.unknown:
         many = f"{found.missing_cases} case{'s' if found.missing_cases != 1 else ''}"
         what = (
-            f"{code.shown.lower()} of {many} is known in the baseline and not told here, so that nobody knows whether "
+            f"{code.label.lower()} of {many} is known in the baseline and not told here, so that nobody knows whether "
             f"the typical case keeps to +{most:g} %"
         )
         return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, reason=what, inconclusive=True)
@@ -285,24 +293,24 @@ def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.U
     limit = f"+{limit} %"
     unsure = found.ratio > 1 + most / 100 and not found.exceeds_limit
     shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
-    what = f"{code.shown.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
+    what = f"{code.label.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
     return RuleFinding(code, shown, limit, not found.exceeds_limit, what)
 
 
 def iter_new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
     """Errors that the baseline does not have, and that are not counted already: as regressions, or as spared."""
     changes = comparison.changes if comparison else ()
-    known = {one.key for one in changes if one.change in _KNOWN_ERRORS or (one.grounds and one.grounds.spared)}
-    return (case for key, case in run.cases() if case.status is Status.ERROR and key not in known)
+    known = {one.key for one in changes if one.change in _KNOWN_ERRORS or (one.grounds and one.grounds.is_suspected)}
+    return (case for key, case in run.iter_cases() if case.status is Status.ERROR and key not in known)
 
 
-def _apply_error_rule(judged: RuleInput, allowed: int) -> RuleFinding:
+def _apply_error_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
     """Those of the agent itself are about the change. Where the others alone are too many, nobody knows."""
-    errors = list(iter_new_errors(judged.run, judged.comparison))
+    errors = list(iter_new_errors(rule_input.run, rule_input.comparison))
     count, of_the_agent = len(errors), sum(not _is_external_error(case) for case in errors)
     what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
     return RuleFinding(
-        RuleCode.UNMEASURED,
+        RuleCode.ERRORS,
         str(count),
         str(allowed),
         count <= allowed,
@@ -313,37 +321,43 @@ def _apply_error_rule(judged: RuleInput, allowed: int) -> RuleFinding:
 
 def _is_external_error(case: CaseResult) -> bool:
     """Whether a case broke for no reason that is the agent's: nobody was there, or the evaluation itself broke."""
-    return case.status is Status.ERROR and case.blame in {Blame.UNREACHABLE, Blame.OURS}
+    return case.status is Status.ERROR and case.error_kind in {ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR}
 
 
 def _apply_coverage_rule(run: RunResult, least: float) -> RuleFinding:
     """How many of the cases were judged at all; skipped ones were not. What nobody could judge says nothing."""
     summary = run.summary
     judged, total = summary.passed + summary.failed, summary.total_cases
-    silent = sum(_is_external_error(case) for _, case in run.cases())
+    silent = sum(_is_external_error(case) for _, case in run.iter_cases())
     share, at_most = ((many / total if total else 0.0) for many in (judged, judged + silent))
     value, limit = (f"{shown} %" for shown in format_value_and_limit(share, least, 1, scale=100))
     what = f"{value} of the cases were judged, less than {limit}"
     return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what, inconclusive=share < least <= at_most)
 
 
-def _apply_setup_rules(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """What somebody wants looked at whenever a change touches it: there has to be a baseline to tell."""
-    if judged.comparison is None:
+def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
+    """Yield the findings of the rules about removed, changed and new failing cases.
+
+    These rules ask for a look whenever a change touches such a case or a policy rule. They need a baseline.
+    """
+    if rule_input.comparison is None:
         return
-    measured = judged.comparison.measured or MeasuredDifferences()
+    measured = rule_input.comparison.setup_changes or SetupChanges()
     if FailOn.REMOVED in policy.fail_on:
         one, many = "that passes in the baseline is gone", "that pass in the baseline are gone"
-        yield _build_count_finding(RuleCode.REMOVED, measured.removed, one, many)
+        yield _build_count_finding(RuleCode.REMOVED_CASES, measured.removed_cases, one, many)
     if FailOn.CHANGED in policy.fail_on:
         one = "that passes in the baseline is measured otherwise"
         many = "that pass in the baseline are measured otherwise"
-        yield _build_count_finding(RuleCode.CHANGED, measured.changed, one, many)
-        yield _build_count_finding(RuleCode.LOOSENED, measured.loosened, "asks for less", "ask for less", noun="rule")
+        yield _build_count_finding(RuleCode.CHANGED_CASES, measured.changed_cases, one, many)
+        yield _build_count_finding(
+            RuleCode.LOOSENED_RULES, measured.loosened_rules, "asks for less", "ask for less", noun="rule"
+        )
     if FailOn.NEW_FAILURES in policy.fail_on:
-        fresh = _find_keys(judged, *NEW_CASE_CLASSES)
+        fresh = _find_keys(rule_input, *NEW_CASE_CLASSES)
         failing = sum(
-            key in fresh and is_failing(case) and not judged.is_waived(key) for key, case in judged.run.cases()
+            key in fresh and is_failing(case) and not rule_input.is_waived(key)
+            for key, case in rule_input.run.iter_cases()
         )
         yield _build_count_finding(
             RuleCode.NEW_FAILURES, failing, "is new or changed and fails", "are new or changed and fail"

@@ -15,22 +15,23 @@ _DIGITS: Final = 6
 
 
 def build_score_fields(
-    change: CaseClass, then: float | None, before: CaseResult | None, now: CaseResult, tolerance: float
+    change: CaseClass, baseline: float | None, before: CaseResult | None, current: CaseResult, tolerance: float
 ) -> Mapping[str, Any]:
-    """What a CaseChange of this class says about scores, as fields of it; nothing for a yes or no.
+    """Build the score fields of a CaseChange of this class; there are none for a case that is not graded.
 
-    `then` is the score it is compared with, `before` the case in the baseline, whose evaluators are shown.
+    `baseline` is the score that the case is compared with. `before` is the case in the baseline, whose evaluators are
+    shown.
     """
-    if not now.graded:
+    if not current.graded:
         return {}
-    if then is None or not change.compared or not now.status.judged:
+    if baseline is None or not change.is_compared or not current.status.is_scored:
         return {"graded": True}
-    difference = round(_clamp_score(now.score) - _clamp_score(then), _DIGITS) + 0.0  # never -0.0
+    difference = round(_clamp_score(current.score) - _clamp_score(baseline), _DIGITS) + 0.0  # never -0.0
     return {
         "graded": True,
         "score_change": difference,
         "score_drop": exceeds_limit(-difference, tolerance),
-        "evaluators_then": _find_changed_scores(before, now) if before else {},
+        "baseline_evaluator_scores": _find_changed_scores(before, current) if before else {},
     }
 
 
@@ -45,9 +46,9 @@ def format_limit(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
-def _find_changed_scores(then: CaseResult, now: CaseResult) -> dict[str, float]:
+def _find_changed_scores(baseline: CaseResult, current: CaseResult) -> dict[str, float]:
     """Earlier scores by name, where they are others now; not for a name that stands for several evaluators."""
-    before, after = _index_by_name(then.evaluator_results), _index_by_name(now.evaluator_results)
+    before, after = _index_by_name(baseline.evaluator_results), _index_by_name(current.evaluator_results)
     return {name: score for name, score in before.items() if round(after.get(name, score) - score, _DIGITS) != 0}
 
 

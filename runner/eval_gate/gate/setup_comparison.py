@@ -17,10 +17,10 @@ from eval_gate.gate.policy_changes import find_policy_changes
 from eval_gate.gate.setting_changes import CaseSettingChange, SettingComparison
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
-from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import HELD_BACK, CaseResult, RunResult, Yardstick
+from eval_gate.model.policy import EvaluationSetup, RunPolicy
+from eval_gate.model.result import WAITS_FOR_GATE, CaseFingerprints, CaseResult, RunResult
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.yardstick import Difference, DifferenceKind, MeasuredDifferences, TouchedCase
+from eval_gate.model.setup_change import ChangedCase, SetupChange, SetupChangeKind, SetupChanges
 from eval_gate.struct import replace
 
 MAX_NAMED_CASES: Final = 20
@@ -29,96 +29,106 @@ MAX_GROUPS: Final = 20
 """Judges and targets that are told one by one."""
 DEFAULT_EXTERNAL_COVERAGE: Final = 0.5
 """The share of the baseline's cases that another tool's results have to hold where `min_coverage` says nothing."""
-_KIND_ORDER: Final = {kind: place for place, kind in enumerate(DifferenceKind)}
+_KIND_ORDER: Final = {kind: place for place, kind in enumerate(SetupChangeKind)}
 _GROUPED_KINDS: Final = frozenset(
-    {DifferenceKind.JUDGE, DifferenceKind.SETUP, DifferenceKind.MOVED, DifferenceKind.AGENT}
+    {SetupChangeKind.JUDGE, SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT, SetupChangeKind.AGENT}
 )
 """Differences of which each has a group of cases of its own."""
 _FINGERPRINT_KINDS: Final = frozenset(
     {
         *(
-            DifferenceKind.EMPTIED,
-            DifferenceKind.FEWER_CHECKS,
-            DifferenceKind.EXPECTATION,
-            DifferenceKind.QUESTION,
-            DifferenceKind.CASES_BEFORE,
-            DifferenceKind.ASKED,
+            SetupChangeKind.NO_CHECKS,
+            SetupChangeKind.FEWER_CHECKS,
+            SetupChangeKind.EXPECTATION,
+            SetupChangeKind.PROMPT,
+            SetupChangeKind.CASES_BEFORE,
+            SetupChangeKind.PROMPT_OR_EXPECTATION,
         ),
         *(
-            DifferenceKind.GRADER,
-            DifferenceKind.JUDGE,
-            DifferenceKind.RECORDED,
-            DifferenceKind.SEEDS,
-            DifferenceKind.SNAPSHOT_SOURCE,
+            SetupChangeKind.GRADER,
+            SetupChangeKind.JUDGE,
+            SetupChangeKind.RECORDING,
+            SetupChangeKind.SEEDS,
+            SetupChangeKind.SNAPSHOT_SOURCE,
         ),
-        *(DifferenceKind.SETUP, DifferenceKind.MOVED),
+        *(SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT),
     }
 )
 """Differences that make the yardstick of a case another one."""
 _EXPECTATION_KINDS: Final = frozenset(
-    {DifferenceKind.EMPTIED, DifferenceKind.FEWER_CHECKS, DifferenceKind.EXPECTATION, DifferenceKind.ASKED}
+    {
+        SetupChangeKind.NO_CHECKS,
+        SetupChangeKind.FEWER_CHECKS,
+        SetupChangeKind.EXPECTATION,
+        SetupChangeKind.PROMPT_OR_EXPECTATION,
+    }
 )
 """Differences in what the answer of a case is held against."""
-_CHANGED_KINDS: Final = _FINGERPRINT_KINDS | {DifferenceKind.SKIPPED}
+_CHANGED_KINDS: Final = _FINGERPRINT_KINDS | {SetupChangeKind.SKIPPED}
 """Differences that `fail-on: changed` is about, of cases that passed."""
 
 
 def find_setup_changes(
-    then: RunResult,
-    now: RunResult,
+    baseline: RunResult,
+    current: RunResult,
     policy: RunPolicy,
     *,
     lost: Mapping[CaseKey, EarlierResult] = MappingProxyType({}),
-) -> MeasuredDifferences:
+) -> SetupChanges:
     """Find everything that differs, the weightiest first. The baseline has its own policy on record.
 
     `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
     scores. What one of the records does not say is no difference.
     """
-    rules: tuple[Difference, ...] = ()
-    if then.policy:
+    rules: tuple[SetupChange, ...] = ()
+    if baseline.policy:
         rules = (
-            *find_policy_changes(_add_default_coverage(then.policy, then), _add_default_coverage(policy, now)),
-            *_find_freed_cases(then, now, policy),
+            *find_policy_changes(
+                _add_default_coverage(baseline.policy, baseline), _add_default_coverage(policy, current)
+            ),
+            *_find_freed_cases(baseline, current, policy),
         )
-    touched = _compare_cases(then, now, lost)
+    touched = _compare_cases(baseline, current, lost)
     found = [
         *rules,
         *touched.iter_differences(),
-        *_compare_targets(then, now, moved=bool(touched.by_kind[DifferenceKind.MOVED])),
+        *_compare_targets(baseline, current, moved=bool(touched.by_kind[SetupChangeKind.TARGET_ASSIGNMENT])),
     ]
-    return MeasuredDifferences(
-        differences=tuple(sorted(found, key=lambda one: _KIND_ORDER[one.kind])),
-        removed=len(touched.by_kind[DifferenceKind.REMOVED]),
-        changed=len({case.key for kind in _CHANGED_KINDS for case in touched.by_kind[kind] if case.passed}),
-        loosened=sum(rule.kind is DifferenceKind.LOOSENED for rule in rules),
+    return SetupChanges(
+        changes=tuple(sorted(found, key=lambda one: _KIND_ORDER[one.kind])),
+        removed_cases=len(touched.by_kind[SetupChangeKind.REMOVED]),
+        changed_cases=len({case.key for kind in _CHANGED_KINDS for case in touched.by_kind[kind] if case.passed}),
+        loosened_rules=sum(rule.kind is SetupChangeKind.LOOSENED for rule in rules),
     )
 
 
 def _add_default_coverage(policy: RunPolicy, run: RunResult) -> RunPolicy:
-    """The rules with the least coverage that another tool's results have to reach where nobody says one."""
-    if policy.min_coverage is not None or not run.by_another_tool:
+    """Add the default minimum coverage of external results to a policy that has none.
+
+    A run of Eval Gate itself keeps its policy.
+    """
+    if policy.min_coverage is not None or not run.is_external:
         return policy
     return replace(policy, min_coverage=DEFAULT_EXTERNAL_COVERAGE)
 
 
-def _find_freed_cases(then: RunResult, now: RunResult, policy: RunPolicy) -> Iterator[Difference]:
+def _find_freed_cases(baseline: RunResult, current: RunResult, policy: RunPolicy) -> Iterator[SetupChange]:
     """Cases that had to pass and that no rule means any more, though it is still there: gone, renamed, a tag less."""
-    assert then.policy is not None
-    kept = [pattern for pattern in then.policy.must_pass if pattern in policy.must_pass]
+    assert baseline.policy is not None
+    kept = [pattern for pattern in baseline.policy.must_pass if pattern in policy.must_pass]
     if not kept:
         return
-    here, moved = now.by_key(), {old: new for new, old in find_earlier_keys(then, now).items()}
-    gone = set(find_absent_cases(then, now).removed) if has_all_cases(now) else ()
+    here, moved = current.index_cases(), {old: new for new, old in find_earlier_keys(baseline, current).items()}
+    gone = set(find_absent_cases(baseline, current).removed) if has_all_cases(current) else ()
 
     def is_free(key: CaseKey) -> bool:
         other = here.get(moved.get(key, key))
         return key in gone if other is None else not is_must_pass(other, policy.must_pass)
 
-    freed = [case.id for key, case in then.cases() if is_must_pass(case, kept) and is_free(key)]
+    freed = [case.id for key, case in baseline.iter_cases() if is_must_pass(case, kept) and is_free(key)]
     if freed:
         named = ", ".join(freed[:MAX_NAMED_CASES])
-        yield Difference(kind=DifferenceKind.LOOSENED, subject="must-pass", then=named, count=len(freed))
+        yield SetupChange(kind=SetupChangeKind.LOOSENED, subject="must-pass", baseline=named, count=len(freed))
 
 
 class _BaselineCase:
@@ -128,56 +138,59 @@ class _BaselineCase:
         self.key, self.passed = key, passed
         self._became = became
 
-    def to_touched_case(self) -> TouchedCase:
+    def to_touched_case(self) -> ChangedCase:
         became = self._became
         name = None if became is None else became.case_id if became.case_id != self.key.case_id else became.suite
-        return TouchedCase(suite=self.key.suite, case_id=self.key.case_id, became=name)
+        return ChangedCase(suite=self.key.suite, case_id=self.key.case_id, current_name=name)
 
 
 class _ChangedCases:
     """The cases that something differs about, by what it is."""
 
     def __init__(self, snapshots: tuple[str | None, str | None], recorded: str | None = None) -> None:
-        self.sources = {DifferenceKind.SNAPSHOT_SOURCE: snapshots, DifferenceKind.RECORDED: (None, recorded)}
-        self.by_kind: dict[DifferenceKind, list[_BaselineCase]] = defaultdict(list)
+        self.sources = {SetupChangeKind.SNAPSHOT_SOURCE: snapshots, SetupChangeKind.RECORDING: (None, recorded)}
+        self.by_kind: dict[SetupChangeKind, list[_BaselineCase]] = defaultdict(list)
         self.judges: dict[tuple[str | None, str | None], list[_BaselineCase]] = defaultdict(list)
         self.setups: dict[CaseSettingChange, list[_BaselineCase]] = defaultdict(list)
 
-    def iter_differences(self) -> Iterator[Difference]:
+    def iter_differences(self) -> Iterator[SetupChange]:
         for kind, cases in self.by_kind.items():
             if kind not in _GROUPED_KINDS and cases:
                 yield _build_difference(kind, cases, *self.sources.get(kind, (None, None)))
         groups = sorted(self.judges.items(), key=lambda group: -len(group[1]))
         for (then, now), cases in groups[:MAX_GROUPS]:
-            yield _build_difference(DifferenceKind.JUDGE, cases, then, now)
+            yield _build_difference(SetupChangeKind.JUDGE, cases, then, now)
         for change, cases in sorted(self.setups.items(), key=lambda group: (-len(group[1]), *map(str, group[0])))[
             :MAX_GROUPS
         ]:
             difference = _build_difference(change.kind, cases, change.baseline_value, change.current_value)
-            yield replace(difference, subject=change.subject, setting=change.name, setup_of=change.owner)
+            yield replace(difference, subject=change.subject, setting=change.name, owner=change.owner)
 
 
 def _build_difference(
-    kind: DifferenceKind, cases: Sequence[_BaselineCase], then: str | None = None, now: str | None = None
-) -> Difference:
+    kind: SetupChangeKind, cases: Sequence[_BaselineCase], baseline: str | None = None, current: str | None = None
+) -> SetupChange:
     named = tuple(case.to_touched_case() for case in cases[:MAX_NAMED_CASES])
-    return Difference(kind=kind, then=then, now=now, count=len(cases), cases=named)
+    return SetupChange(kind=kind, baseline=baseline, current=current, count=len(cases), cases=named)
 
 
-def _compare_cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, EarlierResult]) -> _ChangedCases:
-    before, after = then.measuring or Measuring(), now.measuring or Measuring()
-    found, here = _ChangedCases((before.snapshot, after.snapshot), after.recorded), now.by_key()
-    moved = {old: new for new, old in find_earlier_keys(then, now).items()}
-    fixed, removed = _is_snapshot_comparable(then.measuring, now.measuring), set(find_absent_cases(then, now).removed)
-    setups, by_another_tool = SettingComparison(then, now), then.by_another_tool and now.by_another_tool
-    for key, case in then.cases():
+def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKey, EarlierResult]) -> _ChangedCases:
+    before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
+    found, here = _ChangedCases((before.snapshot, after.snapshot), after.recording), current.index_cases()
+    moved = {old: new for new, old in find_earlier_keys(baseline, current).items()}
+    fixed, removed = (
+        _is_snapshot_comparable(baseline.setup, current.setup),
+        set(find_absent_cases(baseline, current).removed),
+    )
+    setups, by_another_tool = SettingComparison(baseline, current), baseline.is_external and current.is_external
+    for key, case in baseline.iter_cases():
         own = moved.get(key, key)
         other = here.get(own)
         passed = case.passed or (key in lost and lost[key].passed)
         known = _BaselineCase(key, own if own != key else None, passed=passed)
         if other is None:
             if passed and key in removed:
-                found.by_kind[DifferenceKind.REMOVED].append(known)
+                found.by_kind[SetupChangeKind.REMOVED].append(known)
             continue
         changes = setups.find_changes(case, other, (key.suite, own.suite))
         for change in changes:
@@ -187,75 +200,82 @@ def _compare_cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, Earli
         parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=fixed)]
         for kind in (*parts, *(_find_missing_scorers(case, other, parts) if by_another_tool else ())):
             found.by_kind[kind].append(known)
-            if kind is DifferenceKind.JUDGE:
+            if kind is SetupChangeKind.JUDGE:
                 found.judges[_get_judge(case), _get_judge(other)].append(known)
-        if passed and after.recorded and _can_be_recorded(other, after.judges):
-            found.by_kind[DifferenceKind.RECORDED].append(known)
+        if passed and after.recording and _can_be_recorded(other, after.judges):
+            found.by_kind[SetupChangeKind.RECORDING].append(known)
         if own != key:
-            found.by_kind[DifferenceKind.RENAMED].append(known)
+            found.by_kind[SetupChangeKind.RENAMED].append(known)
     return found
 
 
 def _compare_fingerprints(
-    then: CaseResult, now: CaseResult, *, passed: bool, fixed_snapshot: bool
-) -> Iterator[DifferenceKind]:
-    """What is another one about this case. What it checks only matters where it passed; who grades it, always."""
-    one, other = then.yardstick or Yardstick(), now.yardstick or Yardstick()
+    baseline: CaseResult, current: CaseResult, *, passed: bool, fixed_snapshot: bool
+) -> Iterator[SetupChangeKind]:
+    """Yield the kinds of differences between the fingerprints of a case.
+
+    A change of its prompt or checks only matters if the case passed. A change of what scores it always matters.
+    """
+    one, other = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
     asked = {
-        DifferenceKind.EXPECTATION: (one.expectation, other.expectation),
-        DifferenceKind.QUESTION: (one.question, other.question),
+        SetupChangeKind.EXPECTATION: (one.expectation, other.expectation),
+        SetupChangeKind.PROMPT: (one.prompt, other.prompt),
     }
     differ = [kind for kind, sides in asked.items() if _is_different(*sides)]
     if passed:
-        yield from (_refine_kind(kind, then, now) for kind in differ)
-    if passed and (then.dependent or now.dependent) and _is_different(one.before, other.before):
-        yield DifferenceKind.CASES_BEFORE
-    if passed and now.status is Status.SKIPPED and now.error != HELD_BACK:
-        yield DifferenceKind.SKIPPED
-    if then.yardstick and now.yardstick:
+        yield from (_refine_kind(kind, baseline, current) for kind in differ)
+    if passed and (baseline.dependent or current.dependent) and _is_different(one.cases_before, other.cases_before):
+        yield SetupChangeKind.CASES_BEFORE
+    if passed and current.status is Status.SKIPPED and current.error != WAITS_FOR_GATE:
+        yield SetupChangeKind.SKIPPED
+    if baseline.fingerprints and current.fingerprints:
         graded = {
-            DifferenceKind.GRADER: (one.grader, other.grader),
-            DifferenceKind.JUDGE: (one.judge, other.judge),
-            DifferenceKind.SEEDS: (one.seeds, other.seeds),
-            DifferenceKind.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
+            SetupChangeKind.GRADER: (one.grader, other.grader),
+            SetupChangeKind.JUDGE: (one.judge, other.judge),
+            SetupChangeKind.SEEDS: (one.seeds, other.seeds),
+            SetupChangeKind.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
         }
         # a part that only one of the two has came or went with its evaluator, which is the expectation
         alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or not differ)]
         yield from alike
         differ += alike
-    if passed and not differ and _is_different(then.fingerprint, now.fingerprint):
-        yield _refine_kind(DifferenceKind.ASKED, then, now)
-    elif passed and not set(differ) & set(asked) and (less := _find_skipped_checks(then, now)):
+    if passed and not differ and _is_different(baseline.fingerprint, current.fingerprint):
+        yield _refine_kind(SetupChangeKind.PROMPT_OR_EXPECTATION, baseline, current)
+    elif passed and not set(differ) & set(asked) and (less := _find_skipped_checks(baseline, current)):
         yield less
 
 
-def _refine_kind(kind: DifferenceKind, then: CaseResult, now: CaseResult) -> DifferenceKind:
-    """The same, or that the case checks less than it did, which only a case that passes can tell."""
-    before, after = (case.assertions_run + case.assertions_skipped for case in (then, now))
-    if kind is DifferenceKind.QUESTION or not now.passed:
+def _refine_kind(kind: SetupChangeKind, baseline: CaseResult, current: CaseResult) -> SetupChangeKind:
+    """Return the kind of difference, or a more specific one if the case checks less than before.
+
+    Only a case that passes shows that.
+    """
+    before, after = (case.assertions_run + case.assertions_skipped for case in (baseline, current))
+    if kind is SetupChangeKind.PROMPT or not current.passed:
         return kind
-    if then.assertions_run and not now.assertions_run:
-        return DifferenceKind.EMPTIED
-    return DifferenceKind.FEWER_CHECKS if after < before else kind
+    if baseline.assertions_run and not current.assertions_run:
+        return SetupChangeKind.NO_CHECKS
+    return SetupChangeKind.FEWER_CHECKS if after < before else kind
 
 
 def _find_missing_scorers(
-    then: CaseResult, now: CaseResult, parts: Iterable[DifferenceKind]
-) -> Iterator[DifferenceKind]:
-    """That a case of another tool passes without a scorer that it had; as many others are another expectation.
+    baseline: CaseResult, current: CaseResult, parts: Iterable[SetupChangeKind]
+) -> Iterator[SetupChangeKind]:
+    """Yield a difference if an external case passes without a scorer that it had before.
 
-    Nothing where `parts` say so already.
+    The same number of scorers with another name is another expectation. Yield nothing if `parts` already has such a
+    difference.
     """
-    if not then.passed or not now.passed or _EXPECTATION_KINDS.intersection(parts):
+    if not baseline.passed or not current.passed or _EXPECTATION_KINDS.intersection(parts):
         return
     before, after = (
         {one.name for one in case.evaluator_results} if len(case.evaluator_results) == case.assertions_run else set()
-        for case in (then, now)  # of many cases not all of what was said is kept
+        for case in (baseline, current)  # of many cases not all of what was said is kept
     )
-    if then.assertions_run > now.assertions_run:
-        yield DifferenceKind.FEWER_CHECKS if now.assertions_run else DifferenceKind.EMPTIED
+    if baseline.assertions_run > current.assertions_run:
+        yield SetupChangeKind.FEWER_CHECKS if current.assertions_run else SetupChangeKind.NO_CHECKS
     elif after and before - after:
-        yield DifferenceKind.EXPECTATION
+        yield SetupChangeKind.EXPECTATION
 
 
 def _can_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool:
@@ -270,51 +290,62 @@ def _can_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool
     return not known or any(judge.model is not None for judge in known)
 
 
-def _find_skipped_checks(then: CaseResult, now: CaseResult) -> DifferenceKind | None:
-    """That the case passes for want of values: the same checks, of which fewer could be made, whatever their source."""
-    if not now.passed or now.assertions_skipped <= then.assertions_skipped or now.assertions_run >= then.assertions_run:
+def _find_skipped_checks(baseline: CaseResult, current: CaseResult) -> SetupChangeKind | None:
+    """Return a difference if the case passes because values for its checks are missing, or None.
+
+    The case has the same checks, but fewer of them could run, whatever the reason.
+    """
+    if (
+        not current.passed
+        or current.assertions_skipped <= baseline.assertions_skipped
+        or current.assertions_run >= baseline.assertions_run
+    ):
         return None
-    return DifferenceKind.FEWER_CHECKS if now.assertions_run else DifferenceKind.EMPTIED
+    return SetupChangeKind.FEWER_CHECKS if current.assertions_run else SetupChangeKind.NO_CHECKS
 
 
-def _is_different(then: str | None, now: str | None) -> bool:
-    return then is not None and now is not None and then != now
+def _is_different(baseline: str | None, current: str | None) -> bool:
+    return baseline is not None and current is not None and baseline != current
 
 
 def _get_judge(case: CaseResult) -> str | None:
-    return case.yardstick.judge if case.yardstick else None
+    return case.fingerprints.judge if case.fingerprints else None
 
 
-def _is_snapshot_comparable(then: Measuring | None, now: Measuring | None) -> bool:
+def _is_snapshot_comparable(baseline: EvaluationSetup | None, current: EvaluationSetup | None) -> bool:
     """Whether other values of a snapshot say anything: live ones are others each time, unless their source is."""
-    if then is None or now is None:
+    if baseline is None or current is None:
         return False
-    source = (then.snapshot, then.snapshot_scripts) != (now.snapshot, now.snapshot_scripts)
-    return source or now.snapshot_fixed
+    source = (baseline.snapshot, baseline.snapshot_scripts) != (current.snapshot, current.snapshot_scripts)
+    return source or current.snapshot_is_file
 
 
-def _compare_targets(then: RunResult, now: RunResult, *, moved: bool) -> Iterator[Difference]:
+def _compare_targets(baseline: RunResult, current: RunResult, *, moved: bool) -> Iterator[SetupChange]:
     """Other addresses, programs and models behind the same names; where no name is the same, another target.
 
     `moved`: the cases say that.
     """
-    before, after = _index_by_name(then), _index_by_name(now)
+    before, after = _index_by_name(baseline), _index_by_name(current)
     same = [name for name in after if name in before]
     if not same and not moved:
         were, are = _format_identities(before.values()), _format_identities(after.values())
         if were == are:  # told apart by their names alone
             were, are = _format_names(before.values()), _format_names(after.values())
-        yield Difference(kind=DifferenceKind.TARGET, then=were, now=are)
+        yield SetupChange(kind=SetupChangeKind.TARGET, baseline=were, current=are)
     yield from [one for name in same for one in _compare_target(name, before[name], after[name])][:MAX_GROUPS]
 
 
-def _compare_target(name: str, then: TargetIdentity, now: TargetIdentity) -> Iterator[Difference]:
-    if then.provider != now.provider:
-        yield Difference(kind=DifferenceKind.TARGET, subject=name, then=then.provider, now=now.provider)
-    if then.model != now.model:
-        yield Difference(kind=DifferenceKind.MODEL, subject=name, then=then.model, now=now.model)
-    elif then.identity != now.identity:
-        yield Difference(kind=DifferenceKind.TARGET, subject=name, then=then.identity, now=now.identity)
+def _compare_target(name: str, baseline: TargetIdentity, current: TargetIdentity) -> Iterator[SetupChange]:
+    if baseline.provider != current.provider:
+        yield SetupChange(
+            kind=SetupChangeKind.TARGET, subject=name, baseline=baseline.provider, current=current.provider
+        )
+    if baseline.model != current.model:
+        yield SetupChange(kind=SetupChangeKind.MODEL, subject=name, baseline=baseline.model, current=current.model)
+    elif baseline.identity != current.identity:
+        yield SetupChange(
+            kind=SetupChangeKind.TARGET, subject=name, baseline=baseline.identity, current=current.identity
+        )
 
 
 def _format_identities(targets: Iterable[TargetIdentity]) -> str:

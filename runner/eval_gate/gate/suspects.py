@@ -32,12 +32,9 @@ def compute_shard_share(shards: int) -> int:
 class Suspects(FrozenStruct):
     """Suspected regressions of a run by cause, and which of them need no re-run.
 
-    `MAX_ALWAYS_RERUN`.
-
-    `allowed_regressions` regressions do not fail the gate; None where no number of them does. Those that `non_blocking`
-    names never
-    make it fail: they are accepted, or may be seen otherwise by whoever judges the whole. `enough_confirmed` confirmed
-    ones name what broke.
+    `allowed_regressions` regressions do not fail the gate; None where no number of them does. Cases in `non_blocking`
+    never make it fail: they are waived, or the verdict over the whole run may class them otherwise.
+    `enough_confirmed` confirmed regressions name what broke.
     """
 
     causes: Mapping[CaseKey, str]
@@ -83,14 +80,17 @@ class Suspects(FrozenStruct):
         return others + self._alternate_causes(mine)[: max(self.enough_confirmed - len(confirmed), 0)]
 
     def _select_first(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
-        """A dozen, and as many more as make it certain if all are confirmed."""
+        """Select a dozen suspects, and as many more as make the gate fail for certain if all are confirmed."""
         assert self.allowed_regressions is not None
         ordered = self._alternate_causes(mine)
         first, rest = ordered[: self.enough_confirmed], ordered[self.enough_confirmed :]
         return first + rest[: max(self.allowed_regressions + 1 - sum(key not in self.non_blocking for key in first), 0)]
 
     def _alternate_causes(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
-        """The first of every cause, then the second ones; those that cannot make the gate fail come last."""
+        """Order the suspects by turns over the causes: the first of each cause, then the second ones.
+
+        Suspects that cannot make the gate fail come last.
+        """
         seen, places = Counter[str](), dict[CaseKey, tuple[bool, int]]()
         for key in mine:
             of = key in self.non_blocking, self.causes[key]

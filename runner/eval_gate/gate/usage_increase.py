@@ -62,11 +62,14 @@ def compute_increase(pairs: UsagePairs, most: float) -> UsageIncrease:
     )
 
 
-def _compute_ratio(then: float, here: float) -> float:
-    """Here divided by then: what cost nothing and costs something now costs endlessly more."""
-    if then > 0:
-        return here / then
-    return math.inf if here > 0 else 1.0
+def _compute_ratio(baseline: float, current: float) -> float:
+    """Compute the usage of this run divided by that of the baseline.
+
+    Return infinity if something that used nothing now uses something.
+    """
+    if baseline > 0:
+        return current / baseline
+    return math.inf if current > 0 else 1.0
 
 
 def _compute_sign_test_chance(above: int, cases: int) -> float:
@@ -81,8 +84,8 @@ def pair_values(
 
     A case that was answered from a recording took nothing, and has no side here.
     """
-    here, then = run.by_key(), baseline.by_key()
-    both = (one.key for one in comparison.changes if one.change.compared and one.key in here and one.key in then)
+    here, then = run.index_cases(), baseline.index_cases()
+    both = (one.key for one in comparison.changes if one.change.is_compared and one.key in here and one.key in then)
     measured = ((measure(then[key]), measure(here[key]), here[key].details.replayed) for key in both)
     return tuple(
         (before, after)
@@ -93,7 +96,7 @@ def pair_values(
 
 def get_latency_ms(case: CaseResult) -> float | None:
     """Milliseconds of the typical execution; None where unknown, and of a replayed answer, which took none."""
-    durations = [trial.duration_ms for trial in case.trials if trial.status.judged] or [case.duration_ms]
+    durations = [trial.duration_ms for trial in case.trials if trial.status.is_scored] or [case.duration_ms]
     return None if case.details.replayed else median(durations) or None
 
 
@@ -110,4 +113,4 @@ def count_tokens(case: CaseResult) -> float | None:
 
 
 def _count_executions(case: CaseResult) -> int:
-    return max(sum(trial.status.judged for trial in case.trials), 1)
+    return max(sum(trial.status.is_scored for trial in case.trials), 1)

@@ -42,8 +42,8 @@ from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import CaseStanding, WaiverKind, WaiverStanding, Waiving
-from eval_gate.model.yardstick import Difference, DifferenceKind, TouchedCase
+from eval_gate.model.setup_change import ChangedCase, SetupChange, SetupChangeKind
+from eval_gate.model.waiver import AppliedWaivers, CaseStanding, WaiverKind, WaiverStanding
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.struct import FrozenStruct, field, replace
 
@@ -68,98 +68,106 @@ class GateInputs(FrozenStruct):
     """What is known of judges; None where only the run's own record may know it."""
 
 
-def decide_verdict(run: RunResult, question: GateInputs) -> RunResult:
-    """The run with comparison and verdict filled in; both are made of the two sides held to the policy's pass score."""
-    policy, baseline = question.policy, question.baseline
-    run = _mark_unknown_calls(add_judges(run, question.judge_lookup), question)
+def decide_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
+    """Decide the gate verdict of a run, and return the run with the comparison and the verdict.
+
+    Both are made from the two runs with the policy's pass score applied.
+    """
+    policy, baseline = inputs.policy, inputs.baseline
+    run = _mark_unknown_calls(add_judges(run, inputs.judge_lookup), inputs)
     held = apply_pass_score(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):
-        waiving = _build_waiving(held, None, question)
-        verdict = decide_outcome(RuleInput(held, waiving=waiving or Waiving()), policy, baseline)
-        return replace(run, policy=policy.to_run_policy(run), comparison=None, waiving=waiving, verdict=verdict)
+        waiving = _build_waiving(held, None, inputs)
+        verdict = decide_outcome(RuleInput(held, waiving=waiving or AppliedWaivers()), policy, baseline)
+        return replace(run, policy=policy.to_run_policy(run), comparison=None, waivers=waiving, verdict=verdict)
     then = apply_pass_score(baseline.result, policy.pass_score)
-    known = _get_prior_evidence(held, question)
-    differs = find_setup_changes(then, held, policy.to_run_policy(run), lost=known.unjudged_in_baseline)
-    comparison = replace(_compare_with_baseline(held, then, known, question), measured=differs)
-    comparison = add_baseline_sides(comparison, held, then, baseline.own_history, policy.pass_score, question.retention)
-    waiving = _build_waiving(held, comparison, question)
+    known = _get_prior_evidence(held, inputs)
+    differs = find_setup_changes(then, held, policy.to_run_policy(run), lost=known.unscored_in_baseline)
+    comparison = replace(_compare_with_baseline(held, then, known, inputs), setup_changes=differs)
+    comparison = add_baseline_sides(comparison, held, then, baseline.own_history, policy.pass_score, inputs.retention)
+    waiving = _build_waiving(held, comparison, inputs)
     comparison = _add_renamed_waivers(comparison, waiving, held, then)
-    judged = RuleInput(held, comparison, then, waiving or Waiving())
+    judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())
     return replace(
         run,
         suites=add_contract_fields(run, baseline.result),
         baseline_run_id=baseline.result.run_id,
         policy=policy.to_run_policy(run),
         comparison=comparison,
-        waiving=waiving,
+        waivers=waiving,
         verdict=decide_outcome(judged, policy),
     )
 
 
-def build_facts_before_reruns(run: RunResult, question: GateInputs) -> tuple[list[CaseFacts], RerunCriteria]:
-    """What is known of every case after its first execution, and how much evidence each of them needs.
+def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[CaseFacts], RerunCriteria]:
+    """Build the facts of every case after its first execution, and the criteria of the re-runs.
 
-    Where nobody named a baseline, the run may still be judged against one later: then every failing case is a suspect
-    of which nothing is known. Where there is none to be had, there is nothing to suspect.
+    If no baseline was requested, the run may still be compared with one later. Then every failing case is a
+    suspected regression without history. If a baseline was requested but none is available, there is nothing to
+    suspect.
     """
-    held = apply_pass_score(_mark_unknown_calls(run, question), question.policy.pass_score)
-    if isinstance(question.baseline, NoBaseline):
-        if question.baseline is not NOT_REQUESTED:
+    held = apply_pass_score(_mark_unknown_calls(run, inputs), inputs.policy.pass_score)
+    if isinstance(inputs.baseline, NoBaseline):
+        if inputs.baseline is not NOT_REQUESTED:
             return [], RerunCriteria(0)
-        return build_facts_without_baseline(held, question.policy.pass_score, question.policy.must_pass), RerunCriteria(
+        return build_facts_without_baseline(held, inputs.policy.pass_score, inputs.policy.must_pass), RerunCriteria(
             max(count_planned_cases(run), 1),
-            error_rate=question.policy.error_rate,
-            max_reruns=run.confirm,
+            false_alarm_rate=inputs.policy.false_alarm_rate,
+            max_reruns=run.reruns,
             trials=count_trials(run),
         )
     then, known = (
-        apply_pass_score(question.baseline.result, question.policy.pass_score),
-        _get_prior_evidence(held, question),
+        apply_pass_score(inputs.baseline.result, inputs.policy.pass_score),
+        _get_prior_evidence(held, inputs),
     )
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
-    plain = _build_plain_comparison(held, then, known, question, heard_elsewhere=run.shard is not None)
-    facts = build_case_facts(plain, held, known, question.policy.must_pass)
+    plain = _build_plain_comparison(held, then, known, inputs, heard_elsewhere=run.shard is not None)
+    facts = build_case_facts(plain, held, known, inputs.policy.must_pass)
     return facts, adjust_to_day(known.rerun_criteria, facts, known.day_effects)
 
 
-def _mark_unknown_calls(run: RunResult, question: GateInputs) -> RunResult:
-    if isinstance(question.baseline, NoBaseline):
+def _mark_unknown_calls(run: RunResult, inputs: GateInputs) -> RunResult:
+    if isinstance(inputs.baseline, NoBaseline):
         return run
-    return mark_unknown_calls(run, question.baseline.result, question.policy.pass_score)
+    return mark_unknown_calls(run, inputs.baseline.result, inputs.policy.pass_score)
 
 
-def _compare_with_baseline(held: RunResult, then: RunResult, known: PriorEvidence, question: GateInputs) -> Comparison:
-    policy = question.policy
-    concluded = refine_comparison(_build_plain_comparison(held, then, known, question), held, known, policy)
+def _compare_with_baseline(
+    run: RunResult, baseline: RunResult, prior_evidence: PriorEvidence, inputs: GateInputs
+) -> Comparison:
+    policy = inputs.policy
+    concluded = refine_comparison(
+        _build_plain_comparison(run, baseline, prior_evidence, inputs), run, prior_evidence, policy
+    )
     notes = (
         *concluded.notes,
-        *_iter_rerun_notes(held, policy),
-        *_iter_baseline_change_notes(held, concluded),
-        *_iter_score_notes(held, concluded, policy),
-        *iter_base_agent_notes(held, concluded),
-        *iter_model_notes(held, then),
+        *_iter_rerun_notes(run, policy),
+        *_iter_baseline_change_notes(run, concluded),
+        *_iter_score_notes(run, concluded, policy),
+        *iter_base_agent_notes(run, concluded),
+        *iter_model_notes(run, baseline),
     )
     return replace(concluded, notes=notes)
 
 
-def _iter_rerun_notes(held: RunResult, policy: Policy) -> Iterator[str]:
+def _iter_rerun_notes(run: RunResult, policy: Policy) -> Iterator[str]:
     """Whoever asks for re-runs is told where the result that is judged has none."""
-    if policy.confirm and not held.confirm:
+    if policy.reruns and not run.reruns:
         yield (
             "no case was run again when this result was made: whatever passed in the baseline and fails here counts as "
-            "a regression; make it with a baseline or --confirm 6 to have suspected regressions run again"
+            "a regression; make it with a baseline or --reruns 6 to have suspected regressions run again"
         )
 
 
-def _iter_score_notes(held: RunResult, now: Comparison, policy: Policy) -> Iterator[str]:
+def _iter_score_notes(run: RunResult, current: Comparison, policy: Policy) -> Iterator[str]:
     """Which scores are lower by more than the rule allows and do not count, and why."""
     most = policy.max_score_drop
     if most is None:
         return
-    share, cases = compute_score_share(now), held.by_key()
+    share, cases = compute_score_share(current), run.index_cases()
     spared = [
         change
-        for change in now.changes
+        for change in current.changes
         if change.score_change is not None
         and exceeds_limit(-change.score_change, most)
         and not exceeds_limit(compute_score_drop(change, cases[change.key].score, most, share), most)
@@ -167,10 +175,10 @@ def _iter_score_notes(held: RunResult, now: Comparison, policy: Policy) -> Itera
     if not spared:
         return
     largest = min(spared, key=lambda change: (change.score_change or 0.0, change.key))
-    record = largest.score_record
+    record = largest.score_history
     assert record is not None  # else every fall counts
     many = f"{len(spared)} scores are" if len(spared) > 1 else "1 score is"
-    known = "as the scores of all cases differ from one run to this one" if record.assumed else "by their records"
+    known = "as the scores of all cases differ from one run to this one" if record.from_one_run else "by their records"
     yield (
         f"{many} lower than in the baseline by more than {format_limit(most)} without a breach of max-score-drop: that "
         f"may be how scores vary ({largest.case_id[:100]} is {-(largest.score_change or 0.0):.2f} lower, and varies by "
@@ -178,13 +186,13 @@ def _iter_score_notes(held: RunResult, now: Comparison, policy: Policy) -> Itera
     )
 
 
-def _iter_baseline_change_notes(held: RunResult, now: Comparison) -> Iterator[str]:
-    """What another baseline changed, where the run was compared with one before."""
-    before = held.comparison
-    if before is None or before.baseline.run_id == now.baseline.run_id:
+def _iter_baseline_change_notes(run: RunResult, current: Comparison) -> Iterator[str]:
+    """Yield a note on what changed if the run was compared with another baseline before."""
+    before = run.comparison
+    if before is None or before.baseline.run_id == current.baseline.run_id:
         return
     classes = {change.key: change.change for change in before.changes}
-    others = [one for one in now.changes if one.key in classes and classes[one.key] is not one.change]
+    others = [one for one in current.changes if one.key in classes and classes[one.key] is not one.change]
     what = "no case changed its class"
     if others:
         first, many = others[0], "cases changed their" if len(others) > 1 else "case changed its"
@@ -192,7 +200,7 @@ def _iter_baseline_change_notes(held: RunResult, now: Comparison) -> Iterator[st
         what = f"{len(others)} {many} class by that ({first.case_id[:100]}: {words[0]}, now {words[1]})"
     yield (
         f"when this run was made it was compared with {_format_baseline(before.baseline)}, and is judged against "
-        f"{_format_baseline(now.baseline)} now: {what}"
+        f"{_format_baseline(current.baseline)} now: {what}"
     )
 
 
@@ -201,33 +209,41 @@ def _format_baseline(baseline: BaselineFacts) -> str:
 
 
 def _build_plain_comparison(
-    held: RunResult, then: RunResult, known: PriorEvidence, question: GateInputs, *, heard_elsewhere: bool = False
+    run: RunResult,
+    baseline: RunResult,
+    prior_evidence: PriorEvidence,
+    inputs: GateInputs,
+    *,
+    heard_elsewhere: bool = False,
 ) -> Comparison:
-    assert isinstance(question.baseline, Baseline)
+    assert isinstance(inputs.baseline, Baseline)
     return compare_cases(
-        question.baseline.with_result(then),
-        held,
-        known.all_case_evidence,
-        score_tolerance=question.policy.score_tolerance,
+        inputs.baseline.with_result(baseline),
+        run,
+        prior_evidence.all_case_evidence,
+        score_tolerance=inputs.policy.score_tolerance,
         heard_elsewhere=heard_elsewhere,
     )
 
 
-def _get_prior_evidence(held: RunResult, question: GateInputs) -> PriorEvidence:
-    """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
-    baseline, policy, waivers = question.baseline, question.policy, question.waivers
+def _get_prior_evidence(run: RunResult, inputs: GateInputs) -> PriorEvidence:
+    """Return the prior evidence, from the run result if the run was compared with the same baseline.
+
+    The false alarm rate and the pass score have to be the same too. Otherwise the evidence comes from the history.
+    """
+    baseline, policy, waivers = inputs.baseline, inputs.policy, inputs.waivers
     assert isinstance(baseline, Baseline)
     then = baseline.result
-    aside = find_quarantined_cases(held, waivers, policy.must_pass, find_earlier_keys(then, held))
-    recorded = held.comparison.evidence if held.comparison else None
-    if recorded is not None and (recorded.baseline_run_id, recorded.error_rate, recorded.pass_score) == (
+    aside = find_quarantined_cases(run, waivers, policy.must_pass, find_earlier_keys(then, run))
+    recorded = run.comparison.evidence if run.comparison else None
+    if recorded is not None and (recorded.baseline_run_id, recorded.false_alarm_rate, recorded.pass_score) == (
         then.run_id,
-        policy.error_rate,
+        policy.false_alarm_rate,
         policy.pass_score,
     ):
-        return restore_prior_evidence(held, then, recorded, aside)
+        return restore_prior_evidence(run, then, recorded, aside)
     return collect_prior_evidence(
-        baseline, held, policy, aside, aside_then=find_quarantined_cases(then, waivers, policy.must_pass)
+        baseline, run, policy, aside, aside_then=find_quarantined_cases(then, waivers, policy.must_pass)
     )
 
 
@@ -237,94 +253,98 @@ def find_quarantined_cases(
     must_pass: Sequence[str],
     earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
 ) -> frozenset[CaseKey]:
-    """The cases of a run in quarantine: never run again for what they say, and in no test of the suite.
+    """Find the cases of a run in quarantine, which are not re-run and are in no test of the suite.
 
-    Each is told by itself, whatever it and others under the same glob did, and of the baseline's cases by the baseline
-    alone: else parts of a run would learn other things from the same branch. What people say of them in comments comes
-    after the run and sets nothing aside. `must_pass` are patterns; of what they name nothing is set aside. `earlier`
-    are the names in the baseline of cases that have another one in this run.
+    Each case is looked at by itself, whatever it and others under the same glob did. Cases of the baseline are
+    looked at in the baseline alone. Otherwise parts of a run would learn different things from the same branch.
+    Comments do not count, because they come after the run. A case that matches a pattern in `must_pass` is never in
+    quarantine. `earlier` has the baseline's names of cases that have another name in this run.
     """
     quarantine = [one for one in waivers.waivers if one.kind is WaiverKind.QUARANTINE] if waivers else []
     if not quarantine or waivers is None:
         return frozenset()
     named = [
-        CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key, _ in run.cases()
+        CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key, _ in run.iter_cases()
     ]
     waiving = apply_waivers(quarantine, named, waivers.today, trusted=waivers.trusted, earlier=earlier)
-    return exclude_must_pass(waiving, find_must_pass_cases(run, must_pass)).quarantined
+    return exclude_must_pass(waiving, find_must_pass_cases(run, must_pass)).quarantined_keys
 
 
-def get_allowed_regressions(question: GateInputs) -> int | None:
+def get_allowed_regressions(inputs: GateInputs) -> int | None:
     """How many regressions do not fail the gate; None where none does, or where nobody knows yet what one is."""
-    compares = isinstance(question.baseline, Baseline)
-    return question.policy.allowed_regressions if compares and not question.policy.is_report_only else None
+    compares = isinstance(inputs.baseline, Baseline)
+    return inputs.policy.allowed_regressions if compares and not inputs.policy.is_report_only else None
 
 
-def find_waived_regressions(keys: Sequence[CaseKey], run: RunResult, question: GateInputs) -> frozenset[CaseKey]:
+def find_waived_regressions(keys: Sequence[CaseKey], run: RunResult, inputs: GateInputs) -> frozenset[CaseKey]:
     """Those of these cases whose regression would not block, by the file and by comments: who says so is asked."""
-    waivers = question.waivers
-    if waivers is not None and question.waiver_lookup is not None:
-        waivers = question.waiver_lookup(waivers)
+    waivers = inputs.waivers
+    if waivers is not None and inputs.waiver_lookup is not None:
+        waivers = inputs.waiver_lookup(waivers)
     if waivers is None or not waivers.waivers:
         return frozenset()
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.REGRESSED) for key in keys]
-    earlier = _find_earlier_keys(run, question)
+    earlier = _find_earlier_keys(run, inputs)
     waiving = apply_waivers(
         waivers.waivers, named, waivers.today, everything=False, trusted=waivers.trusted, earlier=earlier
     )
-    return exclude_must_pass(waiving, find_must_pass_cases(run, question.policy.must_pass)).keys
+    return exclude_must_pass(waiving, find_must_pass_cases(run, inputs.policy.must_pass)).keys
 
 
-def _find_earlier_keys(run: RunResult, question: GateInputs) -> Mapping[CaseKey, CaseKey]:
-    """The names in the baseline of the cases that have another one here."""
-    return find_earlier_keys(question.baseline.result, run) if isinstance(question.baseline, Baseline) else {}
+def _find_earlier_keys(run: RunResult, inputs: GateInputs) -> Mapping[CaseKey, CaseKey]:
+    """Map each case that had another key in the baseline to that key; the map is empty without one."""
+    return find_earlier_keys(inputs.baseline.result, run) if isinstance(inputs.baseline, Baseline) else {}
 
 
 def _add_renamed_waivers(
-    comparison: Comparison, waiving: Waiving | None, run: RunResult, then: RunResult
+    comparison: Comparison, waiving: AppliedWaivers | None, run: RunResult, baseline: RunResult
 ) -> Comparison:
-    """The comparison with what the waiver file covers only by the name that it has here: that is a rule loosened."""
-    earlier = find_earlier_keys(then, run)
+    """Add to a comparison, as a loosened rule, the cases that are waived only by their new name.
+
+    Only waivers of the waiver file count.
+    """
+    earlier = find_earlier_keys(baseline, run)
     found = find_waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
-    if not found or comparison.measured is None:
+    if not found or comparison.setup_changes is None:
         return comparison
     cases = tuple(
-        TouchedCase(**earlier[one.key]._asdict(), became=_get_new_name(earlier[one.key], one.key)) for one in found
+        ChangedCase(**earlier[one.key]._asdict(), current_name=_get_new_name(earlier[one.key], one.key))
+        for one in found
     )
-    loosened = Difference(
-        kind=DifferenceKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED_CASES]
+    loosened = SetupChange(
+        kind=SetupChangeKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED_CASES]
     )
-    told = comparison.measured
-    told = replace(told, differences=(loosened, *told.differences), loosened=told.loosened + 1)
-    return replace(comparison, measured=told)
+    told = comparison.setup_changes
+    told = replace(told, changes=(loosened, *told.changes), loosened_rules=told.loosened_rules + 1)
+    return replace(comparison, setup_changes=told)
 
 
-def _get_new_name(before: CaseKey, now: CaseKey) -> str:
-    return now.case_id if now.case_id != before.case_id else now.suite
+def _get_new_name(before: CaseKey, current: CaseKey) -> str:
+    return current.case_id if current.case_id != before.case_id else current.suite
 
 
-def _build_waiving(held: RunResult, comparison: Comparison | None, question: GateInputs) -> Waiving | None:
-    waivers = question.waivers
-    if waivers is None or not (waivers.has_content or question.waiver_lookup):
+def _build_waiving(run: RunResult, comparison: Comparison | None, inputs: GateInputs) -> AppliedWaivers | None:
+    waivers = inputs.waivers
+    if waivers is None or not (waivers.has_content or inputs.waiver_lookup):
         return None
-    found = list_standings(held, comparison, max_score_drop=question.policy.max_score_drop)
-    if question.waiver_lookup is not None and _has_waivable_case(found):
-        waivers = question.waiver_lookup(waivers)
+    found = list_standings(run, comparison, max_score_drop=inputs.policy.max_score_drop)
+    if inputs.waiver_lookup is not None and _has_waivable_case(found):
+        waivers = inputs.waiver_lookup(waivers)
     if not waivers.has_content:
         return None
     waiving = apply_waivers(
         waivers.waivers,
         found,
         waivers.today,
-        everything=has_all_cases(held),
+        everything=has_all_cases(run),
         trusted=waivers.trusted,
-        earlier=_find_earlier_keys(held, question),
+        earlier=_find_earlier_keys(run, inputs),
     )
-    waiving = exclude_must_pass(waiving, find_must_pass_cases(held, question.policy.must_pass))
-    troubles = (*waivers.troubles, *waiving.troubles)
-    return replace(waiving, refusals=waivers.refusals, troubles=troubles)
+    waiving = exclude_must_pass(waiving, find_must_pass_cases(run, inputs.policy.must_pass))
+    troubles = (*waivers.troubles, *waiving.problems)
+    return replace(waiving, refusals=waivers.refusals, problems=troubles)
 
 
 def _has_waivable_case(found: Sequence[CaseStanding]) -> bool:
     """Whether anything could be accepted, so that it is worth asking who did."""
-    return any(one.standing.waivable and one.standing is not WaiverStanding.WAVERS for one in found)
+    return any(one.standing.is_waivable and one.standing is not WaiverStanding.UNSTABLE for one in found)

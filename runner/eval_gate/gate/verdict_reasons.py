@@ -20,9 +20,9 @@ from eval_gate.gate.rules import RuleFinding, RuleInput, apply_rules
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import GroundKind
-from eval_gate.model.result import HELD_BACK, RunResult
+from eval_gate.model.result import WAITS_FOR_GATE, RunResult
 from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.text.escape import format_first_few
@@ -32,47 +32,50 @@ _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
 """What says nothing about the agent; of cases that were not run it is said that the run is not complete."""
 
 
-def decide_outcome(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
-    """The verdict on a run that is held to the policy's pass score. `absent` says why there is no comparison, if so.
+def decide_outcome(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
+    """Decide the outcome, exit code and reasons of a run that has the policy's pass score applied.
 
-    - a confirmed regression: `fail`, exit 1, even where most cases could not be judged
-    - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
-    - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
-    - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
-    - a case that passed before, or that must pass, and whose result here nobody knows: no verdict either; so is a
-      pattern of `must-pass` that named cases of the baseline and names none here
-    - a failure that may be a regression, but the baseline could not be had, or lacks the case because a part of it is
-      missing or it is of other cases: no verdict; not having asked is no pass
-    - a failure of a test runner under a name that the baseline does not have, beside cases that passed there and are
-      gone or skipped: no verdict; it may be one of these
-    - a rule that nobody knows whether it holds, and nothing known against the change: no verdict either
-    - more execution errors of the agent than allowed: `fail`, exit 1, worded apart; where unreachable agents and
-      evaluation errors are needed for that, nobody knows: no verdict
-    - else `pass`
+    `absent` says why there is no comparison, if there is none. An inconclusive outcome has exit code 3.
+
+    - A confirmed regression: failed, exit code 1, even if most cases have no score.
+    - No case has a score, or more than half of them have none: inconclusive.
+    - A rule about the agent is broken: failed, exit code 1, whatever else could not be measured.
+    - Cases were not run, and nothing counts against the change: inconclusive, since a gate never passes unseen
+      cases.
+    - A case that passed before, or that must pass, has an unknown result here: inconclusive. The same holds for a
+      must-pass pattern that matched cases of the baseline and matches none here.
+    - A failure may be a regression, but the baseline is not available, or does not have the case because a part of
+      it is missing or because it has other cases: inconclusive, since a missing comparison is no pass.
+    - A failure of a test runner has a name that the baseline does not have, and cases that passed there are removed
+      or skipped: inconclusive, since it may be one of these.
+    - It is unknown whether a rule holds, and nothing counts against the change: inconclusive.
+    - More agent errors than allowed: failed, exit code 1, with its own reason. If the limit is exceeded only
+      together with unreachable agents and evaluation errors: inconclusive.
+    - Otherwise: passed.
     """
-    run = judged.run
+    run = rule_input.run
     unmeasurable = _find_unmeasurable_reason(run)
     incomplete = (
         *_find_incomplete_reasons(run),
-        *_find_unconfirmed_reasons(judged, policy),
-        *_find_missing_result_reasons(judged, policy),
-        *_find_unexplained_reasons(judged, policy, absent),
+        *_find_unconfirmed_reasons(rule_input, policy),
+        *_find_missing_result_reasons(rule_input, policy),
+        *_find_unexplained_reasons(rule_input, policy, absent),
     )
-    found = tuple(apply_rules(judged, policy))
+    found = tuple(apply_rules(rule_input, policy))
     broken = tuple(_build_reason(one) for one in found if not one.ok and not one.inconclusive)
     incomplete += tuple(_build_reason(one) for one in found if one.inconclusive)
-    about_the_change = any(reason.code not in {RuleCode.UNMEASURED, RuleCode.COVERAGE} for reason in broken)
+    about_the_change = any(reason.code not in {RuleCode.ERRORS, RuleCode.COVERAGE} for reason in broken)
     if unmeasurable is not None and any(reason.code == RuleCode.REGRESSIONS for reason in broken):
-        other = _find_outage_reasons(judged)
-        outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *other, *incomplete)
+        other = _find_outage_reasons(rule_input)
+        outcome, code, reasons = Outcome.FAILED, ExitCode.FAILED, (*broken, *other, *incomplete)
     elif unmeasurable is not None:
-        outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (unmeasurable, *incomplete)
+        outcome, code, reasons = Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE, (unmeasurable, *incomplete)
     elif incomplete and not about_the_change:
-        outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (*incomplete, *broken)
+        outcome, code, reasons = Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE, (*incomplete, *broken)
     elif broken:
-        outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *incomplete)
+        outcome, code, reasons = Outcome.FAILED, ExitCode.FAILED, (*broken, *incomplete)
     else:
-        outcome, code, reasons = Outcome.PASS, ExitCode.PASSED, _build_pass_reasons(judged, policy)
+        outcome, code, reasons = Outcome.PASSED, ExitCode.PASSED, _build_pass_reasons(rule_input, policy)
     rules = tuple(one.rule for one in found)
     return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules, pass_score=policy.pass_score)
 
@@ -88,136 +91,155 @@ def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
     judged = summary.passed + summary.failed
     if judged == 0:
         why = "all cases were skipped" if asked == 0 and summary.total_cases else "no case could be judged"
-        return Reason(code="nothing-judged", message=run.stopped or _describe_first_error(run) or why)
+        return Reason(code="no-scored-cases", message=run.stop_reason or _describe_first_error(run) or why)
     if summary.errored * 2 > judged + summary.errored:
         message = f"{summary.errored} of {judged + summary.errored} cases could not be measured, more than half"
-        return Reason(code="too-many-errors", message=message)
+        return Reason(code="too-few-scored-cases", message=message)
     return None
 
 
-def _find_outage_reasons(judged: RuleInput) -> tuple[Reason, ...]:
-    """What else it may be where no case was answered that could be judged: the agent's host was down."""
-    if judged.run.summary.passed + judged.run.summary.failed:
+def _find_outage_reasons(rule_input: RuleInput) -> tuple[Reason, ...]:
+    """Return the reason that names a possible outage of the agent, if no case has a score."""
+    if rule_input.run.summary.passed + rule_input.run.summary.failed:
         return ()
     message = (
         "no case got an answer that could be judged: if the agent was down while this ran, it is an outage and not the "
         "change, and running it again will tell"
     )
-    return (Reason(code="all-crashed", message=message),)
+    return (Reason(code="all-agent-errors", message=message),)
 
 
 def _describe_first_error(run: RunResult) -> str | None:
-    errors = [case.error for _, case in run.cases() if case.status is Status.ERROR and case.error]
+    errors = [case.error for _, case in run.iter_cases() if case.status is Status.ERROR and case.error]
     return f"no case could be judged; the first: {errors[0]}" if errors else None
 
 
 def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
     if run.summary.not_run == 0:
         # cases that nobody counted, such as those of a part that was not merged
-        return () if run.complete else (Reason(code="not-complete", message=run.stopped or "the run is not complete"),)
-    why = f"{run.stopped}: " if run.stopped else ""
+        return (
+            ()
+            if run.complete
+            else (Reason(code="run-incomplete", message=run.stop_reason or "the run is not complete"),)
+        )
+    why = f"{run.stop_reason}: " if run.stop_reason else ""
     message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases were not run"
-    return (Reason(code="not-complete", message=message),)
+    return (Reason(code="run-incomplete", message=message),)
 
 
-def _find_unconfirmed_reasons(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Cases that look regressed, and whose re-runs broke or were never made: by these the verdict is not known.
 
     Where it would be the same if all of them were regressions it is known.
     """
-    if judged.comparison is None or policy.is_report_only:
+    if rule_input.comparison is None or policy.is_report_only:
         return ()
     open_cases = [
         change
-        for change in judged.comparison.changes
-        if change.grounds is not None and change.grounds.why.undecided and not judged.is_waived(change.key)
+        for change in rule_input.comparison.changes
+        if change.grounds is not None and change.grounds.kind.is_inconclusive and not rule_input.is_waived(change.key)
     ]
-    here = judged.run.by_key()
+    here = rule_input.run.index_cases()
     matters = any(is_must_pass(here[change.key], policy.must_pass) for change in open_cases)
-    worst = len(open_cases) + judged.count_unwaived(CaseClass.REGRESSION)
+    worst = len(open_cases) + rule_input.count_unwaived(CaseClass.REGRESSION)
     if not open_cases or (worst <= policy.allowed_regressions and not matters):
         return ()
     return tuple(
-        Reason(code="not-confirmed", message=f"whether {_format_cases(count)} regressed could not be told: {because}")
+        Reason(
+            code="unconfirmed-regressions",
+            message=f"whether {_format_cases(count)} regressed could not be told: {because}",
+        )
         for why, because in _UNCONFIRMED_CAUSES.items()
-        if (count := sum(one.grounds is not None and one.grounds.why is why for one in open_cases))
+        if (count := sum(one.grounds is not None and one.grounds.kind is why for one in open_cases))
     )
 
 
-def _find_missing_result_reasons(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Cases that passed before and ended here in nothing that is said elsewhere, and those that must pass."""
     if policy.is_report_only:
         return ()
     found = []
-    if must := _list_unjudged_must_pass(judged, policy):
+    if must := _list_unscored_must_pass(rule_input, policy):
         one, many = "case that must pass has", "cases that must pass have"
         message = f"{len(must)} {one if len(must) == 1 else many} no result here: {format_first_few(must, 3)}"
-        found.append(Reason(code="must-pass-not-run", message=message))
+        found.append(Reason(code="missing-must-pass-result", message=message))
     found += [
         Reason(
-            code="must-pass-not-run",
+            code="missing-must-pass-result",
             message=f"must-pass {describe_name(pattern)} names no case here; in the baseline it names "
             f"{format_first_few(ids, 3)}",
         )
-        for pattern, ids in _find_lost_patterns(judged, policy).items()
+        for pattern, ids in _find_lost_patterns(rule_input, policy).items()
     ]
-    before = _find_passed_before(judged)
-    if waiting := [key.case_id for key, case in judged.run.cases() if case.error == HELD_BACK and key in before]:
+    before = _find_passed_before(rule_input)
+    if waiting := [
+        key.case_id for key, case in rule_input.run.iter_cases() if case.error == WAITS_FOR_GATE and key in before
+    ]:
         message = f"{_format_cases(len(waiting))} that passed before {'was' if len(waiting) == 1 else 'were'} not run: "
-        found.append(Reason(code="not-run", message=f"{message}{format_first_few(waiting, 3)}; {HELD_BACK}"))
-    if lost := [key for key in _find_absent_cases(judged).unknown if key in before]:
+        found.append(
+            Reason(code="missing-case-result", message=f"{message}{format_first_few(waiting, 3)}; {WAITS_FOR_GATE}")
+        )
+    if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
         has = "has" if len(lost) == 1 else "have"
         message = f"{_format_cases(len(lost))} that passed before {has} no result here, and the run does not say why"
-        found.append(Reason(code="not-run", message=message))
+        found.append(Reason(code="missing-case-result", message=message))
     return tuple(found)
 
 
-def _list_unjudged_must_pass(judged: RuleInput, policy: Policy) -> list[str]:
+def _list_unscored_must_pass(rule_input: RuleInput, policy: Policy) -> list[str]:
     """Those without a result, by id: here, or left out by what was chosen."""
-    run = judged.run
-    regressed = {one.key for one in judged.comparison.of(CaseClass.REGRESSION)} if judged.comparison else ()
+    run = rule_input.run
+    regressed = (
+        {one.key for one in rule_input.comparison.select_changes(CaseClass.REGRESSION)} if rule_input.comparison else ()
+    )
     here = [
         case.id
-        for key, case in run.cases()
+        for key, case in run.iter_cases()
         if case.status in _NO_RESULT and key not in regressed and is_must_pass(case, policy.must_pass)
     ]
-    if not run.partial or run.shard is not None or judged.baseline is None or not policy.must_pass:
+    if not run.partial or run.shard is not None or rule_input.baseline is None or not policy.must_pass:
         return here
-    absent, there = _find_absent_cases(judged), judged.baseline.by_key()
-    by_name = any(one.by_name for one in run.selections)
+    absent, there = _find_absent_cases(rule_input), rule_input.baseline.index_cases()
+    by_name = any(one.names_single_cases for one in run.selections)
     keys = (*absent.removed, *absent.unknown, *(() if by_name else absent.not_selected))
     return here + [key.case_id for key in keys if is_must_pass(there[key], policy.must_pass)]
 
 
-def _find_lost_patterns(judged: RuleInput, policy: Policy) -> Mapping[str, tuple[str, ...]]:
-    """The patterns of must-pass that lost all their cases since the baseline: deleted, renamed, or without the tag.
+def _find_lost_patterns(rule_input: RuleInput, policy: Policy) -> Mapping[str, tuple[str, ...]]:
+    """Find the must-pass patterns that lost all their cases since the baseline, with the ids of these.
 
-    A run of some cases only cannot tell: of these `_list_unjudged_must_pass` says which are not here.
+    The cases were deleted or renamed, or lost the tag. A run of only some cases cannot show this. For such a run,
+    `_list_unscored_must_pass` lists the missing cases.
     """
-    if judged.baseline is None or not has_all_cases(judged.run):
+    if rule_input.baseline is None or not has_all_cases(rule_input.run):
         return {}
-    return find_lost_patterns(judged.baseline, judged.run, policy.must_pass)
+    return find_lost_patterns(rule_input.baseline, rule_input.run, policy.must_pass)
 
 
-def _find_absent_cases(judged: RuleInput) -> AbsentCases:
-    return AbsentCases() if judged.baseline is None else find_absent_cases(judged.baseline, judged.run)
+def _find_absent_cases(rule_input: RuleInput) -> AbsentCases:
+    return AbsentCases() if rule_input.baseline is None else find_absent_cases(rule_input.baseline, rule_input.run)
 
 
-def _find_passed_before(judged: RuleInput) -> Collection[CaseKey]:
-    """The cases here, and those of the baseline, that passed there or in the newest run that could judge them."""
-    if judged.baseline is None or judged.comparison is None:
+def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
+    """Find the cases that passed in the baseline, or in the newest run that could score them.
+
+    The result has the names in the baseline and, for renamed cases, those in this run too.
+    """
+    if rule_input.baseline is None or rule_input.comparison is None:
         return ()
-    lost = judged.comparison.evidence.lost if judged.comparison.evidence else ()
-    found = {key for key, case in judged.baseline.cases() if case.passed}
-    found |= {one.key for one in lost if 2 * one.k > one.n}
-    return found | {now for now, then in find_earlier_keys(judged.baseline, judged.run).items() if then in found}
+    lost = rule_input.comparison.evidence.unscored_in_baseline if rule_input.comparison.evidence else ()
+    found = {key for key, case in rule_input.baseline.iter_cases() if case.passed}
+    found |= {one.key for one in lost if 2 * one.passes > one.executions}
+    return found | {
+        now for now, then in find_earlier_keys(rule_input.baseline, rule_input.run).items() if then in found
+    }
 
 
 _UNCONFIRMED_CAUSES = {
-    GroundKind.SLOW: "they got no answer in time, as so many that a slow provider explains it",
-    GroundKind.NOT_RERUN: "the re-runs that would decide are missing",
-    GroundKind.SPENT: "the rerun-budget is spent",
-    GroundKind.NOT_ASKED: "they failed and were not re-run, because the gate had failed already",
+    GroundKind.TIMEOUTS: "they got no answer in time, as so many that a slow provider explains it",
+    GroundKind.MISSING_RERUNS: "the re-runs that would decide are missing",
+    GroundKind.BUDGET_USED: "the rerun-budget is spent",
+    GroundKind.GATE_FAILED: "they failed and were not re-run, because the gate had failed already",
 }
 
 
@@ -225,49 +247,54 @@ def _format_cases(count: int) -> str:
     return f"{count} case{'s' if count != 1 else ''}"
 
 
-def _find_unexplained_reasons(judged: RuleInput, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
+def _find_unexplained_reasons(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
     """Failures and low scores that only the baseline could explain, when it may exist and could not be had.
 
     Where nothing fails there can be no regression, and the baseline is not missed.
     """
     if absent is None:
-        return _find_uncovered_reasons(judged, policy) or _find_rename_reasons(judged, policy)
+        return _find_uncovered_reasons(rule_input, policy) or _find_rename_reasons(rule_input, policy)
     if not absent.unavailable:
         return ()
-    run = judged.run
-    waived = judged.waiving.count(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
+    run = rule_input.run
+    waived = rule_input.waiving.count_cases(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
     if policy.uses_baseline and (count := run.summary.failed - waived) > 0:
         message = f"whether {_format_failing_cases(count)} passed before cannot be told: {absent.reason}"
         return (Reason(code=absent.code, message=message),)
-    if policy.max_score_drop is not None and (low := _count_possible_drops(judged, policy.max_score_drop)):
+    if policy.max_score_drop is not None and (low := _count_possible_drops(rule_input, policy.max_score_drop)):
         scores = "1 score" if low == 1 else f"{low} scores"
         return (Reason(code=absent.code, message=f"whether {scores} dropped cannot be told: {absent.reason}"),)
     return ()
 
 
-def _find_uncovered_reasons(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Failures of cases that the baseline lacks, where more of them may be regressions than the policy allows."""
-    if judged.comparison is None or judged.baseline is None or not policy.uses_baseline:
+    if rule_input.comparison is None or rule_input.baseline is None or not policy.uses_baseline:
         return ()
-    here = judged.run.by_key()
-    keys = find_uncovered_cases(judged.run, judged.comparison, judged.baseline)
-    failing = [key for key in keys if here[key].status is Status.FAILED and not judged.is_waived(key)]
-    if not failing or len(failing) + judged.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
+    here = rule_input.run.index_cases()
+    keys = find_uncovered_cases(rule_input.run, rule_input.comparison, rule_input.baseline)
+    failing = [key for key in keys if here[key].status is Status.FAILED and not rule_input.is_waived(key)]
+    if not failing or len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
         return ()
     message = (
         f"whether {_format_failing_cases(len(failing))} passed before cannot be told: "
-        f"{describe_missing_coverage(judged.run, judged.baseline)}"
+        f"{describe_missing_coverage(rule_input.run, rule_input.baseline)}"
     )
     return (Reason(code="not-in-baseline", message=message),)
 
 
-def _find_rename_reasons(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Failures that the baseline does not know, where cases that passed there are missing: they may be the same."""
-    if judged.comparison is None or judged.baseline is None or not policy.uses_baseline or policy.min_coverage == 0:
+    if (
+        rule_input.comparison is None
+        or rule_input.baseline is None
+        or not policy.uses_baseline
+        or policy.min_coverage == 0
+    ):
         return ()
-    found = find_possible_renames(judged.baseline, judged.run)
-    failing = [key.case_id for key in found.failing if not judged.is_waived(key)]
-    if not failing or len(failing) + judged.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
+    found = find_possible_renames(rule_input.baseline, rule_input.run)
+    failing = [key.case_id for key in found.failing if not rule_input.is_waived(key)]
+    if not failing or len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
         return ()
     are = "is" if len(found.missing) == 1 else "are"
     message = (
@@ -282,19 +309,21 @@ def _format_failing_cases(count: int) -> str:
     return f"{count} failing case{'s' if count != 1 else ''}"
 
 
-def _count_possible_drops(judged: RuleInput, most: float) -> int:
+def _count_possible_drops(rule_input: RuleInput, most: float) -> int:
     """How many graded cases are so low that their score may have dropped by more than `most`."""
     cases = [
-        case for key, case in judged.run.cases() if case.graded and case.status.judged and not judged.is_waived(key)
+        case
+        for key, case in rule_input.run.iter_cases()
+        if case.graded and case.status.is_scored and not rule_input.is_waived(key)
     ]
     return sum(exceeds_limit(1.0 - case.score, most) for case in cases)
 
 
-def _build_pass_reasons(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """What a passing gate has to say: above all, what it could not look at."""
-    run, comparison = judged.run, judged.comparison
+def _build_pass_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+    """Build the reasons of a passing gate, above all what it could not look at."""
+    run, comparison = rule_input.run, rule_input.comparison
     if policy.is_report_only:
-        return (Reason(code="never-fails", message="the policy is to report only: nothing fails this gate"),)
+        return (Reason(code="report-only", message="the policy is to report only: nothing fails this gate"),)
     if comparison is None and policy.uses_baseline:
         message = "there is nothing to compare with, so regressions could not be told from known failures"
         if run.summary.passed == run.summary.total_cases:  # which leaves nothing to be told apart
@@ -303,8 +332,8 @@ def _build_pass_reasons(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]
     if comparison is None and policy.max_score_drop is not None:
         message = "there is nothing to compare with, so whether scores dropped could not be told"
         return (Reason(code="no-baseline", message=message),)
-    if comparison is not None and not any(one.change.compared for one in comparison.changes):
+    if comparison is not None and not any(one.change.is_compared for one in comparison.changes):
         message = "no case could be compared: the baseline has none that was asked and judged as here"
-        return (Reason(code="nothing-compared", message=message),)
+        return (Reason(code="no-comparable-cases", message=message),)
     cases = run.summary.total_cases
     return (Reason(code="passed", message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)

@@ -33,9 +33,10 @@ def start_in_background(work: Callable[[], T], name: str) -> Future[T]:
 
 
 def call_with_timeout(seconds: float, doing: str, call: Callable[[], T]) -> T:
-    """What the call gives. Raises GitHubError `unreachable` where it takes longer, and what the call raises.
+    """Run the call in the background, and return its result within `seconds`.
 
-    A call that takes too long is left alone: nothing can interrupt it.
+    Raises GitHubError `unreachable` if the call takes longer, and whatever the call raises. A call that takes too
+    long is abandoned, because nothing can interrupt it.
     """
     outcome = start_in_background(call, doing)
     try:

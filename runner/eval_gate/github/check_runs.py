@@ -98,13 +98,19 @@ def write_check(client: GitHubClient, check: CheckContent) -> CheckRun:
 
 
 def list_checks_named(client: GitHubClient, name: str, head_sha: str) -> tuple[CheckRun, ...]:
-    """The check runs of this name on the commit, newest first; of very many the newest hundred. Raises GitHubError."""
+    """List the check runs of this name on the commit, newest first, at most the newest hundred.
+
+    Raises GitHubError.
+    """
     doing = f"looking for the check {name}"[:120]
     return tuple(sorted(_fetch_checks(client, name, head_sha, doing), key=lambda one: one.id, reverse=True))
 
 
 def list_commit_checks(client: GitHubClient, head_sha: str) -> tuple[CheckRun, ...]:
-    """The check runs on the commit, whatever they are called; of very many a thousand. Raises GitHubError."""
+    """List the check runs of any name on the commit, at most `MAX_CHECKS` (one thousand).
+
+    Raises GitHubError.
+    """
     doing = f"looking for the checks on {head_sha[:7]}"
     path = f"/commits/{quote(head_sha)}/check-runs"
     found = client.iter_items(doing, path, CheckRun, permission=PERMISSION, query={"filter": "all"}, key="check_runs")
@@ -153,13 +159,13 @@ def _build_output(check: CheckContent) -> dict[str, object]:
 
 
 def _truncate_bytes(text: str, limit: int) -> str:
-    """The beginning of a text, at most so many bytes and whole characters."""
+    """Truncate a text to at most `limit` bytes of UTF-8, without splitting a character."""
     data = text.encode("utf-8", "replace")
     return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
 
 
 def _find_check(client: GitHubClient, check: CheckContent, doing: str) -> CheckRun | None:
-    """The check run that a lost answer may have made."""
+    """Find the check run that a request with a lost response may have created, or return None."""
     found = _fetch_checks(client, check.name, check.head_sha, doing)
     return next((one for one in found if one.external_id == check.external_id), None)
 

@@ -28,7 +28,10 @@ _VERSIONS: Final = frozenset({2, 3, 4})
 
 
 def find_head_commit(workspace: Path) -> str | None:
-    """The commit that HEAD of this checkout names, `git worktree` included; None where it cannot be told."""
+    """Find the commit that HEAD of this checkout names, or return None if it cannot be determined.
+
+    Worktrees of `git worktree` are supported.
+    """
     git = find_git_folder(workspace)
     head = _read_text(git / "HEAD") if git else None
     if git is None or head is None:
@@ -50,7 +53,10 @@ def find_head_commit(workspace: Path) -> str | None:
 
 
 def find_origin_repository(checkout: Path) -> str | None:
-    """The `owner/name` that the checkout was fetched from, in small letters; None where its files do not say so."""
+    """Find the `owner/name` that the checkout was fetched from, in lower case.
+
+    Returns None if git's configuration does not say so.
+    """
     git = find_git_folder(checkout)
     lines = [line.strip() for line in (_read_text(git / "config") or "").splitlines()] if git else []
     of_origin = lines[lines.index(_ORIGIN) + 1 :] if _ORIGIN in lines else []
@@ -63,7 +69,10 @@ def find_origin_repository(checkout: Path) -> str | None:
 
 
 def find_checkout(workspace: Path, path: str | Path) -> Path | None:
-    """The nearest checkout, in the workspace, that this path leads into, links followed; None where there is none."""
+    """Find the nearest checkout in the workspace that contains this path, with links resolved.
+
+    Returns None if no checkout contains it.
+    """
     root = Path(os.path.realpath(workspace))
     try:
         place = Path(os.path.realpath(root / path))
@@ -79,7 +88,10 @@ def iter_checkouts(workspace: Path, path: str | Path) -> Iterator[Path]:
 
 
 def find_git_folder(checkout: Path) -> Path | None:
-    """The folder with git's own files of a checkout, `git worktree` included; None where this is none."""
+    """Find the folder with git's own files of a checkout, or return None if it is not a checkout.
+
+    Worktrees of `git worktree` are supported.
+    """
     git = checkout / ".git"
     if git.is_dir():
         return git
@@ -158,7 +170,10 @@ class TrackedFiles:
 
 
 def read_tracked_names(checkout: Path) -> frozenset[bytes] | None:
-    """The paths in a checkout's index, links and submodules included; None where it cannot be read."""
+    """Read the paths in a checkout's index, including links and submodules.
+
+    Returns None if the index cannot be read.
+    """
     folder = find_git_folder(checkout)
     try:
         with ((folder or checkout) / "index").open("rb") as stream:
@@ -176,7 +191,10 @@ def read_tracked_names(checkout: Path) -> frozenset[bytes] | None:
 
 
 def _parse_index(data: bytes, digest: int) -> list[bytes]:
-    """Raises ValueError, IndexError or struct.error for what is no index with object names of so many bytes."""
+    """Parse the paths in a git index with object names of `digest` bytes.
+
+    Raises ValueError, IndexError or struct.error if `data` is not such an index.
+    """
     magic, version, count = _HEADER.unpack_from(data)
     if magic != b"DIRC" or version not in _VERSIONS or count > len(data) // _STATS:
         raise ValueError("no index")
@@ -210,7 +228,7 @@ def _check_index_end(data: bytes, at: int, digest: int) -> None:
 
 
 def _parse_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number as packs write offsets, and where it ends."""
+    """Parse a number in the encoding of pack offsets, and return it with the position after it."""
     byte = data[at]
     value = byte & 0x7F
     while byte & 0x80:

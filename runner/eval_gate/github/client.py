@@ -72,7 +72,7 @@ class ApiResponse(BaseModel):
 class GitHubClient:
     """Thread-safe API client for one repository. Every method raises GitHubError and nothing else.
 
-    To make one raises GateError `not-installed` where PyGithub is missing.
+    To make one raises GateError `missing-extra` where PyGithub is missing.
     """
 
     def __init__(
@@ -108,7 +108,10 @@ class GitHubClient:
         }
 
     def open_http_client(self) -> httpx.Client:
-        """A connection for what goes past PyGithub, which whoever opens it closes. It follows no redirects."""
+        """Open a client for requests that bypass PyGithub; the caller closes it.
+
+        It follows no redirects. Raises GitHubError if the certificates cannot be read.
+        """
         import httpx
 
         try:
@@ -140,7 +143,7 @@ class GitHubClient:
     def iter_items(
         self, doing: str, path: str, item: type[Model], *, permission: str, query: Query | None = None, key: str = ""
     ) -> Iterator[Model]:
-        """The items of all pages, fetched as they are needed."""
+        """Yield the items of all pages, fetched as needed."""
         number = 1
         while True:
             found = self.get_page(
@@ -181,7 +184,10 @@ class GitHubClient:
                 raise
 
     def run_graphql(self, doing: str, query: str, variables: Mapping[str, JsonValue], *, permission: str) -> JsonValue:
-        """The `data` of a GraphQL query or mutation; doing it twice must do no harm."""
+        """Run a GraphQL query or mutation and return its `data`.
+
+        The request may be sent twice, so repeating it must do no harm.
+        """
 
         def once() -> JsonValue:
             return self._call_pygithub(
@@ -262,7 +268,10 @@ class GitHubClient:
         return found
 
     def _call_pygithub(self, call: Callable[[Requester], T], doing: str, permission: str) -> T:
-        """The one place where PyGithub's and requests' exceptions become ours."""
+        """Call PyGithub, and turn its exceptions and those of requests into GitHubError.
+
+        This is the only place that does so.
+        """
         from github import GithubException
         from requests import RequestException
 
@@ -288,7 +297,7 @@ class GitHubClient:
                 self._idle.append(requester)
 
     def _take_requester(self) -> Requester:
-        """A connection for one call: the one that was used last, else a new one."""
+        """Take an idle connection for one call, the last used one first, or open a new one."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -314,7 +323,10 @@ def format_user_agent() -> str:
 
 
 def parse_response(model: type[Model], data: JsonValue, doing: str) -> Model:
-    """The data as what we expect it to be. Raises GitHubError `server`."""
+    """Validate the data against the expected model.
+
+    Raises GitHubError `server` if the data does not match it.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -328,7 +340,7 @@ def _build_unreadable_error(doing: str, what: str) -> GitHubError:
 
 
 def _format_message(data: object) -> str:
-    """What GitHub says, with the details of a refused request."""
+    """Format GitHub's message, with the details of a refused request."""
     if not isinstance(data, dict):
         return str(data or "")[:300]
     errors = data.get("errors")

@@ -144,14 +144,20 @@ _ANY: Final = "<!-- eval-gate:v1 key="
 
 
 def format_marker(key: str) -> str:
-    """The first line of our comment. `key` holds only `A-Za-z0-9._-`."""
+    """Format the marker that is the first line of this gate's comment.
+
+    `key` holds only `A-Za-z0-9._-`.
+    """
     return f"{_ANY}{key} -->"
 
 
 def read_thread(
     client: GitHubClient, number: int, key: str, belongs: IsOwnComment = lambda _: True
 ) -> PullRequestThread:
-    """The pull request and our comment, however many others there are. Raises GitHubError."""
+    """Read the pull request and this gate's comments, however many other comments it has.
+
+    `belongs` decides from a comment's state whether it is the gate's own. Raises GitHubError.
+    """
     pull = None
     for pull in _iter_pages(client, number):
         ours = [one for one in reversed(pull.comments.nodes) if one.is_ours(format_marker(key))]
@@ -212,7 +218,10 @@ def show_comment(client: GitHubClient, number: int, comment: StickyComment) -> N
 
 
 def _iter_pages(client: GitHubClient, number: int) -> Iterator[_Pull]:
-    """The pull request with a page of comments, the newest first, as often as there are more."""
+    """Yield the pull request with each page of comments, newest page first, up to `MAX_PAGES` pages.
+
+    Raises GitHubError if the pull request does not exist.
+    """
     owner, _, name = client.repository.partition("/")
     doing = f"looking for the comment on #{number}"
     before: str | None = None

@@ -55,7 +55,7 @@ class CommitFiles:
         return False
 
     def _iter_trees(self, place: Path) -> Iterator[_CheckoutTree]:
-        """The checkouts around this place whose repositories hold the commit."""
+        """Yield the trees of the commit in the checkouts around this place whose repositories hold it."""
         for folder in place.parents:
             if not folder.is_relative_to(self._root):
                 return
@@ -82,7 +82,10 @@ class _ResolvedPath(FrozenStruct):
 
 
 def _resolve_links(path: Path, root: Path) -> _ResolvedPath | None:
-    """The way to a file in `root`, as the system goes it; None for one that leads out."""
+    """Resolve the path to a file in `root` as the operating system does, and record the links on the way.
+
+    Returns None for a path that leads out of `root`, or through too many or unreadable links.
+    """
     links: list[tuple[Path, bytes]] = []
     place, pending, followed = Path(), list((root / path).parts[::-1]), 0
     while pending:
@@ -108,7 +111,10 @@ def _resolve_links(path: Path, root: Path) -> _ResolvedPath | None:
 
 
 def _find_entry(tree: _CheckoutTree, place: Path) -> tuple[TreeEntry, GitObjects] | None:
-    """What the commit has at this place, through the commits of submodules, and where its content is kept."""
+    """Find the commit's entry at this place, following the commits of submodules.
+
+    Returns the entry and the repository that stores its content, or None.
+    """
     objects, name, folder = tree.objects, tree.tree, tree.folder
     parts = place.relative_to(tree.folder).parts
     for number, part in enumerate(parts):

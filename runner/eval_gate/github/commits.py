@@ -124,13 +124,19 @@ class PullSide(ApiResponse):
 
 
 def get_repository(client: GitHubClient) -> RepositoryFacts:
-    """The id of the repository and its default branch. Raises GitHubError."""
+    """Fetch the repository's id and default branch.
+
+    Raises GitHubError.
+    """
     return client.get("reading the repository", "", RepositoryFacts, permission=CONTENTS)
 
 
 @cache
 def find_branch(client: GitHubClient, branch: str) -> BranchFacts | None:
-    """The branch, asked once; None where it is not there any more. Raises GitHubError."""
+    """Fetch a branch, or return None if it no longer exists.
+
+    Raises GitHubError.
+    """
     path = f"/branches/{quote(branch, safe='')}"
     doing = f"reading the branch {branch}"[:120]
     return find_or_none(lambda: client.get(doing, path, BranchFacts, permission=CONTENTS))
@@ -144,7 +150,10 @@ def compare_commits(client: GitHubClient, base: str, head: str) -> CommitDistanc
 
 
 def find_parents(client: GitHubClient, sha: str) -> tuple[str, ...] | None:
-    """The parents of a commit, the first one first; None where GitHub does not know it. Raises GitHubError."""
+    """Fetch the parents of a commit in order, or return None if GitHub does not know the commit.
+
+    Raises GitHubError.
+    """
     doing = f"reading commit {sha[:40]}"
     path = f"/commits/{quote(sha, safe='')}"
     try:
@@ -158,7 +167,10 @@ def find_parents(client: GitHubClient, sha: str) -> tuple[str, ...] | None:
 
 
 def find_branch_tip(client: GitHubClient, branch: str) -> str | None:
-    """The commit that a branch points at; None where there is no such branch. A tag of that name says nothing here."""
+    """Fetch the commit that a branch points at, or return None if the branch does not exist.
+
+    A tag of the same name does not count. Raises GitHubError.
+    """
     path = f"/git/ref/{quote(f'heads/{branch}')}"
     doing = f"reading the branch {branch}"[:120]
     found = find_or_none(lambda: client.get(doing, path, _Reference, permission=CONTENTS))
@@ -166,14 +178,15 @@ def find_branch_tip(client: GitHubClient, branch: str) -> str | None:
 
 
 def iter_commits(client: GitHubClient, sha: str) -> Iterator[CommitWithParents]:
-    """The commit and what came before it, newest first, with their parents; fetched as needed."""
+    """Yield the commit and its history with parents, newest first, fetched as needed."""
     return client.iter_items("listing commits", "/commits", CommitWithParents, permission=CONTENTS, query={"sha": sha})
 
 
 def iter_ancestors(client: GitHubClient, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[str]:
-    """The commit and what came before it, fetched as needed; nothing when the commit is unknown.
+    """Yield the commit and its ancestors, fetched as needed, at most `limit` commits.
 
-    GitHub lists them by date, and dates are equal or wrong: here none comes before one that was made of it.
+    Yields nothing if the commit is unknown. GitHub orders commits by date, and dates can be equal or wrong: this
+    order lets no parent precede its child within one page.
     """
     commits = islice(iter_commits(client, sha), limit)
     try:
@@ -185,7 +198,7 @@ def iter_ancestors(client: GitHubClient, sha: str, limit: int = MAX_ANCESTORS) -
 
 
 def _sort_children_first(page: Sequence[CommitWithParents]) -> Iterator[str]:
-    """The commits in the order they are in, but for parents that stand before their children."""
+    """Yield the commits in their given order, except for parents that stand before their children."""
     place = {one.sha: at for at, one in enumerate(page)}
     children = Counter(parent.sha for one in page for parent in one.parents if parent.sha in place)
     free = [at for at, one in enumerate(page) if not children[one.sha]]  # ascending, so it is a heap
@@ -200,20 +213,26 @@ def _sort_children_first(page: Sequence[CommitWithParents]) -> Iterator[str]:
 
 
 def get_workflow_run(client: GitHubClient, run_id: int) -> WorkflowRun:
-    """The workflow run of this id. Raises GitHubError."""
+    """Fetch the workflow run of this id.
+
+    Raises GitHubError.
+    """
     return client.get(f"reading run {run_id}", f"/actions/runs/{run_id}", WorkflowRun, permission=ACTIONS)
 
 
 def get_pull_request(client: GitHubClient, number: int) -> PullRequest:
-    """The pull request of this number. Raises GitHubError."""
+    """Fetch the pull request of this number.
+
+    Raises GitHubError.
+    """
     return client.get(f"reading pull request #{number}", f"/pulls/{number}", PullRequest, permission=PULLS)
 
 
 def list_pull_requests(client: GitHubClient, owner: str, branch: str, sha: str) -> tuple[PullRequest, ...]:
-    """The open pull requests from this branch whose head is this commit, as they are now, the oldest first.
+    """List the open pull requests from this branch with this commit as their current head, oldest first.
 
-    There may be one into each of several branches. The list of pull requests of a commit is empty for forks, and a
-    number inside an artifact is only a claim: both sides are asked of GitHub instead. Raises GitHubError.
+    Each may merge into another branch. The list of a commit's pull requests is empty for forks, and a number in an
+    artifact is only a claim. The branch and the commit are therefore checked against GitHub. Raises GitHubError.
     """
     found = client.iter_items(
         f"finding the pull requests of {owner}:{branch}"[:120],
@@ -232,9 +251,10 @@ class _Content(ApiResponse):
 
 
 def fetch_file(client: GitHubClient, path: str, branch: str) -> bytes | None:
-    """The file's bytes on a branch, or of a commit; None where that has none. Raises GitHubError, also for no branch.
+    """Fetch the file's bytes on a branch or of a commit, or return None if it has no such file.
 
-    The branch is named in full: whoever may push any branch may push a tag that has the name of a protected one.
+    A branch is named in full: anybody who can push a branch can push a tag with the name of a protected branch.
+    Raises GitHubError, also if the branch does not exist.
     """
     doing = f"reading {path} of the base branch"[:120]
     ref = branch if _SHA.fullmatch(branch) else f"refs/heads/{branch}"

@@ -19,7 +19,7 @@ _QUEUED: Final = re.compile(r"(?:refs/heads/)?gh-readonly-queue/(.+)/pr-\d+-[0-9
 
 
 def find_queue_target(ref: str) -> str | None:
-    """The branch whose merge queue made a branch; None for every other branch."""
+    """Return the target branch of the merge queue that made this branch, or None for any other branch."""
     match = _QUEUED.fullmatch(ref)
     return match[1] if match else None
 
@@ -107,7 +107,10 @@ class WorkflowEvent(_PayloadPart):
 
 
 def read_event(name: str, file: Path) -> WorkflowEvent:
-    """Raises GateError `bad-event` for a file that is none."""
+    """Read the event from its file.
+
+    Raises GateError `invalid-event` if the file cannot be used.
+    """
     try:
         with file.open("rb") as stream:
             data = stream.read(MAX_EVENT_BYTES)
@@ -115,5 +118,5 @@ def read_event(name: str, file: Path) -> WorkflowEvent:
     except (OSError, ValueError, TypeError, RecursionError) as error:
         what = f"{error.error_count()} fields are wrong" if isinstance(error, ValidationError) else str(error)
         raise GateError(
-            "bad-event", f"the event file {file} cannot be used: {what[:300]}", "run inside a GitHub workflow"
+            "invalid-event", f"the event file {file} cannot be used: {what[:300]}", "run inside a GitHub workflow"
         ) from error

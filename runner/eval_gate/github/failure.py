@@ -152,7 +152,10 @@ class GitHubError(Exception):
 
 
 def find_or_none(call: Callable[[], T]) -> T | None:
-    """What the call gives; None where GitHub knows nothing of that name. Raises GitHubError for all else."""
+    """Run the call, and return None if GitHub does not know what it asks for.
+
+    Raises GitHubError for any other failure.
+    """
     try:
         return call()
     except GitHubError as error:
@@ -162,19 +165,25 @@ def find_or_none(call: Callable[[], T]) -> T | None:
 
 
 def build_unavailable_error(what: str) -> GateError:
-    """The error for a step that cannot go on without an answer of GitHub's; `what` is the sentence."""
-    return GateError("github-unavailable", what, "re-run the failed job", exit_code=ExitCode.INCOMPLETE)
+    """Build the error for a step that cannot go on without a response from GitHub.
+
+    `what` is the sentence of the error.
+    """
+    return GateError("github-unreachable", what, "re-run the failed job", exit_code=ExitCode.INCOMPLETE)
 
 
 def build_proxy_error(doing: str, said: str) -> GitHubError:
-    """The error for a proxy that did not connect; `said` begins with its status where it gave one."""
+    """Build the error for a proxy that did not connect.
+
+    `said` begins with the status that the proxy gave, if it gave one.
+    """
     kind = FailureKind.PROXY if said.startswith("4") else FailureKind.UNREACHABLE
     remedy = "check the proxy's address and credentials in `HTTPS_PROXY`, or name the host in `NO_PROXY`"
     return GitHubError(kind, doing, f"{_format_proxy()} refused the connection ({said})", remedy=remedy)
 
 
 def _format_proxy() -> str:
-    """The proxy that the environment names, without its credentials."""
+    """Format the proxy that the environment names, without its credentials."""
     from urllib.parse import urlsplit
     from urllib.request import getproxies
 
@@ -188,42 +197,47 @@ def _format_proxy() -> str:
     return f"the proxy {host[:200]}" if host else "a proxy"
 
 
-def parse_error_response(answer: httpx.Response, key: str) -> ErrorResponse:
-    """The same of an answer of httpx: its words are at `key` of its JSON; a blob store's XML is of use to nobody."""
+def parse_error_response(response: httpx.Response, key: str) -> ErrorResponse:
+    """Parse the error of an httpx response, with the message at `key` of its JSON.
+
+    Without JSON, as with the XML of a blob store, the message is the HTTP reason phrase.
+    """
     try:
-        message = str(answer.json().get(key, ""))
+        message = str(response.json().get(key, ""))
     except (ValueError, AttributeError):
-        message = answer.reason_phrase
-    return ErrorResponse(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)
+        message = response.reason_phrase
+    return ErrorResponse(
+        response.status_code, {name.lower(): value for name, value in response.headers.items()}, message
+    )
 
 
-def build_refusal_error(answer: ErrorResponse, doing: str, permission: str | None = None) -> GitHubError:
-    """The error for an answer that is not a success."""
-    message = answer.message[:300] or "no reason given"
-    if answer.status == _PROXY_AUTHENTICATION_REQUIRED:
+def build_refusal_error(response: ErrorResponse, doing: str, permission: str | None = None) -> GitHubError:
+    """Build the error for a response that is not a success."""
+    message = response.message[:300] or "no reason given"
+    if response.status == _PROXY_AUTHENTICATION_REQUIRED:
         return build_proxy_error(doing, "407 Proxy Authentication Required")
-    detail = f"GitHub answers {answer.status} ({message})"
-    if known := _find_known_refusal(answer):
+    detail = f"GitHub answers {response.status} ({message})"
+    if known := _find_known_refusal(response):
         return GitHubError(known.kind, doing, detail, remedy=known.remedy)
-    kind = _classify_refusal(answer)
-    wait = _compute_wait(answer) if kind is FailureKind.RATE_LIMITED else None
+    kind = _classify_refusal(response)
+    wait = _compute_wait(response) if kind is FailureKind.RATE_LIMITED else None
     if wait is not None and wait > MAX_WAIT_S:
         detail += f", for {wait:.0f} s to come"
     return GitHubError(kind, doing, detail, permission=permission, wait_s=wait)
 
 
-def _find_known_refusal(answer: ErrorResponse) -> _KnownRefusal | None:
-    """The refusal that GitHub's words explain; None where the status says it."""
-    if answer.status not in _EXPLAINED_STATUSES:
+def _find_known_refusal(response: ErrorResponse) -> _KnownRefusal | None:
+    """Find the refusal that GitHub's message explains, or return None if only the status tells."""
+    if response.status not in _EXPLAINED_STATUSES:
         return None
-    said = answer.message.lower()
+    said = response.message.lower()
     return next((one for one in _KNOWN_REFUSALS if one.words in said), None)
 
 
-def _classify_refusal(answer: ErrorResponse) -> FailureKind:
-    if answer.status == 429 or (answer.status in _EXPLAINED_STATUSES and _is_rate_limit(answer)):
+def _classify_refusal(response: ErrorResponse) -> FailureKind:
+    if response.status == 429 or (response.status in _EXPLAINED_STATUSES and _is_rate_limit(response)):
         return FailureKind.RATE_LIMITED
-    if answer.status in _EXPLAINED_STATUSES and "not accessible by" in answer.message.lower():
+    if response.status in _EXPLAINED_STATUSES and "not accessible by" in response.message.lower():
         return FailureKind.FORBIDDEN
     by_status = {
         401: FailureKind.UNAUTHORIZED,
@@ -232,37 +246,43 @@ def _classify_refusal(answer: ErrorResponse) -> FailureKind:
         409: FailureKind.CONFLICT,
         410: FailureKind.GONE,
     }
-    if answer.status in by_status:
-        return by_status[answer.status]
-    if answer.status == 400 and "something went wrong while executing your query" in answer.message.lower():
+    if response.status in by_status:
+        return by_status[response.status]
+    if response.status == 400 and "something went wrong while executing your query" in response.message.lower():
         return FailureKind.SERVER  # a timeout of theirs, which GraphQL says inside a success
-    return FailureKind.SERVER if answer.status >= 500 or answer.status < 400 else FailureKind.REFUSED
+    return FailureKind.SERVER if response.status >= 500 or response.status < 400 else FailureKind.REFUSED
 
 
-def _is_rate_limit(answer: ErrorResponse) -> bool:
-    """A 403 is a rate limit when it says so in a header or in words; else it is a missing permission."""
-    said = answer.message.lower()
+def _is_rate_limit(response: ErrorResponse) -> bool:
+    """Return whether an error response is a rate limit, by a header or by its message.
+
+    A 403 without either is a missing permission.
+    """
+    said = response.message.lower()
     return (
-        "retry-after" in answer.headers
-        or answer.headers.get("x-ratelimit-remaining") == "0"
+        "retry-after" in response.headers
+        or response.headers.get("x-ratelimit-remaining") == "0"
         or "rate limit" in said
         or "abuse detection" in said
     )
 
 
-def _compute_wait(answer: ErrorResponse) -> float:
+def _compute_wait(response: ErrorResponse) -> float:
     """Seconds until the limit ends, as far as GitHub tells."""
-    headers = answer.headers
+    headers = response.headers
     if (after := _parse_number(headers.get("retry-after"))) is not None:
         return max(after, 0.0)
     reset = _parse_number(headers.get("x-ratelimit-reset"))
     if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
         return max(reset - _read_server_time(headers), 0.0) + 1  # it is not said when within that second
-    return _SECONDARY_WAIT_S if answer.status == 403 else 0.0
+    return _SECONDARY_WAIT_S if response.status == 403 else 0.0
 
 
 def _read_server_time(headers: Mapping[str, str]) -> float:
-    """What time it is by GitHub's clock, which its limits go by, else by ours, which may be wrong by hours."""
+    """Read the time of GitHub's clock, in seconds since the epoch.
+
+    Rate limits follow GitHub's clock. Without the header, this is the local clock, which may be wrong by hours.
+    """
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError, OverflowError):  # a year of twenty digits
@@ -278,7 +298,10 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def build_no_response_error(error: Exception, doing: str, detail: str) -> GitHubError:
-    """The error for a request without an answer; `detail` is said where nothing is known of why."""
+    """Build the error for a request without a response.
+
+    `detail` is the message if the cause is unknown.
+    """
     causes = list(_iter_causes(error))
     untrusted = next((one for one in causes if isinstance(one, ssl.SSLCertVerificationError)), None)
     if untrusted is not None:
@@ -294,13 +317,16 @@ def build_no_response_error(error: Exception, doing: str, detail: str) -> GitHub
 
 
 def build_certificate_error(error: OSError) -> GitHubError:
-    """The error for a file or folder of certificates that is not there or holds none."""
+    """Build the error for a certificate file or folder that is missing or holds no certificate."""
     doing = f"reading the certificates that {get_certificate_variable()} names"
     return GitHubError(FailureKind.REFUSED, doing, error.strerror or type(error).__name__)
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
-    """The exception and all that it was made of: clients keep some as causes, some as arguments."""
+    """Yield the exception and all exceptions that caused it.
+
+    HTTP clients keep causes in `__cause__`, `__context__`, `reason` or the arguments.
+    """
     waiting, seen = [error], set[int]()
     while waiting:
         one = waiting.pop()

@@ -64,20 +64,26 @@ class GitObjects:
         self._trees = dict[str, Mapping[str, TreeEntry] | None]()
 
     def find_tree(self, commit: str) -> str | None:
-        """The name of the tree of this commit."""
+        """Return the object name of the commit's tree, or None if the commit cannot be read."""
         data = self.read_object(commit, b"commit")
         match = _TREE_OF.match(data) if data else None
         return match[1].decode() if match else None
 
     def get_entries(self, tree: str) -> Mapping[str, TreeEntry] | None:
-        """What this tree holds, by name; a name that is no UTF-8 has stand-ins, as paths do."""
+        """Return the entries of a tree by name, or None if the tree cannot be read.
+
+        Bytes of a name that are not UTF-8 become surrogates, as in paths.
+        """
         if tree not in self._trees:
             data = self.read_object(tree, b"tree")
             self._trees[tree] = None if data is None else dict(_iter_entries(data, len(tree) // 2))
         return self._trees[tree]
 
     def read_object(self, name: str, kind: bytes) -> bytes | None:
-        """The content of the object of this name and kind."""
+        """Read the content of the object with this name and kind, or return None.
+
+        The content is checked against the name.
+        """
         for store in self._stores:
             for found in (_read_loose(store, name), *self._iter_packed(name, store)):
                 if found is not None and found[0] == kind and name == compute_object_name(kind, found[1], len(name)):
@@ -112,7 +118,11 @@ class GitObjects:
                     yield self._unpack_object(index.with_suffix(".pack"), offset, len(name) // 2)
 
     def _unpack_object(self, pack: Path, offset: int, width: int) -> tuple[bytes, bytes] | None:
-        """The object at this place of a pack, put together from the differences that it may be kept as."""
+        """Read the object at this offset of a pack, with its deltas applied.
+
+        `width` is the length of an object name in bytes. Returns the kind and the content, or None if the object is too
+        large, has too many deltas or lacks its base.
+        """
         deltas: list[bytes] = []
         with pack.open("rb") as stream:
             while len(deltas) <= MAX_DELTAS:
@@ -156,7 +166,7 @@ def find_git_dir(checkout: Path) -> Path | None:
 
 
 def compute_object_name(kind: bytes, content: bytes, digits: int) -> str:
-    """What git calls an object of this content: by SHA-1 with 40 digits, by SHA-256 with 64."""
+    """Compute git's name of an object: SHA-1 for 40 `digits`, SHA-256 for 64."""
     digest = hashlib.sha1(usedforsecurity=False) if digits == 40 else hashlib.sha256()
     digest.update(b"%b %d\0" % (kind, len(content)))
     digest.update(content)
@@ -210,7 +220,7 @@ def _find_offset(index: Path, name: str) -> int | None:
 
 
 def _parse_head(data: bytes) -> tuple[int, int, int]:
-    """The kind of a packed object, where its head ends, and how large it is."""
+    """Parse the header of a packed object: its kind, the position after the header, and its size in bytes."""
     kind, size, shift, at = data[0] >> 4 & 7, data[0] & 15, 4, 1
     while data[at - 1] & 0x80:
         size |= (data[at] & 0x7F) << shift
@@ -228,7 +238,10 @@ def _parse_distance(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _inflate_data(data: bytes, size: int) -> bytes:
-    """Raises zlib.error and ValueError."""
+    """Decompress the data of a packed object to exactly `size` bytes.
+
+    Raises zlib.error, and ValueError for another size.
+    """
     found = zlib.decompressobj().decompress(data, size + 1)
     if len(found) != size:
         raise ValueError("not as large as it says")
@@ -236,7 +249,10 @@ def _inflate_data(data: bytes, size: int) -> bytes:
 
 
 def _apply_deltas(base: bytes, deltas: list[bytes]) -> bytes:
-    """The base with each of these differences, the last one first. Raises ValueError and IndexError."""
+    """Apply the deltas to the base, the last one first, and empty the list.
+
+    Raises ValueError and IndexError.
+    """
     while deltas:
         base = _apply_delta(base, deltas.pop())
     return base

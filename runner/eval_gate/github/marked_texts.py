@@ -30,13 +30,19 @@ class MarkedText(ApiResponse):
 
 
 def append_state(body: str, state: BaseModel) -> str:
-    """The text with what it is to remember, in a form that no text can end early. It is shown as nothing."""
+    """Append the state to the text as an invisible comment.
+
+    No text can end the encoded state early.
+    """
     packed = base64.b64encode(state.model_dump_json(exclude_none=True).encode()).decode()
     return f"{body.rstrip()}\n<!-- eval-gate:state {packed} -->\n"
 
 
 def parse_state(kind: type[T], body: str) -> T | None:
-    """What a text remembers; only ever taken as a hint, as anybody may edit it. None where that is nothing of sense."""
+    """Parse the state of a text, or return None if it holds no valid state.
+
+    The state is only a hint, because other people can edit the text.
+    """
     match = _STATE.search(body)
     if match is None:
         return None

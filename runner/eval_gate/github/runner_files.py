@@ -50,7 +50,10 @@ def append_summary(file: Path, markdown: str) -> bool:
 
 
 def _open_for_append(file: Path) -> BinaryIO:
-    """The file, to append to it. Raises OSError, also for what another user may have put in its place."""
+    """Open the file for appending.
+
+    Raises OSError, also if another user may have replaced the file.
+    """
     if not is_root():
         return file.open("ab")
     folder = os.open(file.parent, _FOLDER)
@@ -70,7 +73,10 @@ def _open_for_append(file: Path) -> BinaryIO:
 
 
 def _open_or_create(name: str, folder: int, around: os.stat_result) -> int:
-    """A file in an open folder, no link; one that is made belongs to whom the folder does. Raises OSError."""
+    """Open or create a file in an open folder for appending, without following a link.
+
+    A new file gets the folder's owner. Returns the file descriptor. Raises OSError.
+    """
     appending = os.O_WRONLY | os.O_APPEND | _NO_LINK
     try:
         return os.open(name, appending, dir_fd=folder)
@@ -100,7 +106,7 @@ def give_to_workspace_owner(paths: Iterable[Path], workspace: Path) -> None:
 
 
 def _give_tree(root: Path, path: Path, owner: Identity) -> None:
-    """The path with everything in it, and the folders above it that we had to make."""
+    """Give the owner this path with everything in it, and the parent folders that this program made."""
     if path == root or not path.is_relative_to(root):
         return
     *above, name = path.relative_to(root).parts
@@ -118,7 +124,7 @@ def _give_tree(root: Path, path: Path, owner: Identity) -> None:
 
 
 def _give_entry(name: str, within: int, owner: Identity, depth: int) -> None:
-    """What has this name in the open folder, and of a folder all that is in it, so deep."""
+    """Give the owner the entry of this name in the open folder, and a folder's content down to `depth`."""
     try:
         folder = os.open(name, os.O_RDONLY | _NO_LINK, dir_fd=within)
     except OSError:  # a link

@@ -28,10 +28,10 @@ from eval_gate.github.comments import CommentPage
 from eval_gate.github.commits import PULLS
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model import limits
-from eval_gate.model.waiver import MAX_DAYS, CommentOrigin, RefusedCommand, Waiver, WaiverKind
+from eval_gate.model.waiver import MAX_WAIVER_DAYS, CommentOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, Struct, field
 
-DEFAULT_LABEL: Final = "eval-gate:accept"
+DEFAULT_LABEL: Final = "eval-gate:waive"
 DEFAULT_DAYS: Final = 14
 """How long a command holds that names no day, from the day of its comment."""
 MAX_COMMENTS: Final = 30
@@ -80,32 +80,32 @@ class Discussion(FrozenStruct):
     label: str = DEFAULT_LABEL
 
 
-def read_comment_waivers(client: GitHubClient, asked: Discussion) -> KnownWaivers:
-    """What is accepted in comments of the pull request; what has expired since is among it.
+def read_comment_waivers(client: GitHubClient, discussion: Discussion) -> KnownWaivers:
+    """Read the waivers from comments of the pull request, including those that have expired since.
 
-    Never raises GitHubError: a failure accepts nothing, and is said.
+    Never raises GitHubError: after a failure, comments waive nothing, and the result says why.
     """
     try:
-        found = find_command_comments(client, asked.number, asked.label, asked.today)
+        found = find_command_comments(client, discussion.number, discussion.label, discussion.today)
     except GitHubError as error:
-        return _build_empty(asked, f"nothing is accepted by comment, because comments could not be read: {error}")
+        return _build_empty(discussion, f"nothing is accepted by comment, because comments could not be read: {error}")
     if found.has_label:
-        return _CommentReview(client, asked, found).review_all()
+        return _CommentReview(client, discussion, found).review_all()
     if any(isinstance(one, WaiveCommand) for candidate in found.candidates for one in candidate.commands):
-        return _build_empty(asked, f"nothing is accepted by comment without the label `{asked.label}`")
-    return KnownWaivers(asked.today)  # nobody waits for a sentence
+        return _build_empty(discussion, f"nothing is accepted by comment without the label `{discussion.label}`")
+    return KnownWaivers(discussion.today)  # nobody waits for a sentence
 
 
-def _build_empty(asked: Discussion, why: str) -> KnownWaivers:
-    return KnownWaivers(asked.today, troubles=(why,))
+def _build_empty(discussion: Discussion, why: str) -> KnownWaivers:
+    return KnownWaivers(discussion.today, troubles=(why,))
 
 
 class _CommentReview:
     """Comment by comment: what counts, and what to say about the rest."""
 
-    def __init__(self, client: GitHubClient, asked: Discussion, found: CommandComments) -> None:
+    def __init__(self, client: GitHubClient, discussion: Discussion, found: CommandComments) -> None:
         self._rights = PermissionLookup(client)
-        self._asked = asked
+        self._asked = discussion
         self._found = found
         self._waivers: list[Waiver] = []
         self._refusals: list[RefusedCommand] = []
@@ -157,7 +157,7 @@ class _CommentReview:
             self._waivers += [waiver for command in good for waiver in _iter_waivers(comment, command)]
 
     def _add_refusal(self, comment: PullRequestComment, sentence: str) -> None:
-        self._refusals.append(RefusedCommand(author=comment.login, url=comment.url, sentence=sentence))
+        self._refusals.append(RefusedCommand(author=comment.login, url=comment.url, message=sentence))
 
     def _find_command_refusal(
         self, comment: PullRequestComment, command: WaiveCommand | MalformedCommand
@@ -169,8 +169,8 @@ class _CommentReview:
             return f"on a pull request from a fork the commit is to be named: add `at {self._asked.commit}`"
         if command.commit not in {None, self._asked.commit}:
             return f"it is about the commit {command.commit}, and this one is {self._asked.commit}"
-        if not 0 <= (_get_expiry(comment, command) - comment.day).days <= MAX_DAYS:
-            return f"{command.until} is not within {MAX_DAYS} days of the comment, which is of {comment.day}"
+        if not 0 <= (_get_expiry(comment, command) - comment.day).days <= MAX_WAIVER_DAYS:
+            return f"{command.until} is not within {MAX_WAIVER_DAYS} days of the comment, which is of {comment.day}"
         return None
 
 
@@ -192,11 +192,11 @@ def _get_expiry(comment: PullRequestComment, command: WaiveCommand) -> date:
 
 
 def _iter_waivers(comment: PullRequestComment, command: WaiveCommand) -> Iterator[Waiver]:
-    origin = CommentOrigin(author=comment.login, url=comment.url, written=comment.written_at, commit=command.commit)
+    origin = CommentOrigin(author=comment.login, url=comment.url, written_at=comment.written_at, commit=command.commit)
     until = _get_expiry(comment, command)
     for case in command.cases:
         yield Waiver(
-            kind=WaiverKind.ACCEPTED, case=case, reason=command.reason, until=until, by=comment.login, origin=origin
+            kind=WaiverKind.WAIVER, case=case, reason=command.reason, until=until, owner=comment.login, origin=origin
         )
 
 
@@ -295,7 +295,7 @@ class CommandComments(Struct):
 
 def find_command_comments(client: GitHubClient, number: int, label: str, today: date) -> CommandComments:
     """As many pages as may hold what still counts on this day; one where the label is missing. Raises GitHubError."""
-    oldest = today - timedelta(days=MAX_DAYS)
+    oldest = today - timedelta(days=MAX_WAIVER_DAYS)
     name, pull = _read_page(client, number, None)
     labels = {one.name.casefold() for one in (pull.labels.nodes if pull.labels else ())}
     found = CommandComments(label.casefold() in labels, pull.head is None or pull.head.name != name)
@@ -312,7 +312,10 @@ def find_command_comments(client: GitHubClient, number: int, label: str, today: 
 
 
 def _read_page(client: GitHubClient, number: int, before: str | None) -> tuple[str, _Pull]:
-    """The repository's name and a page of the pull request."""
+    """Fetch the repository's name and one page of comments of the pull request.
+
+    Raises GitHubError.
+    """
     owner, _, name = client.repository.partition("/")
     doing = f"reading the comments on #{number}"
     variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
@@ -331,7 +334,10 @@ def _list_candidates(comments: Iterable[PullRequestComment], oldest: date) -> li
 
 
 def _parse_commands(comment: PullRequestComment) -> tuple[WaiveCommand | MalformedCommand, ...]:
-    """A bot gets no sentence about what only looks like a command: many of them quote."""
+    """Parse the waive commands of a comment, without the malformed commands of bots.
+
+    Many bots quote comments, so a malformed command of theirs gets no reply.
+    """
     found = parse_commands(comment.body)
     return found if comment.is_by_person else tuple(one for one in found if isinstance(one, WaiveCommand))
 
@@ -381,7 +387,10 @@ class PermissionLookup:
         return found.permission if found is not None and _is_person(found.user, login) else "none"
 
     def _find_app_refusal(self, comment: PullRequestComment) -> str | None:
-        """An app may write in a person's name, and only REST says so."""
+        """Return why a comment may not waive because of an app or an unconfirmed author, or None.
+
+        An app can write in a person's name, and only GitHub's REST API shows that. Raises GitHubError.
+        """
         match = _ADDRESS.search(comment.url)
         if match is None:
             return "GitHub gives no address for this comment"

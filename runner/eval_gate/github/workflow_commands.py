@@ -28,12 +28,15 @@ class WorkflowCommands:
         """Whose turn it is: lines that belong together stand together."""
 
     def print_line(self, line: str) -> None:
-        """A line for people; what it holds cannot become a command."""
+        """Print a line for people; nothing in it can act as a workflow command."""
         with self._turn, self.stop_commands():
             self._write_lines(line)
 
     def write_notice(self, message: str) -> None:
-        """A remark that is shown on the run's page. There is room for ten: not for progress."""
+        """Write a notice that the run's page shows.
+
+        The page has room for ten notices, so they are not for progress.
+        """
         self.write_annotation("notice", message, title="Eval Gate")
 
     def write_warning(self, message: str, *, title: str = "Eval Gate", file: str | None = None, line: int = 0) -> None:
@@ -41,7 +44,7 @@ class WorkflowCommands:
         self.write_annotation("warning", message, title=title, file=file, line=line)
 
     def write_error(self, message: str, *, title: str = "Eval Gate", file: str | None = None, line: int = 0) -> None:
-        """What makes the step fail."""
+        """Write an error annotation for a problem that makes the step fail."""
         self.write_annotation("error", message, title=title, file=file, line=line)
 
     def mask_secret(self, secret: str) -> None:
@@ -84,9 +87,10 @@ class WorkflowCommands:
         self._write_command(f"::{name} {shown}::{_escape_data(message[:MAX_MESSAGE])}")
 
     def _write_command(self, command: str) -> None:
-        """A command; while commands are stopped, they are let through for this one line.
+        """Write a workflow command, and allow it through if commands are stopped.
 
-        Written at once: what an agent or a grader prints meanwhile is no command either.
+        The command is written at once with its switches, so the output of an agent or a grader in between cannot become
+        a command.
         """
         with self._turn:
             token = self._stopped
@@ -105,7 +109,7 @@ class DeferredCommands(WorkflowCommands):
         self._said: list[Callable[[WorkflowCommands], None]] = []
 
     def print_line(self, line: str) -> None:
-        """A line for people."""
+        """Store a line for people, to be printed later."""
         self._said.append(lambda to: to.print_line(line))
 
     def replay_to(self, to: WorkflowCommands) -> None:
@@ -114,7 +118,7 @@ class DeferredCommands(WorkflowCommands):
             self._said.pop(0)(to)
 
     def write_annotation(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
-        """A notice, warning or error."""
+        """Store a notice, warning or error, to be written later."""
         self._said.append(lambda to: to.write_annotation(name, message, title=title, file=file, line=line))
 
     def _write_lines(self, lines: str) -> None:

@@ -63,7 +63,10 @@ class WorkflowEnvironment(FrozenStruct):
 
 
 def read_workflow_environment(variables: Mapping[str, str]) -> WorkflowEnvironment:
-    """Raises GateError `not-in-a-workflow` where the variables of a runner are missing."""
+    """Read the workflow environment from the variables of the runner.
+
+    Raises GateError `not-in-a-workflow` if required variables are missing.
+    """
     missing = [name for name in _NEEDED if not variables.get(name)]
     if missing:
         raise GateError(

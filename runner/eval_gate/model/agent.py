@@ -15,7 +15,7 @@ MAX_TURNS: Final = 5
 FileTool = Literal["readFile", "writeFile", "listFiles", "deleteFile"]
 """The tools there are, by name."""
 
-CHANGING: Final[frozenset[FileTool]] = frozenset({"writeFile", "deleteFile"})
+CHANGING_TOOLS: Final[frozenset[FileTool]] = frozenset({"writeFile", "deleteFile"})
 """Those after which a folder holds other files than before."""
 
 
@@ -31,4 +31,4 @@ class SuiteAgent(Frozen, kw_only=True):
     @property
     def changes_files(self) -> bool:
         """Whether a tool of it can leave files that a later case of the suite finds, or takes some away."""
-        return not CHANGING.isdisjoint(self.tools)
+        return not CHANGING_TOOLS.isdisjoint(self.tools)

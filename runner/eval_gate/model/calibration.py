@@ -12,16 +12,16 @@ MAX_DIGESTS: Final = 5_000
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
 
 
-class JudgeComparison(Record, kw_only=True):
+class JudgeAgreementRecord(Record, kw_only=True):
     """What came of holding one judge's verdicts against people's labels."""
 
     judge: Annotated[str, Meta(min_length=1, max_length=1_000)]
     """Who graded, as the run has it: name, model and address."""
     evaluator: Annotated[str, Meta(max_length=500)] | None = None
     """Only what this evaluator said was compared; None for the verdicts of the cases."""
-    on: date
+    compared_on: date
     """The day (UTC) on which it was compared."""
-    answers: Annotated[int, Meta(ge=1)]
+    responses: Annotated[int, Meta(ge=1)]
     """Answers that both have judged."""
     agreed: Annotated[int, Meta(ge=0)]
     """Of these, of how many both said the same."""
@@ -37,15 +37,17 @@ class JudgeComparison(Record, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse counts that contradict each other. Raises ValueError."""
-        if self.agreed > self.answers:
-            raise ValueError(f"agreed is {self.agreed}, which is more than the {self.answers} answers")
-        if self.failed_by_people > self.answers:
-            raise ValueError(f"failedByPeople is {self.failed_by_people}, more than the {self.answers} answers")
-        if self.false_passes > min(self.failed_by_people, self.answers - self.agreed):
-            raise ValueError(f"falsePasses is {self.false_passes}, more than failedByPeople or answers - agreed allow")
+        if self.agreed > self.responses:
+            raise ValueError(f"agreed is {self.agreed}, which is more than the {self.responses} answers")
+        if self.failed_by_people > self.responses:
+            raise ValueError(f"failedByPeople is {self.failed_by_people}, more than the {self.responses} answers")
+        if self.false_passes > min(self.failed_by_people, self.responses - self.agreed):
+            raise ValueError(
+                f"falsePasses is {self.false_passes}, more than failedByPeople or responses - agreed allow"
+            )
 
 
-class JudgeKnowledge(StrEnum):
+class CalibrationStatus(StrEnum):
     """What is known of a judge."""
 
     COMPARED = "compared"
@@ -54,25 +56,25 @@ class JudgeKnowledge(StrEnum):
     """It was, with another prompt or rubric than it has here."""
     OTHER_JUDGE = "other_judge"
     """Only another judge was."""
-    NEVER = "never"
+    NOT_COMPARED = "not_compared"
 
 
-class JudgeOfRun(Record, kw_only=True):
+class RunJudge(Record, kw_only=True):
     """One judge of a run, and what is known of it."""
 
     judge: str
     cases: int
     """How many cases of the run it graded."""
-    knowing: JudgeKnowledge = JudgeKnowledge.NEVER
-    compared: JudgeComparison | None = None
+    calibration: CalibrationStatus = CalibrationStatus.NOT_COMPARED
+    agreement: JudgeAgreementRecord | None = None
     """The comparison that comes nearest; None where there is none."""
     proposed: bool = False
     """The change under test brings a comparison of it, which the base branch does not have."""
 
 
-class JudgesOfRun(Record, kw_only=True):
+class RunJudges(Record, kw_only=True):
     """Who graded in a run, those first who graded most."""
 
-    judges: tuple[JudgeOfRun, ...] = ()
-    trouble: str | None = None
+    judges: tuple[RunJudge, ...] = ()
+    problem: str | None = None
     """Why nobody could look up what is known, in one sentence; None where somebody could."""

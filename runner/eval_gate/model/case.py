@@ -59,7 +59,7 @@ class Location(Frozen, kw_only=True):
     line: int
 
 
-class Brief(Frozen, kw_only=True):
+class CaseBrief(Frozen, kw_only=True):
     """What a case says beside the messages to send: for graders, and for targets that take a prompt and files.
 
     The parts of an AgentV case (agentv behaviour 1.4). Files are absolute paths that were readable at load. `question`
@@ -101,7 +101,7 @@ class EvalCase(Frozen, kw_only=True):
     stubs: dict[str, JsonValue] | None = None
     max_turns: int = 5
     timeout_ms: int | None = None
-    brief: Brief | None = None
+    brief: CaseBrief | None = None
     """What the case says beside its messages, where its format has more."""
     agent: SuiteAgent | None = None
     """The agent that the eval file describes, where it brings one of its own."""
@@ -111,9 +111,9 @@ class EvalCase(Frozen, kw_only=True):
     skip_reason: str | None = None
     location: Location
     fingerprint: str
-    question: str | None = None
+    prompt_fingerprint: str | None = None
     """What is asked alone, as the fingerprint has it: the first 16 hex digits of a SHA-256."""
-    expectation: str | None = None
+    expectation_fingerprint: str | None = None
     """What the answer is held against, without what only says who grades it, and with which prompt or program."""
     warnings: tuple[str, ...] = ()
 

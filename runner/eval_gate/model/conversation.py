@@ -128,11 +128,11 @@ class Response(Frozen, kw_only=True):
     """Messages as the target reports them; None where it reports none. Then `tool_calls` are theirs."""
     trace: tuple[TraceEvent, ...] | None = None
     """Events as the target reports them; None where it reports none."""
-    calls_known: bool | None = True
+    tool_calls_known: bool | None = True
     """Whether an empty `tool_calls` means that no tool was called. None: a list was promised and is not there, which
     means none only where other answers of the run have one. False: it has no way to say, as a command that prints a
     bare text."""
-    calls_place: str = ""
+    tool_calls_location: str = ""
     """Where the list that is not there was looked for, in words for people."""
     dry_run: bool = False
     """Nobody was asked: everything but that was done, and there is nothing to judge."""

@@ -27,7 +27,7 @@ class Status(StrEnum):
         value = property(attrgetter("_value_"))
 
     @property
-    def judged(self) -> bool:
+    def is_scored(self) -> bool:
         """Whether this says anything about the agent."""
         # asked of every execution many times: a set costs more, and so does to ask the class for its members
         return self is _PASSED or self is _FAILED
@@ -36,14 +36,14 @@ class Status(StrEnum):
 _PASSED, _FAILED = Status.PASSED, Status.FAILED
 
 
-class Blame(StrEnum):
+class ErrorKind(StrEnum):
     """Whose fault an execution error is (CONTRACTS, section 1). A failed case has none: it was answered, and wrong."""
 
-    CRASHED = "crashed"
+    AGENT_ERROR = "agent_error"
     """The target answered 5xx, broke off, is malformed, exited non-zero, or took too long."""
-    UNREACHABLE = "unreachable"
+    AGENT_UNREACHABLE = "agent_unreachable"
     """No connection, or a provider that refuses: rate limit, quota, authentication."""
-    OURS = "ours"
+    EVALUATION_ERROR = "evaluation_error"
     """A judge without a verdict, a grader that broke, tool calls that are unknown, or a defect of this program."""
 
 
@@ -70,7 +70,7 @@ class EvaluatorResult(Record, kw_only=True):
     """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""
 
 
-class KeptCall(Record, kw_only=True):
+class StoredCall(Record, kw_only=True):
     """One tool call as the record keeps it. `arguments` and `result` are what the target reported; None for nothing."""
 
     name: str
@@ -79,7 +79,7 @@ class KeptCall(Record, kw_only=True):
     success: bool | None = None
     """None where the target does not say."""
     duration_ms: float | None = None
-    cut: tuple[Literal["arguments", "result"], ...] = ()
+    truncated_parts: tuple[Literal["arguments", "result"], ...] = ()
     """Of these parts only the beginning of their JSON text is kept, as a text."""
 
 
@@ -98,11 +98,11 @@ class CaseDetails(Record, kw_only=True):
     """Answered from a recording: nothing was asked and nothing spent."""
     model: str | None = None
     """The model that the answer says it is from, which may be more precise than what was asked for, on one line."""
-    tool_calls: tuple[KeptCall, ...] = ()
+    tool_calls: tuple[StoredCall, ...] = ()
     """The calls with arguments and results, in call order, where answers are stored."""
     first_token_ms: float | None = None
     """Milliseconds until the first piece of text was there, where the answer came in pieces."""
-    left_out: dict[str, int] = field(default_factory=dict)
+    dropped_counts: dict[str, int] = field(default_factory=dict)
     """What was too much to keep: `toolCalls`, `messages`, `characters` of the answer, by how many."""
 
 
@@ -117,7 +117,7 @@ class Trial(Record, kw_only=True):
     score: float
     duration_ms: float
     error: str | None = None
-    blame: Blame | None = None
+    error_kind: ErrorKind | None = None
     """Of an execution error; None for everything else, and where an older version did not say."""
     timed_out: bool = False
     """The target gave no answer in time; then it is to blame, as one that has crashed."""
@@ -125,9 +125,9 @@ class Trial(Record, kw_only=True):
     """Something that is required is missing, so that no score is good enough."""
     decisive: bool = False
     """The case's own details and evaluator results are of this execution."""
-    repeats: bool = False
+    repeats_first_failure: bool = False
     """A re-run that failed with the answer and calls of the first failure, byte for byte as far as they are kept."""
-    as_here: bool = False
+    same_as_current: bool = False
     """Of the base branch's agent: its answer and calls are those of an execution here, byte for byte as far as they are
     kept."""
     details: CaseDetails | None = None
@@ -136,7 +136,7 @@ class Trial(Record, kw_only=True):
     """What the evaluators said of it, where `details` are kept."""
 
 
-class BaselineSide(Record, kw_only=True):
+class BaselineResult(Record, kw_only=True):
     """What the baseline's record keeps of a case that is not as it was: enough to show both sides by one file."""
 
     status: Status

@@ -76,21 +76,21 @@ COMMENT_LINES: Final = 400
 RESULT_BYTES: Final = 128_000_000
 RESULT_VALUES: Final = 6_000_000
 """Values of a stored result: 100,000 cases without details, compared with a baseline, hold five million."""
-BROUGHT_BYTES: Final = 256_000_000
-BROUGHT_LINE_BYTES: Final = 4_000_000
-BROUGHT_TEXT: Final = 1_000_000
-BROUGHT_FILES: Final = 1_000
-BROUGHT_DEPTH: Final = 50
-BROUGHT_SCORES: Final = 10_000
-BROUGHT_COLUMNS: Final = 1_000
-BROUGHT_NEAR_KEYS: Final = 20_000
+EXTERNAL_BYTES: Final = 256_000_000
+EXTERNAL_LINE_BYTES: Final = 4_000_000
+EXTERNAL_TEXT: Final = 1_000_000
+EXTERNAL_FILES: Final = 1_000
+EXTERNAL_DEPTH: Final = 50
+EXTERNAL_SCORES: Final = 10_000
+EXTERNAL_COLUMNS: Final = 1_000
+EXTERNAL_NEAR_KEYS: Final = 20_000
 ARCHIVE_ENTRIES: Final = 10_000
 RUNS_READ: Final = 50
 RUNS_SOUGHT: Final = 1_000
-LEDGER_BYTES: Final = 64_000_000
-LEDGER_RUNS: Final = 50
-LEDGER_LEVELS: Final = 100
-LEDGER_EXECUTIONS: Final = 100
+HISTORY_BYTES: Final = 64_000_000
+HISTORY_RUNS: Final = 50
+HISTORY_LEVELS: Final = 100
+HISTORY_EXECUTIONS: Final = 100
 RECORDING_BYTES: Final = 256_000_000
 RECORDING_LINE_BYTES: Final = 16_000_000
 ANSWER_CALLS: Final = 10_000
@@ -130,24 +130,24 @@ COMMENT_PAGES: Final = 100
 WAIVER_PAGES: Final = 20
 
 # of what the record of a run keeps
-KEPT_QUESTION: Final = 4_000
-KEPT_CHECKS: Final = 20
-KEPT_CHECK: Final = 300
-KEPT_ANSWER: Final = 20_000
-KEPT_MODEL: Final = 200
+STORED_PROMPT: Final = 4_000
+STORED_CHECKS: Final = 20
+STORED_CHECK: Final = 300
+STORED_RESPONSE: Final = 20_000
+STORED_MODEL: Final = 200
 """Characters of the name by which an answer says which model gave it."""
-KEPT_CALLS: Final = 100
-KEPT_CALL: Final = 2_000
+STORED_CALLS: Final = 100
+STORED_CALL: Final = 2_000
 """Characters of the JSON text of a call's arguments, and of its result."""
-KEPT_MESSAGES: Final = 100
-KEPT_CONVERSATION: Final = 100_000
+STORED_MESSAGES: Final = 100
+STORED_CONVERSATION: Final = 100_000
 """Characters of all messages of one exchange; one message has as many as an answer."""
-KEPT_PROMPT: Final = 20_000
-LEFT_FILE: Final = 20_000
-LEFT_CASE: Final = 200_000
-LEFT_RUN: Final = 20_000_000
+STORED_GRADER_PROMPT: Final = 20_000
+WORKSPACE_FILE: Final = 20_000
+WORKSPACE_CASE: Final = 200_000
+WORKSPACE_RUN: Final = 20_000_000
 """Characters of what failing cases leave in their folders: of one file, of one execution, of all of a run."""
-OTHER_ANSWER: Final = 5_000
+OTHER_RESPONSE: Final = 5_000
 """Of an execution that is not the one which the case shows."""
 OTHER_CALLS: Final = 20
 OTHER_CALL: Final = 500
@@ -216,23 +216,23 @@ TABLE: Final = (
     LimitRow("lines of a comment that are looked at", COMMENT_LINES, "lines"),
     LimitRow("a stored result", RESULT_BYTES, "bytes"),
     LimitRow("values in it", RESULT_VALUES, "values"),
-    LimitRow("results of another tool that are read as a whole", BROUGHT_BYTES, "bytes"),
-    LimitRow("one line or case of such results", BROUGHT_LINE_BYTES, "bytes"),
-    LimitRow("one question, answer or error in them", BROUGHT_TEXT, "characters"),
-    LimitRow("files of such results", BROUGHT_FILES, "files"),
-    LimitRow("elements of JUnit XML within each other", BROUGHT_DEPTH, "levels"),
-    LimitRow("scores, tool calls or tags of one execution in such results", BROUGHT_SCORES, "scores"),
-    LimitRow("columns of a table of such results", BROUGHT_COLUMNS, "columns"),
-    LimitRow("keys of one file of your own that look like ours and are compared with them", BROUGHT_NEAR_KEYS, "keys"),
+    LimitRow("results of another tool that are read as a whole", EXTERNAL_BYTES, "bytes"),
+    LimitRow("one line or case of such results", EXTERNAL_LINE_BYTES, "bytes"),
+    LimitRow("one question, answer or error in them", EXTERNAL_TEXT, "characters"),
+    LimitRow("files of such results", EXTERNAL_FILES, "files"),
+    LimitRow("elements of JUnit XML within each other", EXTERNAL_DEPTH, "levels"),
+    LimitRow("scores, tool calls or tags of one execution in such results", EXTERNAL_SCORES, "scores"),
+    LimitRow("columns of a table of such results", EXTERNAL_COLUMNS, "columns"),
+    LimitRow("keys of one file of your own that look like ours and are compared with them", EXTERNAL_NEAR_KEYS, "keys"),
     LimitRow("cases of such results", CASES, "cases"),
     LimitRow("executions of all of them", 10 * CASES, "executions"),
     LimitRow("entries of an archive", ARCHIVE_ENTRIES, "entries"),
     LimitRow("runs of a folder of runs", RUNS_READ, "runs"),
     LimitRow("runs among which one that passed is looked for", RUNS_SOUGHT, "runs"),
-    LimitRow("a ledger", LEDGER_BYTES, "bytes"),
-    LimitRow("runs of a ledger", LEDGER_RUNS, "runs"),
-    LimitRow("runs of a ledger whose levels are kept", LEDGER_LEVELS, "runs"),
-    LimitRow("executions of a case in one run of a ledger", LEDGER_EXECUTIONS, "executions"),
+    LimitRow("a ledger", HISTORY_BYTES, "bytes"),
+    LimitRow("runs of a ledger", HISTORY_RUNS, "runs"),
+    LimitRow("runs of a ledger whose levels are kept", HISTORY_LEVELS, "runs"),
+    LimitRow("executions of a case in one run of a ledger", HISTORY_EXECUTIONS, "executions"),
     LimitRow("a file of recorded answers", RECORDING_BYTES, "bytes"),
     LimitRow("one recorded answer", RECORDING_LINE_BYTES, "bytes"),
     LimitRow("tool calls of one answer", ANSWER_CALLS, "calls"),
@@ -269,20 +269,20 @@ TABLE: Final = (
     LimitRow("pages of issues, where ours is looked for", ISSUE_PAGES, "pages"),
     LimitRow("pages of comments, where ours is looked for", COMMENT_PAGES, "pages"),
     LimitRow("pages of comments that may accept a failure", WAIVER_PAGES, "pages"),
-    LimitRow("a question in the record of a run", KEPT_QUESTION, "characters"),
-    LimitRow("the lines that say what a case expects", KEPT_CHECKS, "lines"),
-    LimitRow("one of them", KEPT_CHECK, "characters"),
-    LimitRow("an answer in the record, and one message of an exchange", KEPT_ANSWER, "characters"),
-    LimitRow("the model that an answer says it is from", KEPT_MODEL, "characters"),
-    LimitRow("tool calls of one execution in the record", KEPT_CALLS, "calls"),
-    LimitRow("arguments, or result, of one of them, as JSON text", KEPT_CALL, "characters"),
-    LimitRow("messages of one exchange in the record", KEPT_MESSAGES, "messages"),
-    LimitRow("all of them together", KEPT_CONVERSATION, "characters"),
-    LimitRow("a judge's prompt in the record", KEPT_PROMPT, "characters"),
-    LimitRow("one file that a failing case of Agent Evals left", LEFT_FILE, "characters"),
-    LimitRow("all files that one execution left", LEFT_CASE, "characters"),
-    LimitRow("all that failing cases of a run left", LEFT_RUN, "characters"),
-    LimitRow("an answer of an execution that did not decide its case", OTHER_ANSWER, "characters"),
+    LimitRow("a question in the record of a run", STORED_PROMPT, "characters"),
+    LimitRow("the lines that say what a case expects", STORED_CHECKS, "lines"),
+    LimitRow("one of them", STORED_CHECK, "characters"),
+    LimitRow("an answer in the record, and one message of an exchange", STORED_RESPONSE, "characters"),
+    LimitRow("the model that an answer says it is from", STORED_MODEL, "characters"),
+    LimitRow("tool calls of one execution in the record", STORED_CALLS, "calls"),
+    LimitRow("arguments, or result, of one of them, as JSON text", STORED_CALL, "characters"),
+    LimitRow("messages of one exchange in the record", STORED_MESSAGES, "messages"),
+    LimitRow("all of them together", STORED_CONVERSATION, "characters"),
+    LimitRow("a judge's prompt in the record", STORED_GRADER_PROMPT, "characters"),
+    LimitRow("one file that a failing case of Agent Evals left", WORKSPACE_FILE, "characters"),
+    LimitRow("all files that one execution left", WORKSPACE_CASE, "characters"),
+    LimitRow("all that failing cases of a run left", WORKSPACE_RUN, "characters"),
+    LimitRow("an answer of an execution that did not decide its case", OTHER_RESPONSE, "characters"),
     LimitRow("tool calls of such an execution", OTHER_CALLS, "calls"),
     LimitRow("arguments, or result, of one of these, as JSON text", OTHER_CALL, "characters"),
 )
@@ -290,7 +290,7 @@ TABLE: Final = (
 
 
 def in_range(value: object, most: float) -> float | None:
-    """The number, where it is one between 0 and `most`; None for everything else, true and false among it."""
+    """Return a number from 0 to `most`, or None for any other value, including true and false."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if 0 <= value <= most else None

@@ -7,36 +7,36 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from eval_gate.model.base import Record
-from eval_gate.model.calibration import JudgesOfRun
+from eval_gate.model.calibration import RunJudges
 from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
-from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status, Trial
-from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorKind, EvaluatorResult, Status, Trial
+from eval_gate.model.policy import EvaluationSetup, RunPolicy
+from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.usage import Usage
-from eval_gate.model.waiver import Waiving
+from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.struct import replace
 
 SCHEMA_VERSION = 1
-HELD_BACK: Final = "rubric cases are run unless others fail the gate (rubric: after-pass)"
+WAITS_FOR_GATE: Final = "rubric cases are run unless others fail the gate (rubric: after-pass)"
 """Why a case was skipped that waited for others: what it says of itself is not that it is checked no more."""
 
 
-class RerunEnd(StrEnum):
+class RerunStopReason(StrEnum):
     """Why a case in doubt was not run once more."""
 
     DECIDED = "decided"
     """One more execution could not have changed what is known."""
-    BROKEN = "broken"
+    NO_RESULT = "no_result"
     """Re-runs said nothing about the target until none were left."""
-    IMPOSSIBLE = "impossible"
+    NOT_REPEATABLE = "impossible"
     """Nobody here can run it again: its result was brought."""
-    CERTAIN = "certain"
+    GATE_FAILED = "gate_failed"
     """The gate was red for certain, and its cause was named by others."""
-    SPENT = "spent"
+    BUDGET_USED = "budget_used"
     """The budget for re-runs was spent."""
-    STOPPED = "stopped"
+    RUN_STOPPED = "run_stopped"
     """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
 
 
@@ -49,16 +49,16 @@ class TraceSummary(Record, kw_only=True):
     error_count: int
 
 
-class Yardstick(Record, kw_only=True):
+class CaseFingerprints(Record, kw_only=True):
     """What one case was measured with, part by part. None is "does not apply".
 
     All but `judge` and the time limit are the first 16 hex digits of a SHA-256. What holds for all cases is in the
-    run's `measuring`.
+    run's `setup`.
     """
 
-    question: str | None = None
+    prompt: str | None = None
     """What was asked: messages, attachments, stubs, and the files in `tmp/` that the agent of a suite begins with."""
-    before: str | None = None
+    cases_before: str | None = None
     """The cases before it in a suite that brings its agent: their prompts and time limits, in order."""
     expectation: str | None = None
     """What the answer is held against, as the eval file has it."""
@@ -80,14 +80,14 @@ class Yardstick(Record, kw_only=True):
     """The case's own time limit, in milliseconds; None where it has none."""
 
 
-class AskedWords(Record, kw_only=True):
+class CaseText(Record, kw_only=True):
     """What a case asks and expects, in words for people, each cut to a bounded length."""
 
-    question: str = ""
+    prompt: str = ""
     """What the agent is told. Several messages stand below each other, each behind its role: `user: …`."""
     expectation: tuple[str, ...] = ()
     """What a good answer is, a check a line: `calls lookup_order`, `answer contains "Sunday"`."""
-    cut: bool = False
+    truncated: bool = False
     """More is asked or expected than stands here."""
 
 
@@ -118,17 +118,17 @@ class CaseResult(Record, kw_only=True):
     trials: tuple[Trial, ...] = ()
     dependent: bool = False
     """It works on what earlier cases of its suite left behind: it is run again only with these before it."""
-    preparatory_runs: Annotated[int, Meta(ge=0)] = 0
+    preparatory_executions: Annotated[int, Meta(ge=0)] = 0
     """How often it was executed only so that a later case of its suite could be run again. Durations and costs of the
     case hold these executions, and nothing else does."""
-    control: tuple[Trial, ...] = ()
+    base_agent_trials: tuple[Trial, ...] = ()
     """What the base branch's agent did when it was asked the same in the same minutes; empty where it was not."""
     reruns: int = 0
     """How many of the trials, the last ones, were made because the first ones left a doubt."""
-    new_runs: int = 0
+    new_case_executions: int = 0
     """How many of its first executions were made because no earlier run knows the case. They are no re-runs: whatever
     came of the first one, these were made."""
-    rerun_end: RerunEnd | None = None
+    rerun_stop_reason: RerunStopReason | None = None
     """Why there was no further re-run; None where nobody had asked for one."""
     attempts: int = 0
     usage: Usage | None = None
@@ -136,16 +136,16 @@ class CaseResult(Record, kw_only=True):
     judge_usage: Usage | None = None
     judge_cost_usd: float | None = None
     location: Location | None = None
-    asked: AskedWords | None = None
+    text: CaseText | None = None
     """Question and expectation; None where an older version did not say."""
     fingerprint: str | None = None
-    yardstick: Yardstick | None = None
+    fingerprints: CaseFingerprints | None = None
     """What it was measured with; None where an older version did not say."""
-    blame: Blame | None = None
+    error_kind: ErrorKind | None = None
     """Of a case that could not be judged: of the execution that `error` is about."""
     warnings: tuple[str, ...] = ()
 
-    def executions(self) -> tuple[Trial, ...]:
+    def list_executions(self) -> tuple[Trial, ...]:
         """Trials and re-runs. Of a record that does not tell executions apart the case itself is the only one."""
         if len(self.trials) > 1:
             return self.trials
@@ -153,7 +153,11 @@ class CaseResult(Record, kw_only=True):
         if self.trials:
             return (replace(self.trials[0], vetoed=True),) if vetoes else self.trials
         alone = Trial(
-            status=self.status, score=self.score, duration_ms=self.duration_ms, blame=self.blame, vetoed=bool(vetoes)
+            status=self.status,
+            score=self.score,
+            duration_ms=self.duration_ms,
+            error_kind=self.error_kind,
+            vetoed=bool(vetoes),
         )
         return (alone,)
 
@@ -245,14 +249,14 @@ class ToolIdentity(Record, kw_only=True):
     version: str
 
 
-class Control(Record, kw_only=True):
+class BaseAgentSummary(Record, kw_only=True):
     """The base branch's agent, asked in the same minutes about what would have failed the gate.
 
     What it did stands with each case (`CaseResult.control`).
     """
 
     target: TargetIdentity
-    trouble: str | None = None
+    problem: str | None = None
     """Why it was not asked, or not any further, in one sentence; None where nothing was in the way."""
     cost_usd: float | None = None
     """What asking it cost, judges included, in US dollars; None when unknown. It is in no other sum."""
@@ -278,7 +282,7 @@ class GitFacts(Record, kw_only=True):
 LEG_PATTERN = r"^[0-9a-f]{8}(-[0-9a-f]{8}){2}$"
 
 
-class MadeBy(Record, kw_only=True):
+class ResultProducer(Record, kw_only=True):
     """Which gate of which attempt of which workflow run made a result. A claim like the rest of the record."""
 
     gate: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
@@ -299,12 +303,12 @@ class Shard(Record, kw_only=True):
     count: Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
 
 
-class ShardCut(Record, kw_only=True):
+class ShardPlan(Record, kw_only=True):
     """How cases were cut into shards. Shards of one cut hold each case once, and together all of them."""
 
     digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
     """Of the number of shards, and of all cases with what they weigh."""
-    by: Annotated[str, Meta(max_length=200)] | None = None
+    durations_from: Annotated[str, Meta(max_length=200)] | None = None
     """Id of the run whose durations they weigh; None where all weigh alike."""
 
 
@@ -319,51 +323,51 @@ class RunResult(Record, kw_only=True):
     target: TargetIdentity
     targets: tuple[TargetIdentity, ...] = ()
     """All that were asked, where it was more than one."""
-    agents: tuple[TargetIdentity, ...] = ()
+    suite_agents: tuple[TargetIdentity, ...] = ()
     """The agents that suites bring along, each by the name of its eval file."""
     git: GitFacts | None = None
     shard: Shard | None = None
-    cut: ShardCut | None = None
+    shard_plan: ShardPlan | None = None
     """How the cases were cut into shards; None where they were not, or by an older version."""
-    made_by: MadeBy | None = None
+    producer: ResultProducer | None = None
     """The gate of a workflow that stored it; None on the command line."""
     partial: bool = False
     """Only chosen cases were run: it says nothing about the others, and is no baseline for all."""
-    selections: tuple[ChosenCases, ...] = ()
+    selections: tuple[CaseSelection, ...] = ()
     """Which cases were chosen, where the run is `partial`: those that any of these takes. Empty where nobody says."""
     suites: tuple[SuiteResult, ...] = ()
     summary: Summary = Summary()
     warnings: tuple[str, ...] = ()
-    stopped: str | None = None
+    stop_reason: str | None = None
     """Why the run ended before its last case, in one sentence; None when it did not."""
     baseline_run_id: str | None = None
-    planned: Annotated[int, Meta(ge=0)] | None = None
+    planned_cases: Annotated[int, Meta(ge=0)] | None = None
     """Cases that could be run of the whole plan, those of other shards and those that were not chosen among them."""
-    confirm: Annotated[int, Meta(ge=0, le=100)] = 0
+    reruns: Annotated[int, Meta(ge=0, le=100)] = 0
     """How often a doubtful case was run again at most; 0 leaves regressions to the contract's plain rule."""
-    measuring: Measuring | None = None
+    setup: EvaluationSetup | None = None
     """How all cases were measured; None where an older version did not say."""
-    control: Control | None = None
+    base_agent: BaseAgentSummary | None = None
     """The base branch's agent, where it was to be asked; None where nobody needed it."""
-    judges: JudgesOfRun | None = None
+    judges: RunJudges | None = None
     """Who graded, and how well they are known; None where no judge did, or nobody looked. It turns no verdict."""
     policy: RunPolicy | None = None
     """The rules that it was judged by; None where it was not judged, or by an older version."""
     comparison: Comparison | None = None
-    waiving: Waiving | None = None
+    waivers: AppliedWaivers | None = None
     """Failures that somebody accepted or set aside; None where nobody did."""
     verdict: Verdict | None = None
 
-    def cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
+    def iter_cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
         """Every case with its key, in file order."""
         return ((CaseKey(suite.eval_file, case.id), case) for suite in self.suites for case in suite.cases)
 
-    def by_key(self) -> Mapping[CaseKey, CaseResult]:
-        """The cases by eval file and id."""
-        return dict(self.cases())
+    def index_cases(self) -> Mapping[CaseKey, CaseResult]:
+        """Return the case results by eval file and id."""
+        return dict(self.iter_cases())
 
-    def with_cases(self, changed: Mapping[CaseKey, CaseResult]) -> "RunResult":
-        """The run with these in the place of its own cases."""
+    def replace_cases(self, changed: Mapping[CaseKey, CaseResult]) -> "RunResult":
+        """Return the run result with these case results in place of its own."""
         if not changed:
             return self
         suites = tuple(
@@ -381,7 +385,7 @@ class RunResult(Record, kw_only=True):
         """The commit that was evaluated; None where unknown."""
         return self.git.sha if self.git else None
 
-    def covers(self, chosen: Sequence[ChosenCases]) -> bool:
+    def covers(self, chosen: Sequence[CaseSelection]) -> bool:
         """Whether no case was left out by choice that a run of these choices takes; without any, of all."""
         if not self.partial:
             return True
@@ -396,19 +400,19 @@ class RunResult(Record, kw_only=True):
         if not self.partial:
             return ()
         paths = self.selections[0].paths if self.selections else ()
-        return paths if paths and self.selections == (ChosenCases(paths=paths),) else None
+        return paths if paths and self.selections == (CaseSelection(paths=paths),) else None
 
     @property
-    def by_another_tool(self) -> bool:
+    def is_external(self) -> bool:
         """Whether another tool ran the cases, and we only judged: of such a run suites and target have its name."""
         return bool(self.suites) and all(suite.format == self.target.provider for suite in self.suites)
 
     @property
-    def waived(self) -> frozenset[CaseKey]:
+    def waived_keys(self) -> frozenset[CaseKey]:
         """The cases whose failure does not block."""
-        return self.waiving.keys if self.waiving else frozenset()
+        return self.waivers.keys if self.waivers else frozenset()
 
     @property
-    def quarantined(self) -> frozenset[CaseKey]:
+    def quarantined_keys(self) -> frozenset[CaseKey]:
         """The cases that are set aside, whatever their result."""
-        return self.waiving.quarantined if self.waiving else frozenset()
+        return self.waivers.quarantined_keys if self.waivers else frozenset()

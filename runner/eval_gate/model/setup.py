@@ -14,7 +14,7 @@ from eval_gate.model.base import Record
 class SettingRole(StrEnum):
     """What a setting of a target says, where it is neither how its response is asked for nor how that is read."""
 
-    PLACE = "place"
+    LOCATION = "location"
     """Where the agent is: its address or command."""
     AGENT = "agent"
     """What the agent is, such as its prompt: it is what is being tested."""
@@ -51,17 +51,20 @@ class TargetIdentity(Record, kw_only=True):
 
 
 class SettingChange(NamedTuple):
-    """One setting that has another value. `then` and `now` None: it is not set."""
+    """One setting that has another value. `baseline` and `current` None: it is not set."""
 
     name: str
-    then: str | None
-    now: str | None
+    baseline: str | None
+    current: str | None
     role: SettingRole | None
 
 
-def changed_settings(then: Iterable[SettingValue], now: Iterable[SettingValue]) -> Iterator[SettingChange]:
-    """The settings that have another value, by name. A default counts where only one of the two has a setting."""
-    before, after = _by_name(then), _by_name(now)
+def compare_settings(baseline: Iterable[SettingValue], current: Iterable[SettingValue]) -> Iterator[SettingChange]:
+    """Yield the settings whose value differs between `baseline` and `current`, sorted by name.
+
+    If only one side has a setting, its default counts for the other side.
+    """
+    before, after = _index_by_name(baseline), _index_by_name(current)
     for name in sorted(before.keys() | after.keys()):
         was, is_now = before.get(name), after.get(name)
         known = is_now or was
@@ -72,21 +75,24 @@ def changed_settings(then: Iterable[SettingValue], now: Iterable[SettingValue]) 
             yield SettingChange(name, old, new, known.role)
 
 
-def _by_name(settings: Iterable[SettingValue]) -> Mapping[str, SettingValue]:
+def _index_by_name(settings: Iterable[SettingValue]) -> Mapping[str, SettingValue]:
     return {one.name: one for one in settings}
 
 
-def changed_between(
-    then: Iterable[TargetIdentity], now: Iterable[TargetIdentity]
+def compare_targets(
+    baseline: Iterable[TargetIdentity], current: Iterable[TargetIdentity]
 ) -> Iterator[tuple[str, SettingChange]]:
-    """The settings of targets, or judges, of the same name that have another value: the name, and what changed."""
-    before = {one.name: one for one in then}
-    for one in now:
+    """Yield the settings that differ between targets, or LLM judges, of the same name.
+
+    Each item is the name and the change. A target that has no fingerprint on one of the sides is left out.
+    """
+    before = {one.name: one for one in baseline}
+    for one in current:
         known = before.get(one.name)
         if known is not None and None not in {known.fingerprint, one.fingerprint}:
-            yield from ((one.name, change) for change in changed_settings(known.setup, one.setup))
+            yield from ((one.name, change) for change in compare_settings(known.setup, one.setup))
 
 
-def in_words(change: SettingChange) -> str:
+def format_setting_change(change: SettingChange) -> str:
     """`responsePath response → extra`."""
-    return f"{change.name} {change.then or 'not set'} → {change.now or 'not set'}"
+    return f"{change.name} {change.baseline or 'not set'} → {change.current or 'not set'}"

@@ -8,8 +8,8 @@ from eval_gate.model.base import Record
 Number = TypeVar("Number", int, float)
 
 
-def total(values: Iterable[Number | None]) -> Number | None:
-    """The sum of the known values; None when none is known."""
+def add_up(values: Iterable[Number | None]) -> Number | None:
+    """Return the sum of the known values, or None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known[1:], known[0]) if known else None
 
@@ -21,12 +21,12 @@ class Usage(Record, kw_only=True):
     output_tokens: int | None = None
 
     @classmethod
-    def total(cls, usages: Iterable[Self | None]) -> Self | None:
+    def add_up(cls, usages: Iterable[Self | None]) -> Self | None:
         """All of them together, as far as they are known; None when there is none."""
         known = [usage for usage in usages if usage is not None]
         if len(known) <= 1:
             return known[0] if known else None
         return cls(
-            input_tokens=total(usage.input_tokens for usage in known),
-            output_tokens=total(usage.output_tokens for usage in known),
+            input_tokens=add_up(usage.input_tokens for usage in known),
+            output_tokens=add_up(usage.output_tokens for usage in known),
         )

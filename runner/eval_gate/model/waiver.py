@@ -1,6 +1,7 @@
 """Failures that somebody accepted, and flaky cases that are set aside: who said so, why, and until when.
 
-A waiver is what a person wrote. What it did to one run is an `WaiverEntry`; all of them together are a `Waiving`.
+A waiver is what a person wrote. What it did to one run is a `WaiverEntry`; all of them together are the
+`AppliedWaivers` of the run.
 """
 
 from datetime import date
@@ -10,7 +11,7 @@ from typing import Final
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey, CaseName
 
-MAX_DAYS: Final = 90
+MAX_WAIVER_DAYS: Final = 90
 """The longest that anything may be waived: what is wrong for longer belongs into the eval, or out of it."""
 MAX_NAME: Final = 300
 """The most characters that a case id or glob may have."""
@@ -21,10 +22,15 @@ MAX_REASON: Final = 500
 class WaiverKind(StrEnum):
     """Which promise was made about the case."""
 
-    ACCEPTED = "accepted"
+    WAIVER = "waiver"
     """Its failure is known and wanted for now."""
     QUARANTINE = "quarantine"
     """It is flaky: its result is not asked for until somebody has looked."""
+
+    @property
+    def list_key(self) -> str:
+        """Return the key of the waiver file under which entries of this kind stand."""
+        return "waivers" if self is WaiverKind.WAIVER else "quarantine"
 
 
 class FileOrigin(Record, kw_only=True, tag_field="source", tag="file"):
@@ -32,7 +38,7 @@ class FileOrigin(Record, kw_only=True, tag_field="source", tag="file"):
 
     file: str
     line: int
-    new: bool | None = None
+    is_new: bool | None = None
     """The base branch does not have it, or only for a shorter time; None when that was not asked or not answered."""
 
 
@@ -42,7 +48,7 @@ class CommentOrigin(Record, kw_only=True, tag_field="source", tag="comment"):
     author: str
     """Their login at GitHub."""
     url: str
-    written: str
+    written_at: str
     """When, as GitHub says it: ISO 8601 in UTC."""
     commit: str | None = None
     """The one commit that it is about, where the comment names it."""
@@ -59,19 +65,19 @@ class Waiver(Record, kw_only=True):
     reason: str
     until: date
     """The last day on which it holds, in UTC."""
-    by: str | None = None
+    owner: str | None = None
     """Who answers for it. In a file that is what the file claims."""
     origin: FileOrigin | CommentOrigin
 
     @property
-    def promise(self) -> tuple[WaiverKind, str, str | None]:
+    def identity(self) -> tuple[WaiverKind, str, str | None]:
         """What it promises about which cases: its kind, the name of the case and the glob over eval files."""
         return self.kind, self.case, self.suite
 
     @property
-    def new(self) -> bool | None:
+    def is_new(self) -> bool | None:
         """Whether the pull request itself brings it; None when that is not known. A comment always stands apart."""
-        return self.origin.new if isinstance(self.origin, FileOrigin) else None
+        return self.origin.is_new if isinstance(self.origin, FileOrigin) else None
 
 
 class RefusedCommand(Record, kw_only=True):
@@ -80,7 +86,7 @@ class RefusedCommand(Record, kw_only=True):
     author: str
     """Their login at GitHub; empty where the account is gone."""
     url: str
-    sentence: str
+    message: str
 
 
 class WaiverStanding(StrEnum):
@@ -89,16 +95,16 @@ class WaiverStanding(StrEnum):
     REGRESSED = "regressed"
     FAILS = "fails"
     """Fails, and is not known to be a regression."""
-    WAVERS = "wavers"
+    UNSTABLE = "unstable"
     """Passes, but not cleanly: failures among its trials, an unsettled result, or a score that dropped."""
     PASSES = "passes"
-    UNJUDGED = "unjudged"
+    NO_RESULT = "no_result"
     """An execution error, or not run. Never waived: it says nothing about the case."""
 
     @property
-    def waivable(self) -> bool:
+    def is_waivable(self) -> bool:
         """Whether there is anything to waive. A case that wavers is: else failing wholly were better than in part."""
-        return self in {WaiverStanding.REGRESSED, WaiverStanding.FAILS, WaiverStanding.WAVERS}
+        return self in {WaiverStanding.REGRESSED, WaiverStanding.FAILS, WaiverStanding.UNSTABLE}
 
 
 class CaseStanding(CaseName, kw_only=True):
@@ -114,7 +120,7 @@ class WaiverState(StrEnum):
     EXPIRED = "expired"
     UNMATCHED = "unmatched"
     """It names no case of this run: perhaps a typo, perhaps the case is gone."""
-    SUPERFLUOUS = "superfluous"
+    UNNEEDED = "unneeded"
     """Every case that it names passes."""
     PROPOSED = "proposed"
     """It comes with a pull request whose author may not waive anything: it does not count."""
@@ -132,7 +138,7 @@ class WaiverEntry(Record, kw_only=True):
     failing: tuple[CaseName, ...] = ()
     """Waived if the state is `in_use`, and not otherwise."""
     passing: tuple[CaseName, ...] = ()
-    unjudged: tuple[CaseName, ...] = ()
+    without_result: tuple[CaseName, ...] = ()
 
 
 class WaivedCase(CaseStanding, kw_only=True):
@@ -141,14 +147,14 @@ class WaivedCase(CaseStanding, kw_only=True):
     entry: int
 
 
-class Waiving(Record, kw_only=True):
+class AppliedWaivers(Record, kw_only=True):
     """Everything about waived failures that a verdict and a report need. The same whatever the order of waivers."""
 
     entries: tuple[WaiverEntry, ...] = ()
     waived: tuple[WaivedCase, ...] = ()
     """In the order of the run, each case once."""
     refusals: tuple[RefusedCommand, ...] = ()
-    troubles: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     """Sentences about what could not be asked or does not fit together, such as a label without a comment."""
 
     @property
@@ -157,23 +163,23 @@ class Waiving(Record, kw_only=True):
         return frozenset(one.key for one in self.waived)
 
     @property
-    def quarantined(self) -> frozenset[CaseKey]:
+    def quarantined_keys(self) -> frozenset[CaseKey]:
         """Every case that is set aside, whatever its result: none of them enters a pass rate."""
         return frozenset(
             case.key
-            for entry in self.of(WaiverState.IN_USE, WaiverState.SUPERFLUOUS)
+            for entry in self.select_entries(WaiverState.IN_USE, WaiverState.UNNEEDED)
             if entry.waiver.kind is WaiverKind.QUARANTINE
             for case in (*entry.failing, *entry.passing)
         )
 
-    def of(self, *states: WaiverState) -> tuple[WaiverEntry, ...]:
-        """The entries in these states."""
+    def select_entries(self, *states: WaiverState) -> tuple[WaiverEntry, ...]:
+        """Return the entries that are in one of these states."""
         return tuple(entry for entry in self.entries if entry.state in states)
 
-    def count(self, *standings: WaiverStanding) -> int:
+    def count_cases(self, *standings: WaiverStanding) -> int:
         """How many waived cases stand so."""
         return sum(one.standing in standings for one in self.waived)
 
-    def decisive(self, waived: WaivedCase) -> WaiverEntry:
-        """The entry that a case is waived by."""
+    def get_entry(self, waived: WaivedCase) -> WaiverEntry:
+        """Return the entry that waives a case."""
         return self.entries[waived.entry]

@@ -11,7 +11,10 @@ class Mask(Protocol):
     """Callable that masks secrets in bytes; `cut_before`, `cut_after`: the bytes were truncated there."""
 
     def __call__(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
-        """The same bytes without what nobody may see."""
+        """Return `data` with its secrets masked.
+
+        `cut_before` and `cut_after` say that the bytes were truncated at that end.
+        """
         ...
 
 
@@ -28,7 +31,10 @@ class CapturedOutput(FrozenStruct):
         return self.total > len(self.data)
 
     def apply_mask(self, mask: Mask) -> CapturedOutput:
-        """The same without what nobody may see."""
+        """Return the output with its secrets masked.
+
+        The head and the tail of a truncated output are masked separately.
+        """
         if not self.is_truncated:
             data = mask(self.data)
             return self if data is self.data else CapturedOutput(data, len(data))
@@ -90,7 +96,7 @@ class OutputCapture:
                 self._trim_tail(self._tail)
 
     def get_output(self) -> CapturedOutput:
-        """What is kept so far; more may be added afterwards."""
+        """Return what has been captured so far; the capture may continue afterwards."""
         if self._tail is None:
             return CapturedOutput(bytes(self._kept), self._total)
         self._trim_tail(self._tail)

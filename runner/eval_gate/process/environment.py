@@ -46,7 +46,10 @@ inputs (`INPUT_…`). A program that needs one of them is given it by name.
 def filter_environment(
     environment: Mapping[str, str], extra: Mapping[str, str] = MappingProxyType({}), names: Collection[str] = ()
 ) -> dict[str, str]:
-    """The part of `environment` that every program gets, what of it is passed by name, and `extra`: what is given."""
+    """Return the allowed part of `environment`, the variables listed in `names`, and all of `extra`.
+
+    Every program gets the allowed variables. A variable in `extra` overrides one of the same name.
+    """
     kept = {name: value for name, value in environment.items() if _is_allowed(name.upper()) or name in names}
     return {**kept, **extra}
 
@@ -62,7 +65,11 @@ class WithheldVariables(FrozenStruct):
         return cls(frozenset(environment) - frozenset(given))
 
     def find_hint(self, command: str, said: str) -> str | None:
-        """What to do about a program that failed, where one of them is in its command as `$NAME` or in its words."""
+        """Suggest a fix for a failed program that uses a withheld variable.
+
+        The variable is looked for in `command` as `$NAME`, and in `said`, the program's output. Return None if neither
+        names a withheld variable.
+        """
         words = [match[1] or match[2] for match in _IN_SHELL.finditer(command)] + _NAME.findall(said)
         name = next((word for word in words if word in self.names), None)
         if name is None:
@@ -71,7 +78,10 @@ class WithheldVariables(FrozenStruct):
 
 
 def find_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of variables that are secrets by their names, such as `OPENAI_API_KEY` and `DB_PASSWORD`."""
+    """Return the values of variables whose names mark secrets, such as `OPENAI_API_KEY` and `DB_PASSWORD`.
+
+    Variables that every program gets are not secrets.
+    """
     return tuple(
         value for name, value in environment.items() if _SECRET_NAME.search(name.upper()) and not is_always_passed(name)
     )

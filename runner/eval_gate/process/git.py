@@ -19,15 +19,19 @@ _SAFE_OPTIONS: Final = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository
 
 
 def find_checkout(folder: Path) -> Path | None:
-    """The folder with the `.git` of the checkout that this one lies in; None outside of one."""
+    """Find the root of the checkout that contains `folder`: the nearest folder with a `.git` entry.
+
+    Return None outside a checkout.
+    """
     folder = folder.resolve()
     return next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
 
 
 def run_git(folder: Path, *arguments: str) -> bytes | None:
-    """What git prints, asked at the top of the checkout: paths are relative to that, or absolute.
+    """Run git at the root of the checkout and return its standard output.
 
-    None where there is no git, or it ends with an error, such as outside of a checkout.
+    Path arguments are absolute, or relative to the root. Return None if git is missing, times out or exits with an
+    error, as it does outside a checkout.
     """
     names = {name for name in os.environ if name.startswith("GIT_")}
     environment = filter_environment(os.environ, {"GIT_NO_LAZY_FETCH": "1"}, names)
@@ -47,6 +51,9 @@ def run_git(folder: Path, *arguments: str) -> bytes | None:
 
 
 def read_git_line(folder: Path, *arguments: str) -> str | None:
-    """The same in one line; None where it has nothing to say either."""
+    """Run git like `run_git` and return its output as stripped text.
+
+    Return None if git fails or prints nothing.
+    """
     said = run_git(folder, *arguments)
     return None if said is None else said.decode("utf-8", "replace").strip() or None  # a branch may be called anything

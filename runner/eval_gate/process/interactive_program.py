@@ -24,7 +24,10 @@ class StreamingInput(ProgramInput):
         self._armed = False
 
     def open(self, identity: Identity | None, theirs: ExitStack) -> int:
-        """The end that the program reads from, closed by `theirs`. Raises OSError."""
+        """Open the pipe and return the end that the program reads from; `theirs` closes it.
+
+        Raises OSError.
+        """
         return self._open_pipe(identity, theirs)[0]
 
     def write(self, data: bytes) -> None:
@@ -36,7 +39,10 @@ class StreamingInput(ProgramInput):
                 self._loop.add_writer(self._sink, self._write_pending)
 
     def close(self) -> None:
-        """The program reads the end of its input."""
+        """Close the input, so that the program reads the end of the stream.
+
+        Text that was not written yet is discarded.
+        """
         self._waiting.clear()
         super().close()
 
@@ -76,7 +82,7 @@ class InteractiveProgram:
         return f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
 
     def format_last_line(self, limit: int) -> str:
-        """The end of its stderr in one line, without secrets."""
+        """Return the end of the program's stderr as one line of at most `limit` characters, secrets masked."""
         said = self._errors.get_output()
         return (said.apply_mask(self._command.mask) if self._command.mask else said).format_last_line(limit)
 

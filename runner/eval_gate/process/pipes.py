@@ -32,7 +32,10 @@ class ProgramOutput:
         self._source: int | None = None
 
     def open(self, identity: Identity | None, theirs: ExitStack) -> int:
-        """The end that the program writes to, closed by `theirs`. Reading begins. Raises OSError."""
+        """Open the pipe, start reading, and return the end that the program writes to.
+
+        `theirs` closes the returned end. Raises OSError.
+        """
         self._source, sink = os.pipe()
         theirs.callback(os.close, sink)
         os.set_blocking(self._source, False)
@@ -50,7 +53,7 @@ class ProgramOutput:
             self.closed.set()
 
     def get_output(self) -> CapturedOutput:
-        """What was kept of all that the program wrote so far."""
+        """Return what was captured of the program's output so far."""
         return self._capture.get_output()
 
     def _read_available(self) -> None:
@@ -77,7 +80,10 @@ class ProgramInput:
         self._sink: int | None = None
 
     def open(self, identity: Identity | None, theirs: ExitStack) -> int:
-        """The end that the program reads from, closed by `theirs`. Writing begins. Raises OSError."""
+        """Open the program's input, start writing to it, and return the end that the program reads from.
+
+        Without data, the program reads from the null device. `theirs` closes the returned end. Raises OSError.
+        """
         if not self._is_given:
             nothing = os.open(os.devnull, os.O_RDONLY)
             theirs.callback(os.close, nothing)
@@ -87,7 +93,7 @@ class ProgramInput:
         return source
 
     def _open_pipe(self, identity: Identity | None, theirs: ExitStack) -> tuple[int, int]:
-        """The program's end, closed by `theirs`, and ours."""
+        """Open a pipe and return the program's end, which `theirs` closes, and the end that is written to."""
         source, self._sink = os.pipe()
         theirs.callback(os.close, source)
         os.set_blocking(self._sink, False)

@@ -38,9 +38,10 @@ class PrivateFolder:
         return self.path / name
 
     def read(self, name: str, limit: int) -> CapturedOutput | None:
-        """What the program put there, head and tail where it is more than `limit` bytes; None when there is nothing.
+        """Read the file `name` that the program wrote to the folder.
 
-        Raises ProcessError for what is not an ordinary file, and for what cannot be read.
+        A file of more than `limit` bytes is reduced to its head and tail. Return None if the file does not exist.
+        Raises ProcessError if it is not a regular file or cannot be read.
         """
         try:
             # a named pipe would otherwise be waited for
@@ -63,7 +64,11 @@ class PrivateFolder:
 
 @contextmanager
 def open_private_folder(prefix: str, cwd: Path, *, keep: bool = False) -> Iterator[PrivateFolder]:
-    """A new folder for a program that runs in `cwd`, removed afterwards unless `keep`. Raises ProcessError."""
+    """Create a temporary folder for a program that runs in `cwd`, and remove it afterwards unless `keep`.
+
+    Raises ProcessError if programs cannot run on this system, if `cwd` cannot be used, or if the folder cannot be
+    created.
+    """
     if not CAN_RUN_PROGRAMS:
         raise ProcessError(UNSUPPORTED_SYSTEM)
     with contextlib.ExitStack() as stack:

@@ -159,7 +159,10 @@ def _spawn_process(
 
 
 def _build_environment(environment: Mapping[str, str], identity: Identity | None) -> dict[str, str]:
-    """The environment; for nobody with a home that is open, since git and others end where theirs is closed to them."""
+    """Copy `environment`, with an accessible home folder if the program runs as nobody.
+
+    Git and other programs fail if they cannot access their home folder.
+    """
     return {**environment, "HOME": tempfile.gettempdir()} if identity == NOBODY else {**environment}
 
 

@@ -109,7 +109,10 @@ def run_async(work: Coroutine[Any, Any, Done]) -> Done:
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """What is inside is done to its end, and then only the signal heard that came meanwhile. For what takes moments."""
+    """Defer the handling of signals until the block ends.
+
+    Use it only for work that takes moments. Outside the main thread it does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

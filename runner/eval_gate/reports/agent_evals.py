@@ -48,9 +48,10 @@ class ReportTimes(FrozenStruct):
 
 
 def build_report(run: RunResult, suites: Sequence[EvalSuite], moments: ReportTimes) -> dict[str, Any]:
-    """The report as data, under the format's own names: only the run's Agent Evals suites. `suites` are as loaded.
+    """Build the report as data, under the names of the Agent Evals format.
 
-    A suite without moments of its own took at most as long as the run.
+    The report has only the Agent Evals suites of `run`; `suites` are the suites as loaded. A suite without times in
+    `moments` counts from the start of the run until the report was generated, which is an upper bound.
     """
     versions = {suite.file: suite.version for suite in suites}
     shown = [
@@ -68,7 +69,7 @@ def build_report(run: RunResult, suites: Sequence[EvalSuite], moments: ReportTim
 
 
 def render_json(made: Mapping[str, Any]) -> str:
-    """The report as a file for machines."""
+    """Render the report as indented JSON for machines."""
     return neutralize_json(json.dumps(made, ensure_ascii=False, indent=2)) + "\n"
 
 
@@ -88,7 +89,7 @@ def _build_suite(suite: SuiteResult, version: str | None, run: RunResult, moment
 
 
 def _build_case(case: CaseResult) -> dict[str, Any]:
-    judged = case.status.judged
+    judged = case.status.is_scored
     return {
         "caseId": case.id,
         "caseName": case.description or case.id,
@@ -124,7 +125,7 @@ def _format_time(moment: datetime) -> str:
 
 
 def render_markdown(made: Mapping[str, Any]) -> str:
-    """The report as a page for people. What suites, models and files say is escaped."""
+    """Render the report as a Markdown page, with the text of suites, models and files escaped."""
     summary = made["summary"]
     verdict = _format_pass_count(summary["passed"], summary["totalCases"])
     counts = ("totalSuites", "totalCases", "passed", "failed", "errors", "skipped")
@@ -175,9 +176,9 @@ def _render_markdown_details(case: Mapping[str, Any]) -> Iterable[str]:
 
 
 def format_failures(made: Mapping[str, Any]) -> tuple[str, ...]:
-    """What `--verbose` says beside the cases, for a terminal or a log.
+    """Format the additional console lines of `--verbose`, safe for a terminal or a log.
 
-    One line for each assertion that does not hold, with what was expected and seen, and for each error.
+    Return one line for each failed assertion, with the expected and the actual value, and one for each error.
     """
     lines = []
     for suite in made["suites"]:

@@ -39,7 +39,10 @@ class CaseAnnotations(FrozenStruct):
 
 
 def build_annotations(view: ReportView) -> CaseAnnotations:
-    """The worst first, at most ten; only for eval files: a result may be forged, and names what it likes."""
+    """Build at most ten annotations for eval files, the most severe first, and count those left out.
+
+    Other files get no annotation, because a run result may be forged and can name any file.
+    """
     found = [
         replace(remark, file=to_repository_path(remark.file, view.context))
         for remark in _iter_annotations(view)
@@ -49,14 +52,14 @@ def build_annotations(view: ReportView) -> CaseAnnotations:
 
 
 def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
-    failed = view.verdict.outcome is Outcome.FAIL
+    failed = view.verdict.outcome is Outcome.FAILED
     yield from _annotate_rows(view.regressions, "Regression", blocking=failed)
     yield from _annotate_rows(view.suspected, "Suspected regression", blocking=failed)
     yield from _annotate_rows(view.must_pass, "Must pass", blocking=failed)
     yield from _annotate_rows(() if view.is_inconclusive else view.failing, "Failing case", blocking=failed)
     by_score = any(reason.code == RuleCode.SCORE_DROP for reason in view.verdict.reasons)
     yield from _annotate_rows(view.score_drops, "Score drop", blocking=failed and by_score)
-    for group in view.errors_by_blame:
+    for group in view.errors_by_kind:
         yield from _annotate_rows(group.rows, group.title, blocking=False)
     yield from _annotate_rows(view.base_agent_failures, "Fails with the base branch's agent too", blocking=False)
     yield from _annotate_rows(view.broken_on_main, "Broken before this change", blocking=False)

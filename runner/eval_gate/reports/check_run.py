@@ -29,7 +29,10 @@ class CheckText(FrozenStruct):
 
 
 def render_check_run(view: ReportView) -> CheckText:
-    """The check's texts. The summary needs neither folding nor alerts, which are not shown everywhere."""
+    """Render the title, the summary and the page of the check run.
+
+    The summary uses neither folded sections nor alerts, which are not displayed everywhere.
+    """
     lead = f"**{view.lead}** " if view.lead else ""
     measured = [format_setup_changes(view.setup_changes)] if view.setup_changes else []
     why = lead + escape_markdown(view.opening, 600)
@@ -42,27 +45,30 @@ def render_check_run(view: ReportView) -> CheckText:
 
 
 def format_check_title(view: ReportView) -> str:
-    """The verdict in at most eighty characters: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`."""
+    """Summarize the verdict in at most 80 characters.
+
+    Example: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`. A longer title is truncated.
+    """
     verdict = view.verdict
-    if verdict.outcome is Outcome.ERROR:
+    if verdict.outcome is Outcome.INCONCLUSIVE:
         why = view.reasons[0] if view.reasons else "the run was not finished"
         return _truncate_title("No verdict yet" if view.has_no_verdict else f"Could not decide: {why}")
-    first = verdict.reasons[0].code if verdict.outcome is Outcome.FAIL and verdict.reasons else ""
+    first = verdict.reasons[0].code if verdict.outcome is Outcome.FAILED and verdict.reasons else ""
     if first == RuleCode.PASS_RATE:
-        rates, rule = view.rates, verdict.rule(RuleCode.PASS_RATE)
+        rates, rule = view.rates, verdict.find_rule(RuleCode.PASS_RATE)
         rate, limit = (rule.value, rule.limit) if rule else (format_percent(rates.current), "the limit")
         return _truncate_title(f"Pass rate {rate} ({rates.passed} of {rates.judged}) below {limit}")
     return _truncate_title(f"{_summarize_changes(view)} — {_format_pass_count(view)}")
 
 
 def format_cancelled_title(view: ReportView) -> str:
-    """The title for a run that was ended from outside."""
+    """Format the check title of a run that was cancelled from outside."""
     total = view.summary.total_cases
     return f"Cancelled at {total - view.summary.not_run}/{total}"
 
 
 def format_problem_title(message: str, *, usage: bool) -> str:
-    """The title for a step that ended before there was a run."""
+    """Format the check title of a step that ended before it had a run."""
     return _truncate_title(f"{'Configuration error' if usage else 'Could not decide'}: {message}")
 
 
@@ -76,7 +82,7 @@ def _truncate_title(words: str) -> str:
 
 def _summarize_changes(view: ReportView) -> str:
     heading = f"{view.heading[:1].upper()}{view.heading[1:]}"
-    failed, waived = view.verdict.outcome is Outcome.FAIL, format_waived_counts(view.run)
+    failed, waived = view.verdict.outcome is Outcome.FAILED, format_waived_counts(view.run)
     if view.comparison is None or view.nothing_comparable:
         absent = "No baseline" if view.comparison is None else "Baseline not comparable"
         return heading if failed else ", ".join([absent, *waived])
@@ -93,7 +99,7 @@ def _summarize_changes(view: ReportView) -> str:
             parts.append(f"{format_count(len(view.unconfirmed), 'case')} not decided")
     if view.new_passes:
         parts.append(format_count(len(view.new_passes), "new pass", "new passes"))
-    if view.score_drops and not parts[0].startswith(RuleCode.SCORE_DROP.shown):
+    if view.score_drops and not parts[0].startswith(RuleCode.SCORE_DROP.label):
         parts.append(format_count(len(view.score_drops), "score drop"))
     if not failed:
         parts += format_new_errors(view.run)

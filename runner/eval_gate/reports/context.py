@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eval_gate.config.outputs import JunitFailures
-from eval_gate.model.yardstick import Difference
+from eval_gate.model.setup_change import SetupChange
 from eval_gate.struct import FrozenStruct
 
 
@@ -51,11 +51,11 @@ class ReportContext(FrozenStruct):
     """The commit of that result, where it is not the last push before this one."""
     can_waive_by_comment: bool = False
     """It is a pull request, where somebody may accept regressions by a comment."""
-    waive_label: str = "eval-gate:accept"
+    waive_label: str = "eval-gate:waive"
     """The label that such a comment needs."""
     waive_requires_sha: bool = False
     """Such a comment has to name the commit: the pull request is a fork's."""
-    ignored_rules: tuple[Difference, ...] = ()
+    ignored_rules: tuple[SetupChange, ...] = ()
     """What the pull request's own configuration says otherwise, where it is judged by the base branch's rules."""
     rerun_command: str | None = None
     rerun_omitted_count: int = 0

@@ -36,7 +36,10 @@ DETAIL_LEVELS: Final = (
 def render_within_limit(
     render: Callable[[DetailLevel], str], limit: int, ladder: tuple[DetailLevel, ...] = DETAIL_LEVELS
 ) -> str:
-    """The first step of the ladder whose text is at most `limit` characters; the last one is cut if even it is not."""
+    """Render the first detail level whose text has at most `limit` characters.
+
+    If even the last level of `ladder` is too long, its text is truncated.
+    """
     text = ""
     for detail in ladder:
         text = render(detail)

@@ -30,18 +30,21 @@ def build_anchor(key: CaseKey) -> str:
 
 
 def build_case_url(key: CaseKey, context: ReportContext) -> str | None:
-    """A case in the page behind `context.page_url`; None where the page opens nowhere."""
+    """Build the URL of a case on the page at `context.page_url`; return None without such a page."""
     return f"{context.page_url}#{build_anchor(key)}" if context.page_url else None
 
 
 def to_repository_path(file: str, context: ReportContext) -> str:
-    """The repository's own path of a file, whose path is the workspace's."""
+    """Convert a path relative to the workspace to one relative to the repository."""
     within = [f"{folder}/" for folder in context.checkouts if file.startswith(f"{folder}/")]
     return file.removeprefix(max(within, key=len, default=""))
 
 
 def build_line_url(location: Location | None, context: ReportContext) -> str | None:
-    """A line of a file at the commit that was evaluated; None where one of these is not known."""
+    """Build the URL of a line at the evaluated commit.
+
+    Return None if the location, the repository or the commit is unknown, or the file is outside the repository.
+    """
     if location is None or context.repository is None or context.head_sha is None:
         return None
     if location.file.startswith("/") or ".." in location.file.split("/"):

@@ -49,17 +49,18 @@ _MIN_SHARED_ROWS: Final = 3
 
 
 def render_comment(view: ReportView, *, limit: int = COMMENT_LIMIT, start: int = 0) -> str:
-    """The comment: marker, verdict, why, the cases to look at, what to do, counts, warnings, provenance.
+    """Render the pull request comment in at most `limit` characters.
 
-    At most `limit` characters; `start` begins further down the ladder, after a refusal.
+    It has the marker, the verdict and its reasons, the cases to look at, the next step, counts, warnings and
+    provenance. `start` selects a later detail level, for another attempt after the comment was refused.
     """
     return _render_template("comment.md.j2", view, limit, DETAIL_LEVELS[start:])
 
 
 def render_summary(view: ReportView, *, limit: int = SUMMARY_LIMIT) -> str:
-    """The job summary: the complete page, with the rules, every case, answers, and how it was decided.
+    """Render the job summary in at most `limit` characters and at most `limit` bytes.
 
-    At most `limit` characters and bytes.
+    It is the complete page: the rules, every case, the responses, and the grounds of the verdict.
     """
     text = ""
     for allowed in (limit, limit // 4):  # a character takes four bytes at most
@@ -70,7 +71,7 @@ def render_summary(view: ReportView, *, limit: int = SUMMARY_LIMIT) -> str:
 
 
 def render_problem(error: GateError, context: ReportContext, heading: str, *, as_comment: bool = False) -> str:
-    """The page of a step that ended before there was a run; as a comment it begins with the marker."""
+    """Render the page of a step that ended before it had a run; as a comment it begins with the marker."""
     marker = escape.to_comment_key(context.comment_key) if as_comment else None
     names = {"error": error, "context": context, "heading": heading, "marker": marker}
     return tidy_markdown(get_environment().get_template("problem.md.j2").render(names))
@@ -85,7 +86,7 @@ def _render_template(name: str, view: ReportView, limit: int, ladder: tuple[Deta
 
 @cache
 def get_environment() -> Environment:
-    """What renders comment, summary and problem."""
+    """Return the cached template environment of comment, summary and problem page."""
     pieces = (
         *(
             markdown_fragments.format_case_link,
@@ -131,11 +132,10 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
 
 
 def render_responses(row: CaseRow, around: int = CONTEXT_CHARACTERS) -> str:
-    """What a case said in the baseline and says here: question, calls and the difference of both answers.
+    """Render prompt, tool calls and the difference of both responses as an escaped, folded section.
 
-    Folded, and escaped; empty where nothing is kept that could be shown.
-
-    At most `around` characters of each answer.
+    Each response is limited to `around` characters. Return an empty string if nothing is stored that could be
+    shown.
     """
     sides = row.response_comparison
     if sides is None:
@@ -166,7 +166,10 @@ def _format_prompt_lines(sides: ResponseComparison) -> list[str]:
 
 
 def _format_responses(sides: ResponseComparison, around: int) -> list[str]:
-    """What there is to say about the answers, and the difference; only what is there where there is one side."""
+    """Format the notes about the responses, then their difference.
+
+    If only one side has a response, format that one. Equal responses are shown once.
+    """
     found = sides.compare_responses(around)
     notes = [" ".join(sides.notes)] if sides.notes else []
     if found is None:
@@ -186,7 +189,10 @@ class _Column(FrozenStruct):
 
 
 def render_case_table(rows: Sequence[CaseRow], title: str, compared: bool = True) -> str:  # noqa: FBT001, FBT002 (a filter)
-    """The cases, with what was seen of each and what failed; only their names where all have that in common."""
+    """Render a table of cases with their evidence and failures.
+
+    What all cases share is stated once above the table. If they share everything, the table is a list of names.
+    """
     if not rows:
         return ""
     by_record = any(row.evidence for row in rows)
@@ -213,7 +219,10 @@ def render_score_table(rows: Sequence[CaseRow], title: str) -> str:
 
 
 def render_cause_table(causes: Sequence[Cause[CaseRow]], limit: int) -> str:
-    """What failures have in common, the most frequent first: the check, what it said, and cases to look at."""
+    """Render a table of at most `limit` causes: the check, its message, the number of cases, and examples.
+
+    Causes come in the given order, the most frequent first.
+    """
     lines = ["| Cause | Cases | For example |", "|:--|--:|:--|"]
     for cause in causes[:limit]:
         examples = ", ".join(map(format_name_link, cause.examples))
@@ -246,7 +255,10 @@ def _format_evidence(row: CaseRow) -> str:
 
 
 def _find_common_evidence(rows: Sequence[CaseRow]) -> tuple[str, ...] | None:
-    """What most of the rows have in common, where there are enough of them and it is not all."""
+    """Find the evidence that most rows share.
+
+    Return None if all rows share it, at most half of them do, or too few to be worth stating.
+    """
     lines, number = Counter(row.evidence_lines for row in rows).most_common(1)[0]
     return lines if _MIN_SHARED_ROWS <= number < len(rows) and number * 2 > len(rows) else None
 

@@ -31,13 +31,19 @@ _MAX_INLINE: Final = 3
 
 
 def format_name_link(row: CaseRow) -> str:
-    """The case's name as code for a cell, linked to its place in the page; to its line where no page opens."""
+    """Format a case's name as code for a table cell, linked to its place on the page.
+
+    Without a page, the link leads to the case's line in the eval file.
+    """
     shown, url = format_code_cell(row.label), row.page_url or row.url
     return f"[{shown}]({url})" if url else shown
 
 
 def format_case_link(row: CaseRow) -> str:
-    """The same, with its line of the eval file beside it as a small link, and a word where it is stale."""
+    """Format a case's name like `format_name_link`, with a small link to its line in the eval file.
+
+    Marks follow for suspected regressions and stale cases.
+    """
     line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page_url and row.url and row.location else ""
     return f"{format_name_link(row)}{line}{' (suspected)' if row.suspected else ''}{' stale' if row.stale else ''}"
 
@@ -63,7 +69,10 @@ def format_links(view: ReportView) -> str:
 
 
 def format_evidence_cell(row: CaseRow) -> str:
-    """What was seen of the case, a line for each."""
+    """Format the evidence of a case for a table cell, one line per item.
+
+    A waived case also gives its failure, because its table has no column for it.
+    """
     said = [escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines]
     said += (
         [format_code_cell(row.failure_summary)] if row.failure_summary and row.waiver else []
@@ -72,13 +81,16 @@ def format_evidence_cell(row: CaseRow) -> str:
 
 
 def format_terms_cell(waiver: WaiverText) -> str:
-    """`accepted until 2026-12-05, 14 days left`, who said so, and where."""
+    """Format the effect, end and source of a waiver for a table cell.
+
+    The cell also says if the waiver is new in this pull request.
+    """
     new = "<br>**new in this pull request**" if waiver.new else ""
     return f"{waiver.effect} until {waiver.expiry}<br>{_format_source(waiver)}{new}"
 
 
 def format_waiver(waiver: WaiverText) -> str:
-    """An entry as a whole: its id or glob, terms, the cases that fail, and the reason."""
+    """Format a complete waiver: its id or glob, terms, failing cases and reason."""
     cases = f", about {', '.join(map(format_code_span, waiver.cases))}" if waiver.cases else ""
     terms = f"{waiver.effect} until {waiver.expiry}, {_format_source(waiver)}"
     return f"{format_code_span(waiver.pattern)}: {terms}{cases}: {escape_markdown(waiver.reason, MAX_EVIDENCE)}"
@@ -93,12 +105,15 @@ def _format_source(waiver: WaiverText) -> str:
 
 
 def format_names(rows: Sequence[CaseRow], limit: int) -> str:
-    """`a`, `b` and 3 more; graded cases with their scores: `a` 0.60 → 0.55 (−0.05)."""
+    """Format case names, at most `limit`: `a`, `b` and 3 more.
+
+    A graded case has its scores after its name: `a` 0.60 → 0.55 (−0.05).
+    """
     return _format_names(rows, limit, lambda row: row.scores or "")
 
 
 def format_names_with_evidence(rows: Sequence[CaseRow], limit: int) -> str:
-    """The same with what was seen: `a` (passed 6 of 6 here, 2 of 20 on main)."""
+    """Format case names like `format_names`, with evidence: `a` (passed 6 of 6 here, 2 of 20 on main)."""
     return _format_names(
         rows,
         limit,
@@ -107,7 +122,7 @@ def format_names_with_evidence(rows: Sequence[CaseRow], limit: int) -> str:
 
 
 def format_names_with_results(rows: Sequence[CaseRow], limit: int) -> str:
-    """`a` (crashed), `b` (unreachable)."""
+    """Format case names with the current result of each in parentheses, such as an agent error."""
     return _format_names(rows, limit, lambda row: f"({row.current_result})" if row.current_result else "")
 
 
@@ -120,7 +135,10 @@ def _format_names(rows: Sequence[CaseRow], limit: int, details: Callable[[CaseRo
 
 
 def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
-    """`a`, `b` (needs a judge); `c` (no question)."""
+    """Format case names grouped by their reason: `a`, `b` (needs a judge); `c` (no question).
+
+    Groups beyond a limit are only counted.
+    """
     groups: dict[str, list[CaseRow]] = defaultdict(list)
     for row in rows:
         groups[row.reason or row.failure_summary or "no reason was given"].append(row)
@@ -139,7 +157,7 @@ def format_prose(words: str, limit: int = MAX_SENTENCE) -> str:
 
 
 def format_setup_changes(found: SetupChangeText, names: int = MAX_NAMED) -> str:
-    """What differs in how the run was measured, in one paragraph; more than a few things as a list."""
+    """Format the setup changes since the baseline as a paragraph, or as a list if they are many."""
     sign = "⚠️ " if found.is_alarming else ""
     said = [format_prose(line) for line in found.format_lines(names)]
     several = len(said) > _MAX_INLINE
@@ -201,23 +219,23 @@ def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = form
 
     `mark` sets off names and commits as the place where the sentence stands does it.
     """
-    if view.comparison is None or not view.comparison.baseline.unmeasured:
+    if view.comparison is None or not view.comparison.baseline.unscored_runs:
         return None
     facts = view.comparison.baseline
-    first, more = facts.unmeasured[0], len(facts.unmeasured) > 1
+    first, more = facts.unscored_runs[0], len(facts.unscored_runs) > 1
     branch = view.context.branch
     sha = mark(first.sha[:7] if first.sha else first.run_id[:40])
     if branch:
         runs = (
-            f"newest {len(facts.unmeasured)} runs before this change"
+            f"newest {len(facts.unscored_runs)} runs before this change"
             if more
             else f"newest run before this change, {sha},"
         )
         which = f"{mark(branch)}'s {runs}"
     else:  # there may be others between them: `latest` passes over red ones too
-        which = f"{len(facts.unmeasured)} newer runs" if more else f"A newer run, {sha},"
+        which = f"{len(facts.unscored_runs)} newer runs" if more else f"A newer run, {sha},"
     judged = (
-        f"{'in ' + sha + ' ' if more else ''}{first.judged} of {wording.format_count(first.cases, 'case')} "
+        f"{'in ' + sha + ' ' if more else ''}{first.scored} of {wording.format_count(first.cases, 'case')} "
         "could be judged"
     )
     compared = mark(facts.sha[:7] if facts.sha else facts.run_id[:40])
@@ -229,7 +247,7 @@ def describe_older_baseline(view: ReportView, mark: Callable[[str], str] = forma
 
     `mark` as for `describe_unmeasured_runs`.
     """
-    if view.comparison is None or (view.verdict.outcome is Outcome.PASS and not view.regressions):
+    if view.comparison is None or (view.verdict.outcome is Outcome.PASSED and not view.regressions):
         return None
     counted, base = find_earlier_commits(view.run), view.comparison.baseline.base_sha or ""
     if counted is None:
@@ -245,7 +263,7 @@ def describe_older_baseline(view: ReportView, mark: Callable[[str], str] = forma
 
 
 def format_provenance(view: ReportView) -> str:
-    """What was evaluated and compared with, in one line; addresses only where they are known."""
+    """Format the evaluated commit and its baseline as one line, with links if their URLs are known."""
     context, parts = view.context, []
     if view.is_inconclusive:
         parts.append(f"Exit code {int(view.verdict.exit_code)}")
@@ -265,7 +283,11 @@ def format_provenance(view: ReportView) -> str:
 
 
 def _describe_merge(view: ReportView) -> str:
-    """What is evaluated beside the head: nothing, or the base branch as it was merged with it."""
+    """Describe how the evaluated commit relates to the base branch: merged into it, or not yet.
+
+    The text is empty if the base branch or the head is unknown. It says if no checkout names the commit and only
+    the workflow does.
+    """
     context, base = view.context, view.comparison.baseline.base_sha if view.comparison else None
     if context.is_believed and context.workspace_sha:
         believed = (
@@ -284,7 +306,10 @@ def _describe_merge(view: ReportView) -> str:
 
 
 def format_spending(view: ReportView) -> str:
-    """What the run took, in one line: it is other numbers every time, and stands where nobody looks for news."""
+    """Format re-runs, time and costs as one line.
+
+    The numbers differ in every run, so the reports place the line where readers look for no news.
+    """
     return " · ".join(filter(None, [view.reruns, view.spending]))
 
 

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 MISSING_CELL: Final = "–"
 _EXIT_CODES: Final = {
-    Outcome.PASS: ExitCode.PASSED,
-    Outcome.FAIL: ExitCode.FAILED,
-    Outcome.ERROR: ExitCode.INCOMPLETE,
+    Outcome.PASSED: ExitCode.PASSED,
+    Outcome.FAILED: ExitCode.FAILED,
+    Outcome.INCONCLUSIVE: ExitCode.INCOMPLETE,
 }
-_OUTCOME_WORDS: Final = {Outcome.PASS: "passed", Outcome.FAIL: "failed", Outcome.ERROR: "could not decide"}
+_OUTCOME_WORDS: Final = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.INCONCLUSIVE: "could not decide"}
 FORMATS: Final = {"md": "matrix.md", "html": "matrix.html", "json": "matrix.json", "console": "matrix.txt"}
 """What a comparison can be, with the usual names of the files."""
 MAX_TARGET: Final = 24
@@ -106,7 +106,7 @@ class MatrixCell(Record, kw_only=True):
     @property
     def text(self) -> str:
         """`pass`, `fail 0.67`, `2/3`, `error`, `not run`; with the score where it says more than yes or no."""
-        if not self.status.judged:
+        if not self.status.is_scored:
             return self.status.value.replace("_", " ")
         word = "pass" if self.status is Status.PASSED else "fail"
         if self.trials > 1:
@@ -158,8 +158,8 @@ class Matrix(Record, kw_only=True):
     @property
     def outcome(self) -> Outcome:
         """Passed where every gate passed; a failure that is known stays one, whatever else could not be decided."""
-        outcomes = {target.verdict.outcome if target.verdict else Outcome.ERROR for target in self.targets}
-        return next(one for one in (Outcome.FAIL, Outcome.ERROR, Outcome.PASS) if one in outcomes)
+        outcomes = {target.verdict.outcome if target.verdict else Outcome.INCONCLUSIVE for target in self.targets}
+        return next(one for one in (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED) if one in outcomes)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -181,9 +181,13 @@ class Matrix(Record, kw_only=True):
 def build_matrix(
     legs: Sequence[TargetRun], timestamp: str, version: str, *, score_tolerance: float = DEFAULT_SCORE_TOLERANCE
 ) -> Matrix:
-    """The comparison of these targets, in their order. `timestamp` is when it began, `version` this program's."""
+    """Build the comparison of these targets, in their order.
+
+    Cases with different results come first. `timestamp` is the start of the comparison, `version` that of Eval
+    Gate.
+    """
     runs = [apply_recorded_pass_score(leg.run) if leg.run is not None else None for leg in legs]
-    cases = [run.by_key() if run is not None else {} for run in runs]
+    cases = [run.index_cases() if run is not None else {} for run in runs]
     keys = dict.fromkeys(key for column in cases for key in column)
     seen = Counter(key.case_id for key in keys)
     rows = [
@@ -201,7 +205,7 @@ def build_matrix(
 def _build_target(leg: TargetRun, run: RunResult | None) -> MatrixTarget:
     if run is None:
         return MatrixTarget(name=leg.name, problem=leg.problem)
-    mean = compute_mean_score((case for _, case in run.cases()), ())
+    mean = compute_mean_score((case for _, case in run.iter_cases()), ())
     return MatrixTarget(
         name=leg.name,
         target=run.target,
@@ -231,7 +235,7 @@ def _build_case(
 def _has_difference(cases: Sequence[CaseResult], score_tolerance: float) -> bool:
     """Whether they ended differently. What was not run says nothing about its target."""
     heard = [case for case in cases if case.status is not Status.NOT_RUN]
-    scores = sorted(case.score for case in heard if case.graded and case.status.judged)
+    scores = sorted(case.score for case in heard if case.graded and case.status.is_scored)
     apart = bool(scores) and exceeds_limit(scores[-1] - scores[0], score_tolerance)
     return apart or any(one.status is not other.status for one, other in pairwise(heard))
 
@@ -242,8 +246,8 @@ def _build_cell(case: CaseResult) -> MatrixCell:
         status=case.status,
         score=case.score,
         graded=case.graded,
-        passes=counted.k if counted else 0,
-        trials=counted.n if counted else 0,
+        passes=counted.passes if counted else 0,
+        trials=counted.executions if counted else 0,
         duration_ms=case.duration_ms,
         cost_usd=case.cost_usd,
         error=case.error,
@@ -251,7 +255,10 @@ def _build_cell(case: CaseResult) -> MatrixCell:
 
 
 def build_totals(matrix: Matrix) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The last lines of every table: what is counted, in words for each target. What is 0 everywhere is left out."""
+    """Build the last rows of every table: the name of a total and its text for each target.
+
+    Counts that are 0 for every target are omitted.
+    """
     counts = (("failed", "failed"), ("errors", "errored"), ("skipped", "skipped"), ("not run", "not_run"))
     columns = [target.summary for target in matrix.targets]
     lines = [("passed", [f"{one.passed} of {one.total_cases}" if one else MISSING_CELL for one in columns])]
@@ -301,7 +308,7 @@ def write_matrix(requests: Sequence[ReportRequest], matrix: Matrix, folder: Path
 
 
 def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None = None) -> str:
-    """The comparison in one of `FORMATS`."""
+    """Render the comparison of targets in one of `FORMATS`; `style` is for the console."""
     match report_format:
         case "md":
             return render_within_limit(
@@ -355,7 +362,7 @@ def _format_cell(cell: MatrixCell | None) -> str:
 
 
 def _format_cell_with_sign(cell: MatrixCell | None) -> str:
-    """The words behind the sign that pages have for them."""
+    """Format a cell with the sign of its status before the text."""
     return f"{_SIGNS.get(cell.status, '')}{cell.text}" if cell is not None else MISSING_CELL
 
 
@@ -374,5 +381,5 @@ def _render_html(matrix: Matrix) -> str:
 
 @cache
 def get_environment(*, html: bool) -> Environment:
-    """What renders the table of several gates, as a page or as Markdown."""
+    """Return the cached template environment of the target comparison, for HTML or Markdown."""
     return build_environment({"cell": _format_cell if html else _format_cell_with_sign}, html=html)

@@ -23,9 +23,10 @@ _DEFAULT_FILES: Final = {name: one.file for name, one in FORMATS.items() if one.
 
 
 def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
-    """The run in this form, one of `FORMATS`: what no case is about has a module of its name in `exports/`.
+    """Render a run in one of `FORMATS`.
 
-    Raises GateError `unknown-value` for a format there is not.
+    Each format without a branch of its own has a module of its name in `exports/`. Raises GateError `unknown-value`
+    for an unknown format.
     """
     text = _render_text(report_format, run, context, style)
     return neutralize_json(text) if FORMATS[report_format].form is TextFormat.JSON else text

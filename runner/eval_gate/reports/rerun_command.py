@@ -39,16 +39,17 @@ class RerunCommand(NamedTuple):
 def build_rerun_command(
     arguments: Sequence[str], result: RunResult, baseline: Baseline | NoBaseline | None = None
 ) -> RerunCommand | None:
-    """The same command for only the cases to look at; None when there are none.
+    """Build the command that re-runs only the cases to look at; return None if it would name none.
 
-    The cases on whose files they work are named before them: without these they would say something else. Where there
-    are too many of these, there is no command.
-    What `latest` or a folder of runs led to is named: by the next run they may lead to another one. A shard is left
-    out, because a chosen case need not be in the same part again. What nobody may see is `***`: user part and query of
-    addresses, and what looks like a key. There is no command for another tool's results: only that tool can run its
-    cases.
+    Cases that prepare files for the chosen ones are named before them, because the chosen ones would give other
+    results without them. If too many cases would be needed for that, there is no command.
+
+    The command names the baseline that `latest` or a folder of runs led to, because they may lead to another run
+    next time. It omits the shard, because a chosen case may be in another part of the next run. Secrets are
+    replaced by `***`: user part and query of URLs, and values that look like a key. External results get no
+    command, because only the tool that wrote them can run their cases.
     """
-    if result.by_another_tool:
+    if result.is_external:
         return None
     patterns = _choose_patterns(_select_cases(result), result)
     kept = patterns[:MAX_PATTERNS]
@@ -83,7 +84,7 @@ def _choose_patterns(chosen: Sequence[str], result: RunResult) -> list[tuple[str
     if len(chosen) <= MAX_PATTERNS or result.eval_paths is None or result.shard is not None:
         return [(_build_glob(case_id), 1) for case_id in chosen]  # what else the eval files hold is not known
     wanted = frozenset(chosen)
-    others = {begin for _, case in result.cases() if case.id not in wanted for begin in _list_prefixes(case.id)}
+    others = {begin for _, case in result.iter_cases() if case.id not in wanted for begin in _list_prefixes(case.id)}
     shared = Counter(begin for case_id in chosen for begin in _list_prefixes(case_id))
     found: Counter[str] = Counter()
     for case_id in chosen:
@@ -97,12 +98,17 @@ def _format_preparatory_cases(patterns: Sequence[tuple[str, int]], result: RunRe
     """`write-file,list-files,`: the cases on whose files those that the patterns find work, as `--case` finds them."""
     if not patterns or not _list_dependent_suites(result):
         return ""
-    found = [case.id for _, case in result.cases() if any(matches_glob(pattern, case.id) for pattern, _ in patterns)]
+    found = [
+        case.id for _, case in result.iter_cases() if any(matches_glob(pattern, case.id) for pattern, _ in patterns)
+    ]
     return "".join(f"{_build_glob(case_id)}," for case_id in find_preparatory_cases(found, result))
 
 
 def find_preparatory_cases(chosen: Sequence[str], result: RunResult) -> list[str]:
-    """The ids of all cases on whose files cases with these ids work, in the run's order and without these."""
+    """Find the ids of all cases whose files the `chosen` cases depend on.
+
+    They are in the order of the run and do not include the chosen ones.
+    """
     wanted = set(chosen)
     while True:  # an id may stand in several suites
         more: list[str] = []
@@ -117,7 +123,7 @@ def find_preparatory_cases(chosen: Sequence[str], result: RunResult) -> list[str
 
 
 def _list_dependent_suites(result: RunResult) -> tuple[tuple[str, ...], ...]:
-    """The ids of every suite whose cases work on each other's files, in their order."""
+    """List the case ids, in order, of each suite whose cases depend on each other's files."""
     return tuple(
         tuple(case.id for case in suite.cases) for suite in result.suites if any(case.dependent for case in suite.cases)
     )
@@ -130,9 +136,10 @@ def _list_prefixes(case_id: str) -> list[str]:
 
 
 def build_case_rerun_command(case_id: str, command: str, before: Sequence[str] = ()) -> str | None:
-    """The command of `build_rerun_command` for this case alone; None where it names none, or not every shell reads it.
+    """Build the command of `build_rerun_command` for this case alone.
 
-    `before` are the cases on whose files it works (`find_preparatory_cases`), which are run too.
+    `before` are the cases on whose files it depends (`find_preparatory_cases`); the command runs them too. Return
+    None if `command` names no cases, if not every shell can read it, or if the names are too long.
     """
     named = ",".join(_build_glob(one) for one in (*before, case_id))
     if "$'" in command or len(named) > MAX_NAMES + MAX_PREPARATORY_NAMES:
@@ -145,7 +152,10 @@ def build_case_rerun_command(case_id: str, command: str, before: Sequence[str] =
 
 
 def _build_glob(case_id: str) -> str:
-    """What `--case` finds this case by: it splits at commas, takes blanks away at the ends, and reads globs."""
+    """Build the glob by which `--case` finds this case.
+
+    The option splits its value at commas, strips blanks at both ends, and reads globs.
+    """
     glob = "".join(
         "?" if char == "," or is_invisible(char) else f"[{char}]" if char in "*?[" else char for char in case_id
     )
@@ -158,20 +168,26 @@ def _select_cases(result: RunResult) -> list[str]:
 
     What somebody accepted or set aside is not among them.
     """
-    waived = result.waived
+    waived = result.waived_keys
     if result.comparison is not None:
-        worse = [*result.comparison.of(CaseClass.REGRESSION), *result.comparison.score_drops()]
-        worse += [one for one in result.comparison.changes if one.grounds and one.grounds.why.undecided]
+        worse = [*result.comparison.select_changes(CaseClass.REGRESSION), *result.comparison.list_score_drops()]
+        worse += [one for one in result.comparison.changes if one.grounds and one.grounds.kind.is_inconclusive]
         if ids := [change.case_id for change in worse if change.key not in waived]:
             return list(dict.fromkeys(ids))
     bad = {Status.FAILED, Status.ERROR}
     return [
-        case.id for key, case in apply_recorded_pass_score(result).cases() if case.status in bad and key not in waived
+        case.id
+        for key, case in apply_recorded_pass_score(result).iter_cases()
+        if case.status in bad and key not in waived
     ]
 
 
 def _redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """The arguments as they may be shown; a path that stands by itself is shown as it is, where it is no address."""
+    """Mask URLs and keys in command line arguments.
+
+    Only the values of options are masked as keys. Arguments after `--` are paths and stay as they are, like every
+    other argument that is not a URL.
+    """
     shown: list[str] = []
     of_option = False
     for place, argument in enumerate(arguments):
@@ -186,7 +202,7 @@ def _redact_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def _remove_options(arguments: Sequence[str], *names: str) -> list[str]:
-    """The arguments without these options, up to `--`, behind which there are none."""
+    """Remove the named options and their values from the arguments before `--`."""
     kept: list[str] = []
     skip_value = False
     for place, argument in enumerate(arguments):

@@ -1,4 +1,4 @@
-"""Statistics of a run without waived cases: counts, pass rates, their intervals, and blame for errors.
+"""Statistics of a run without waived cases: counts, pass rates, their intervals, and kinds of errors.
 
 Words and rows are both made of these, and nothing here is a word.
 """
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate.case_comparison import has_no_response
-from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Tally
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.struct import FrozenStruct
 
@@ -21,38 +21,38 @@ _Z: Final = 1.959964
 
 def has_no_comparable_case(run: RunResult) -> bool:
     """Whether there is a baseline, but not one case that could be held against it."""
-    return run.comparison is not None and not any(one.change.compared for one in run.comparison.changes)
+    return run.comparison is not None and not any(one.change.is_compared for one in run.comparison.changes)
 
 
 def select_counted_changes(run: RunResult, *classes: CaseClass) -> list[CaseChange]:
-    """The cases of these classes, those apart that somebody accepted or set aside."""
-    return exclude_waived(run, run.comparison.of(*classes) if run.comparison else ())
+    """Select the unwaived cases of these classes."""
+    return exclude_waived(run, run.comparison.select_changes(*classes) if run.comparison else ())
 
 
 def exclude_waived(run: RunResult, changes: Iterable[CaseChange]) -> list[CaseChange]:
     """Those of the changes whose failure counts."""
-    waived = run.waived
+    waived = run.waived_keys
     return [one for one in changes if one.key not in waived]
 
 
 def has_only_agent_errors(run: RunResult) -> bool:
     """Whether every case that was asked crashed: the change, or an outage of something the agent needs."""
-    asked = [case for _, case in run.cases() if case.status.judged or case.status is Status.ERROR]
-    return bool(asked) and all(case.blame is Blame.CRASHED for case in asked)
+    asked = [case for _, case in run.iter_cases() if case.status.is_scored or case.status is Status.ERROR]
+    return bool(asked) and all(case.error_kind is ErrorKind.AGENT_ERROR for case in asked)
 
 
-def find_blames(run: RunResult) -> tuple[Blame | None, ...]:
-    """Whose fault it is, of every case that could not be judged; None where nobody was blamed."""
-    errored = [case for _, case in run.cases() if case.status is Status.ERROR]
+def find_error_kinds(run: RunResult) -> tuple[ErrorKind | None, ...]:
+    """Whose fault it is, of every case that could not be judged; None where none is recorded."""
+    errored = [case for _, case in run.iter_cases() if case.status is Status.ERROR]
     silent = bool(errored) and has_no_response(run)
-    return tuple(find_blame(case, silent=silent) for case in errored)
+    return tuple(find_error_kind(case, silent=silent) for case in errored)
 
 
-def find_blame(case: CaseResult, *, silent: bool) -> Blame | None:
+def find_error_kind(case: CaseResult, *, silent: bool) -> ErrorKind | None:
     """Whose fault it is; a target that hangs on everything (`silent`) is as good as unreachable."""
     if case.status is not Status.ERROR:
         return None
-    return Blame.UNREACHABLE if silent and case.blame is Blame.CRASHED else case.blame
+    return ErrorKind.AGENT_UNREACHABLE if silent and case.error_kind is ErrorKind.AGENT_ERROR else case.error_kind
 
 
 class PassRates(FrozenStruct):
@@ -71,21 +71,24 @@ class PassRates(FrozenStruct):
 
 
 def compute_pass_rates(run: RunResult) -> PassRates:
-    """The pass rates of a run as its verdict counts them."""
-    quarantined = run.quarantined
+    """Compute the pass rates of the run and its baseline, without quarantined cases, as the verdict does."""
+    quarantined = run.quarantined_keys
     facts = run.comparison.baseline if run.comparison else None
     summary = run.summary
     if not quarantined:
         return PassRates(summary.passed, summary.passed + summary.failed, facts.pass_rate if facts else None)
-    aside = [case.passed for key, case in run.cases() if case.status.judged and key in quarantined]
+    aside = [case.passed for key, case in run.iter_cases() if case.status.is_scored and key in quarantined]
     judged = summary.passed + summary.failed - len(aside)
     changes = run.comparison.changes if run.comparison else ()
     then = [one.baseline for one in changes if one.key in quarantined and one.baseline is not None]
     return PassRates(summary.passed - sum(aside), judged, _compute_baseline_rate(facts, then), len(aside))
 
 
-def _compute_baseline_rate(facts: BaselineFacts | None, aside: list[Tally]) -> float | None:
-    """The baseline's rate without these cases."""
+def _compute_baseline_rate(facts: BaselineFacts | None, aside: list[PassCount]) -> float | None:
+    """Compute the pass rate of the baseline without the cases in `aside`.
+
+    Return None if the rate is unknown or no case remains.
+    """
     if facts is None or not facts.pass_rate:
         return facts.pass_rate if facts else None
     judged = round(facts.passed / facts.pass_rate) - len(aside)
@@ -95,19 +98,20 @@ def _compute_baseline_rate(facts: BaselineFacts | None, aside: list[Tally]) -> f
 
 def pair_outcomes(run: RunResult) -> list[tuple[bool, bool]]:
     """Whether a case passed then, and here, of each that both runs judged by the same question."""
-    passed = {key: case.passed for key, case in run.cases()}
-    quarantined = run.quarantined
+    passed = {key: case.passed for key, case in run.iter_cases()}
+    quarantined = run.quarantined_keys
     return [
         (one.baseline.passed, passed[one.key])
         for one in (run.comparison.changes if run.comparison else ())
-        if one.change.compared and one.key in passed and one.key not in quarantined and one.baseline is not None
+        if one.change.is_compared and one.key in passed and one.key not in quarantined and one.baseline is not None
     ]
 
 
 def compute_wilson_interval(passed: int, judged: int) -> tuple[float, float]:
-    """The 95 % interval of a share, 0 to 1 (Wilson 1927, Journal of the American Statistical Association 22, 209-212).
+    """Compute the 95 % Wilson interval of a share, from 0 to 1.
 
-    Nothing judged leaves everything possible.
+    Without cases with a score, the interval is 0 to 1. Source: Wilson 1927, Journal of the American Statistical
+    Association 22, 209-212.
     """
     if not judged:
         return 0.0, 1.0
@@ -118,10 +122,10 @@ def compute_wilson_interval(passed: int, judged: int) -> tuple[float, float]:
 
 
 def compute_paired_interval(worse: int, better: int, cases: int) -> tuple[float, float]:
-    """The 95 % interval of the change of a pass rate, -1 to 1, where both runs asked the same cases.
+    """Compute the 95 % interval of the change of a pass rate between two runs of the same cases, -1 to 1.
 
-    Half a case more in each cell of the table, which keeps it honest where few cases changed (Agresti and Min 2005,
-    Statistics in Medicine 24, 729-740).
+    Half a case is added to each cell of the table, which keeps the interval valid when few cases changed. Source:
+    Agresti and Min 2005, Statistics in Medicine 24, 729-740.
     """
     size = cases + 2
     change = (better - worse) / size

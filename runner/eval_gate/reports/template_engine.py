@@ -27,9 +27,11 @@ CACHE_FOLDER: Final = Path(__file__).parent / "__pycache__"
 def build_environment(
     filters: Mapping[str, Callable[..., object]], *, html: bool, folder: str = "templates"
 ) -> Environment:
-    """The engine for pages of HTML, or for Markdown, where a filter escapes all that is foreign (a test walks them).
+    """Build the template environment for HTML, which escapes itself, or for Markdown.
 
-    Both know how numbers are written; `filters` are what only some templates need. `folder` is where templates are.
+    In Markdown templates, filters escape all untrusted text; a test checks that they do. Both kinds have the
+    filters for numbers; `filters` adds those that only some templates need. `folder` is the folder of the
+    templates.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -65,7 +67,10 @@ def build_environment(
 
 
 def _build_bytecode_cache(*, html: bool) -> BytecodeCache:
-    """What was compiled before by the same version of the engine; more is added as it is compiled."""
+    """Build the cache of templates that the same version of the engine compiled before.
+
+    Templates that are compiled later are added. The cache works without a writable folder.
+    """
     import jinja2
 
     class Kept(jinja2.FileSystemBytecodeCache):
@@ -89,7 +94,7 @@ def _build_bytecode_cache(*, html: bool) -> BytecodeCache:
 
 
 def _make_visible(value: object) -> object:
-    """What is placed on the page: nothing in it turns or hides what stands beside it."""
+    """Replace invisible characters in a text, so that none reverses or hides the text next to it."""
     return reveal_all_invisible(value) if type(value) is str else value
 
 

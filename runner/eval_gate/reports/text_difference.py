@@ -67,45 +67,46 @@ class TextDifference(FrozenStruct):
         return tuple(_format_lines(self))
 
 
-def compare_texts(then: str, here: str, around: int = CONTEXT_CHARACTERS) -> TextDifference:
-    """What differs, word by word; at most `around` characters of each side, from a little before the first difference.
+def compare_texts(baseline: str, current: str, around: int = CONTEXT_CHARACTERS) -> TextDifference:
+    """Compare `baseline` with `current` word by word, from shortly before the first difference.
 
-    Controls, and signs that turn or hide text, are shown as marks. Equal texts are one piece.
+    At most `around` characters of each side are kept. Control characters, and characters that reverse or hide text,
+    are shown as marks. Equal texts give one piece.
     """
-    then, here = (reveal_all_invisible(text.replace("\r\n", "\n")) for text in (then, here))
-    if then == here:
-        return TextDifference((TextPiece(" ", then[:around]),), has_text_after=len(then) > around)
-    start = _find_start(then, here)
-    words = [[found[0] for found in islice(_WORD.finditer(text, start), MAX_WORDS)] for text in (then, here)]
+    baseline, current = (reveal_all_invisible(text.replace("\r\n", "\n")) for text in (baseline, current))
+    if baseline == current:
+        return TextDifference((TextPiece(" ", baseline[:around]),), has_text_after=len(baseline) > around)
+    start = _find_start(baseline, current)
+    words = [[found[0] for found in islice(_WORD.finditer(text, start), MAX_WORDS)] for text in (baseline, current)]
     pieces, whole = _limit_pieces(_join_pieces(_compare_words(*words)), around)
     read = [start + sum(map(len, side)) for side in words]
-    return TextDifference(tuple(pieces), start > 0, not whole or read != [len(then), len(here)])
+    return TextDifference(tuple(pieces), start > 0, not whole or read != [len(baseline), len(current)])
 
 
-def _find_start(then: str, here: str) -> int:
+def _find_start(baseline: str, current: str) -> int:
     """Where the window begins: so many characters before the first difference, and not within a word."""
-    shortest = min(len(then), len(here))
-    first = next((place for place in range(shortest) if then[place] != here[place]), shortest)
+    shortest = min(len(baseline), len(current))
+    first = next((place for place in range(shortest) if baseline[place] != current[place]), shortest)
     if first <= _LEAD:
         return 0
-    blank = re.compile(r"\s").search(then, first - _LEAD, first)
+    blank = re.compile(r"\s").search(baseline, first - _LEAD, first)
     return blank.end() if blank else first - _LEAD
 
 
-def _compare_words(then: list[str], here: list[str]) -> Iterator[TextPiece]:
-    often, others = Counter(then), Counter(here)
+def _compare_words(baseline: list[str], current: list[str]) -> Iterator[TextPiece]:
+    often, others = Counter(baseline), Counter(current)
     if sum(number * others[word] for word, number in often.items()) > MAX_PAIRS:
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(then, here, strict=False)))
-        yield TextPiece(" ", "".join(then[:same]))
-        yield from (TextPiece("-", "".join(then[same:])), TextPiece("+", "".join(here[same:])))
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(baseline, current, strict=False)))
+        yield TextPiece(" ", "".join(baseline[:same]))
+        yield from (TextPiece("-", "".join(baseline[same:])), TextPiece("+", "".join(current[same:])))
         return
     # blanks are words like all others: taken for junk they would end every equal stretch behind its first word
-    found = SequenceMatcher(None, then, here, autojunk=False)
+    found = SequenceMatcher(None, baseline, current, autojunk=False)
     for operation, low, high, begin, end in found.get_opcodes():
         if operation == "equal":
-            yield TextPiece(" ", "".join(then[low:high]))
+            yield TextPiece(" ", "".join(baseline[low:high]))
         else:
-            yield from (TextPiece("-", "".join(then[low:high])), TextPiece("+", "".join(here[begin:end])))
+            yield from (TextPiece("-", "".join(baseline[low:high])), TextPiece("+", "".join(current[begin:end])))
 
 
 def _join_pieces(pieces: Iterable[TextPiece]) -> list[TextPiece]:
@@ -161,7 +162,7 @@ def _limit_pieces(pieces: list[TextPiece], around: int) -> tuple[list[TextPiece]
 
 
 def _shorten_equal(text: str, *, last: bool) -> str:
-    """A long equal part without its middle, or without its end where nothing differs behind it."""
+    """Drop the middle of a long equal part, or its end if it is the last part."""
     if len(text) <= MAX_EQUAL:
         return text
     half = MAX_EQUAL // 2

@@ -28,10 +28,10 @@ class ArchiveError(Exception):
 
 
 def read_entry(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
-    """The one entry of this name, in whatever folder of the archive; None where there is none.
+    """Read the only entry called `name` in any folder of the archive; return None if there is none.
 
-    Its path there, and `limit` + 1 bytes of it at most. Raises ArchiveError for an archive that cannot be read, that
-    has names that lead out of it, or several entries of this name.
+    Return its path and at most `limit` + 1 bytes of it. Raises ArchiveError if the archive cannot be read, has too
+    many entries, has an entry whose path leads out of it, or has several entries of this name.
     """
     try:
         if has_more_entries(file, MAX_ENTRIES):
@@ -53,7 +53,11 @@ def read_entry(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
 
 
 def find_top_entry(file: Path, name: str, limit: int) -> bytes | None:
-    """The one entry of this name at the top of an archive; None where there is none, or too much of it or around it."""
+    """Read the entry `name` at the top of an archive.
+
+    Return None if the entry is missing or larger than `limit` bytes, or if the archive cannot be read or has too
+    many entries.
+    """
     try:
         if has_more_entries(file, MAX_ENTRIES):
             return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.comparison import UnscoredRun
 from eval_gate.model.result import RunResult
-from eval_gate.model.totals import judged_of
+from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.struct import FrozenStruct, replace
 
@@ -24,7 +24,7 @@ class Baseline(FrozenStruct):
     """How many commits the base has that the baseline has not."""
     history: History = EMPTY_HISTORY
     """What is known of the branch up to this run; runs after it do not count."""
-    unmeasured_runs: tuple[Unmeasured, ...] = ()
+    unmeasured_runs: tuple[UnscoredRun, ...] = ()
     """Runs that would have been the baseline, had they been measured; the nearest first."""
 
     notes: tuple[str, ...] = ()
@@ -42,9 +42,9 @@ class Baseline(FrozenStruct):
         """The ledger that ends with this run."""
         return self.history.trim_to(self.result)
 
-    def with_result(self, held: RunResult) -> Baseline:
-        """The same with its run as the gate counts it."""
-        return replace(self, result=held)
+    def with_result(self, run: RunResult) -> Baseline:
+        """Return the baseline with its run result as the gate counts it."""
+        return replace(self, result=run)
 
 
 class NoBaseline(FrozenStruct):
@@ -60,7 +60,7 @@ class NoBaseline(FrozenStruct):
     """What the heading says instead of what it usually does."""
 
 
-NOT_REQUESTED = NoBaseline("not-asked-for", "no baseline was named")
+NOT_REQUESTED = NoBaseline("baseline-not-requested", "no baseline was named")
 
 
 def is_measured(run: RunResult) -> bool:
@@ -69,11 +69,11 @@ def is_measured(run: RunResult) -> bool:
     An outage leaves runs in which every case broke; a gate that compared with one of them would find nothing to
     compare, and pass. Skipped cases are not cases here.
     """
-    judged, cases = judged_of(run)
+    judged, cases = count_scored_cases(run)
     return judged * 2 >= cases
 
 
-def build_unmeasured(run: RunResult) -> Unmeasured:
-    """A run that was not measured, as it is named."""
-    judged, cases = judged_of(run)
-    return Unmeasured(run_id=run.run_id, sha=run.sha, judged=judged, cases=cases)
+def build_unmeasured(run: RunResult) -> UnscoredRun:
+    """Describe a run that was not measured by its id, its commit and its numbers of cases."""
+    judged, cases = count_scored_cases(run)
+    return UnscoredRun(run_id=run.run_id, sha=run.sha, scored=judged, cases=cases)

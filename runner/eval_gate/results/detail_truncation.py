@@ -12,8 +12,8 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import BaselineSide, Blame, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
-from eval_gate.model.limits import KEPT_ANSWER, KEPT_CALL, OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
+from eval_gate.model.execution import BaselineResult, CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.limits import OTHER_CALL, OTHER_CALLS, OTHER_RESPONSE, STORED_CALL, STORED_RESPONSE
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.struct import replace
 from eval_gate.text.javascript.strings import dump_compact_json
@@ -44,7 +44,7 @@ CallPart = Literal["arguments", "result"]
 
 
 def truncate_json(value: JsonValue, limit: int) -> JsonValue:
-    """The value itself, or the beginning of its JSON text where that is longer than `limit` characters."""
+    """Return `value`, or the beginning of its JSON text if that exceeds `limit` characters."""
     if value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= limit - 2):
         return value
     text = dump_compact_json(value)
@@ -52,64 +52,73 @@ def truncate_json(value: JsonValue, limit: int) -> JsonValue:
 
 
 def list_cut_parts(arguments: bool, result: bool) -> tuple[CallPart, ...]:  # noqa: FBT001 (the two parts of a call)
-    """The names of the parts that are cut."""
+    """List the names of the truncated parts of a tool call."""
     return (*(("arguments",) if arguments else ()), *(("result",) if result else ()))
 
 
 def truncate_details(details: CaseDetails) -> CaseDetails:
-    """What patterns have looked at, cut to what an execution keeps."""
+    """Truncate details to what an execution stores, after the `redact` patterns were applied."""
     answer = details.response
     return replace(
         details,
-        response=answer and answer[:KEPT_ANSWER],
+        response=answer and answer[:STORED_RESPONSE],
         conversation=tuple(_truncate_message(message) for message in details.conversation),
-        tool_calls=tuple(_truncate_call(call, KEPT_CALL) for call in details.tool_calls),
+        tool_calls=tuple(_truncate_call(call, STORED_CALL) for call in details.tool_calls),
     )
 
 
 def _truncate_message(message: Message) -> Message:
     content = message.content
     return replace(
-        message, content=content[:KEPT_ANSWER] if isinstance(content, str) else truncate_json(content, KEPT_ANSWER)
+        message,
+        content=content[:STORED_RESPONSE] if isinstance(content, str) else truncate_json(content, STORED_RESPONSE),
     )
 
 
 def reduce_details(details: CaseDetails) -> CaseDetails:
-    """What an execution keeps that did not decide its case: less of answer and calls, and no exchange."""
+    """Reduce the details of an execution that did not decide its case.
+
+    The response and the tool calls are truncated further, and the conversation is dropped. What is dropped is
+    counted.
+    """
     answer = details.response
-    left_out = details.left_out | {
-        "toolCalls": details.left_out.get("toolCalls", 0) + max(len(details.tool_calls) - OTHER_CALLS, 0),
-        "messages": details.left_out.get("messages", 0) + len(details.conversation),
-        "characters": max(details.response_length - OTHER_ANSWER, 0) if answer is not None else 0,
+    left_out = details.dropped_counts | {
+        "toolCalls": details.dropped_counts.get("toolCalls", 0) + max(len(details.tool_calls) - OTHER_CALLS, 0),
+        "messages": details.dropped_counts.get("messages", 0) + len(details.conversation),
+        "characters": max(details.response_length - OTHER_RESPONSE, 0) if answer is not None else 0,
     }
     return replace(
         details,
-        response=answer and answer[:OTHER_ANSWER],
-        response_truncated=answer is not None and details.response_length > OTHER_ANSWER,
+        response=answer and answer[:OTHER_RESPONSE],
+        response_truncated=answer is not None and details.response_length > OTHER_RESPONSE,
         conversation=(),
         tool_calls=tuple(_truncate_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
-        left_out={what: count for what, count in left_out.items() if count > 0},
+        dropped_counts={what: count for what, count in left_out.items() if count > 0},
     )
 
 
-def _truncate_call(call: KeptCall, limit: int) -> KeptCall:
+def _truncate_call(call: StoredCall, limit: int) -> StoredCall:
     arguments, result = (
-        value[:limit] if part in call.cut and isinstance(value, str) else truncate_json(value, limit)
+        value[:limit] if part in call.truncated_parts and isinstance(value, str) else truncate_json(value, limit)
         for part, value in (("arguments", call.arguments), ("result", call.result))
     )
     cut = list_cut_parts(
-        "arguments" in call.cut or arguments is not call.arguments, "result" in call.cut or result is not call.result
+        "arguments" in call.truncated_parts or arguments is not call.arguments,
+        "result" in call.truncated_parts or result is not call.result,
     )
     return replace(
         call,
         arguments=arguments,
         result=result,
-        cut=cut,
+        truncated_parts=cut,
     )
 
 
 def drop_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """What the evaluators said, without what judges were told: that differs only by the answer from what is kept."""
+    """Drop the prompts of LLM judges from evaluator results.
+
+    Apart from the response, a prompt repeats what is stored elsewhere.
+    """
     return tuple(
         result
         if result.evaluator_provider_request is None and not result.evaluator_results
@@ -127,14 +136,14 @@ def _drop_facts(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str,
 
 
 def drop_response(details: CaseDetails) -> CaseDetails:
-    """What is known of an answer that is not kept: its length, and which tools were called."""
+    """Drop the response, the tool calls and the conversation; keep the length and the names of tools."""
     return replace(
         details,
         response=None,
         response_truncated=False,
         conversation=(),
         tool_calls=(),
-        left_out={},
+        dropped_counts={},
     )
 
 
@@ -167,7 +176,8 @@ def drop_all_details(run: RunResult) -> DroppedDetails:
     if comparison is None:
         return DroppedDetails(less, cases)
     changes = tuple(
-        replace(one, before=_drop_side_details(one.before)) if one.before else one for one in comparison.changes
+        replace(one, baseline_result=_drop_side_details(one.baseline_result)) if one.baseline_result else one
+        for one in comparison.changes
     )
     sides = {one.key for one, before in zip(changes, comparison.changes, strict=True) if one != before}
     comparison = replace(comparison, changes=changes)
@@ -190,7 +200,7 @@ def _drop_details(run: RunResult, is_chosen: Callable[[CaseKey, CaseResult], boo
 def _drop_case_details(case: CaseResult) -> CaseResult:
     """Keep what a later run compares the case by: scores, times, tokens, fingerprints, names of tools, who judged."""
     results = drop_quotes(case.evaluator_results)
-    if case.passed and not case.graded and case.yardstick and case.yardstick.expectation:
+    if case.passed and not case.graded and case.fingerprints and case.fingerprints.expectation:
         results = tuple(
             result for result in results if not _is_passed_check(result)
         )  # the fingerprint stands for the checks
@@ -200,7 +210,7 @@ def _drop_case_details(case: CaseResult) -> CaseResult:
         evaluator_results=results,
         trials=drop_trial_details(case.trials),
         trace_summary=None,
-        asked=None,
+        text=None,
     )
 
 
@@ -210,7 +220,7 @@ def _is_passed_check(result: EvaluatorResult) -> bool:
     return plain and result.score == 1 and not result.vetoed
 
 
-def _drop_side_details(side: BaselineSide) -> BaselineSide:
+def _drop_side_details(side: BaselineResult) -> BaselineResult:
     return replace(side, details=drop_response(side.details), evaluator_results=drop_quotes(side.evaluator_results))
 
 
@@ -246,7 +256,7 @@ def _drop_fact_texts(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _keep_status(found: re.Match[str]) -> str:
-    """The status with the words that the standard has for it; a server's own are left out."""
+    """Format an HTTP status with its standard phrase, without the text that the server added."""
     with suppress(ValueError):
         usual = HTTPStatus(int(found["status"])).phrase
         if (found["words"] or "").startswith(f" {usual}"):
@@ -254,13 +264,16 @@ def _keep_status(found: re.Match[str]) -> str:
     return f"HTTP {found['status']}"
 
 
-def drop_error_quotes(error: str, status: Status, blame: Blame | None, results: Iterable[EvaluatorResult]) -> str:
-    """What went wrong, without a word of the answer. `results` are those of the execution, as they were made.
+def drop_error_quotes(
+    error: str, status: Status, error_kind: ErrorKind | None, results: Iterable[EvaluatorResult]
+) -> str:
+    """Return the error without any text of the response.
 
-    What a target or a judge said itself stands behind a colon or a semicolon, in whoever's error it is.
+    `results` are those of the execution, before anything is dropped. Text of a target or an LLM judge follows a
+    colon or a semicolon, whatever failed.
     """
     if status is not Status.FAILED:
-        ours = blame is Blame.OURS or error.startswith(
+        ours = error_kind is ErrorKind.EVALUATION_ERROR or error.startswith(
             _ERROR_PREFIXES
         )  # begins with the name of a judge, or such a word
         kept = ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if ours else 1])

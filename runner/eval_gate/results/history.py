@@ -1,12 +1,13 @@
 """The history: results of every case in the newest runs of a branch, in one small file.
 
-A run record has everything about one run. To tell a regression from a flake one needs a little about many, so each run
-of a branch takes over the ledger of the run before it and adds itself. Whoever has one run has the past of it too.
+A run result holds everything about one run. To tell a regression from a flaky case, the gate needs a little about many
+runs, so each run of a branch copies the history of the run before it and adds itself.
 
-One case in one run is a few letters: first executions, and after a bar its re-runs. `P` passed, `F` failed, `C`
-crashed, `T` too late, `U` unreachable, `O` ours (`Blame`); `-` is a run without the case. A graded case has a score for
-each letter beside them. A file holds such words from the newest run to the oldest, equal neighbours once: `0P*9 0F|PP`
-passed in the nine newest runs and recovered in the tenth. The number is the yardstick's place in the case's own list.
+One case in one run is a few letters: first executions, and after a bar its re-runs. `P` passed, `F` failed, `C` agent
+error, `T` timed out, `U` agent unreachable, `O` evaluation error (`ErrorKind`); `-` is a run without the case. A graded
+case has a score for each letter. The entries of a case run from the newest run to the oldest, and equal neighbours are
+written once: `0P*9 0F|PP` passed in the nine newest runs and recovered in the tenth. The number is the index of the
+case's fingerprint in its list of fingerprints.
 """
 
 import hashlib
@@ -21,20 +22,20 @@ from eval_gate.errors import GateError
 from eval_gate.model import limits
 from eval_gate.model.base import Record, decode_json
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.grounds import RunName
+from eval_gate.model.evidence import RunReference
+from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.model.totals import judged_of
+from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
 from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
 
-HISTORY_NAME: Final = "ledger.json"
+HISTORY_NAME: Final = "history.json"
 SCHEMA_VERSION: Final = 1
-MAX_RUNS: Final = limits.LEDGER_RUNS
+MAX_RUNS: Final = limits.HISTORY_RUNS
 """Newest runs that are kept. More of the past says less about today."""
-MAX_HISTORY_BYTES: Final = limits.LEDGER_BYTES
-MAX_EXECUTIONS: Final = limits.LEDGER_EXECUTIONS
+MAX_HISTORY_BYTES: Final = limits.HISTORY_BYTES
+MAX_EXECUTIONS: Final = limits.HISTORY_EXECUTIONS
 """Of one case in one run; the same again of its re-runs."""
 MANY_FINGERPRINTS: Final = 8
 NO_ENTRY: Final = "-"
@@ -43,7 +44,12 @@ _ENTRY_PATTERN: Final = re.compile(
     r"(?::(?P<scores>[\d.x,]{1,2000}))?)(?:\*(?P<times>\d{1,2}))?"
 )
 _LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
-_ERROR_LETTERS: Final = {Blame.CRASHED: "C", Blame.UNREACHABLE: "U", Blame.OURS: "O", None: "O"}
+_ERROR_LETTERS: Final = {
+    ErrorKind.AGENT_ERROR: "C",
+    ErrorKind.AGENT_UNREACHABLE: "U",
+    ErrorKind.EVALUATION_ERROR: "O",
+    None: "O",
+}
 SCORE_DIGITS: Final = 4
 """Decimals to which a score is kept."""
 
@@ -53,7 +59,7 @@ class InvalidEntryError(Exception):
 
 
 class HistoryRun(Record, kw_only=True, omit_defaults=True):
-    """One run of the branch. `judged` counts cases that passed or failed, out of `cases`."""
+    """One run of the branch. `is_scored` counts cases that passed or failed, out of `iter_cases`."""
 
     run_id: Annotated[str, Meta(max_length=200)]
     timestamp: Annotated[str, Meta(max_length=100)]
@@ -63,29 +69,30 @@ class HistoryRun(Record, kw_only=True, omit_defaults=True):
     target: Annotated[str, Meta(max_length=1000)] = ""
     """Name, provider and model: another one is another agent, and says nothing about this."""
     cases: Annotated[int, Meta(ge=0)] = 0
-    judged: Annotated[int, Meta(ge=0)] = 0
+    scored: Annotated[int, Meta(ge=0)] = 0
 
     @property
-    def name(self) -> RunName:
+    def name(self) -> RunReference:
         """The run as people tell runs apart: by id and commit."""
-        return RunName(run_id=self.run_id, sha=self.sha)
+        return RunReference(run_id=self.run_id, sha=self.sha)
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether it says something about the branch: all cases were run, and at least half of them judged."""
-        return self.complete and not self.partial and self.judged * 2 >= self.cases
+        return self.complete and not self.partial and self.scored * 2 >= self.cases
 
 
 class CaseHistory(Record, kw_only=True, omit_defaults=True):
     """History of one case over the runs of a branch."""
 
-    yardsticks: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
+    fingerprints: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
     runs: Annotated[str, Meta(max_length=200_000)] = ""
 
     def decode_entries(self) -> "tuple[HistoryEntry | None, ...]":
-        """The case in each of the runs, newest first; None, or nothing at the end, where a run does not have it.
+        """Decode the entry of the case in each run, newest first.
 
-        Raises GateError for what is no word of a ledger.
+        The entry is None if a run does not have the case; such entries are omitted at the end. Raises GateError for an
+        invalid entry.
         """
         try:
             return _decode_case(self)
@@ -93,7 +100,7 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
             raise _build_corrupt_error("the ledger", str(error)) from error
 
     def decode_entries_unchecked(self) -> "tuple[HistoryEntry | None, ...]":
-        """The same, without a look at the yardsticks."""
+        """Decode the entries like `decode_entries`, without checking their fingerprints."""
         try:
             return _decode_runs(self.runs)
         except InvalidEntryError as error:
@@ -133,7 +140,7 @@ class History(Record, kw_only=True, omit_defaults=True):
         return (CaseKey(suite, case_id) for suite, cases in self.suites.items() for case_id in cases)
 
     def get_case(self, key: CaseKey) -> CaseHistory:
-        """The case; one without any runs where it is not known."""
+        """Return the history of a case, which is empty if the case is unknown."""
         return self.suites.get(key.suite, {}).get(key.case_id, _NO_RUNS)
 
     def trim_to(self, run: RunResult) -> "History":
@@ -150,7 +157,7 @@ class History(Record, kw_only=True, omit_defaults=True):
             return self
         suites = {
             suite: {
-                case_id: CaseHistory(yardsticks=case.yardsticks, runs=_drop_runs(case.runs, start))
+                case_id: CaseHistory(fingerprints=case.fingerprints, runs=_drop_runs(case.runs, start))
                 for case_id, case in cases.items()
             }
             for suite, cases in self.suites.items()
@@ -160,20 +167,20 @@ class History(Record, kw_only=True, omit_defaults=True):
         return History(runs=self.runs[start:], suites=suites, levels=levels)
 
     def with_levels(self, levels: tuple[RunLevels, ...]) -> "History":
-        """The same with these in place of its own, newest first."""
+        """Return the history with these levels, newest first, instead of its own."""
         return replace(self, levels=levels[:MAX_LEVELS])
 
     def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> "History":
-        """The same with one more run, the newest. One that it has already stays where it is.
+        """Return the history with `run` added as the newest; a run that it already has stays in its place.
 
-        `earlier` says under which key the past of a case stands that was renamed or moved.
+        `earlier` maps each renamed or moved case to the key of its history.
         """
         if any(known.run_id == run.run_id for known in self.runs):
             return self
         earlier = earlier or {}
         suites: dict[str, dict[str, CaseHistory]] = {}
         taken: set[CaseKey] = set()
-        for key, case in run.cases():
+        for key, case in run.iter_cases():
             before = earlier.get(key, key)
             taken.add(before)
             known = self.suites.get(before.suite, {}).get(before.case_id)
@@ -181,7 +188,7 @@ class History(Record, kw_only=True, omit_defaults=True):
         for key in self.iter_keys():
             gone = self.suites[key.suite][key.case_id]
             if key not in taken and key.case_id not in suites.get(key.suite, {}):
-                kept = CaseHistory(yardsticks=gone.yardsticks, runs=_limit_runs(f"{NO_ENTRY} {gone.runs}"))
+                kept = CaseHistory(fingerprints=gone.fingerprints, runs=_limit_runs(f"{NO_ENTRY} {gone.runs}"))
                 if not _is_empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
         runs = (build_history_run(run), *self.runs)[:MAX_RUNS]
@@ -193,8 +200,8 @@ EMPTY_HISTORY: Final = History()
 
 
 def build_history_run(run: RunResult) -> HistoryRun:
-    """The run itself, as a line of the ledger."""
-    judged, cases = judged_of(run)
+    """Build the entry of a run in the history."""
+    judged, cases = count_scored_cases(run)
     return HistoryRun(
         run_id=run.run_id,
         timestamp=run.timestamp,
@@ -203,7 +210,7 @@ def build_history_run(run: RunResult) -> HistoryRun:
         partial=run.eval_paths is None or run.shard is not None,
         target=build_target_key(run),
         cases=cases,
-        judged=judged,
+        scored=judged,
     )
 
 
@@ -213,7 +220,7 @@ def build_target_key(run: RunResult) -> str:
 
 
 def build_history(runs: Iterable[RunResult]) -> History:
-    """The ledger of these runs, newest first, of which nothing older is known."""
+    """Build the history of these runs, newest first, without any older history."""
     ledger = EMPTY_HISTORY
     for run in reversed(list(runs)[:MAX_RUNS]):
         ledger = ledger.with_run(run)
@@ -221,7 +228,10 @@ def build_history(runs: Iterable[RunResult]) -> History:
 
 
 def build_case_history(seen: Iterable[tuple[str, HistoryEntry] | None]) -> CaseHistory:
-    """A case from what each run saw of it, newest first: the yardstick and the entry, whose place is not looked at."""
+    """Build a case's history from the fingerprint and entry of each run, newest first.
+
+    The fingerprint index of the given entries is ignored.
+    """
     yardsticks: dict[str, int] = {}
     words = []
     for one in seen:
@@ -232,13 +242,13 @@ def build_case_history(seen: Iterable[tuple[str, HistoryEntry] | None]) -> CaseH
             words.append(
                 _encode_entry(entry._replace(fingerprint_index=yardsticks.setdefault(yardstick, len(yardsticks))))
             )
-    return CaseHistory(yardsticks=tuple(yardsticks), runs=_limit_runs(" ".join(words)))
+    return CaseHistory(fingerprints=tuple(yardsticks), runs=_limit_runs(" ".join(words)))
 
 
 def assemble_history(
     runs: tuple[HistoryRun, ...], suites: Mapping[str, Mapping[str, CaseHistory]], levels: tuple[RunLevels, ...]
 ) -> History:
-    """A ledger of parts of our own, without the cases that none of the runs has."""
+    """Assemble a history from trusted parts, without the cases that no run has."""
     kept = {
         suite: {case_id: case for case_id, case in cases.items() if not _is_empty(case.runs)}
         for suite, cases in suites.items()
@@ -247,7 +257,7 @@ def assemble_history(
 
 
 def parse_history(data: bytes, shown: str) -> History:
-    """A ledger from a file; `shown` names it. Raises GateError `ledger-corrupt` for what is none."""
+    """Parse a history file; `shown` names it in errors. Raises GateError `invalid-history` if invalid."""
     if len(data) > MAX_HISTORY_BYTES:
         raise _build_corrupt_error(shown, f"larger than {MAX_HISTORY_BYTES:,} bytes")
     try:
@@ -276,15 +286,15 @@ def describe_first_error(error: MsgspecError) -> str:
     return f"{format_field_path(place)[:200]}: {what}".removeprefix(": ")
 
 
-def check_entries(ledger: History) -> None:
+def check_entries(history: History) -> None:
     """Read it to its last word: one that is none would end every run that comes to it, and go on into the next ledger.
 
     Raises OddWordsError, which names the case.
     """
     read = set[tuple[str, int]]()
-    for suite, cases in ledger.suites.items():
+    for suite, cases in history.suites.items():
         for case_id, case in cases.items():
-            if (kind := (case.runs, len(case.yardsticks))) in read:
+            if (kind := (case.runs, len(case.fingerprints))) in read:
                 continue  # most cases of a suite did the same
             read.add(kind)
             try:
@@ -293,34 +303,37 @@ def check_entries(ledger: History) -> None:
                 raise InvalidEntryError(f"suites.{suite}.{case_id}.runs"[:200] + f": {error}") from error
 
 
-def encode_history(ledger: History) -> bytes:
-    """The ledger as the file holds it: JSON without what is as by default, ended by a line break."""
-    return json.encode(ledger) + b"\n"
+def encode_history(history: History) -> bytes:
+    """Encode a history as its file stores it: JSON without default values, ended by a line break."""
+    return json.encode(history) + b"\n"
 
 
 def split_executions(case: CaseResult) -> tuple[tuple[HistoryExecution, ...], tuple[HistoryExecution, ...]]:
-    """What a case did in one run: the first execution (or the trials), and the re-runs."""
+    """Split a case's executions in one run into the first execution (or the trials) and the re-runs.
+
+    Both are empty for a case that was skipped or not run.
+    """
     if case.status is Status.PASSED and len(case.trials) == 1 and not (case.graded or case.reruns):
         return _PASSED_ONCE  # as most cases do
     if case.status in {Status.SKIPPED, Status.NOT_RUN}:
         return (), ()
-    trials = case.executions()
+    trials = case.list_executions()
     first = max(len(trials) - case.reruns, 0)
     return build_executions(trials[:first], graded=case.graded), build_executions(trials[first:], graded=case.graded)
 
 
 def build_executions(trials: Iterable[Trial], *, graded: bool) -> tuple[HistoryExecution, ...]:
-    """The same of executions alone; what was skipped or not run is none."""
+    """Build history entries of executions; those that were skipped or not run have none."""
     return tuple(filter(None, (_build_execution(trial, graded=graded) for trial in trials)))
 
 
 def _build_execution(trial: Trial, *, graded: bool) -> HistoryExecution | None:
-    if trial.status.judged:
+    if trial.status.is_scored:
         score = None if not graded or trial.vetoed else round(min(max(trial.score, 0.0), 1.0), SCORE_DIGITS)
         return HistoryExecution(_LETTERS[trial.status], score)
     if trial.status is not Status.ERROR:
         return None
-    return HistoryExecution("T" if trial.timed_out else _ERROR_LETTERS[trial.blame])
+    return HistoryExecution("T" if trial.timed_out else _ERROR_LETTERS[trial.error_kind])
 
 
 class FingerprintMatch(NamedTuple):
@@ -334,10 +347,13 @@ _FULL_MATCH: Final = FingerprintMatch(same_case=True, same_setup=True)
 
 
 def compute_result_fingerprint(case: CaseResult) -> str:
-    """What a case was measured with, in short: `question and expectation.everything else`. Empty where unknown."""
+    """Compute the short fingerprint of a case result: `prompt and expectation.everything else`.
+
+    Without anything else it has no second part. The first part is empty if it is unknown.
+    """
     question = (case.fingerprint or "")[:16]
-    beside = case.yardstick
-    before = beside.before if beside and case.dependent else None
+    beside = case.fingerprints
+    before = beside.cases_before if beside and case.dependent else None
     if beside is None or not (beside.grader or beside.seeds or beside.judge or before):
         return question
     parts = beside.grader, beside.seeds, beside.judge, *([before] if before else [])
@@ -354,17 +370,20 @@ def match_fingerprints(one: str, other: str) -> FingerprintMatch:
 
 
 def _add_run(known: CaseHistory | None, case: CaseResult, runs: int) -> CaseHistory:
-    """The case with one more run in front; of a new one the older runs are empty."""
-    yardsticks = known.yardsticks if known else ()
+    """Add a run to the front of a case's history; a new case has no entries for older runs.
+
+    `runs` is the number of older runs.
+    """
+    yardsticks = known.fingerprints if known else ()
     older = known.runs if known else f"{NO_ENTRY} " * runs
     first, again = split_executions(case)
     if not first:
-        return CaseHistory(yardsticks=yardsticks, runs=_limit_runs(f"{NO_ENTRY} {older}"))
+        return CaseHistory(fingerprints=yardsticks, runs=_limit_runs(f"{NO_ENTRY} {older}"))
     yardstick = compute_result_fingerprint(case)
     if yardstick not in yardsticks:
         yardsticks = (*yardsticks, yardstick)
     word = _encode_entry(HistoryEntry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
-    return _drop_unused_fingerprints(CaseHistory(yardsticks=yardsticks, runs=_limit_runs(f"{word} {older}")))
+    return _drop_unused_fingerprints(CaseHistory(fingerprints=yardsticks, runs=_limit_runs(f"{word} {older}")))
 
 
 @lru_cache(maxsize=1_000)
@@ -393,7 +412,7 @@ def _limit_runs(runs: str) -> str:
 
 
 def _drop_runs(runs: str, count: int) -> str:
-    """What a case did, without its `count` newest runs."""
+    """Drop the `count` newest runs from a case's encoded history."""
     kept = []
     for what, times in _iter_words(runs):
         number = max(times - count, 0)
@@ -405,7 +424,7 @@ def _drop_runs(runs: str, count: int) -> str:
 
 def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:
     """Without yardsticks that no run uses any more; only looked at when there are many."""
-    if len(case.yardsticks) <= MANY_FINGERPRINTS:
+    if len(case.fingerprints) <= MANY_FINGERPRINTS:
         return case
     entries = [(entry, times) for what, times in _iter_words(case.runs) for entry in _decode_runs(what)]
     places = {
@@ -416,7 +435,7 @@ def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:
         + (f"*{times}" if times > 1 else "")
         for entry, times in entries
     ]
-    return CaseHistory(yardsticks=tuple(case.yardsticks[old] for old in places), runs=" ".join(words))
+    return CaseHistory(fingerprints=tuple(case.fingerprints[old] for old in places), runs=" ".join(words))
 
 
 def _is_empty(runs: str) -> bool:
@@ -432,7 +451,7 @@ def _iter_words(runs: str) -> Iterator[tuple[str, int]]:
 
 def _decode_case(case: CaseHistory) -> tuple[HistoryEntry | None, ...]:
     entries = _decode_runs(case.runs)
-    if any(entry is not None and entry.fingerprint_index >= len(case.yardsticks) for entry in entries):
+    if any(entry is not None and entry.fingerprint_index >= len(case.fingerprints) for entry in entries):
         raise InvalidEntryError("a run names a yardstick that is not there")
     return entries
 
@@ -476,7 +495,7 @@ def _parse_score(text: str) -> float | None:
 
 def _build_corrupt_error(shown: str, what: str) -> GateError:
     return GateError(
-        "ledger-corrupt",
+        "invalid-history",
         f"{shown} is not a ledger: {what}",
         "the next run on the default branch writes another one; a ledger is never changed by hand",
     )

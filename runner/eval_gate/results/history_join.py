@@ -43,7 +43,10 @@ def _merge_runs(ledgers: Sequence[History]) -> tuple[HistoryRun, ...]:
 
 
 def _collect_entries(key: CaseKey, ledgers: Sequence[History]) -> dict[str, tuple[str, HistoryEntry]]:
-    """What the runs saw of a case, by run: the yardstick, and the entry. Of two ledgers the first counts."""
+    """Collect the fingerprint and entry of a case, by run id.
+
+    If several histories have a run, the first of them counts.
+    """
     seen: dict[str, tuple[str, HistoryEntry]] = {}
     for ledger in reversed(ledgers):
         case = ledger.get_case(key)
@@ -51,5 +54,5 @@ def _collect_entries(key: CaseKey, ledgers: Sequence[History]) -> dict[str, tupl
             if entry is None:
                 seen.pop(run.run_id, None)
             else:
-                seen[run.run_id] = case.yardsticks[entry.fingerprint_index], entry
+                seen[run.run_id] = case.fingerprints[entry.fingerprint_index], entry
     return seen

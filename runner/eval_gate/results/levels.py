@@ -14,7 +14,7 @@ from eval_gate.model import limits
 from eval_gate.model.base import Record
 from eval_gate.model.result import RunResult
 
-MAX_LEVELS: Final = limits.LEDGER_LEVELS
+MAX_LEVELS: Final = limits.HISTORY_LEVELS
 """Newest runs whose levels are kept: more than runs of the ledger, because slow rot takes long and they are small."""
 
 
@@ -29,11 +29,11 @@ class LevelKind(StrEnum):
 
     FAILING = "failing"
     """The share of cases that fail, after their re-runs; 1 is all of them."""
-    FIRST = "first"
+    FAILING_BEFORE_RERUNS = "first"
     """The share of first executions that fail, before any re-run."""
     SCORE = "score"
     """The mean score of graded cases, 0 to 1."""
-    GRADING = "grading"
+    JUDGE = "grading"
     """The mean grade of answers that are letter for letter those of the run before: what the judge alone changes."""
     TIME = "time"
     """The natural logarithm of a case's milliseconds, averaged: of its first execution, not from a recording."""
@@ -52,9 +52,11 @@ class RunLevels(Record, kw_only=True, omit_defaults=True):
     cases: Annotated[int, Meta(ge=0)] = 0
     """Cases that were judged."""
     levels: Annotated[dict[LevelKind, float], Meta(max_length=len(LevelKind))] = field(default_factory=dict)
-    models: Annotated[tuple[Annotated[str, Meta(max_length=limits.KEPT_MODEL)], ...], Meta(max_length=MAX_MODELS)] = ()
+    models: Annotated[
+        tuple[Annotated[str, Meta(max_length=limits.STORED_MODEL)], ...], Meta(max_length=MAX_MODELS)
+    ] = ()
     """The models that answered, as whoever runs them names them in their answers; none where none says."""
-    anew: Annotated[tuple[LevelKind, ...], Meta(max_length=len(LevelKind))] = ()
+    restarted_levels: Annotated[tuple[LevelKind, ...], Meta(max_length=len(LevelKind))] = ()
     """Levels that do not go on from the run before: too few cases were in both."""
 
     def __post_init__(self) -> None:
@@ -68,9 +70,12 @@ class RunLevels(Record, kw_only=True, omit_defaults=True):
 
 
 def list_models(run: RunResult) -> tuple[str, ...]:
-    """The models that answered in a run, in the order of their names."""
-    named = Counter(case.details.model for _, case in run.cases() if case.details.model)
-    return tuple(sorted(name[: limits.KEPT_MODEL] for name, _ in named.most_common(MAX_MODELS)))
+    """List the models that responded in a run, sorted by name.
+
+    Only the most frequent ones are listed, and long names are truncated.
+    """
+    named = Counter(case.details.model for _, case in run.iter_cases() if case.details.model)
+    return tuple(sorted(name[: limits.STORED_MODEL] for name, _ in named.most_common(MAX_MODELS)))
 
 
 Levels = Annotated[tuple[RunLevels, ...], Meta(max_length=MAX_LEVELS)]

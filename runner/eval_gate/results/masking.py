@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import BaselineSide, CaseDetails, EvaluatorResult, KeptCall
-from eval_gate.model.result import AskedWords
+from eval_gate.model.execution import BaselineResult, CaseDetails, EvaluatorResult, StoredCall
+from eval_gate.model.result import CaseText
 from eval_gate.struct import replace
 from eval_gate.text.secret import MASK
 
@@ -36,21 +36,24 @@ class TextMasking:
         return list(self._known)
 
     def collect_text(self, text: str) -> str:
-        """A `TextChange` that only looks."""
+        """Collect a text and return it unchanged, as a `TextChange`."""
         return self._known.setdefault(text, text)
 
     def set_masked(self, masked: Iterable[str] | None) -> None:
-        """What has become of `texts`, in their order; None where nobody knows, and nothing of them may be kept."""
+        """Set the masked forms of `texts`, in their order.
+
+        None means that they are unknown, so that every text is masked completely.
+        """
         told = [MASK] * len(self._known) if masked is None else masked
         self._known = dict(zip(self._known, told, strict=True))
 
     def mask_text(self, text: str) -> str:
-        """A `TextChange` that makes it so."""
+        """Return the masked form of a collected text, as a `TextChange`."""
         return self._known[text]
 
 
 def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
-    """What was answered, every text of it changed."""
+    """Apply `change` to every text of a response, its conversation and its tool calls."""
     return replace(
         details,
         response=details.response and change(details.response),
@@ -61,7 +64,7 @@ def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
 
 
 def map_results(results: Iterable[EvaluatorResult], change: TextChange) -> tuple[EvaluatorResult, ...]:
-    """What evaluators and judges said, every text of it changed."""
+    """Apply `change` to every text of evaluators and LLM judges."""
     return tuple(
         replace(
             result,
@@ -75,13 +78,16 @@ def map_results(results: Iterable[EvaluatorResult], change: TextChange) -> tuple
     )
 
 
-def map_case_texts(asked: AskedWords, change: TextChange) -> AskedWords:
+def map_case_texts(text: CaseText, change: TextChange) -> CaseText:
     """Question and expectation, changed."""
-    return replace(asked, question=change(asked.question), expectation=tuple(map(change, asked.expectation)))
+    return replace(text, prompt=change(text.prompt), expectation=tuple(map(change, text.expectation)))
 
 
-def map_baseline_side(before: BaselineSide, change: TextChange) -> BaselineSide:
-    """The baseline's side, which may have been stored when there was no such pattern."""
+def map_baseline_side(before: BaselineResult, change: TextChange) -> BaselineResult:
+    """Apply `change` to every text of the baseline's side.
+
+    The baseline may have been stored before a pattern existed.
+    """
     return replace(
         before,
         error=before.error and change(before.error),
@@ -99,7 +105,7 @@ def _map_params(params: Mapping[str, JsonValue], change: TextChange) -> dict[str
     return {change(name): map_value(value, change) for name, value in params.items()}
 
 
-def _map_call(call: KeptCall, change: TextChange) -> KeptCall:
+def _map_call(call: StoredCall, change: TextChange) -> StoredCall:
     return replace(call, arguments=map_value(call.arguments, change), result=map_value(call.result, change))
 
 
@@ -108,7 +114,10 @@ def _map_facts(facts: Mapping[str, Any] | None, change: TextChange) -> dict[str,
 
 
 def map_value(value: JsonValue, change: TextChange) -> JsonValue:
-    """A value with its texts changed, keys included. A number in which something is found is a text from then on."""
+    """Apply `change` to every text of a JSON value, keys included.
+
+    A number whose text `change` alters becomes a text.
+    """
     match value:
         case str():
             return change(value)

@@ -11,11 +11,11 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Status
-from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Control, RunResult, Shard, SuiteResult, ToolFacts, ToolIdentity
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.result import BaseAgentSummary, RunResult, Shard, SuiteResult, ToolFacts, ToolIdentity
+from eval_gate.model.run_totals import summarize_cases
+from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.totals import summarise
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.struct import replace
 
@@ -28,8 +28,8 @@ PAIR_LENGTH: Final = 2
 def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
     """One run with all cases, each once, and no verdict yet. Not complete when a part is missing.
 
-    Raises GateError `cannot-merge` for results that do not belong together: the same case or shard twice, another
-    target, shards of another division, commit, workflow run or configuration.
+    Raises GateError `conflicting-results` for results that do not belong together: the same case or shard twice,
+    another target, shards of another division, commit, workflow run or configuration.
     """
     problems = [
         *(_find_duplicate_shards(runs) or _find_duplicate_cases(runs)),
@@ -38,7 +38,7 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
     ]
     if problems:
         raise GateError(
-            "cannot-merge",
+            "conflicting-results",
             "these results are not parts of one run",
             "name each part once: the results of one commit, one target, one division into shards",
             problems=problems,
@@ -56,46 +56,51 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
         tool=ToolIdentity(version=__version__),
         target=runs[0].target,
         targets=_merge_targets(runs),
-        agents=tuple({one.name: one for run in reversed(runs) for one in run.agents}.values()),
+        suite_agents=tuple({one.name: one for run in reversed(runs) for one in run.suite_agents}.values()),
         git=runs[0].git,
         # of the cases of a part that is missing nobody can say that they are gone
         partial=bool(missing) or any(run.partial for run in runs),
         selections=_merge_selections(runs),
-        planned=max((run.planned for run in runs if run.planned is not None), default=None),
-        confirm=max(run.confirm for run in runs),
-        measuring=_merge_measurements(runs),
+        planned_cases=max((run.planned_cases for run in runs if run.planned_cases is not None), default=None),
+        reruns=max(run.reruns for run in runs),
+        setup=_merge_measurements(runs),
         suites=suites,
         comparison=_merge_comparisons(runs, suites),
-        control=_merge_base_agents(runs),
+        base_agent=_merge_base_agents(runs),
         policy=runs[0].policy if len({run.policy for run in runs}) == 1 else None,
         # parts run beside each other: the longest is what one waited for
-        summary=summarise(cases, max(clocks, default=None)),
+        summary=summarize_cases(cases, max(clocks, default=None)),
         warnings=tuple(
             dict.fromkeys((*(warning for run in runs for warning in run.warnings), *describe_part_differences(runs)))
         ),
-        stopped="; ".join([*stopped, *dict.fromkeys(run.stopped for run in runs if run.stopped)]) or None,
+        stop_reason="; ".join([*stopped, *dict.fromkeys(run.stop_reason for run in runs if run.stop_reason)]) or None,
     )
 
 
 def describe_part_differences(runs: Sequence[RunResult]) -> tuple[str, ...]:
-    """What parts of one run were made with otherwise than the first of them, in sentences."""
+    """Describe in sentences how parts of a run differ from the first part in commit and setup."""
     return tuple(
         said for run in runs for said in (*_describe_other_commit(run, runs[0]), *_describe_other_setup(run, runs[0]))
     )
 
 
-def _merge_selections(runs: Sequence[RunResult]) -> tuple[ChosenCases, ...]:
-    """What was chosen for any part; nothing where all chose all, or a part is missing or does not say what it chose."""
+def _merge_selections(runs: Sequence[RunResult]) -> tuple[CaseSelection, ...]:
+    """Merge the selections of cases of all parts.
+
+    Return an empty tuple if all parts selected every case, or if a part is missing or does not state its selection.
+    """
     if describe_missing_shards(runs) or not any(run.partial for run in runs):
         return ()
-    told = [run.selections if run.partial else (ChosenCases(),) for run in runs]
+    told = [run.selections if run.partial else (CaseSelection(),) for run in runs]
     return tuple(dict.fromkeys(one for chosen in told for one in chosen)) if all(told) else ()
 
 
 def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Comparison | None:
-    """What was known of the cases when the parts were made, where all of them knew the same; no class is final in it.
+    """Merge the comparisons of all parts, if they are based on the same evidence.
 
-    With it the whole is judged as each part was. What is gone since the baseline only the whole can tell.
+    With the result, the gate decides about the merged run as it did about each part. No class in it is final, and
+    only the merged run shows which cases were removed since the baseline. Return None if evidence is missing or
+    differs.
     """
     compared = [run.comparison for run in runs if run.comparison is not None]
     if len(compared) < len(runs) or len({one.evidence for one in compared}) != 1 or compared[0].evidence is None:
@@ -111,22 +116,24 @@ def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult])
     )
 
 
-def _merge_measurements(runs: Sequence[RunResult]) -> Measuring | None:
+def _merge_measurements(runs: Sequence[RunResult]) -> EvaluationSetup | None:
     """How all parts were measured, where they agree; recorded answers of one part are in the whole as well."""
-    recorded = next((run.measuring.recorded for run in runs if run.measuring and run.measuring.recorded), None)
-    told = {replace(run.measuring, recorded=None) if run.measuring else None for run in runs}
+    recorded = next((run.setup.recording for run in runs if run.setup and run.setup.recording), None)
+    told = {replace(run.setup, recording=None) if run.setup else None for run in runs}
     agreed = told.pop() if len(told) == 1 else None
-    return replace(agreed or Measuring(), recorded=recorded) if recorded else agreed
+    return replace(agreed or EvaluationSetup(), recording=recorded) if recorded else agreed
 
 
-def _merge_base_agents(runs: Sequence[RunResult]) -> Control | None:
-    """The base branch's agent, where all parts that asked one asked the same. Else what any of them said is nothing."""
-    asked = [run.control for run in runs if run.control is not None]
+def _merge_base_agents(runs: Sequence[RunResult]) -> BaseAgentSummary | None:
+    """Merge the results about the base agent; return None unless all parts that ran one ran the same."""
+    asked = [run.base_agent for run in runs if run.base_agent is not None]
     if len({one.target for one in asked}) != 1:
         return None
-    troubles = dict.fromkeys(one.trouble for one in asked if one.trouble)
+    troubles = dict.fromkeys(one.problem for one in asked if one.problem)
     costs = [one.cost_usd for one in asked if one.cost_usd is not None]
-    return Control(target=asked[0].target, trouble="; ".join(troubles) or None, cost_usd=sum(costs) if costs else None)
+    return BaseAgentSummary(
+        target=asked[0].target, problem="; ".join(troubles) or None, cost_usd=sum(costs) if costs else None
+    )
 
 
 def _merge_targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:
@@ -155,7 +162,7 @@ def _merge_suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
         parts[0],
         run_id=run_id,
         cases=tuple(cases),
-        summary=summarise(cases),
+        summary=summarize_cases(cases),
         stale=any(part.stale for part in parts),
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
         baseline_run_id=None,
@@ -166,7 +173,7 @@ def _merge_suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
 
 
 def _find_duplicate_cases(runs: Sequence[RunResult]) -> list[Problem]:
-    seen = Counter(key for run in runs for key, _ in run.cases())
+    seen = Counter(key for run in runs for key, _ in run.iter_cases())
     return [
         Problem(f"{case} is in {times} of the results", file=file) for (file, case), times in seen.items() if times > 1
     ]
@@ -218,11 +225,14 @@ def _find_shard_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
 
 
 def _get_workflow_run(run: RunResult) -> int | None:
-    return run.made_by.run_id if run.made_by else run.git.run_id if run.git else None
+    return run.producer.run_id if run.producer else run.git.run_id if run.git else None
 
 
 def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
-    """What cannot be true of two shards of one run. What either of them does not say contradicts nothing."""
+    """Yield the facts that cannot both be true of two shards of one run.
+
+    A fact that either shard does not state contradicts nothing.
+    """
     names = f"{_format_part(one)} and {_format_part(other)}"
     if one.sha and other.sha and one.sha != other.sha:
         yield f"{names} evaluated other commits: {one.sha[:12]}, {other.sha[:12]}"
@@ -232,18 +242,20 @@ def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     made = _get_workflow_run(one), _get_workflow_run(other)
     if all(made) and made[0] != made[1]:
         yield f"{names} are of other workflow runs: {made[0]}, {made[1]}"
-    if one.cut != other.cut:
+    if one.shard_plan != other.shard_plan:
         by = [
-            f"the durations of run {_shorten_run_id(run.cut.by)}" if run.cut and run.cut.by else "none"
+            f"the durations of run {_shorten_run_id(run.shard_plan.durations_from)}"
+            if run.shard_plan and run.shard_plan.durations_from
+            else "none"
             for run in (one, other)
         ]
         basis = "other cases" if by[0] == by[1] else f"other durations: {by[0]}, {by[1]}"
         yield f"{names} were cut by {basis}; give all of them the same eval files, choice and --baseline"
-    if one.planned is not None and other.planned is not None and one.planned != other.planned:
-        yield f"{names} are of runs with other numbers of cases: {one.planned:,}, {other.planned:,}"
+    if one.planned_cases is not None and other.planned_cases is not None and one.planned_cases != other.planned_cases:
+        yield f"{names} are of runs with other numbers of cases: {one.planned_cases:,}, {other.planned_cases:,}"
     if _is_different(one.policy, other.policy):
         yield f"{names} were judged by other rules"
-    measured = (replace(run.measuring, recorded=None) if run.measuring else None for run in (one, other))
+    measured = (replace(run.setup, recording=None) if run.setup else None for run in (one, other))
     before, after = RunSetup.from_run(one), RunSetup.from_run(other)
     if _is_different(*measured) or before.has_target_changes(after):
         named = "; ".join(before.iter_differences(after))
@@ -309,7 +321,10 @@ def _describe_other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
 
 
 def _describe_other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
-    """What a part was measured with otherwise than the first one: each case keeps what it was measured with."""
+    """Describe how the setup of a part differs from that of the first part.
+
+    Each case keeps the setup that it was evaluated with.
+    """
     found = [] if run is first else list(RunSetup.from_run(first).iter_differences(RunSetup.from_run(run)))
     return (
         (f"{_format_part(first)} and {_format_part(run)} were set up differently: {'; '.join(found)}",) if found else ()

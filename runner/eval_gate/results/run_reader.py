@@ -16,9 +16,9 @@ from eval_gate.errors import ExitCode, GateError, format_suggestion
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model import limits
 from eval_gate.model.base import decode_json
-from eval_gate.model.comparison import Outcome, Unmeasured
+from eval_gate.model.comparison import Outcome, UnscoredRun
 from eval_gate.model.result import RunResult
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.selection import CaseSelection
 from eval_gate.results.archive import ArchiveError, read_entry
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline, build_unmeasured, is_measured
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_RUNS, History, build_history
@@ -56,16 +56,19 @@ def find_baseline(
     history: str | None = None,
     *,
     besides: str | None = None,
-    chosen: Sequence[ChosenCases] = (),
+    chosen: Sequence[CaseSelection] = (),
     target: str | None = None,
 ) -> Baseline | NoBaseline:
-    """The baseline that was named. One that is named and cannot be found is an error, not an absence.
+    """Find the baseline that `reference` names.
 
-    Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake. The record of
-    its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline: its ledger, or the runs
-    of its folder. `besides` is the id of the run that is judged, where it is in the folder too: no run is its own
-    baseline. `chosen` says which cases were chosen for it: a run of all of these is as good as one of everything. Of
-    several targets in the folder, `latest` is about the one of the name `target`, as far as it was run there.
+    A named baseline that cannot be found raises GateError. Only `latest` may find none, because before the first
+    run there is no earlier one. If `reference` is None, no baseline was requested.
+
+    The history of its cases comes from `history`, a history file or a folder of runs. Without it, the history
+    stored with the baseline is used, or the runs of the baseline's folder. `besides` is the id of the run under
+    evaluation, which may be in the same folder and is never its own baseline. `chosen` are the cases selected for
+    that run: a run of all of them is as good as a complete one. If the folder has runs of several targets, `latest`
+    is limited to those of `target`, unless it has none yet.
     """
     found = _find_named_baseline(reference, output_dir, besides, chosen, target)
     if history is None or isinstance(found, NoBaseline):
@@ -74,7 +77,7 @@ def find_baseline(
 
 
 def read_history(reference: str) -> History:
-    """The ledger in a file, a run's folder or its archive, or that of a folder of runs. Raises GateError."""
+    """Read the history from a file, a run's folder or archive, or a folder of runs. Raises GateError."""
     path = _to_path(reference)
     if path.is_dir() and (path / HISTORY_NAME).is_file():
         return find_history(path / RUN_NAME)
@@ -88,13 +91,13 @@ def read_history(reference: str) -> History:
 
 
 def _find_named_baseline(
-    reference: str | None, output_dir: Path, besides: str | None, chosen: Sequence[ChosenCases], target: str | None
+    reference: str | None, output_dir: Path, besides: str | None, chosen: Sequence[CaseSelection], target: str | None
 ) -> Baseline | NoBaseline:
     if reference is None:
         return NOT_REQUESTED
     if reference == LATEST:
         own = find_newest_passed(output_dir, target=target, besides=besides, chosen=chosen)
-        if target is None or isinstance(own, Baseline) or own.code != "none-yet":
+        if target is None or isinstance(own, Baseline) or own.code != "no-run-yet":
             return own
         # it had another name before, or is new
         return find_newest_passed(output_dir, besides=besides, chosen=chosen)
@@ -121,10 +124,10 @@ def _find_named_baseline(
 
 
 def _find_history_up_to(run: RunResult, record: Path, among: Iterable[StoredRun]) -> History:
-    """The record that ends with this run: what travelled with it, or what the runs that it lies among know more.
+    """Find the history that ends with `run`: the one stored with it, or a longer one built from `among`.
 
-    They, newest first, are read only where one that is older did not travel. So a run is the same baseline whether
-    somebody names it by its id or `latest` or the folder leads to it.
+    The runs in `among`, newest first, are read only if the stored history lacks one of the older runs. So a run is
+    the same baseline, whether it is named by its id or found through `latest` or its folder.
     """
     beside = trim_to_run(find_history(record), run).trim_to(run)
     known = {one.run_id for one in beside.runs}
@@ -141,18 +144,18 @@ def _find_history_up_to(run: RunResult, record: Path, among: Iterable[StoredRun]
 
 
 def _locate_run_result(path: Path, reference: str, output_dir: Path) -> Path:
-    """The file or archive with the run record that a reference to one run leads to."""
+    """Locate the run result or archive that a reference to one run names."""
     if path.is_dir():
         return path / RUN_NAME
     return path if path.is_file() else output_dir / reference / RUN_NAME
 
 
 def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Sequence[StoredRun]) -> Baseline | None:
-    """The first of these that was measured, with those it was preferred to; None where none was.
+    """Find the first of these complete runs that was measured, and name the runs passed over before it.
 
-    They lie `among` these, newest first.
+    `among` are all runs of the folder, newest first. Return None if no run was measured.
     """
-    passed_over: list[Unmeasured] = []
+    passed_over: list[UnscoredRun] = []
     for one in complete:
         run = one.read()
         if is_measured(run):
@@ -165,7 +168,10 @@ def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Se
 
 
 def require_baseline(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
-    """The baseline of a stored run. Raises GateError `baseline-not-found` where `latest` leads nowhere as well."""
+    """Find the baseline of a stored run.
+
+    Raises GateError `baseline-not-found` if there is none, even for `latest`.
+    """
     own, chosen, target = current.run_id, current.selections, current.target.name
     found = find_baseline(reference, output_dir, history, besides=own, chosen=chosen, target=target)
     if isinstance(found, NoBaseline):
@@ -178,17 +184,17 @@ def find_newest_passed(
     *,
     target: str | None = None,
     besides: str | None = None,
-    chosen: Sequence[ChosenCases] = (),
+    chosen: Sequence[CaseSelection] = (),
     but: Collection[str] = (),
 ) -> Baseline | NoBaseline:
-    """What `latest` means as a baseline: the newest run, of this target, that passed its gate.
+    """Find the newest run that passed its gate, which `latest` means as a baseline.
 
-    It is of everything, or of all cases that were `chosen` for the run that is compared with it. Targets of the names
-    in `but` are passed over.
+    The run has the target `target` if one is given, and covers every case, or all cases `chosen` for the run that
+    is compared with it. Targets named in `but` and the run `besides` are passed over, as are runs from the future.
 
-    A red one never becomes what the next run is compared with by itself: the same failure would be no regression a
-    second time. In the history before the baseline red ones count like all others. Where runs were judged and none has
-    passed, one of them has to be named, and a gate that needs a baseline does not pass as if there were none.
+    A failed run never becomes the baseline by itself: otherwise the same failure would not be a regression a second
+    time. In the history before the baseline, failed runs count like all others. If runs have a verdict and none
+    passed, the user has to name one, and a gate that needs a baseline does not pass as if there were no runs.
     """
     files = _list_run_files(folder)
     older = (one for file in files[MAX_RUNS_READ:MAX_RUNS_SEARCHED] for one in _read_heads([file]))
@@ -197,10 +203,10 @@ def find_newest_passed(
     present = (one for one in chain(newest, older) if not is_in_future(one.head.timestamp))
     usable = _iter_covering(present, target, besides, chosen, but)
     judged: StoredRun | None = None
-    passed_over: list[Unmeasured] = []
+    passed_over: list[UnscoredRun] = []
     for one in usable:
         outcome = one.head.verdict.outcome if one.head.verdict else None
-        if outcome is Outcome.PASS:
+        if outcome is Outcome.PASSED:
             run, before = one.read(), chain([one], usable)  # red ones too, but none whose change came later
             ledger, over = _find_history_up_to(run, one.file, before), tuple(passed_over)
             exact, own = _format_reference(one), one.folder
@@ -209,17 +215,17 @@ def find_newest_passed(
             )
         if not is_measured(run := one.read()):
             passed_over.append(build_unmeasured(run))
-        if outcome is not Outcome.ERROR:
+        if outcome is not Outcome.INCONCLUSIVE:
             judged = judged or one
     of = f" of {target[:80]}" if target else ""
     if judged is None and notes:
         return NoBaseline(
-            "none-passed", f"no other run{of} in {folder} can be the baseline: {notes[0]}", unavailable=True
+            "no-passing-baseline", f"no other run{of} in {folder} can be the baseline: {notes[0]}", unavailable=True
         )
     if judged is None:
-        return NoBaseline("none-yet", f"there is no complete run{of} in {folder} yet that could be judged")
+        return NoBaseline("no-run-yet", f"there is no complete run{of} in {folder} yet that could be judged")
     return NoBaseline(
-        "none-passed",
+        "no-passing-baseline",
         f"no run{of} in {folder} has passed its gate yet: name the one to compare with by its id, such as "
         f"{_format_reference(judged)[:200]}, or begin anew with --fail-on regressions and no baseline",
         unavailable=True,
@@ -227,9 +233,10 @@ def find_newest_passed(
 
 
 def read_run(reference: str, output_dir: Path, taken: FileFilter = accept_any_file) -> RunResult:
-    """The run that `reference` leads to; of a folder of runs the newest complete one, `latest` the newest of all.
+    """Read the run result that `reference` names.
 
-    Raises GateError `baseline-not-found`, `baseline-corrupt` or `baseline-schema`, always before anything is run.
+    A folder of runs gives its newest complete run, `latest` the newest run of all. Raises GateError
+    `baseline-not-found`, `invalid-run-result` or `unsupported-run-result-version`, always before anything is run.
     """
     return read_run_and_folder(reference, output_dir, taken=taken)[0]
 
@@ -237,9 +244,11 @@ def read_run(reference: str, output_dir: Path, taken: FileFilter = accept_any_fi
 def read_run_and_folder(
     reference: str, output_dir: Path, *, compared: bool = True, taken: FileFilter = accept_any_file
 ) -> tuple[RunResult, Path | None]:
-    """The same with the run's own folder; None where it has none, as in an archive. Raises GateError as above.
+    """Read a run result like `read_run`, and return it with its folder.
 
-    Without `compared` what it was compared with is left out: a baseline is never asked for that, and it is a third.
+    The folder is None if the run has none of its own, as in an archive. Raises GateError like `read_run`. Without
+    `compared`, the run's comparison with its own baseline is omitted: a baseline does not need it, and it is a
+    third of the data.
     """
     path = _to_path(reference)
     if path.is_dir():
@@ -285,7 +294,10 @@ def is_run_reference(reference: str) -> bool:
 
 
 def _to_path(reference: str) -> Path:
-    """The reference as a path; one that no file can have is a name like any other that is not there."""
+    """Convert a reference to a path.
+
+    A reference that the file system rejects becomes a path that does not exist.
+    """
     path = Path(reference)
     try:
         path.exists()
@@ -297,9 +309,10 @@ def _to_path(reference: str) -> Path:
 def read_runs(
     folder: Path, below: str = RUN_GLOB, most: int = MAX_RUNS_READ, taken: FileFilter = accept_any_file
 ) -> tuple[RunResult, ...]:
-    """The runs of a folder of runs, newest first. A run that cannot be read is an error: history has no holes.
+    """Read the runs of a folder, newest first.
 
-    Of more than `most` only those that were written last are read. `below` says where in the folder they are.
+    A run that cannot be read raises GateError, because a history has no gaps. If there are more than `most`, only
+    those written last are read. `below` is the glob of the run results in `folder`.
     """
     return tuple(
         run
@@ -321,32 +334,39 @@ class StoredRun(FrozenStruct):
         return self.file.parent
 
     def read(self, *, compared: bool = False) -> RunResult:
-        """The run itself, read anew each time; with what it was compared with where asked for. Raises GateError."""
+        """Read the run result from its file, each time anew; with `compared`, include its comparison.
+
+        Raises GateError.
+        """
         return _read_run_file(self.file, compared=compared)
 
 
 def list_stored_runs(folder: Path, taken: FileFilter = accept_any_file) -> list[StoredRun]:
-    """The runs of a folder of runs, newest first; of very many those that were written last. Raises GateError."""
+    """List the runs of a folder, newest first; of very many, only those written last. Raises GateError."""
     return _read_heads(_list_run_files(folder, taken=taken)[:MAX_RUNS_READ], find_latest_run(folder))
 
 
 def _list_run_files(folder: Path, below: str = RUN_GLOB, taken: FileFilter = accept_any_file) -> list[tuple[int, Path]]:
-    """The records of a folder of runs and when they were written, the last one first."""
+    """List the run results of a folder with their times of writing, the last written first.
+
+    The times are in nanoseconds.
+    """
     return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below) if taken(file)), reverse=True)
 
 
 def _read_heads(files: Iterable[tuple[int, Path]], last: Path | None = None) -> list[StoredRun]:
-    """The runs in these files, the newest first."""
+    """Read the heads of the runs in these files, newest first."""
     return [StoredRun(*one) for one in _sort_newest_first(files, parse_head, last)]
 
 
 def _sort_newest_first(
     files: Iterable[tuple[int, Path]], read: Callable[[bytes, str], RunResult], last: Path | None
 ) -> list[tuple[RunResult, Path]]:
-    """What is read of these files, the newest first, each with its file.
+    """Read these files with `read` and return the results with their files, newest first.
 
-    The newest is what this machine made `last`, whatever a clock said then. Of the others each was made when it says,
-    and not after its file was written; what says that it is of the future comes at the end.
+    Runs with a timestamp in the future come at the end. Of the others, the run in `last`, which this machine made
+    last, comes first, whatever its timestamp. The rest is sorted by timestamp, corrected if it is later than the
+    time at which the file was written.
     """
     found = [(read(_read_file(file), str(file)), when, file) for when, file in files]
 
@@ -358,38 +378,44 @@ def _sort_newest_first(
     return [(run, file) for run, _, file in sorted(found, key=newer, reverse=True)]
 
 
-def _describe_future_runs(kept: Iterable[StoredRun]) -> tuple[str, ...]:
-    """A sentence for each run that is passed over because it says that it is of a time that has not come yet."""
+def _describe_future_runs(stored_runs: Iterable[StoredRun]) -> tuple[str, ...]:
+    """Describe in a sentence each run that is passed over because its timestamp is in the future."""
     return tuple(
         f"run {one.head.run_id[:8]} says that it was made at {one.head.timestamp[:25]}, which is in the future: it is "
         "passed over as the baseline"
-        for one in kept
+        for one in stored_runs
         if is_in_future(one.head.timestamp)
     )
 
 
 def _iter_covering(
-    kept: Iterable[StoredRun],
+    stored_runs: Iterable[StoredRun],
     target: str | None,
     besides: str | None,
-    chosen: Sequence[ChosenCases],
+    chosen: Sequence[CaseSelection],
     but: Collection[str],
 ) -> Iterator[StoredRun]:
-    """The complete runs, of this target, in which no case is left out that was chosen, and that are no shard."""
-    for one in kept:
+    """Yield the complete runs of `target` that cover every case in `chosen` and are not a shard.
+
+    The run `besides` and the targets named in `but` are left out.
+    """
+    for one in stored_runs:
         run = one.head
         whole = run.complete and run.covers(chosen) and run.shard is None
         if whole and run.run_id != besides and target in (None, run.target.name) and run.target.name not in but:
             yield one
 
 
-def _format_reference(kept: StoredRun) -> str:
-    """What leads to exactly this run of the results folder."""
-    return kept.folder.name if is_run_id(kept.folder.name) else str(kept.folder)
+def _format_reference(stored_run: StoredRun) -> str:
+    """Return the reference that names exactly this run of the results folder."""
+    return stored_run.folder.name if is_run_id(stored_run.folder.name) else str(stored_run.folder)
 
 
 def _locate_newest(folder: Path, taken: FileFilter) -> Path:
-    """The record of the run that a folder stands for; of the newest where none is complete."""
+    """Locate the run result that a folder stands for: its own, or that of its newest complete run.
+
+    Without a complete run, it is that of the newest run. Raises GateError if the folder holds no run.
+    """
     own = folder / RUN_NAME
     if own.is_file():
         return own
@@ -398,9 +424,9 @@ def _locate_newest(folder: Path, taken: FileFilter) -> Path:
     return next(iter(_sort_complete(kept)), kept[0]).file
 
 
-def _sort_complete(kept: Sequence[StoredRun], chosen: Sequence[ChosenCases] = ()) -> Sequence[StoredRun]:
-    """The complete ones: those of everything, or of all that was chosen, before those of other chosen cases."""
-    return sorted((one for one in kept if one.head.complete), key=lambda one: not one.head.covers(chosen))
+def _sort_complete(stored_runs: Sequence[StoredRun], chosen: Sequence[CaseSelection] = ()) -> Sequence[StoredRun]:
+    """Return the complete runs, those that cover every case or all of `chosen` first."""
+    return sorted((one for one in stored_runs if one.head.complete), key=lambda one: not one.head.covers(chosen))
 
 
 def _build_not_found(folder: Path, what: str) -> GateError:
@@ -409,8 +435,11 @@ def _build_not_found(folder: Path, what: str) -> GateError:
 
 
 def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
-    """That what should be the baseline was never finished, which says nothing about the run that is judged."""
-    why = newest.stopped or "the newest was interrupted"
+    """Build the error for a folder without a complete run to compare with.
+
+    It has the exit code of an incomplete run, because it says nothing about the run under evaluation.
+    """
+    why = newest.stop_reason or "the newest was interrupted"
     return GateError(
         "baseline-incomplete",
         f"{folder} holds no complete run to compare with: {why}",
@@ -420,20 +449,23 @@ def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
 
 
 def read_archived_run(file: Path, shown: str, *, compared: bool = True) -> RunResult:
-    """The one run in a zip archive that came from elsewhere; `shown` names it in an error.
+    """Read the only run result in an untrusted zip archive; `shown` names it in errors.
 
-    Without `compared` what it was compared with is left out, as of every baseline.
+    Without `compared`, the run's comparison with its own baseline is omitted, as for every baseline.
     """
     return parse_run(*_read_archive_entry(file, shown), compared=compared)
 
 
 def read_archived_head(file: Path, shown: str) -> RunResult:
-    """The same without cases and comparison, for who asks what run it is."""
+    """Read an archived run without its cases and its comparison, to identify it."""
     return parse_head(*_read_archive_entry(file, shown))
 
 
 def _read_archive_entry(file: Path, shown: str) -> tuple[bytes, str]:
-    """The record in the archive, and its name in an error."""
+    """Read the run result in an archive, and return it with its name in errors.
+
+    Raises GateError `invalid-run-result` if there is not exactly one, or the archive cannot be read.
+    """
     try:
         found = read_entry(file, RUN_NAME, MAX_RESULT_BYTES)
     except ArchiveError as error:
@@ -445,21 +477,21 @@ def _read_archive_entry(file: Path, shown: str) -> tuple[bytes, str]:
 
 
 def read_resumed_run(output_dir: Path, run_id: str) -> RunResult:
-    """The record of an earlier run that is to be resumed. Raises GateError `no-such-run`."""
+    """Read the run result of an earlier run that is to be resumed. Raises GateError `run-not-found`."""
     file = output_dir / run_id / RUN_NAME
     if not is_run_id(run_id) or not file.is_file():
         raise GateError(
-            "no-such-run",
+            "run-not-found",
             f"there is no run {quote_name(run_id, or_digits=True)} in {output_dir}",
             f"`{output_dir}/{LATEST_NAME}` names the newest one",
         )
     try:
         run = decode_json(_read_file(file), RunResult)
     except MsgspecError as error:
-        raise GateError("no-such-run", f"{file} is not a run record of this version") from error
+        raise GateError("run-not-found", f"{file} is not a run record of this version") from error
     if run.run_id != run_id:  # the journal of that one would be gone on with
         raise GateError(
-            "no-such-run",
+            "run-not-found",
             f"{file} is the record of another run, {run.run_id[:80]}",
             "resume a run in the folder that it was made in, or start a new run",
         )

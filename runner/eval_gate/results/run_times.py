@@ -32,7 +32,10 @@ def is_in_future(timestamp: str) -> bool:
 
 
 def find_latest_run(folder: Path) -> Path | None:
-    """The record of the run that was made last in a folder of runs, by its pointer; None where there is none."""
+    """Find the run result that was written last in a folder of runs, by the pointer file.
+
+    Return None if the pointer is missing or cannot be read.
+    """
     try:
         with (folder / LATEST_NAME).open("rb") as stream:
             pointer = json.loads(stream.read(_MAX_POINTER_BYTES))

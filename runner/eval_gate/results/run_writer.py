@@ -27,10 +27,14 @@ from eval_gate.text.untrusted.bounded_json import JsonSizeCounter, UntrustedJson
 
 
 def make_run_folder(output_dir: Path, run_id: str) -> Path:
-    """The folder of a run, made if needed. Raises GateError `output-not-writable` and `output-outside`."""
+    """Create the folder of a run if needed, and return it.
+
+    Raises GateError `invalid-run-id` for an id that cannot name a folder, `output-not-writable` and
+    `output-outside-working-directory`.
+    """
     if not is_run_id(run_id):
         raise GateError(
-            "bad-run-id",
+            "invalid-run-id",
             f"{quote_name(run_id, or_digits=True)} cannot be the name of a run",
             "only A-Z a-z 0-9 . _ - are",
         )
@@ -52,9 +56,9 @@ def write_initial_result(output_dir: Path, run: RunResult) -> None:
     _write_latest_pointer(output_dir, run)
 
 
-def write_history(output_dir: Path, run_id: str, ledger: History) -> None:
+def write_history(output_dir: Path, run_id: str, history: History) -> None:
     """Write the ledger that ends with this run: first of all, since it takes as much memory as the records do."""
-    write_atomically(make_run_folder(output_dir, run_id) / HISTORY_NAME, encode_history(ledger))
+    write_atomically(make_run_folder(output_dir, run_id) / HISTORY_NAME, encode_history(history))
 
 
 def write_result(output_dir: Path, run: RunResult) -> WrittenRun:
@@ -123,7 +127,10 @@ class _ReadabilityCheck:
         self._counted = JsonSizeCounter(RESULT_VALUES)
 
     def add(self, piece: bytes) -> None:
-        """Raises _UnreadableError as soon as it is too much."""
+        """Count a piece of JSON towards what a later run can read.
+
+        Raises _UnreadableError as soon as the total exceeds that.
+        """
         self._bytes_left -= len(piece)
         if self._bytes_left < 0:
             raise _UnreadableError

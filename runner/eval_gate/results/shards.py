@@ -27,26 +27,27 @@ from eval_gate.results.run_reader import (
 def read_merged_run(
     references: Sequence[str], output_dir: Path, shard: Shard | None = None, taken: FileFilter = accept_any_file
 ) -> RunResult:
-    """The run that these lead to, put together where it is in shards; not complete where one of them is missing.
+    """Read the run that these references name, and merge its shards.
 
-    `shard` is the part that is asked for by itself; of folders of runs only `taken` ones count. Raises GateError as
-    `read_run` and `merge_runs` do.
+    The run is incomplete if a shard is missing. `shard` selects one part by itself. In folders of runs, only files
+    that `taken` accepts count. Raises GateError like `read_run` and `merge_runs`.
     """
     runs = [run for reference in references for run in read_parts(reference, output_dir, taken)]
     return merge_parts(runs, shard)
 
 
 def merge_parts(runs: Sequence[RunResult], shard: Shard | None = None) -> RunResult:
-    """One run of these; the run itself where that is all that was asked for. Raises GateError `cannot-merge`."""
+    """One run of these; the run itself where that is all that was asked for. Raises GateError `conflicting-results`."""
     if len(runs) == 1 and runs[0].shard in (None, shard):
         return runs[0]
     return merge_runs(runs, str(uuid.uuid4()))
 
 
 def read_parts(reference: str, output_dir: Path, taken: FileFilter = accept_any_file) -> tuple[RunResult, ...]:
-    """The run that a reference leads to, or all shards of a folder that holds them, each below a folder of its own.
+    """Read the run that a reference names, or all shards of a folder that holds them.
 
-    Shards lie in it as `merge-multiple` or its absence leave them: `RUN/run.json` or `ARTIFACT/RUN/run.json`.
+    Each shard has a folder of its own: `RUN/run.json` if the artifacts were downloaded with `merge-multiple`,
+    otherwise `ARTIFACT/RUN/run.json`.
     """
     path = Path(reference)
     if not path.is_dir() or (path / RUN_NAME).is_file():

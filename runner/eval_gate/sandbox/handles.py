@@ -43,12 +43,18 @@ def _translate_errors() -> Iterator[None]:
 
 
 def open_root(path: str) -> int:
-    """The handle of the folder everything is relative to. Raises OSError."""
+    """Open the folder at `path` and return its file descriptor.
+
+    All other operations are relative to this folder. Raises OSError.
+    """
     return os.open(path, _FOLDER)
 
 
 def open_folder(folder: int, name: str, *, create: bool = False) -> int:
-    """The handle of the folder `name`, made if it is missing and `create`. Raises SandboxError and OSError."""
+    """Open the folder `name` in `folder` and return its file descriptor.
+
+    If `create` is set, a missing folder is created. Raises SandboxError and OSError, SandboxError also for a link.
+    """
     if create:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
@@ -69,7 +75,10 @@ def _check_same_device(below: int, folder: int) -> int:
 
 
 def stat_entry(folder: int, name: str) -> os.stat_result:
-    """What `name` is, itself and not where it leads. Raises SandboxError when there is nothing."""
+    """Return the stat result of the entry `name` itself, without following a link.
+
+    Raises SandboxError if the entry does not exist.
+    """
     with _translate_errors():
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
@@ -84,7 +93,10 @@ def find_file_problem(found: os.stat_result) -> str | None:
 
 
 def read_bytes(folder: int, name: str, limit: int) -> bytes:
-    """What the file holds, at most one byte more than `limit`. Raises SandboxError and OSError."""
+    """Read the file `name` in `folder`, at most `limit` + 1 bytes.
+
+    The additional byte shows that the file is larger than `limit`. Raises SandboxError and OSError.
+    """
     with os.fdopen(_open_file(folder, name, os.O_RDONLY), "rb") as stream:
         return stream.read(limit + 1)
 
@@ -123,7 +135,10 @@ def remove_file(folder: int, name: str) -> None:
 
 
 def list_names(folder: int, limit: int) -> Iterator[str]:
-    """The names in the folder, sorted. Raises SandboxError when there are more than `limit`."""
+    """List the names of all entries in `folder`, sorted.
+
+    Raises SandboxError if the folder has more than `limit` entries.
+    """
     names: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:

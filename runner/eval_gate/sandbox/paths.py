@@ -40,10 +40,10 @@ class SandboxError(Exception):
 
 
 def split_path(path: str) -> tuple[str, ...]:
-    """The names that lead from the folder to what `path` means; none when it means the folder itself.
+    """Split `path` into its names below the sandbox folder, and refuse paths that could lead outside.
 
-    Blanks around the path are dropped, and so are empty names and `.`. Raises SandboxError for everything that could
-    lead elsewhere.
+    The result is empty for the sandbox folder itself. Whitespace around the path, empty names and `.` are dropped.
+    Raises SandboxError for an empty path and for every path that could lead elsewhere.
     """
     path = path.strip(" \t\r\n")
     if not path:

@@ -110,7 +110,10 @@ class Sandbox:
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def read(self, path: str) -> str:
-        """The file as text. Raises SandboxError for a path that is refused and a file that is no text, or too large."""
+        """Read the file at `path` as text.
+
+        Raises SandboxError if the path is refused, or if the file is not text or is too large.
+        """
         *above, name = split_file_path(path)
         with self._open_folder(above) as folder:
             return self._read_text(folder, name)
@@ -132,7 +135,7 @@ class Sandbox:
             handles.remove_file(folder, name)
 
     def list_entries(self, path: str = ".") -> tuple[ListedEntry, ...]:
-        """What lies in a folder, by name."""
+        """List the entries of the folder at `path`, sorted by name."""
         with self._open_folder(split_path(path)) as folder:
             names = handles.list_names(folder, self._max_listed)
             return tuple(ListedEntry(name, _classify_entry(handles.stat_entry(folder, name))) for name in names)
@@ -207,7 +210,10 @@ class Sandbox:
 
     @contextmanager
     def _open_folder(self, names: tuple[str, ...] | list[str], *, create: bool = False) -> Iterator[int]:
-        """The handle of the folder these names lead to, one after the other."""
+        """Open the nested folder given by `names` and yield its file descriptor.
+
+        The folders are opened one after the other, each relative to the one above it.
+        """
         here = self._open_root()
         try:
             for name in names:
@@ -219,7 +225,10 @@ class Sandbox:
             os.close(here)
 
     def _open_root(self) -> int:
-        """The handle of our own folder, and of no other that may have taken its place."""
+        """Open the sandbox folder and return its file descriptor.
+
+        Raises OSError if another folder has taken its place.
+        """
         root = handles.open_root(str(self.path))
         if get_folder_identity(os.fstat(root)) != self._self:
             os.close(root)
@@ -262,7 +271,10 @@ class Sandbox:
 
 
 def require_handles() -> None:
-    """Raises OSError where files cannot be opened relative to a folder."""
+    """Check that this system can open files relative to a folder.
+
+    Raises OSError if it cannot.
+    """
     if not handles.SUPPORTED:
         raise OSError(errno.ENOTSUP, "file tools need a system that opens files relative to a folder")
 
@@ -275,7 +287,7 @@ def _decode_text(data: bytes) -> str:
 
 
 def get_folder_identity(facts: os.stat_result) -> tuple[int, int]:
-    """What makes a folder this one and no other of its name."""
+    """Return the device and inode that distinguish a folder from another one of the same name."""
     return facts.st_dev, facts.st_ino
 
 

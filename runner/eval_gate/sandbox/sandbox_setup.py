@@ -56,7 +56,10 @@ class ExistingFolder(Sandbox):
         self._written.pop("/".join(split_path(path)), None)
 
     def collect_entries(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
-        """What lies at these paths and on the way to them; a path that no file could have is left out."""
+        """Collect the entries at `paths` and the folders above them, sorted by path.
+
+        Paths that no file could have are left out.
+        """
         met: dict[str, FileEntry] = {}
         for path in paths:
             with contextlib.suppress(SandboxError):
@@ -87,7 +90,10 @@ class ExistingFolder(Sandbox):
         return taken, left_out
 
     def collect_files_at(self, paths: Iterable[str]) -> tuple[list[InitialFile], list[tuple[str, str]]]:
-        """The same of the files at these paths only; one that is not there is passed over."""
+        """Read the files at `paths` and list those that cannot be taken, each with the reason.
+
+        Missing files are skipped. Raises SandboxError if the files exceed the limit of entries or bytes.
+        """
         taken: list[InitialFile] = []
         left_out: list[tuple[str, str]] = []
         total, entries = 0, set[str]()
@@ -110,7 +116,10 @@ class ExistingFolder(Sandbox):
         return taken, left_out
 
     def _iter_path_entries(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
-        """The folders on the way, and what is at its end; it ends where there is nothing, or no folder."""
+        """Yield each folder on the way to `names`, then the entry at the end.
+
+        Iteration ends at the first entry that is not a folder. Raises SandboxError at an entry that does not exist.
+        """
         for count in range(1, len(names) + 1):
             with self._open_folder(names[: count - 1]) as folder:
                 facts = handles.stat_entry(folder, names[count - 1])
@@ -168,7 +177,10 @@ class SandboxSetup(FrozenStruct):
     limits: FolderLimits = field(default_factory=FolderLimits)
 
     def open_sandbox(self) -> Sandbox:
-        """A folder to work in. Raises OSError."""
+        """Open the existing folder as a sandbox, or create a new sandbox with the initial files.
+
+        Raises OSError.
+        """
         if self.existing_folder is not None:
             return ExistingFolder(self.existing_folder, self.limits, self.reserved_names)
         return Sandbox(self.parent, self.limits, self.initial_files)

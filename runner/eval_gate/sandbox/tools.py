@@ -73,7 +73,7 @@ _TOOLS: Final[Mapping[FileTool, _ToolDescription]] = {
 
 
 def build_tool_spec(name: FileTool) -> ToolSpec:
-    """The tool as a model is told of it."""
+    """Build the description of a file tool that the model gets."""
     tool = _TOOLS[name]
     properties: dict[str, JsonValue] = {
         argument: {"type": "string", "description": description} for argument, description in tool.arguments.items()
@@ -92,7 +92,10 @@ def build_tool_spec(name: FileTool) -> ToolSpec:
 
 
 def run_tool(name: FileTool, params: Mapping[str, JsonValue], sandbox: Sandbox) -> str:
-    """What the tool answers. Raises SandboxError, in words for the model, and OSError where the system breaks."""
+    """Run a file tool in `sandbox` and return its result as text.
+
+    Raises SandboxError with a message for the model, and OSError for a failure of the system.
+    """
     tool = _TOOLS[name]
     unknown = sorted(set(params) - set(tool.arguments))
     if unknown:

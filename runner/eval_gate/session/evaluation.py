@@ -17,8 +17,8 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import write_reports
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.run_writer import write_history, write_result
+from eval_gate.session.history_update import build_next_history
 from eval_gate.session.run import ExecutedRun, RunObserver, make_run
-from eval_gate.session.run_ledger import ledger_after
 from eval_gate.session.session import Session
 from eval_gate.struct import FrozenStruct
 
@@ -37,9 +37,9 @@ class EvaluatedRun(FrozenStruct):
         return get_exit_code(self.run, self.interrupted)
 
 
-def get_exit_code(judged: RunResult, interrupted: ExitCode | None) -> ExitCode:
-    """What the verdict says, unless a signal ended the run before it could be about everything."""
-    return interrupted or (judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE)
+def get_exit_code(run: RunResult, interrupted: ExitCode | None) -> ExitCode:
+    """Return the exit code of the verdict, or that of the signal that ended the run early."""
+    return interrupted or (run.verdict.exit_code if run.verdict else ExitCode.INCOMPLETE)
 
 
 @contextmanager
@@ -53,28 +53,35 @@ def treat_errors_as_incomplete() -> Iterator[None]:
 
 
 async def evaluate_session(session: Session, progress: RunObserver) -> EvaluatedRun:
-    """The whole use case: prepare, run, judge, keep. Raises GateError."""
+    """Prepare and execute a run, decide its verdict, and store it.
+
+    Raises GateError.
+    """
     made = await make_run(session, progress)
     with treat_errors_as_incomplete():
         return store_run(session, decide_verdict(made.take_result(), session.gate_inputs), made)
 
 
-def store_run(session: Session, judged: RunResult, made: ExecutedRun | None = None) -> EvaluatedRun:
+def store_run(session: Session, run: RunResult, made: ExecutedRun | None = None) -> EvaluatedRun:
     """Write the record, and the ledger of earlier runs that ends with this one."""
     with treat_errors_as_incomplete():
-        write_history(session.folder, judged.run_id, ledger_after(judged, session.gate_inputs.baseline))
-        written = write_result(session.folder, judged)
+        write_history(session.folder, run.run_id, build_next_history(run, session.gate_inputs.baseline))
+        written = write_result(session.folder, run)
     return EvaluatedRun(written.run, written.file, made.interrupted if made else None)
 
 
-def build_report_context(session: Session, kept: EvaluatedRun) -> ReportContext:
-    """What a report may say beside the run, as far as every session knows it."""
+def build_report_context(session: Session, evaluated_run: EvaluatedRun) -> ReportContext:
+    """Build the report context from what every session knows."""
     baseline = session.gate_inputs.baseline
     reason = baseline.reason if isinstance(baseline, NoBaseline) else None
-    return ReportContext(result_path=str(kept.result_path), no_baseline_reason=reason, junit=session.config.junit)
+    return ReportContext(
+        result_path=str(evaluated_run.result_path), no_baseline_reason=reason, junit=session.config.junit_failures
+    )
 
 
-def write_run_reports(wanted: Sequence[ReportRequest], kept: EvaluatedRun, context: ReportContext) -> tuple[Path, ...]:
+def write_run_reports(
+    wanted: Sequence[ReportRequest], evaluated_run: EvaluatedRun, context: ReportContext
+) -> tuple[Path, ...]:
     """Write these reports; where they are, in that order."""
     with treat_errors_as_incomplete():
-        return write_reports(wanted, kept.run, context, kept.result_path.parent)
+        return write_reports(wanted, evaluated_run.run, context, evaluated_run.result_path.parent)

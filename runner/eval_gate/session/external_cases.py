@@ -1,6 +1,6 @@
 """Convert rows of external results to executions and case results, and redact them.
 
-`store` and `redact` come after the verdict on a row: what is masked or left out changes no status.
+`keep_responses` and `redact` come after the verdict on a row: what is masked or left out changes no status.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, CaseKey
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
-from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
-from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
+from eval_gate.model.limits import STORED_CHECK, STORED_CHECKS, STORED_PROMPT
+from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
 from eval_gate.results.masking import TextChange, TextMasking, map_value
 from eval_gate.struct import replace
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest
@@ -29,11 +29,11 @@ from eval_gate.text.javascript.regex import PatternError, PatternMatcher, Patter
 from eval_gate.text.secret import MASK
 
 MAX_ERROR: Final = 2_000
-_NO_FINGERPRINTS: Final = Yardstick()
+_NO_FINGERPRINTS: Final = CaseFingerprints()
 
 
 def build_score_rules(config: RunConfig) -> ScoreRules:
-    """What is asked of scores that nobody has judged."""
+    """Build the rules for scores that the tool itself does not mark as passed or failed."""
     least = config.policy.pass_score
     return ScoreRules(config.results.scores, least if least < 1.0 else None)
 
@@ -41,20 +41,21 @@ def build_score_rules(config: RunConfig) -> ScoreRules:
 def build_case_result(
     rows: Sequence[ResultRow],
     more: Sequence[ResultRow],
-    end: RerunEnd | None,
+    end: RerunStopReason | None,
     rules: Sequence[ScoreRule],
     *,
-    confirm: int,
+    max_reruns: int,
 ) -> CaseResult:
-    """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores.
+    """Build the result of a case from its rows.
 
-    Of the re-runs that the file itself tells of no more count than the gate would make, `confirm`.
+    `rows` are its executions, `more` its re-runs, and `rules` the rules for scores. Of the re-runs that the
+    file itself holds, at most `max_reruns` count, which is as many as the gate would make.
     """
     firsts = every = rows
     if len(rows) + len(more) > 1:
         firsts = [row for row in rows if not row.rerun] or list(rows[:1])
         told = [row for row in rows if row.rerun and row is not firsts[0]]
-        every = [*firsts, *told[:confirm], *more]
+        every = [*firsts, *told[:max_reruns], *more]
     first, content = every[0], every[0].content or ""
     about = CaseOutline(
         first.id,
@@ -76,10 +77,10 @@ def build_case_result(
     )
 
 
-def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> Yardstick:
+def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> CaseFingerprints:
     if row.content is None:
-        return _NO_FINGERPRINTS if grader is None else Yardstick(grader=grader)
-    return Yardstick(question=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
+        return _NO_FINGERPRINTS if grader is None else CaseFingerprints(grader=grader)
+    return CaseFingerprints(prompt=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
 
 
 def _digest_applied_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
@@ -91,18 +92,18 @@ def _digest_applied_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule])
     return compute_digest(applied) if applied else None
 
 
-def _build_case_texts(row: ResultRow) -> AskedWords | None:
+def _build_case_texts(row: ResultRow) -> CaseText | None:
     if not row.prompt and not row.expectation:
         return None
     shown = _truncate_expectation(row.expectation)
-    cut = len(row.prompt) > KEPT_QUESTION or shown != row.expectation
-    return AskedWords(question=row.prompt[:KEPT_QUESTION], expectation=shown, cut=cut)
+    cut = len(row.prompt) > STORED_PROMPT or shown != row.expectation
+    return CaseText(prompt=row.prompt[:STORED_PROMPT], expectation=shown, truncated=cut)
 
 
 @lru_cache(1_000)
 def _truncate_expectation(expectation: tuple[str, ...]) -> tuple[str, ...]:
     """One for all cases that expect the same."""
-    return tuple([line[:KEPT_CHECK] for line in expectation[:KEPT_CHECKS]])
+    return tuple([line[:STORED_CHECK] for line in expectation[:STORED_CHECKS]])
 
 
 def build_execution(row: ResultRow, number: int) -> TrialRecord:
@@ -119,7 +120,7 @@ def build_execution(row: ResultRow, number: int) -> TrialRecord:
         score=row.score if row.is_graded and row.score is not None else float(passed),
         duration_ms=row.duration_ms or 0.0,
         error=None if passed else _describe_failure(row)[:MAX_ERROR] or None,
-        blame=row.blame if status is Status.ERROR else None,
+        error_kind=row.error_kind if status is Status.ERROR else None,
         details=_build_details(row),
         evaluator_results=build_evaluator_results(row.scores),
         assertions_run=len(row.scores),
@@ -134,7 +135,7 @@ def _describe_failure(row: ResultRow) -> str:
 
 
 def _build_details(row: ResultRow) -> CaseDetails:
-    """What was answered, as of own evals; an answer that nobody wrote down is none."""
+    """Build the details of a row in the form that eval cases have; a missing response stays None."""
     if not row.calls:
         return NO_DETAILS if row.response is None else build_text_details(row.response)
     kept = build_details(Response(text=row.response or "", tool_calls=row.calls))
@@ -144,9 +145,12 @@ def _build_details(row: ResultRow) -> CaseDetails:
 async def redact_rows(
     config: RunConfig, cases: Mapping[CaseKey, Sequence[ResultRow]]
 ) -> Mapping[CaseKey, Sequence[ResultRow]]:
-    """The rows with as much of what was said as may be kept; nothing of it where the patterns take too long."""
+    """Mask the texts of the rows, and drop those that may not be stored.
+
+    If the `redact` patterns fail or take too long, every text is masked as a whole.
+    """
     kept = cases
-    if config.limits.store is ResponseRetention.NONE:
+    if config.limits.keep_responses is ResponseRetention.NONE:
         kept = {key: [_drop_texts(row) for row in rows] for key, rows in cases.items()}
     if not config.redact:
         return kept

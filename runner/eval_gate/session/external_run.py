@@ -19,10 +19,10 @@ from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.setup_comparison import DEFAULT_EXTERNAL_COVERAGE
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
-from eval_gate.model.policy import Measuring
-from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.result import CaseResult, RerunStopReason, RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.totals import summarise
 from eval_gate.reports.wording.numbers import format_count, format_percent
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.external_cases import build_case_result, build_score_rules, redact_rows
@@ -42,7 +42,10 @@ class ExternalRun(FrozenStruct):
 
 
 def read_external_results(config: RunConfig, paths: Sequence[str], context: RunContext) -> ExternalResults:
-    """The results in these files, without the secrets that are set here. Raises GateError."""
+    """Read the external results in these files, and mask the secrets in this environment.
+
+    Raises GateError.
+    """
     rules = build_score_rules(config)
     found = load_external_results(paths, config.results.format, rules, build_redactor(context))
     unused = rules.list_unused_rules()
@@ -54,41 +57,42 @@ def read_external_results(config: RunConfig, paths: Sequence[str], context: RunC
     return replace(found, notes=(*found.notes, *notes))
 
 
-async def make_external_run(session: Session, brought: ExternalResults) -> ExternalRun:
-    """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError.
+async def make_external_run(session: Session, results: ExternalResults) -> ExternalRun:
+    """Make the run of these external results, and re-run suspected cases if a command is configured.
 
-    The rows are taken out of `brought` where nothing is run again: those of many cases are as large as the run.
+    The rows are removed from `results` if nothing is re-run: the rows of many cases are as large as the run.
+    Raises GateError.
     """
     config = session.config
-    rules, confirm = config.results.scores, session.most_reruns
-    named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
-    unstable = brought.describe_unstable_names(_find_baseline_keys(session))
-    notes = (*brought.notes, *([unstable] if unstable else []), *_describe_unused_base_agent(config))
-    brought = replace(brought, cases=await redact_rows(config, brought.cases), notes=notes)
-    again_by, base_by = config.results.rerun_command, config.control.command
-    rows_of = brought.cases.items() if again_by or base_by else brought.drain_cases()
-    cases = {key: build_case_result(rows, (), None, rules, confirm=confirm) for key, rows in rows_of}
-    run = _build_run(session, brought, cases)
+    rules, max_reruns = config.results.scores, session.most_reruns
+    named_by = ", ".join(dict.fromkeys(row.named_by for row in results.rows))
+    unstable = results.describe_unstable_names(_find_baseline_keys(session))
+    notes = (*results.notes, *([unstable] if unstable else []), *_describe_unused_base_agent(config))
+    results = replace(results, cases=await redact_rows(config, results.cases), notes=notes)
+    again_by, base_by = config.results.rerun_command, config.base_agent.command
+    rows_of = results.cases.items() if again_by or base_by else results.drain_cases()
+    cases = {key: build_case_result(rows, (), None, rules, max_reruns=max_reruns) for key, rows in rows_of}
+    run = _build_run(session, results, cases)
     reruns = build_reruns(session)
     _check_coverage(run, session)
     run = _check_overlap(run, session, unstable)
-    doubtful = list(reruns.find_rerun_candidates(run)) if confirm else []
+    doubtful = list(reruns.find_rerun_candidates(run)) if max_reruns else []
     spending = RerunSpending(config)
-    again = ToolReruns(session, brought, reruns, doubtful, spending) if doubtful and again_by else None
-    base = ToolBaseAgent(session, brought, spending) if base_by and confirm else None
+    again = ToolReruns(session, results, reruns, doubtful, spending) if doubtful and again_by else None
+    base = ToolBaseAgent(session, results, spending) if base_by and max_reruns else None
 
     async def now() -> RunResult:
-        """The run, with what the re-runs have brought so far."""
+        """Build the run with the results of the re-runs so far."""
         if again is None:
             impossible = frozenset(doubtful) - reruns.new_cases
-            if confirm and again_by is None:  # also where re-runs would show nothing that its record does not say
+            if max_reruns and again_by is None:  # also where re-runs would show nothing that its record does not say
                 impossible |= _find_new_failures(run, session)
             return _mark_rerun_impossible(run, impossible) if impossible else run
         said, ends = await redact_rows(config, again.rows), again.ends
         for key in doubtful:
-            case = build_case_result(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
+            case = build_case_result(results.cases[key], said.get(key, ()), ends[key], rules, max_reruns=max_reruns)
             cases[key] = count_reruns_as_new(case) if key in reruns.new_cases else case
-        made = _build_run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
+        made = _build_run(session, replace(results, notes=(*results.notes, *again.notes)), cases)
         return _check_overlap(made, session, unstable)
 
     if again is not None:
@@ -103,32 +107,35 @@ async def make_external_run(session: Session, brought: ExternalResults) -> Exter
 
 
 def _find_baseline_keys(session: Session) -> Set[CaseKey]:
-    """The names in the baseline, where there is one of another tool's results."""
+    """Find the case keys of the baseline; none if the baseline does not hold external results."""
     baseline = session.gate_inputs.baseline
-    if not isinstance(baseline, Baseline) or not baseline.result.by_another_tool:
+    if not isinstance(baseline, Baseline) or not baseline.result.is_external:
         return frozenset()
-    return baseline.result.by_key().keys()
+    return baseline.result.index_cases().keys()
 
 
 def _find_new_failures(run: RunResult, session: Session) -> Set[CaseKey]:
-    """The failing cases that passed in the baseline."""
+    """Find the failing cases that passed in the baseline."""
     baseline = session.gate_inputs.baseline
     if not isinstance(baseline, Baseline):
         return frozenset()
-    there, earlier = baseline.result.by_key(), find_earlier_keys(baseline.result, run)
-    failing = (key for key, case in run.cases() if case.status is Status.FAILED)
+    there, earlier = baseline.result.index_cases(), find_earlier_keys(baseline.result, run)
+    failing = (key for key, case in run.iter_cases() if case.status is Status.FAILED)
     return {key for key in failing if (then := there.get(earlier.get(key, key))) is not None and then.passed}
 
 
 def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
-    """What is worth a line where somebody named the base branch's agent in a way that these results cannot use."""
-    named = config.control.display_name
-    if named is None or config.control.command is not None:
+    """Describe a configured base agent that cannot run external results, as a note.
+
+    Return an empty tuple if there is nothing to say.
+    """
+    named = config.base_agent.display_name
+    if named is None or config.base_agent.command is not None:
         return ()
     return (
         (
-            "the base branch's agent is not asked about results of another tool by controlEndpoint or controlTarget: "
-            "only that tool can run its cases, and controlCommand says how"
+            "the base branch's agent is not asked about results of another tool by baseAgentEndpoint or "
+            "baseAgentTarget: only that tool can run its cases, and baseAgentCommand says how"
         ),
     )
 
@@ -145,7 +152,7 @@ def _check_coverage(run: RunResult, session: Session) -> None:
     least = DEFAULT_EXTERNAL_COVERAGE if said is None else said
     before = baseline.result
     then, now = before.summary.total_cases, run.summary.total_cases
-    if before.by_another_tool and before.target.provider == run.target.provider and now < then * least:
+    if before.is_external and before.target.provider == run.target.provider and now < then * least:
         raise GateError(
             "results-incomplete",
             f"these results hold {format_count(now, 'case')}, and the baseline holds {then}: less than "
@@ -156,18 +163,19 @@ def _check_coverage(run: RunResult, session: Session) -> None:
 
 
 def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> RunResult:
-    """The run, which says before all else where fewer than half of its cases are known in the baseline.
+    """Add a warning, as the first one, if the baseline knows fewer than half of the cases.
 
-    Raises GateError `results-other-names` where one of the others fails: it may have passed under its other name.
+    Raises GateError `unmatched-results` if a case that the baseline does not know fails, because it may have
+    passed under another name. With `minCoverage: 0` there is only the warning.
     """
     known = _KnownCases.from_run(run, session)
     if known is None or known.count * 2 >= known.possible:
         return run
     said = f"only {known.count} of {format_count(run.summary.total_cases, 'case')} are in the baseline"
-    failing = [key for key, case in run.cases() if key not in known.keys and case.status in _FAILING_STATUSES]
+    failing = [key for key, case in run.iter_cases() if key not in known.keys and case.status in _FAILING_STATUSES]
     if failing and session.config.policy.min_coverage != 0:
         raise GateError(
-            "results-other-names",
+            "unmatched-results",
             f"{said}, and {failing[0].case_id[:100]} fails: nobody knows whether it passed under another name",
             f"{unstable or 'give the cases names that stay'}; where they were renamed on purpose, say `minCoverage: 0`",
             exit_code=ExitCode.INCOMPLETE,
@@ -195,26 +203,30 @@ class _KnownCases(FrozenStruct):
         if not isinstance(baseline, Baseline):
             return None
         before = baseline.result
-        if not before.by_another_tool or before.target.provider != run.target.provider:
+        if not before.is_external or before.target.provider != run.target.provider:
             return None
-        there = before.by_key()
-        keys = {key for key, _ in run.cases() if key in there} | {*find_earlier_keys(before, run)}
+        there = before.index_cases()
+        keys = {key for key, _ in run.iter_cases() if key in there} | {*find_earlier_keys(before, run)}
         return cls(keys, min(len(there), run.summary.total_cases))
 
 
 def _mark_rerun_impossible(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
-    """The run in which nobody could run the cases in doubt again."""
-    return run.with_cases(
-        {key: replace(case, rerun_end=RerunEnd.IMPOSSIBLE) for key, case in run.cases() if key in doubtful}
+    """Mark the suspected cases of a run as impossible to re-run."""
+    return run.replace_cases(
+        {
+            key: replace(case, rerun_stop_reason=RerunStopReason.NOT_REPEATABLE)
+            for key, case in run.iter_cases()
+            if key in doubtful
+        }
     )
 
 
-def _build_run(session: Session, brought: ExternalResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
+def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
     made = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
     run_id = str(uuid.uuid4())
     by_suite: dict[str, list[CaseResult]] = {}
     for key, case in cases_by_key.items():
-        by_suite.setdefault(key.suite, []).append(prepare_for_result(case, session.config.limits.store))
+        by_suite.setdefault(key.suite, []).append(prepare_for_result(case, session.config.limits.keep_responses))
     suites = tuple(
         SuiteResult(
             run_id=run_id,
@@ -222,30 +234,30 @@ def _build_run(session: Session, brought: ExternalResults, cases_by_key: Mapping
             tier=None,
             tool_name=suite,
             eval_file=suite,
-            format=brought.format.value,
+            format=results.format.value,
             cases=tuple(cases),
-            summary=summarise(cases),
+            summary=summarize_cases(cases),
         )
         for suite, cases in by_suite.items()
     )
-    whole = suites[0].summary if len(suites) == 1 else summarise([case for one in suites for case in one.cases])
-    name = brought.format.value
+    whole = suites[0].summary if len(suites) == 1 else summarize_cases([case for one in suites for case in one.cases])
+    name = results.format.value
     return RunResult(
         run_id=run_id,
         timestamp=made,
         complete=True,
         tool=ToolIdentity(version=__version__),
-        target=TargetIdentity(name=name, provider=name, identity=brought.tool),
+        target=TargetIdentity(name=name, provider=name, identity=results.tool),
         git=session.context.git,
         suites=suites,
         summary=whole,
-        warnings=brought.notes,
-        planned=whole.total_cases - whole.skipped,
-        confirm=session.most_reruns,
-        measuring=Measuring(
-            confirm=session.config.policy.most_reruns,
+        warnings=results.notes,
+        planned_cases=whole.total_cases - whole.skipped,
+        reruns=session.most_reruns,
+        setup=EvaluationSetup(
+            reruns=session.config.policy.most_reruns,
             scores=tuple(map(str, session.config.results.scores)),
-            control=session.config.control.command_name,
+            base_agent=session.config.base_agent.command_name,
             settings=tuple(
                 one
                 for one in list_result_settings(session.config, build_redactor(session.context))
@@ -262,8 +274,8 @@ def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Ite
     if not isinstance(baseline, Baseline):
         yield f"{format_count(total, 'case')}, named by {named_by}"
         return
-    there, moved = baseline.result.by_key(), find_earlier_keys(baseline.result, run)
-    same = sum(key in there for key, _ in run.cases())
+    there, moved = baseline.result.index_cases(), find_earlier_keys(baseline.result, run)
+    same = sum(key in there for key, _ in run.iter_cases())
     again = f", {len(moved)} more under another name by what is asked" if moved else ""
     verb = "is" if total == 1 else "are"
     yield f"{same} of {format_count(total, 'case')} {verb} in the baseline by {named_by}{again}"

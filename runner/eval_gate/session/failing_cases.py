@@ -17,14 +17,15 @@ _FAILING_STATUSES: Final = frozenset({Status.FAILED, Status.ERROR})
 
 
 def find_failing_cases(folder: Path, target: str | None = None) -> frozenset[CaseKey]:
-    """The cases of this folder of runs whose newest result is a failure, an error, a regression or a drop of the score.
+    """Find the cases whose newest result in a folder of runs is bad.
 
-    Runs of another target than `target`, or than the newest run's, say nothing. Failures that somebody accepted or set
-    aside are left out. Raises GateError `no-such-run` and `nothing-failing`.
+    Bad results are failures, errors, regressions and drops of the score. Only runs of `target` count, or those
+    of the newest run's target if `target` has none. Waived failures, also those in quarantine, are left out.
+    Raises GateError `run-not-found` and `no-failing-cases`.
     """
     runs = [run for run in read_runs(folder) if run.suites]
     if not runs:
-        raise GateError("no-such-run", f"there is no run in {folder} yet", "run without --failing first")
+        raise GateError("run-not-found", f"there is no run in {folder} yet", "run without --failing first")
     name = target if any(run.target.name == target for run in runs) else runs[0].target.name
     newest: dict[CaseKey, bool] = {}
     for run in (one for one in runs if one.target.name == name):
@@ -34,7 +35,7 @@ def find_failing_cases(folder: Path, target: str | None = None) -> frozenset[Cas
             break
     found = frozenset(key for key, bad in newest.items() if bad)
     if not found:
-        raise GateError("nothing-failing", f"no case failed when it was last run ({folder})", "run without --failing")
+        raise GateError("no-failing-cases", f"no case failed when it was last run ({folder})", "run without --failing")
     return found
 
 
@@ -42,9 +43,12 @@ def _classify_cases(run: RunResult) -> dict[CaseKey, bool]:
     """For each case that was run whether it is one to run again."""
     worse: set[CaseKey] = set()
     if run.comparison is not None:
-        worse = {one.key for one in (*run.comparison.of(CaseClass.REGRESSION), *run.comparison.score_drops())}
+        worse = {
+            one.key
+            for one in (*run.comparison.select_changes(CaseClass.REGRESSION), *run.comparison.list_score_drops())
+        }
     return {
-        key: (case.status in _FAILING_STATUSES or key in worse) and key not in run.waived
-        for key, case in apply_recorded_pass_score(run).cases()
-        if case.status.judged or case.status in _FAILING_STATUSES
+        key: (case.status in _FAILING_STATUSES or key in worse) and key not in run.waived_keys
+        for key, case in apply_recorded_pass_score(run).iter_cases()
+        if case.status.is_scored or case.status in _FAILING_STATUSES
     }

@@ -14,7 +14,7 @@ from eval_gate.engine.run import Observer, Run
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import ExitCode
 from eval_gate.gate.reruns import Reruns
-from eval_gate.model.result import Control, RunResult
+from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import Session
@@ -43,7 +43,10 @@ class ExecutedRun(Struct):
     """The exit code of the signal that ended it early, if one did."""
 
     def take_result(self) -> RunResult:
-        """The result, which is not here any more from then on: of many cases one copy is enough."""
+        """Return the result and release it; it is not available afterwards.
+
+        One copy of many cases is enough.
+        """
         result = self.result
         del self.result
         return result
@@ -73,16 +76,17 @@ async def plan_run(session: Session) -> RunPlan:
 
 
 async def add_base_agent_results(session: Session, run: RunResult) -> RunResult:
-    """A stored run with what the base branch's agent says of it, which is asked only where the run would be red.
+    """Add the results of the base agent to a stored run.
 
-    The cases and the agent are read anew, as for a run. Raises GateError for what is wrong with them.
+    The base agent is run only if the run would otherwise fail. The cases and the agent are read again, as for a
+    run. Raises GateError for any problem with them.
     """
-    named = session.config.control.display_name
-    if named is None or run.by_another_tool:
+    named = session.config.base_agent.display_name
+    if named is None or run.is_external:
         return run
-    askable = frozenset(key for key, case in run.cases() if not case.dependent)
-    asked = run.control or Control(target=TargetIdentity(name="base", provider="", identity=named))
-    if not build_reruns(session).build_base_agent_request(replace(run, control=asked), askable).keys:
+    askable = frozenset(key for key, case in run.iter_cases() if not case.dependent)
+    asked = run.base_agent or BaseAgentSummary(target=TargetIdentity(name="base", provider="", identity=named))
+    if not build_reruns(session).build_base_agent_request(replace(run, base_agent=asked), askable).keys:
         return run
     from eval_gate.engine.base_agent_run import BaseAgentFollowUp
 
@@ -103,7 +107,10 @@ def build_reruns(session: Session) -> Reruns:
 
 
 def _balance_shards(session: Session) -> Selection:
-    """The selection, whose shards are cut by what the baseline took: it is the one run that all shards know alike."""
+    """Return the selection with shards that are balanced by the durations in the baseline.
+
+    The baseline is the one run that all shards have in common.
+    """
     selection, baseline = session.selection, session.gate_inputs.baseline
     if selection.shard is None or not isinstance(baseline, Baseline):
         return selection
@@ -133,11 +140,14 @@ async def execute_plan(session: Session, plan: RunPlan, progress: RunObserver) -
 
 @contextmanager
 def _handle_signals(run: Run, ended: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
-    """The first SIGINT or SIGTERM ends the run in good order, and its exit code is in the list; a second one ends us.
+    """Stop the run cleanly on the first SIGINT or SIGTERM, and yield the list that gets its exit code.
 
-    `ended` is told of the first one too. It is noted at once, since the loop may not turn again: results are made in
-    one go. No loop listens itself: when it stops to, a signal has for a moment the system's own action, which kills us.
-    As the first process of a container Python has no default action for SIGTERM, so both are handled here.
+    A second signal ends this process. `ended` is called on the first signal, too.
+
+    The handler notes the signal at once, because the event loop may not run for a while: results are made in
+    one go. The event loop does not handle the signals itself: when it stops to, a signal briefly has the
+    default action of the system, which kills the process. As the first process of a container, Python has no
+    default action for SIGTERM, so both signals are handled here.
     """
     caught: list[ExitCode] = []
     loop = asyncio.get_running_loop()

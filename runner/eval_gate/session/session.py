@@ -22,11 +22,17 @@ class PendingGateInputs(Protocol):
     """Inputs of the verdict that are still being fetched while the run is executed."""
 
     def wait_for_inputs(self) -> GateInputs:
-        """The whole of it: waits, so not for an event loop."""
+        """Wait for all inputs and return them.
+
+        This blocks, so do not call it in an event loop.
+        """
         ...
 
     def stop_waiting(self) -> None:
-        """The run is ended from outside: what is not there in a moment is not waited for."""
+        """Stop waiting, because the run is ended from outside.
+
+        Inputs that do not arrive within a moment are given up.
+        """
         ...
 
 
@@ -49,16 +55,16 @@ class Session(FrozenStruct):
     def most_reruns(self) -> int:
         """The most re-runs of one case: by default none where nobody named a baseline."""
         policy = self.config.policy
-        return 0 if policy.confirm is None and self.gate_inputs.baseline is NOT_REQUESTED else policy.most_reruns
+        return 0 if policy.reruns is None and self.gate_inputs.baseline is NOT_REQUESTED else policy.most_reruns
 
 
 def open_session(
     config: RunConfig, selection: Selection, context: RunContext, baseline: Baseline | NoBaseline | None = None
 ) -> Session:
-    """What the configuration says: its rules, baseline and accepted failures.
+    """Open a session with the rules, baseline and waivers that the configuration names.
 
-    `baseline` is what the run is compared with where that is not simply what the configuration names.
-    Raises GateError for whatever is wrong with them, before anybody is asked anything.
+    `baseline` is the baseline if it is not simply the one that the configuration names. Raises GateError for
+    any problem with these, before any target is called.
     """
     if baseline is None:
         folder = Path(config.output_dir)
@@ -75,7 +81,10 @@ def open_session(
 
 
 def _find_target_name(config: RunConfig, context: RunContext) -> str | None:
-    """The name of the target that all cases are asked of; None where the eval files say whom. Raises GateError."""
+    """Find the name of the target that runs all cases.
+
+    Return None if the eval files choose the target, or if the baseline is not `latest`. Raises GateError.
+    """
     if context.custom_target is not None:
         return context.custom_target.identity.name
     if config.baseline != LATEST or not config.target.is_chosen:
@@ -87,9 +96,9 @@ def _find_target_name(config: RunConfig, context: RunContext) -> str | None:
 
 
 def build_gate_inputs(config: RunConfig, root: Path, baseline: Baseline | NoBaseline) -> GateInputs:
-    """What a run is judged by: the configuration's rules, and what files below `root` say of failures and judges.
+    """Build the inputs of the verdict from the configuration's policy and the files below `root`.
 
-    Raises GateError for whatever is wrong with these files.
+    The files hold waivers and comparisons of judges. Raises GateError for any problem with them.
     """
     waivers = load_waivers(config, root, datetime.now(UTC).date())
     comparisons = JudgeComparisons(read_comparisons(root))

@@ -18,7 +18,10 @@ from eval_gate.struct import replace
 
 
 def load_run_config(run: RunResult, flags: Mapping[str, JsonValue], hand: FlagSource = BY_A_PROGRAM) -> RunConfig:
-    """The configuration that judges this run: what `hand` gives now, and for the rest what it was judged by."""
+    """Load the configuration that decides the verdict of a stored run again.
+
+    `flags` come first, the stored policy of the run fills in the rest. `hand` is where the flags come from.
+    """
     before = run.policy
     config = load_config(flags, {}, None, defaults=before.as_settings() if before else None, hand=hand)
     policy = config.policy
@@ -26,15 +29,16 @@ def load_run_config(run: RunResult, flags: Mapping[str, JsonValue], hand: FlagSo
         return config
     if policy.fail_on_default:
         policy = replace(policy, fail_on_default=before.fail_on_default)
-    if policy.typed is not None:
-        policy = replace(policy, typed=tuple(sorted({*policy.typed, *(before.typed or ())})))
+    if policy.typed_settings is not None:
+        policy = replace(policy, typed_settings=tuple(sorted({*policy.typed_settings, *(before.typed_settings or ())})))
     return replace(config, policy=policy)
 
 
 def redecide_verdict(run: RunResult, reference: str, config: RunConfig, root: Path) -> RunResult:
-    """The run compared with the one that `reference` leads to, as `run` would have; waiver files are below `root`.
+    """Decide the verdict of a run again, compared with the baseline that `reference` names.
 
-    Raises GateError, `baseline-not-found` among them.
+    The verdict is the one that `run` would give. Waiver files are below `root`. Raises GateError, such as
+    `baseline-not-found`.
     """
     run = add_idle_pattern_warnings(run, config.policy.must_pass)
     earlier = require_baseline(run, reference, Path(config.output_dir), config.history)

@@ -22,8 +22,8 @@ from eval_gate.external_results.result_rows import ResultRow
 from eval_gate.gate.base_agent.case_selection import BaseAgentCases
 from eval_gate.gate.reruns import Reruns
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import Control, RerunEnd, RunResult
+from eval_gate.model.execution import ErrorKind, Status, Trial
+from eval_gate.model.result import BaseAgentSummary, RerunStopReason, RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import WithheldVariables, filter_environment, find_secrets
 from eval_gate.process.private_folder import PrivateFolder, open_private_folder
@@ -40,7 +40,13 @@ DEFAULT_BUDGET: Final = RerunBudget(seconds=DEFAULT_BUDGET_S)
 """The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
 _MAX_MESSAGE: Final = 300
 _EMPTY_EXECUTION: Final = TrialRecord(
-    eval_file="", case_id="", trial=0, fingerprint="", status=Status.ERROR, attempts=1, blame=Blame.OURS
+    eval_file="",
+    case_id="",
+    trial=0,
+    fingerprint="",
+    status=Status.ERROR,
+    attempts=1,
+    error_kind=ErrorKind.EVALUATION_ERROR,
 )
 """An execution that brought nothing for a case: it says nothing about the target, and is used up."""
 _EMPTY_TRIAL: Final = build_trial(_EMPTY_EXECUTION)
@@ -77,21 +83,21 @@ class ToolReruns:
     def __init__(
         self,
         session: Session,
-        brought: ExternalResults,
+        results: ExternalResults,
         reruns: Reruns,
         doubtful: Sequence[CaseKey],
         spending: RerunSpending,
     ) -> None:
         command = session.config.results.rerun_command
         assert command is not None
-        self._tool = ToolCommand(session, brought, command, "the command for re-runs", spending.until)
+        self._tool = ToolCommand(session, results, command, "the command for re-runs", spending.until)
         self._confirm = session.most_reruns
         self._reruns = reruns
         self._doubtful = doubtful
         self._spending = spending
         self._notes: dict[str, None] = {}
         self._spent = False
-        rows = {key: brought.cases[key][0] for key in doubtful}
+        rows = {key: results.cases[key][0] for key in doubtful}
         self._cases = {key: _SuspectedCase(row) for key, row in rows.items() if self._can_name(row)}
         self._waiting = list(self._cases)
 
@@ -101,10 +107,10 @@ class ToolReruns:
         return {key: one.rows for key, one in self._cases.items()}
 
     @property
-    def ends(self) -> Mapping[CaseKey, RerunEnd]:
+    def ends(self) -> Mapping[CaseKey, RerunStopReason]:
         """Why each case was not run once more."""
         told = {key: self._get_end(self._reruns.get_rerun_end(key, one.trials)) for key, one in self._cases.items()}
-        return dict.fromkeys(self._doubtful, RerunEnd.IMPOSSIBLE) | told
+        return dict.fromkeys(self._doubtful, RerunStopReason.NOT_REPEATABLE) | told
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -118,8 +124,8 @@ class ToolReruns:
                 break
             self._waiting = [key for key in self._waiting if key not in set(turn)]
 
-    def _get_end(self, end: RerunEnd) -> RerunEnd:
-        return RerunEnd.SPENT if end is RerunEnd.STOPPED and self._spent else end
+    def _get_end(self, end: RerunStopReason) -> RerunStopReason:
+        return RerunStopReason.BUDGET_USED if end is RerunStopReason.RUN_STOPPED and self._spent else end
 
     async def _rerun_until_decided(self, cases: Mapping[CaseKey, _SuspectedCase]) -> bool:
         """Run these again until each is decided; false where no more can be run."""
@@ -157,15 +163,15 @@ class ToolReruns:
 class ToolBaseAgent:
     """Runs cases with the base branch's agent through the tool's command, when the gate is red."""
 
-    def __init__(self, session: Session, brought: ExternalResults, spending: RerunSpending) -> None:
-        choice = session.config.control
+    def __init__(self, session: Session, results: ExternalResults, spending: RerunSpending) -> None:
+        choice = session.config.base_agent
         assert choice.command is not None
         self._config = session.config
-        self._rows = {key: rows[0] for key, rows in brought.cases.items()}
-        self._tool = ToolCommand(session, brought, choice.command, "the command for the base branch", spending.until)
+        self._rows = {key: rows[0] for key, rows in results.cases.items()}
+        self._tool = ToolCommand(session, results, choice.command, "the command for the base branch", spending.until)
         self._spending = spending
         self._target = TargetIdentity(
-            name="base", provider=brought.format.value, identity=choice.command_name or "command"
+            name="base", provider=results.format.value, identity=choice.command_name or "command"
         )
         self._told: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
         self._trouble: str | None = None
@@ -173,17 +179,17 @@ class ToolBaseAgent:
         self._asked = False
 
     def attach_results(self, run: RunResult) -> RunResult:
-        """The run with what the base branch's agent said."""
+        """Add the results of the base agent to the run."""
         answered = {
-            key: replace(case, control=build_base_agent_trials(told, case))
-            for key, case in run.cases()
+            key: replace(case, base_agent_trials=build_base_agent_trials(told, case))
+            for key, case in run.iter_cases()
             if (told := self._told.get(key))
         }
-        control = Control(target=self._target, trouble=self._trouble, cost_usd=self._usd)
-        return replace(run.with_cases(answered), control=control)
+        control = BaseAgentSummary(target=self._target, problem=self._trouble, cost_usd=self._usd)
+        return replace(run.replace_cases(answered), base_agent=control)
 
     def attach_final_results(self, run: RunResult) -> RunResult:
-        """The same at the end: of an agent that nobody needed nothing is said."""
+        """Add the final results of the base agent to the run; nothing if no result was needed."""
         return self.attach_results(run) if self._asked or self._trouble is not None else run
 
     async def clear_suspects(self, run: RunResult, reruns: Reruns) -> bool:
@@ -194,19 +200,19 @@ class ToolBaseAgent:
             asked = True
         return asked and reruns.has_cleared_failures(self.attach_results(run))
 
-    async def _run_next(self, wanted: BaseAgentCases) -> bool:
+    async def _run_next(self, cases: BaseAgentCases) -> bool:
         """Have each of these run once; whether it is worth asking what comes next."""
-        self._trouble = self._trouble or wanted.trouble
-        if not wanted.keys or self._trouble is not None or not self._may_begin(wanted):
+        self._trouble = self._trouble or cases.trouble
+        if not cases.keys or self._trouble is not None or not self._may_begin(cases):
             return False
         self._asked = True
-        brought = await self._tool.run_once({key: self._rows[key] for key in wanted.keys})
+        brought = await self._tool.run_once({key: self._rows[key] for key in cases.keys})
         kept = await redact_rows(self._config, brought)
         costs = [row.cost_usd for rows in brought.values() for row in rows if row.cost_usd is not None]
         if costs:
             self._usd = (self._usd or 0.0) + sum(costs)
             self._spending.allowance.add_cost(sum(costs))
-        for key in wanted.keys:
+        for key in cases.keys:
             # one answer each, whatever it wrote: it is asked once more where another may turn something
             told = self._told[key]
             told.append(build_execution(rows[0], len(told)) if (rows := kept.get(key)) else _EMPTY_EXECUTION)
@@ -214,10 +220,10 @@ class ToolBaseAgent:
             self._trouble = f"its command brought nothing: {self._tool.broke[:_MAX_MESSAGE]}"
         return self._trouble is None
 
-    def _may_begin(self, wanted: BaseAgentCases) -> bool:
-        needed, allowance = len(wanted.keys) * wanted.rounds, self._spending.allowance
+    def _may_begin(self, cases: BaseAgentCases) -> bool:
+        needed, allowance = len(cases.keys) * cases.rounds, self._spending.allowance
         if (allowance.remaining is not None and allowance.remaining < needed) or not self._spending.take(
-            len(wanted.keys)
+            len(cases.keys)
         ):
             more = "1 more answer" if needed == 1 else f"{needed} more answers"
             self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
@@ -230,12 +236,12 @@ class ToolCommand:
     Raises GateError where it would have to be root in a workflow.
     """
 
-    def __init__(self, session: Session, brought: ExternalResults, command: str, what: str, until: float) -> None:
+    def __init__(self, session: Session, results: ExternalResults, command: str, what: str, until: float) -> None:
         """`until`: the monotonic time at which it is ended, whatever it does."""
         self._command = command
         self._what = what
         self._until = until
-        self._brought = brought
+        self._brought = results
         self._root = session.context.root
         self._environment = filter_environment(session.context.environment, names=session.config.pass_env)
         self._withheld = WithheldVariables.from_environment(session.context.environment, self._environment)
@@ -268,9 +274,10 @@ class ToolCommand:
     def _group_by_content(
         self, found: Mapping[CaseKey, list[ResultRow]]
     ) -> dict[tuple[str, str | None], list[ResultRow]]:
-        """What came under a name that nobody knows, by what alone asks it in its suite: some names are shorter alone.
+        """Group the rows with unknown names by suite and content, if one case alone has that content.
 
-        What has the name of another case is that case's, whatever it asks.
+        Some tools shorten the name of a case that runs alone. A row with the name of another case belongs to that
+        case, whatever its content is.
         """
         known = self._brought.cases
         asks = Counter((key.suite, rows[0].content) for key, rows in known.items())
@@ -278,11 +285,14 @@ class ToolCommand:
         return {asked: rows for asked, rows in strange.items() if asked[1] is not None and asks[asked] == 1}
 
     def _split_calls(self, rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
-        """What one call of the command is for: all of them, or each alone where it takes one name."""
+        """Yield the rows for each call of the command: all, or one each if the command takes one name."""
         yield from ([row] for row in rows) if "{id}" in self._command else (rows,)
 
     async def _run_call(self, rows: Sequence[ResultRow]) -> list[ResultRow]:
-        """What one call brought; nothing where it could not be started, took too long, or left nothing to read."""
+        """Run the command once for these rows, and return the rows of its results.
+
+        Return an empty list if the command could not start, took too long, or left no results.
+        """
         try:
             with open_private_folder("eval-gate-again-", self._root) as folder:
                 return await self._run_call_in(folder, [row.rerun_name or row.id for row in rows])
@@ -335,12 +345,15 @@ class ToolCommand:
 
 
 def build_redactor(context: RunContext) -> Redactor:
-    """What masks the secrets that are set here: a tool that was given them may have written them down."""
+    """Build a redactor that masks the secrets in this environment.
+
+    A tool that was given these secrets may have written them down.
+    """
     return Redactor((*context.secrets, *find_secrets(context.environment)))
 
 
 def _fill_command(command: str, names: Sequence[str], listed: Path, output: Path) -> str:
-    """The command as a line for the shell: every name is quoted, whatever it holds."""
+    """Fill in the command as a line for the shell, with every name quoted, whatever it contains."""
     return CommandTemplate.from_rerun_command(command).render(
         {
             "ids": " ".join(map(quote_for_shell, names)),
@@ -353,5 +366,5 @@ def _fill_command(command: str, names: Sequence[str], listed: Path, output: Path
 
 
 def _escape_pattern(name: str) -> str:
-    """The name as a pattern that JavaScript and Python read alike."""
+    """Escape a name as a pattern that JavaScript and Python read in the same way."""
     return re.sub(r"([\\^$.*+?()\[\]{}|/])", r"\\\1", name)

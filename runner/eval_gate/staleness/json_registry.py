@@ -23,9 +23,10 @@ _EXPECTED_SHAPES: Final = (
 
 
 def load_json(file: Path, shown: str, _root: Path) -> ToolRegistry:
-    """The tools of a JSON file; `shown` is the file as the user wrote it.
+    """Load the tools of a JSON file.
 
-    Raises GateError with every problem of the file: not JSON, another shape, a tool without a name, a name twice.
+    `shown` is the path as the user wrote it. Raises GateError with every problem of the file: invalid JSON, an
+    unexpected shape, a tool without a name, or a repeated name.
     """
     document, positions = parse_json(_read_file(file, shown), shown, halves=True, values=REGISTRY_VALUES)
     reader = _JsonToolReader(shown, positions)
@@ -66,7 +67,7 @@ def _read_file(file: Path, shown: str) -> bytes:
 
 
 def _find_entries(document: JsonValue) -> tuple[JsonValue, _Path]:
-    """What should be the list of tools, and where it stands."""
+    """Return the value that should be the list of tools, and its path in the document."""
     path: _Path = ()
     for key in ("result", "tools"):
         if isinstance(document, dict) and key in document:
@@ -75,7 +76,10 @@ def _find_entries(document: JsonValue) -> tuple[JsonValue, _Path]:
 
 
 def find_meta_version(meta: JsonValue) -> str | None:
-    """The version in a tool's `_meta`, as `version` or with a prefix such as `example.com/version`."""
+    """Return the version in the `_meta` of a tool, or None.
+
+    The key is `version`, or has a prefix as in `example.com/version`. Returns None if several keys match.
+    """
     if not isinstance(meta, dict):
         return None
     found = [value for key, value in meta.items() if key.rpartition("/")[2] == "version" and isinstance(value, str)]

@@ -41,9 +41,9 @@ class McpServerEntry(FrozenStruct):
     line: int | None = None
 
     def fill_variables(self, given: Mapping[str, str], root: Path) -> McpServerEntry:
-        """The same with `${NAME}` and `${NAME:-else}` replaced by variables that programs are given.
+        """Replace `${NAME}` and `${NAME:-else}` with variables that programs receive.
 
-        Raises GateError for one that is not given.
+        `given` holds these variables. Raises GateError for a variable that is neither given nor has a default.
         """
         missing: dict[str, None] = {}
 
@@ -83,7 +83,10 @@ class McpServerFile(FrozenStruct):
     notices: tuple[str, ...] = ()
 
     def select_servers(self, name: str | None) -> tuple[McpServerEntry, ...]:
-        """The server of this name; all of them for None. Raises GateError where there is none."""
+        """Return the servers with this name, or all servers if `name` is None.
+
+        Raises GateError if there is none.
+        """
         found = tuple(one for one in self.servers if name in {None, one.name})
         if found:
             return found
@@ -97,7 +100,10 @@ class McpServerFile(FrozenStruct):
 
 
 def read_server_file(file: Path, shown: str) -> McpServerFile | None:
-    """The servers of a JSON file; None for a file of something else. Raises GateError with all that is wrong."""
+    """Read the MCP servers of a JSON file, or return None if the file is something else.
+
+    Raises GateError with all problems of the file.
+    """
     try:
         data = read_limited(file, MCP_FILE_BYTES)
     except OSError:
@@ -129,7 +135,7 @@ def read_server_file(file: Path, shown: str) -> McpServerFile | None:
 
 
 def build_invalid_error(shown: str, problems: list[Problem], hint: str | None = None) -> GateError:
-    """What is wrong with a file of servers."""
+    """Build the error for a file of MCP servers that is not valid."""
     return GateError(
         "invalid-registry",
         f"{shown} describes no MCP server that can be asked",

@@ -62,11 +62,12 @@ class ProgramEnvironment(FrozenStruct):
 
 
 async def load_mcp_server(url: str, time_limit_s: float = TIME_LIMIT_S, mask: Mask | None = None) -> ToolRegistry:
-    """The tools of the MCP server at `url`, all pages of its tools/list.
+    """Load the tools of the MCP server at `url`, following all pages of its tools/list.
 
-    A tool's version is what its `_meta` calls so, if it does. `mask` takes secrets out of the error, which quotes the
-    server and has its address. Raises GateError `registry-unreachable` (exit 3) when the server cannot be reached,
-    answers with an error, or does not come to an end.
+    The version of a tool comes from its `_meta`, if that gives one. `time_limit_s` is in seconds. `mask` removes
+    secrets from the error, which quotes the server and contains its address. Raises GateError
+    `registry-unreachable` (exit 3) if the server cannot be reached, responds with an error, does not finish in
+    time, or lists a tool twice.
     """
     source = _mask_text(to_public_url(url), mask)
     try:
@@ -84,10 +85,11 @@ async def load_mcp_server(url: str, time_limit_s: float = TIME_LIMIT_S, mask: Ma
 async def load_server_file(
     file: McpServerFile, name: str | None, root: Path, given: ProgramEnvironment
 ) -> ToolRegistry:
-    """The tools of the server of this name in the file, or of all of them, one after the other.
+    """Load the tools of one server in the file, or of all its servers one after the other.
 
-    Raises GateError: `invalid-registry` for what is wrong with the file, `registry-unreachable` (exit 3) for a server
-    that cannot be started or asked.
+    If `name` is None, all servers are loaded. Raises GateError: `invalid-registry` for problems in the file and for
+    a tool that several servers have, `registry-unreachable` (exit 3) for a server that cannot be started or
+    queried.
     """
     entries = [one.fill_variables(given.environment, root) for one in file.select_servers(name)]
     tools: list[ToolDefinition] = []
@@ -107,7 +109,10 @@ async def load_server_file(
 
 
 async def _list_program_tools(entry: McpServerEntry, root: Path, given: ProgramEnvironment) -> list[Tool]:
-    """The tools of a server that is started for it, and ended."""
+    """Start an MCP server program, list its tools, and end it.
+
+    Raises GateError `registry-unreachable` (exit 3) if the tools cannot be listed.
+    """
     with require_extra("mcp", "asking an MCP server for its tools"):
         import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
 
@@ -163,7 +168,7 @@ def _resolve_folder(entry: McpServerEntry, root: Path) -> Path:
 
 
 def _find_duplicate(tools: Sequence[Tool | ToolDefinition]) -> str | None:
-    """A name that several tools have."""
+    """Return a name that several tools have, or None."""
     return min((name for name, times in Counter(tool.name for tool in tools).items() if times > 1), default=None)
 
 
@@ -224,7 +229,7 @@ async def _load_all_pages(client: Client, tools: list[Tool]) -> None:
 
 
 def _describe_failure(failure: BaseException, mask: Mask | None) -> str:
-    """The first error of a group in one bounded line, without secrets."""
+    """Describe the first error of a group in one line, truncated and without secrets."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     said = str(failure)
@@ -281,7 +286,7 @@ class McpStdioTransport:
         self._program = program
 
     def receive_output(self, data: bytes) -> None:
-        """What the program prints, as it comes."""
+        """Receive a part of the program's output and handle every complete line."""
         self._size += len(data)
         if self._size > MAX_BYTES:
             self._stop_reading(f"it printed more than {MAX_BYTES:,} bytes")

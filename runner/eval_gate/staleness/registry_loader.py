@@ -47,9 +47,10 @@ _SOURCES_HINT: Final = (
 
 
 def find_server_file(location: str, root: Path) -> tuple[McpServerFile, str | None] | None:
-    """The file of MCP servers that this location names, and which of them is meant; None for another source.
+    """Find the MCP server file that a location names, and the name of the server in it.
 
-    `.mcp.json#weather` is the server `weather`. Raises GateError for what is wrong with the file.
+    `.mcp.json#weather` is the server `weather`; without a name all servers are meant. Returns None for any other
+    source. Raises GateError for problems in the file.
     """
     shown, name = location, None
     if not (root / location).exists():
@@ -65,18 +66,18 @@ def find_server_file(location: str, root: Path) -> tuple[McpServerFile, str | No
 
 
 async def load_registry(location: str, root: Path, given: ProgramEnvironment | None = None) -> ToolRegistry:
-    """The registry at `location`: a path relative to `root` (the working directory), or a URL.
+    """Load the registry at `location`: a path relative to `root` (the working directory), or a URL.
 
-    `given` is what a program gets that has to be started for it.
+    `given` is the environment for a program that has to be started to load the registry.
 
-    Raises GateError: the path does not exist or leads out of `root` by a link, the kind of file is not known, or the
-    content is refused (each source says by which code).
+    Raises GateError if the path does not exist or leads out of `root` by a link, the kind of file is unknown, or
+    the content is rejected (each source defines its own code).
     """
     scheme, separator, _ = location.partition("://")
     if separator:
         if scheme.lower() not in {"http", "https"}:
             raise GateError(
-                "unknown-registry", f"a tool registry cannot be read from {scheme}://", f"give {_SOURCES_HINT}"
+                "unknown-registry-format", f"a tool registry cannot be read from {scheme}://", f"give {_SOURCES_HINT}"
             )
         from eval_gate.staleness.mcp_servers import load_mcp_server
 
@@ -103,7 +104,7 @@ def _load_path(location: str, root: Path) -> ToolRegistry:
     kind = next((one for one in FILE_KINDS if path.suffix.lower() in one.suffixes), None)
     if kind is None:
         what = f"{location} is no tool registry: unknown kind of file {path.suffix!r}"
-        raise GateError("unknown-registry", what, f"give {_SOURCES_HINT}")
+        raise GateError("unknown-registry-format", what, f"give {_SOURCES_HINT}")
     found: ToolRegistry = resolve_name(f"{__package__}.{kind.loader}")(path, location, root)
     return found
 
@@ -120,12 +121,12 @@ def _load_folder(folder: Path, location: str, root: Path) -> ToolRegistry:
 
 
 def _refuse_outside_link(path: Path, location: str, root: Path) -> None:
-    """A location that is written as if it were inside of `root` must be there."""
+    """Raise GateError if a path that is written as inside `root` leads out of it by a link."""
     written = Path(os.path.normpath(path.absolute()))
     inside = written.is_relative_to(os.path.normpath(root.absolute()))
     if inside and not path.resolve().is_relative_to(root.resolve()):
         raise GateError(
-            "registry-outside",
+            "registry-outside-working-directory",
             f"the tool registry {location} is a link that leads out of {root}",
             "give the real path, or put the definitions into the repository",
         )

@@ -48,9 +48,9 @@ _NO_FINDING: Final = _StalenessFinding()
 
 
 def hash_description(text: str) -> str:
-    """The first 12 hex digits of the SHA-256 of the description in UTF-8.
+    """Return the first 12 hex digits of the SHA-256 of the description in UTF-8.
 
-    A lone surrogate, which UTF-8 cannot hold, counts as U+FFFD: so does Node's `createHash().update(text)`.
+    A lone surrogate, which UTF-8 cannot encode, counts as U+FFFD, as in Node's `createHash().update(text)`.
     """
     return hashlib.sha256(to_well_formed(text).encode()).hexdigest()[:HASH_DIGITS]
 
@@ -74,7 +74,10 @@ def check_staleness(suite: EvalSuite, registry: ToolRegistry | None) -> Stalenes
 
 
 def format_console_line(fact: StaleFact, warning: str) -> str:
-    """The fact on one line of the console summary, where the contract has a short form for the hash alone."""
+    """Format a staleness fact as one line of the console summary.
+
+    The contract defines a short form only for the description hash; any other fact uses its `warning`.
+    """
     if fact.kind is not StaleKind.DESCRIPTION:
         return warning
     return f"Description hash mismatch (generated: {fact.recorded}, current: {fact.current})"
@@ -100,7 +103,10 @@ def _merge_findings(facts: ToolFacts, findings: Sequence[_StalenessFinding]) -> 
 
 
 def _report_missing_tool(name: str, registry: ToolRegistry) -> _StalenessFinding:
-    """A tool that is not found is gone, unless it may be one of those that could not be read."""
+    """Report a tool that the registry does not contain.
+
+    It counts as missing unless it may be one of the tools whose definitions could not be read.
+    """
     if registry.unresolved_tools:
         count = len(registry.unresolved_tools)
         which = f"{count} tool {'definitions' if count > 1 else 'definition'} in {registry.source} could not be read"

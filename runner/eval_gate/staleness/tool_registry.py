@@ -35,15 +35,18 @@ class ToolRegistry(Frozen, kw_only=True):
         return len(self.tools) + len(self.unresolved_tools)
 
     def find_tool(self, name: str) -> ToolDefinition | None:
-        """The tool of this name, or None."""
+        """Return the tool with this name, or None."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
 def normalize_parameters(written: JsonValue) -> dict[str, JsonValue] | None:
-    """A JSON Schema as it is, tool-forge's short form written out; None (any arguments) for everything else.
+    """Return the parameters of a tool as a JSON Schema.
 
-    The short form is `{city: {type: "string"}, units: {type: "string", optional: true}}`: what is not optional is
-    required, and a missing type is `string` (tool-forge behaviour 1.9).
+    A JSON Schema stays as it is, and the short form of tool-forge is expanded. Returns None, which stands for any
+    arguments, for everything else.
+
+    The short form is `{city: {type: "string"}, units: {type: "string", optional: true}}`: every parameter that is
+    not optional is required, and a missing type is `string` (tool-forge behaviour 1.9).
     """
     if not isinstance(written, dict):
         return None

@@ -9,9 +9,9 @@ from typing import Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.execution import Blame
+from eval_gate.model.execution import ErrorKind
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.settings import TargetSettings
@@ -33,7 +33,7 @@ class Request(FrozenStruct):
     stubs: Mapping[str, JsonValue] | None = None
     max_turns: int = 5
     eval_file: str = ""
-    brief: Brief | None = None
+    brief: CaseBrief | None = None
     agent: SuiteAgent | None = None
     run_id: str = ""
     inspected_paths: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class TargetError(Exception):
         self.hint = redact(self.hint) if self.hint else self.hint
 
     @property
-    def blame(self) -> Blame:
+    def error_kind(self) -> ErrorKind:
         """Whose fault it is: the one place that says so for every target.
 
         An HTTP status outside `ACCESS_REFUSED_STATUSES` is a crash, be it 5xx or another 4xx (400, 404, 422): the
@@ -101,11 +101,11 @@ class TargetError(Exception):
         """
         match self.fault:
             case TargetFault.NOT_ASKED:
-                return Blame.OURS
+                return ErrorKind.EVALUATION_ERROR
             case TargetFault.UNREACHABLE:
-                return Blame.UNREACHABLE
+                return ErrorKind.AGENT_UNREACHABLE
             case _:
-                return Blame.UNREACHABLE if self.status in ACCESS_REFUSED_STATUSES else Blame.CRASHED
+                return ErrorKind.AGENT_UNREACHABLE if self.status in ACCESS_REFUSED_STATUSES else ErrorKind.AGENT_ERROR
 
     @property
     def timed_out(self) -> bool:

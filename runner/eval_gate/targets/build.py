@@ -9,7 +9,7 @@ from pydantic import JsonValue, ValidationError
 
 from eval_gate.config.preset import PresetName
 from eval_gate.config.setting_sources import SettingSource
-from eval_gate.config.settings import SETTINGS, CacheMode, TargetChoice
+from eval_gate.config.settings import SETTINGS, RecordingMode, TargetChoice
 from eval_gate.errors import PAGES, GateError, Problem
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.sandbox_setup import SandboxSetup
@@ -40,7 +40,7 @@ class BuildContext(FrozenStruct):
     environment: Mapping[str, str]
     root: Path
     tools: tuple[ToolSpec, ...] = ()
-    recording: Recording = Recording(CacheMode.OFF)
+    recording: Recording = Recording(RecordingMode.OFF)
     timeout_s: float = 60.0
     pass_env: tuple[str, ...] = ()
     """Variables that every command gets, beside what every program needs."""
@@ -60,15 +60,16 @@ class BuildContext(FrozenStruct):
     @property
     def is_replay(self) -> bool:
         """Whether nobody is asked, so that no key is needed."""
-        return self.recording.mode is CacheMode.REPLAY
+        return self.recording.mode is RecordingMode.REPLAY
 
 
 def build_target(
     chosen: ResolvedTarget, choice: TargetChoice, context: BuildContext, *, grades: bool = False
 ) -> Target:
-    """The target, not yet connected, and behind its door. Raises GateError for settings that are wrong.
+    """Build the chosen target, not yet connected, with its secrets masked.
 
-    `grades`: it is asked to grade, so that the programs that it runs are part of its set-up.
+    `grades` means that the target grades. Then the programs that it runs are part of its setup. Raises GateError if
+    its settings are wrong.
     """
     context.redact.include(chosen.redact)
     settings = chosen.settings
@@ -86,13 +87,16 @@ def build_target(
 
 
 def build_grading_setup(chosen: ResolvedTarget, context: BuildContext) -> TargetSetup:
-    """What this grader is set up with."""
+    """Build the setup of a target that grades."""
     files = context.program_files or ProgramFiles(context.root)
     return compute_grading_setup(chosen.settings, context.environment, context.redact, files)
 
 
 def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:
-    """The description with the variables that its program gets as they are set here; they are secrets from then on."""
+    """Add the variables that are passed to the program of a target to its settings.
+
+    The values come from the environment of the run and are treated as secrets from then on.
+    """
     names = {*context.pass_env, *settings.pass_env}
     passed = {name: context.environment[name] for name in sorted(names) if name in context.environment}
     context.redact.add_secrets(passed.values())
@@ -100,30 +104,31 @@ def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> P
 
 
 def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
-    """The endpoint or model that the choice itself describes; None when it names a target, or nothing.
+    """Resolve the endpoint or the model that `choice` itself describes.
 
-    Raises GateError for a choice that contradicts itself.
+    Return None if the choice names a target or nothing. Raises GateError if the choice contradicts itself.
     """
     several = [
         choice.given.get_source(key) for key, value in _CHOICE_FIELDS.items() if getattr(choice, value) is not None
     ]
     if len(several) > 1:
         raise GateError(
-            "two-targets",
+            "conflicting-targets",
             f"{' and '.join(one.name for one in several)} are both given: one run evaluates one target",
             "leave out all but one; what the configuration file says (agentEndpoint, target, model) counts too",
             problems=[one.build_problem("is given here") for one in several if one.file is not None],
         )
     if choice.endpoint is not None:
         where = choice.given.get_source("agentEndpoint")
-        settings = _build_endpoint_settings(choice.endpoint, choice.preset, where)
+        settings = _build_endpoint_settings(choice.endpoint, choice.protocol, where)
         return ResolvedTarget(settings, Redactor(), problem=lambda message, _: where.build_problem(message))
-    if choice.preset is not None:
+    if choice.protocol is not None:
         raise GateError(
             "unknown-value",
-            "agentPreset (--agent-preset) says how the agent at agentEndpoint speaks, and no agentEndpoint is given",
-            "--agent-endpoint URL beside it; a target of a list has its own `preset`",
-            problems=[choice.given.get_source("agentPreset").build_problem("is given without agentEndpoint")],
+            "agentProtocol (--agent-protocol) says how the agent at agentEndpoint speaks, and no agentEndpoint is "
+            "given",
+            "--agent-endpoint URL beside it; a target of a list has its own `agentProtocol`",
+            problems=[choice.given.get_source("agentProtocol").build_problem("is given without agentEndpoint")],
         )
     if choice.provider is not None or choice.model is not None:
         model = _parse_short_form(choice)
@@ -139,16 +144,22 @@ def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
 
 
 def _locate_model_problem(choice: TargetChoice, message: str, key: str | None) -> Problem:
-    """A problem with this setting of the model that was named in short, where that was given or is missing."""
+    """Build a problem with the setting `key` of a model that was given in short form.
+
+    The problem points to the place where the setting was given, or where it is missing.
+    """
     main = "provider" if choice.model is None else "model"
     return choice.given.build_problem(message, key if key and key in SETTINGS else main, main)
 
 
 def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None, where: SettingSource) -> HttpSettings:
-    """The agent at an address, and where that was given. Raises GateError for what is none."""
+    """Build the settings of an HTTP target for the agent at `url`.
+
+    `where` is the source of the address. Raises GateError if the address is invalid.
+    """
     try:
         to_public_url(url.open())
-        described = {"name": "agent", "url": url.open()} | ({} if preset is None else {"preset": preset})
+        described = {"name": "agent", "url": url.open()} | ({} if preset is None else {"agentProtocol": preset})
         return HttpSettings.model_validate(described).set_place_source("agentEndpoint")
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else describe_error(list_errors(error)[0])
@@ -162,7 +173,7 @@ _CHOICE_FIELDS = {"agentEndpoint": "endpoint", "target": "name", "model": "model
 
 
 def _parse_short_form(choice: TargetChoice) -> ModelSettings:
-    """`--provider openai --model gpt-x`, or `--model openai:gpt-x`."""
+    """Parse the model in `choice`: `--provider openai --model gpt-x`, or `--model openai:gpt-x`."""
     provider, colon, model = (choice.model or "").partition(":")
     described: dict[str, JsonValue] = {"provider": choice.provider, "model": choice.model}
     if choice.provider is None and colon and is_model_provider(provider):
@@ -181,7 +192,10 @@ def _parse_short_form(choice: TargetChoice) -> ModelSettings:
 
 
 def build_model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettings:
-    """A model that was named in short. Raises GateError for what is none."""
+    """Build the settings of a model that was given in short form.
+
+    Raises GateError if they do not describe a model.
+    """
     try:
         return ModelSettings.model_validate({"name": name, **described})
     except ValidationError as error:

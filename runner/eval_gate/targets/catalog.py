@@ -88,10 +88,10 @@ class TargetCatalog:
                 context.redact.include(listed.build_redactor(context.environment))
 
     def describe_unread_list(self, folders: Iterable[str] = ()) -> str | None:
-        """A sentence about a list of targets that nothing is taken from, because an endpoint or model was chosen.
+        """Describe a list of targets that is not used, because an endpoint or model was chosen.
 
-        None where there is no such list. `folders`, relative to the root of the run, are looked through for lists that
-        nobody named; without them only a list that was named counts.
+        Return None if no such list exists. `folders`, relative to the root of the run, are searched for lists that were
+        not named. Without them, only a named list counts.
         """
         if self._fixed is None or self._answerer is not None or self._lists:
             return None
@@ -143,9 +143,10 @@ class TargetCatalog:
         return (settings.name, self._build_grader(None, chosen, eval_file)) if chosen.kind.is_model else None
 
     def get_grader(self, eval_file: str, name: str, reference: str | None = None) -> tuple[str, Grader]:
-        """A grader by name: a target of the list, or `provider:model`.
+        """Return the name of a grader and the grader: a target of the list, or `provider:model`.
 
-        `find_reference` is what is written where the name is a variable's value.
+        `reference` is the text as written if the name is the value of a variable. Raises GateError if no grader has
+        this name.
         """
         model = _find_model(name, reference)
         if model is not None:
@@ -168,7 +169,10 @@ class TargetCatalog:
         return self._graders[key]
 
     def _check_secret_policy(self, chosen: ResolvedTarget) -> None:
-        """Raises GateError where the target must not be given what its description asks for."""
+        """Check that the target may get the variables that its description asks for.
+
+        Raises GateError if it must not.
+        """
         receiver = find_secret_request(chosen, self._context.environment)
         if receiver is not None and self._context.secret_policy is not None:
             self._context.secret_policy(receiver)
@@ -176,7 +180,10 @@ class TargetCatalog:
     def _build_or_stand_in(
         self, chosen: ResolvedTarget, eval_file: str, make: Callable[[ResolvedTarget], Built]
     ) -> Built | Target:
-        """What `make` makes of it. Where it is only checked, a stand-in for what this machine cannot make."""
+        """Build a target with `make`, or a stand-in where targets are only checked.
+
+        The stand-in replaces a target that this machine cannot build because a requirement is missing.
+        """
         if not chosen.is_complete:
             return _build_stand_in(chosen)
         self._context.redact.include(chosen.redact)
@@ -228,7 +235,7 @@ class TargetCatalog:
                 else "nothing to evaluate"
             )
             raise GateError(
-                "no-target",
+                "missing-target",
                 f"{asked}: no agent endpoint, no model and no targets were given, and there is no targets.yaml",
                 "--agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
             )
@@ -236,7 +243,10 @@ class TargetCatalog:
             return place, self._resolve_listed(listed, name)
 
     def _find_list(self, eval_file: str) -> tuple[Path | None, TargetList | None]:
-        """The list that counts for an eval file, and the file it was found in; None where it was given."""
+        """Find the list of targets for an eval file, and the file that holds it.
+
+        The file is None if the list was given. Both are None if no list exists.
+        """
         root = self._context.root
         if self._choice.targets is not None:
             if None not in self._lists:
@@ -260,12 +270,12 @@ class TargetCatalog:
 
 
 def _build_no_grader_error(name: str, reference: str | None, listed: TargetList | None) -> GateError:
-    """That nobody is called so who could grade."""
+    """Build the error for a grader name that matches no target."""
     called = quote_name(name) if reference is None else f"with the value of {reference[:80]} as its name"
     near = "" if reference is not None else suggest_model(name)
     if listed is None:
         return GateError(
-            "no-judge",
+            "missing-judge",
             f"there is no target {called} to grade{near}",
             "name a model as provider:model, or describe the target with --targets",
         )
@@ -280,9 +290,10 @@ def _build_no_grader_error(name: str, reference: str | None, listed: TargetList 
 
 
 def _find_model(name: str, reference: str | None = None) -> ResolvedTarget | None:
-    """The model that `provider:model` names; None for what is the name of a target.
+    """Resolve the model that `provider:model` names.
 
-    `find_reference` is what is written where the name is a variable's value.
+    Return None if `name` is the name of a target. `reference` is the text as written if the name is the value of a
+    variable.
     """
     provider, colon, model = name.partition(":")
     if not colon or not is_model_provider(provider):

@@ -36,9 +36,9 @@ WRITTEN_FOLDERS: Final = set[Path]()
 
 
 def build_prompt(request: Request, files_word: str, preamble: str | None = None) -> str:
-    """The whole prompt as Markdown: the preamble, the files to read first if there are any, the user's query.
+    """Build the prompt in Markdown: preamble, files to read first (if any), and the query of the user.
 
-    `files_word` is how the case's own files are called. A case without a brief gives its messages as one text.
+    `files_word` is the name for the files of the case. A case without a brief gives its messages as one text.
     """
     brief = request.brief
     guidelines, files = (brief.guideline_files, brief.input_files) if brief else ((), ())
@@ -52,13 +52,16 @@ def build_prompt(request: Request, files_word: str, preamble: str | None = None)
 
 
 def list_linked_files(request: Request) -> tuple[str, ...]:
-    """The absolute paths of all files that the prompt links to, guidelines first, each once."""
+    """List the absolute paths of all files that the prompt links to, guidelines first, without duplicates."""
     brief = request.brief
     return tuple(dict.fromkeys((*brief.guideline_files, *brief.input_files))) if brief else ()
 
 
 def format_file_link(path: str) -> str:
-    """A Markdown link to a file by its absolute path. Whatever the name holds, it stays one link on one line."""
+    """Format a Markdown link to a file with an absolute path.
+
+    The result is always one link on one line, whatever characters the name contains.
+    """
     name = _MARKDOWN_CHARACTERS.sub("_", to_one_line(PurePath(path).name, limit=255))
     return f"[{name}](file://{quote(os.fsencode(path), safe='/')})"
 
@@ -76,7 +79,10 @@ def refuse_missing_file(request: Request, answer: str) -> None:
 
 
 def _format_files_to_read(guidelines: Sequence[str], files: Sequence[str], files_word: str) -> str:
-    """The block that comes before everything else; empty where there is no file."""
+    """Format the block of files to read that comes before everything else.
+
+    The result is empty if no file is given.
+    """
     lists = [("guideline files", guidelines), (files_word, files)]
     blocks = [
         "\n".join([f"Read all {word} before you begin:", *(f"* {format_file_link(path)}" for path in paths)])
@@ -92,9 +98,10 @@ def _format_files_to_read(guidelines: Sequence[str], files: Sequence[str], files
 
 
 def find_program(name: str, what: str, root: Path, environment: Mapping[str, str]) -> str:
-    """The absolute path of the program. A name with a slash is a path below `root` or an absolute one.
+    """Find the absolute path of the program `name`.
 
-    `what` begins the sentence of the error, as in `Codex executable`. Raises TargetError (unreachable).
+    A name with a slash is an absolute path or a path relative to `root`. Other names are looked up on PATH. `what`
+    begins the error message, for example `Codex executable`. Raises TargetError (unreachable).
     """
     if "/" not in name:
         found = shutil.which(name, path=environment.get("PATH", os.defpath))
@@ -110,19 +117,23 @@ def find_program(name: str, what: str, root: Path, environment: Mapping[str, str
 
 
 def sanitize_name_part(word: str) -> str:
-    """The word as part of a file's name: letters, digits and `._-`, and never a way to another folder."""
+    """Convert a word to a safe part of a file name: letters, digits and `._-`.
+
+    The result never leads to another folder.
+    """
     return to_plain_word(word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
 
 
 def format_timestamp() -> str:
-    """The time as part of a file's name: `20260102T075700Z`."""
+    """Format the current time in UTC as part of a file name: `20260102T075700Z`."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
 def create_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryIO, Path]:
-    """A new file in `folder`, which is made, named after the time, these words and something random.
+    """Create a new file in `folder` and return the open file and its path.
 
-    Raises GateError.
+    The name consists of the time, `words` and a random part. The folder is created if it is missing. Raises
+    GateError.
     """
     name = "_".join([format_timestamp(), *(sanitize_name_part(word) for word in words), secrets.token_hex(8)])
     path = folder / f"{name}{suffix}"

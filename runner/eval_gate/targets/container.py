@@ -25,7 +25,10 @@ class ContainerProbe(FrozenStruct):
         return any(mark.exists() for mark in self.marker_files)
 
     def find_gateway(self) -> str | None:
-        """The address of the machine that the container runs on; None when unknown."""
+        """Find the address of the machine that the container runs on.
+
+        Return None if the address is unknown.
+        """
         try:
             return parse_default_gateway(self.route_table.read_text(encoding="ascii"))
         except OSError:
@@ -33,7 +36,10 @@ class ContainerProbe(FrozenStruct):
 
 
 def parse_default_gateway(route_table: str) -> str | None:
-    """The default gateway in the text of `/proc/net/route`: addresses in hexadecimal, little-endian."""
+    """Parse the default gateway in the text of `/proc/net/route`.
+
+    The addresses in it are hexadecimal and little-endian. Return None if the table has no default gateway.
+    """
     for line in route_table.splitlines()[1:]:
         fields = line.split()
         if len(fields) > 2 and fields[1] == "00000000" and fields[2] != "00000000":
@@ -42,7 +48,10 @@ def parse_default_gateway(route_table: str) -> str | None:
 
 
 def resolve_host(host: str, system: ContainerProbe) -> str:
-    """The host to connect to: `host.docker.internal` does not resolve on Linux, the gateway is what is meant."""
+    """Return the host to connect to, which is the gateway for `host.docker.internal`.
+
+    The gateway is used only inside a container that cannot resolve this name. Linux does not resolve it.
+    """
     if host != HOST_NAME or not system.is_container():
         return host
     try:
@@ -58,7 +67,10 @@ def is_local_host(host: str) -> bool:
 
 
 def find_connection_hint(url: str, written: str | None, system: ContainerProbe) -> str | None:
-    """What to change where nobody listens at this address. `written`: where it is written, for people."""
+    """Find the hint for an address at which no process accepts connections.
+
+    `written` tells people where the address is set. Return None if there is nothing to suggest.
+    """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if not system.is_container():

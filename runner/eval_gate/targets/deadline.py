@@ -27,7 +27,10 @@ _WAITED: ContextVar[list[float] | None] = ContextVar("waited", default=None)
 
 @contextmanager
 def track_case_limit(limit: asyncio.Timeout, retrying: RetryState | None = None) -> Iterator[None]:
-    """The limit of the case that runs inside, and where it is noted what its next try waits for."""
+    """Set the time limit of the case that runs inside this context.
+
+    `retrying` notes what the next try of the case waits for.
+    """
     tokens = _LIMIT.set(limit), _RETRYING.set(retrying)
     try:
         yield
@@ -45,7 +48,7 @@ def note_retry_wait(error: BaseException | None) -> None:
 
 @contextmanager
 def collect_waits() -> Iterator[list[float]]:
-    """Collects the seconds that were waited inside."""
+    """Collect the waiting times inside this context, in seconds."""
     waits: list[float] = []
     token = _WAITED.set(waits)
     try:

@@ -51,7 +51,10 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         return self._identity
 
     async def respond(self, request: Request) -> Response:
-        """The function's answer. Raises TargetError: what it raises itself is the agent's crash."""
+        """Call the function and return its response.
+
+        Raises TargetError. An exception of the function itself is an agent error.
+        """
         started = time.perf_counter()
         try:
             answer = await self._call_function(request)
@@ -76,7 +79,7 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
 
     def _read_result(self, answer: object, duration_ms: float) -> Response:
         if isinstance(answer, str):
-            return Response(text=to_well_formed(answer), calls_known=False, duration_ms=duration_ms)
+            return Response(text=to_well_formed(answer), tool_calls_known=False, duration_ms=duration_ms)
         if not isinstance(answer, Mapping):
             raise _build_unreadable_error(f"it is of type {type(answer).__name__}")
         try:

@@ -50,12 +50,18 @@ class TargetKind(FrozenStruct):
         return found
 
     def build_target(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Target:
-        """The target, not yet connected. Raises GateError for settings that are wrong."""
+        """Build a target of this kind, not yet connected.
+
+        Raises GateError if its settings are wrong.
+        """
         made: Target = _import_part(self.build_at)(settings, choice, context)
         return made
 
     def build_client(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:
-        """The model to grade with, not yet connected. Raises GateError for settings that are wrong."""
+        """Build a client of the model to grade with, not yet connected.
+
+        Raises GateError if its settings are wrong.
+        """
         assert self.client_at is not None
         made: ModelClient = _import_part(self.client_at)(settings, choice, context)
         return made
@@ -95,7 +101,10 @@ def list_providers() -> tuple[str, ...]:
 
 
 def find_kind(provider: str) -> TargetKind | None:
-    """The kind that this word means; None for a provider there is not."""
+    """Find the kind of target for a provider.
+
+    Return None if the provider is unknown.
+    """
     word = provider.strip().lower()
     return next((kind for kind in KINDS if word in kind.providers or word in kind.other_names), None)
 
@@ -114,7 +123,7 @@ def suggest_model(name: str) -> str:
 
 
 def build_json_schema() -> dict[str, JsonValue]:
-    """The JSON Schema of a targets file."""
+    """Build the JSON Schema of a targets file."""
     schemas: list[JsonValue] = []
     definitions: dict[str, Any] = {}
     for kind in KINDS:

@@ -8,7 +8,7 @@ from eval_gate.errors import GateError, Problem
 
 STAND_IN: Final = "unset"
 """The value that a variable is taken to have which is not set, or must not be shown."""
-_REQUIREMENT_CODES: Final = frozenset({"no-api-key", "no-endpoint", "not-installed"})
+_REQUIREMENT_CODES: Final = frozenset({"missing-api-key", "missing-endpoint", "missing-extra"})
 """What a GateError says by its code where nothing is wrong with what people wrote."""
 
 

@@ -41,12 +41,15 @@ class MockAnswer(DescribedSettings):
     error: Annotated[str | None, CANNED_RESPONSE] = None
 
     def to_response(self) -> Response:
-        """The answer as an agent would have given it. Messages and trace are read as a command's are (AgentV)."""
+        """Convert the canned response to the form that an agent returns.
+
+        Messages and trace are read in the same way as those of a command (AgentV).
+        """
         if self.output_messages is None and self.trace is None:
             return Response(
                 text=self.response,
-                calls_known=True if "tool_calls" in self.model_fields_set else None,
-                calls_place="`tool_calls` in the mock's description",
+                tool_calls_known=True if "tool_calls" in self.model_fields_set else None,
+                tool_calls_location="`tool_calls` in the mock's description",
                 tool_calls=tuple(
                     ToolCall(
                         name=call.tool,
@@ -65,7 +68,7 @@ class MockAnswer(DescribedSettings):
 
 
 def _expand_text(value: object) -> object:
-    """A text alone is an answer."""
+    """Expand a plain text to a canned response."""
     return {"response": value} if isinstance(value, str) else value
 
 
@@ -110,7 +113,10 @@ class MockTarget(DescribedTarget[MockSettings]):
         return ("the answers are canned: the target is a mock",)
 
     async def respond(self, request: Request) -> Response:
-        """The canned answer, after its delay. Raises TargetError where the description says so."""
+        """Return the canned response after its delay.
+
+        Raises TargetError if the description gives an error instead.
+        """
         started = time.perf_counter()
         await asyncio.sleep(self._choose_delay_s())
         answer = self._get_canned_response(request.case_id)
@@ -136,5 +142,5 @@ class MockTarget(DescribedTarget[MockSettings]):
 
 
 def build(settings: MockSettings, choice: TargetChoice, context: BuildContext) -> MockTarget:
-    """The mock, which needs nothing but its description."""
+    """Build the mock target, which needs only its settings."""
     return MockTarget(settings)

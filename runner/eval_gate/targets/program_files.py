@@ -68,7 +68,10 @@ class ProgramFiles:
         """Commands of which no file was found."""
 
     def collect_command_content(self, command: str | Sequence[str], folder: Path) -> list[JsonValue]:
-        """The command and the files that it names, each with its content, for a fingerprint."""
+        """Collect a command and the content digests of the files that it names, for a fingerprint.
+
+        A command without such files is added to `unknown`.
+        """
         text = command if isinstance(command, str) else " ".join(command)
         files = self.find_files(text, folder)
         if not files and text.strip():
@@ -76,13 +79,14 @@ class ProgramFiles:
         return [text, [[name, content] for name, content in files]]
 
     def format_relative_folder(self, folder: Path) -> str:
-        """The folder as it lies to the folder of the run: the same in every checkout."""
+        """Format a path relative to the folder of the run, so that it is the same in every checkout."""
         return Path(os.path.relpath(folder, self.root)).as_posix()
 
     def find_files(self, text: str, folder: Path) -> tuple[tuple[str, str], ...]:
-        """The files that this text names, and those that these import: name and a digest of the content, by name.
+        """Find the files that a text names and the files that these import, sorted by name.
 
-        `folder` is where it is run. Files outside of it and of the folder of the run are left out.
+        The result has the name and a digest of the content of each file. `folder` is the working folder of the command.
+        Files outside of it and of the folder of the run are left out.
         """
         key = text, folder
         if key not in self._known:
@@ -111,11 +115,11 @@ class ProgramFiles:
         yield from sorted((self.format_relative_folder(file), content) for file, content in found.items())
 
     def _iter_imported(self, program: str, beside: Path, folder: Path, others: Iterable[Path]) -> Iterator[Path]:
-        """The files that a program in the folder `beside`, which runs in `folder`, may import or open.
+        """Yield the files that a program in the folder `beside`, run in `folder`, may import or open.
 
-        A module counts where it lies in one of these folders, in one above the program, in one that the command
-        (`others`) or the program names, or in a package that is named too: of the same name somewhere below it is
-        another one. Any other file counts where its name stands in quotation marks.
+        A module counts if it is in one of these folders, in one above the program, in one that the command (`others`)
+        or the program names, or in a package that the program names too. A module of the same name elsewhere below
+        these folders is a different one. Any other file counts if its name is in quotation marks.
         """
         above = [place for place in beside.parents if self._is_folder_within(place, folder)]
         quoted = dict.fromkeys(_QUOTED.findall(program))
@@ -140,17 +144,23 @@ class ProgramFiles:
                     yield file
 
     def _find_other_folders(self, text: str, folder: Path) -> list[Path]:
-        """The folders that a command names, but for the one that it runs in."""
+        """Find the folders that a command names, except the one that it runs in."""
         words = (word.rpartition("=")[2] for word in _WORD.findall(text))
         return self._find_folders(words, (folder,), folder)
 
     def _find_folders(self, names: Iterable[str], places: Iterable[Path], folder: Path) -> list[Path]:
-        """The folders of these names in one of these places, each once."""
+        """Find the folders of these names in `places`, without duplicates.
+
+        `folder` itself, and folders outside of it and of the folder of the run, are left out.
+        """
         found = dict.fromkeys(Path(os.path.normpath(place / name)) for name in names if name for place in places)
         return [place for place in found if place != folder and self._is_folder_within(place, folder)]
 
     def _iter_folder_files(self, text: str, folder: Path, others: Sequence[Path]) -> Iterator[Path]:
-        """The files in the folders that a command is given, and not only goes to or searches."""
+        """Yield the files in the folders that a command gets as arguments.
+
+        Folders that the command only changes to or searches do not count, nor do hidden files.
+        """
         given = _SEARCH_PATH.sub(" ", _CHANGED_FOLDER.sub(" ", text))
         words = (word.rpartition("=")[2] for word in _WORD.findall(given))
         for place in self._find_folders(words, (folder, *others), folder):
@@ -158,7 +168,7 @@ class ProgramFiles:
                 yield from (file for file in self._get_folder_index(place).files if not file.name.startswith("."))
 
     def _iter_candidates(self, text: str, folder: Path, others: Sequence[Path]) -> Iterator[Path]:
-        """The files that a text may mean, as paths that have not been looked at."""
+        """Yield the paths that a text may name, without a check that they exist."""
         for word in dict.fromkeys(_WORD.findall(text)):
             name = word.rpartition("=")[2].strip("/") if "=" in word else word
             for place in (folder, self.root):
@@ -178,7 +188,10 @@ class ProgramFiles:
         return self._folders[folder]
 
     def _get_content(self, file: Path, folder: Path) -> bytes | None:
-        """The beginning of the file; None where it does not count."""
+        """Return the beginning of the file, read once, or None if the file does not count.
+
+        A file does not count if it cannot be read, or is outside of `folder` and the folder of the run.
+        """
         if file not in self._read_already:
             self._read_already[file] = self._read_content(file, folder)
         return self._read_already[file]
@@ -210,11 +223,11 @@ class _FolderIndex:
         self._path = path
 
     def find_by_name(self, name: str) -> Sequence[Path]:
-        """The files of this name."""
+        """Find the files with this name."""
         return self._by_name.get(name, ())
 
     def find_by_module(self, word: str) -> Sequence[Path]:
-        """The programs of this name without its ending, and what runs where a folder of this name is meant."""
+        """Find the programs with this name without suffix, and the entry files of a folder with this name."""
         return self._by_stem.get(word, ())
 
     @cached_property

@@ -49,7 +49,7 @@ class RateLimiter:
 
     @contextmanager
     def activate(self) -> Iterator[None]:
-        """Tries that begin inside are of this target."""
+        """Make this the rate limiter of all tries that begin inside this context."""
         token = _ACTIVE_LIMITER.set(self)
         try:
             yield
@@ -82,10 +82,14 @@ class RateLimiter:
             self._waited = False
 
     def note_refusal(self, began: float, retry_after_s: float | None) -> bool:
-        """A try that began then was too much; whether others were answered lately, so that it is a matter of pace.
+        """Lower the rate after a refusal, and return whether the target responded in the last minute.
 
-        Half as many from now on, at first half of what was answered a second, and none before the time that was asked
-        for. Of one window only the first refusal counts, whatever else was under way in it.
+        If it did, the refusal is only a matter of pace. `began` is the time at which the refused try began, by the
+        clock of the event loop. `retry_after_s` is the time that the target asks for, in seconds.
+
+        The rate is halved. Without a limit, it starts at half of the responses per second. No try begins before the
+        requested time, which counts up to 60 s. Only the first refusal of a window of one second lowers the rate,
+        whatever else was in flight.
         """
         now = asyncio.get_running_loop().time()
         self._refusals += 1
@@ -123,12 +127,16 @@ _ACTIVE_LIMITER: ContextVar[RateLimiter | None] = ContextVar("rate", default=Non
 
 
 def get_active_limiter() -> RateLimiter | None:
-    """The pace of the target that is being asked; None where it has none."""
+    """Return the rate limiter of the active target, or None if it has none."""
     return _ACTIVE_LIMITER.get()
 
 
 def build_shard_limiter(per_minute: float | None, shards: int) -> RateLimiter | None:
-    """An even share of a limit that all shards have together. None where there is no limit and nobody to share with."""
+    """Build the rate limiter for an even share of a limit that all shards have in common.
+
+    `per_minute` is the limit of all shards in requests per minute. Return None if there is no limit and only one
+    shard.
+    """
     if per_minute is None:
         return RateLimiter() if shards > 1 else None
     return RateLimiter(per_minute / 60 / shards)

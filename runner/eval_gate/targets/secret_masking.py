@@ -19,9 +19,10 @@ from eval_gate.text.redaction import Redactor
 def mask_target(
     target: Target, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
 ) -> Target:
-    """The same target behind the door; `rate` is how fast it may be asked, None where nothing limits it.
+    """Wrap a target so that secrets are masked in everything it returns.
 
-    `setup` is what its results say of its description; None where there is none.
+    `rate` limits how fast requests are sent, None means no limit. `setup` is the setup that run results show for
+    the target, None if it has no description.
     """
     if isinstance(target, BatchTarget):
         return MaskedBatchTarget(target, redact, rate, setup)
@@ -72,7 +73,10 @@ class MaskedTarget:
         return self.inner.timeout_ms
 
     async def respond(self, request: Request) -> Response:
-        """The target's answer. Raises TargetError."""
+        """Return the response of the target, with secrets masked.
+
+        Raises TargetError.
+        """
         try:
             if self._rate is None:
                 return self._redact.mask_struct(await self.inner.respond(request))
@@ -115,7 +119,10 @@ class MaskedBatchTarget(MaskedTarget):
         return self._batch.batches
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
-        """The target's answers. Raises TargetError."""
+        """Return the responses of the target by case id, with secrets masked.
+
+        Raises TargetError.
+        """
         with self._mask_errors():
             found = await self._batch.respond_batch(requests)
             return {case_id: self._redact.mask_struct(response) for case_id, response in found.items()}

@@ -58,7 +58,7 @@ class CaseInsensitiveNames(FrozenStruct):
 
 AGENT_SETTING: Final = AgentSetting(SettingRole.AGENT)
 """Marks a setting that describes the agent itself: it is what is being tested."""
-AGENT_PLACE: Final = AgentSetting(SettingRole.PLACE)
+AGENT_PLACE: Final = AgentSetting(SettingRole.LOCATION)
 """Marks a setting that says where the agent is, or by which command it is started."""
 RETRIES: Final = NoEffect("what broke is tried again; what comes of a response stays as it is")
 SIZES: Final = NoEffect("a response that is too large is an error, never another response")
@@ -74,7 +74,10 @@ def find_no_effect(field: FieldInfo) -> NoEffect | None:
 
 
 def find_role(field: FieldInfo) -> SettingRole | None:
-    """What this setting says of the agent itself; None where it says how it is asked and its response read."""
+    """Find which aspect of the agent itself a setting describes.
+
+    Return None if the setting describes how to send requests and read responses.
+    """
     return next((mark.role for mark in field.metadata if isinstance(mark, AgentSetting)), None)
 
 
@@ -146,7 +149,10 @@ class DescribedSettings(BaseModel):
 
 
 def list_names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
-    """The settings that may stand at `path` below what has this type, in camelCase; none within foreign data."""
+    """List the settings that may stand at `path` below a value of type `shape`, in camelCase.
+
+    The result is empty inside data that no settings describe.
+    """
     if isinstance(shape, type) and issubclass(shape, DescribedSettings):
         if not path:
             return shape.list_names()
@@ -171,9 +177,10 @@ class NormalizedSettings(FrozenStruct):
 
 
 def normalize_names(raw: Mapping[str, JsonValue], other_names: Mapping[str, str] | None = None) -> NormalizedSettings:
-    """The description with one name for every setting; `other_names` are others, in camelCase, and ours.
+    """Convert a description to one name for each setting.
 
-    Older files have settings below `settings`. Of two spellings of one key snake_case wins (agentv behaviour 4).
+    `other_names` maps alternative names in camelCase to the names used here. Older files have the settings below
+    `settings`. If a key is spelled in two ways, snake_case takes precedence (agentv behaviour 4).
     """
     nested = raw.get("settings")
     entries = [((key,), value) for key, value in raw.items() if key != "settings" or not isinstance(nested, dict)]
@@ -192,7 +199,7 @@ def normalize_names(raw: Mapping[str, JsonValue], other_names: Mapping[str, str]
 
 
 def to_camel_case(key: str) -> str:
-    """The key in camelCase."""
+    """Convert a key to camelCase."""
     return to_camel(key) if "_" in key else key
 
 
@@ -202,7 +209,7 @@ def has_style(key: str) -> bool:
 
 
 def apply_style(name: str, example: str) -> str:
-    """The name, given in camelCase, in the style of this key."""
+    """Convert a name in camelCase to the style of the key `example`."""
     return re.sub(r"[A-Z]", lambda sign: f"_{sign[0].lower()}", name) if "_" in example else name
 
 
@@ -238,21 +245,24 @@ class TargetSettings(DescribedSettings):
         return self._place_source
 
     def set_place_source(self, where: str) -> Self:
-        """The same settings, which know where their place is written."""
+        """Note for messages where the address of the target is written, and return the settings."""
         self._place_source = where
         return self
 
     def find_reference(self, key: str) -> str | None:
-        """What is written of this setting, by its name in camelCase, where that refers to a variable.
+        """Find the text of a setting as written, if it refers to a variable.
 
-        None where its value was written itself. A message must say this: parts of a value are no secrets that anybody
-        finds again.
+        `key` is the name of the setting in camelCase. Return None if the value itself is written. Messages must show
+        this text instead of the value, because masking does not find parts of a secret value.
         """
         written = self._references.get(key)
         return written if isinstance(written, str) else None
 
     def find_written_value(self, key: str) -> JsonValue:
-        """What is written of this setting, by its name in camelCase; None where that names no variable."""
+        """Find the value of a setting as written, if it refers to a variable.
+
+        `key` is the name of the setting in camelCase. Return None if the value refers to no variable.
+        """
         return self._references.get(key)
 
     @property
@@ -261,7 +271,10 @@ class TargetSettings(DescribedSettings):
         return self._is_listed
 
     def set_references(self, references: Mapping[str, JsonValue], *, listed: bool = False) -> Self:
-        """The same settings, which know which of them refer to variables, and how."""
+        """Note which settings refer to variables, and in what form, and return the settings.
+
+        `listed` means that a list of targets describes the target.
+        """
         self._references = references
         self._is_listed = listed
         return self
@@ -286,12 +299,12 @@ class TargetSettings(DescribedSettings):
 
     @classmethod
     def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """The settings under our names with what the kind fills in."""
+        """Complete the settings, in their normalized names, with those that the kind of target adds."""
         return values
 
     @classmethod
     def select_access_settings(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        """The part of a description that decides which variables its target is given, where and what for."""
+        """Select the settings that decide which variables the target gets, where and for what."""
         return entry
 
     @model_validator(mode="before")
@@ -328,5 +341,5 @@ class ProgramSettings(TargetSettings):
     )
 
     def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """The variables that its description has passed on as they are set."""
+        """List the variables that the description passes to the program unchanged."""
         return self.pass_env

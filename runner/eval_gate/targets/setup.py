@@ -48,11 +48,11 @@ class TargetSetup(FrozenStruct):
     what is being tested, and no part of the fingerprint."""
 
     def with_file(self, file: str | None) -> TargetSetup:
-        """The same of a target that this list describes."""
+        """Return this setup for a target that the list `file` describes."""
         return replace(self, file=file)
 
     def apply_to(self, identity: TargetIdentity) -> TargetIdentity:
-        """The identity, with this as its set-up."""
+        """Return the identity of a target with this setup."""
         return replace(identity, setup=self.settings, fingerprint=self.fingerprint, file=self.file)
 
 
@@ -77,9 +77,10 @@ def compute_setup(
     prompting: PromptSetup | None = None,
     files: ProgramFiles | None = None,
 ) -> TargetSetup:
-    """The set-up of a target by its resolved settings. `environment` holds what its provider takes from there.
+    """Compute the setup of a target from its resolved settings.
 
-    `mask` hides secrets in what a record shows. `files` reads the files of the program that is asked.
+    `environment` holds the variables that its provider reads. `mask` hides secrets in the settings that a run
+    result shows. `files` reads the files of the program that is evaluated.
     """
     parts = list(_iter_settings(settings, environment, mask))
     named = _find_named_files(settings, parts, files) if files else []
@@ -90,7 +91,7 @@ def compute_setup(
 def compute_grading_setup(
     settings: TargetSettings, environment: Mapping[str, str], mask: Mask, files: ProgramFiles
 ) -> TargetSetup:
-    """The same of a target that grades: with the content of the files that its settings name."""
+    """Compute the setup of a target that grades, with the content of the files that its settings name."""
     parts = list(_iter_settings(settings, environment, mask))
     named = _find_named_files(settings, parts, files)
     if named:
@@ -108,7 +109,10 @@ def compute_grading_setup(
 
 @lru_cache(maxsize=1_000)
 def compute_agent_setup(agent: SuiteAgent) -> TargetSetup:
-    """The set-up of the agent that a suite brings along, without its name; the model that answers is its target's."""
+    """Compute the setup of the agent that a suite defines, without its name and model.
+
+    The model that responds belongs to the target.
+    """
     parts = []
     for field in structs.fields(SuiteAgent):
         name = field.name
@@ -124,7 +128,7 @@ def compute_agent_setup(agent: SuiteAgent) -> TargetSetup:
 def _find_named_files(
     settings: TargetSettings, parts: Iterable[_Setting], files: ProgramFiles
 ) -> list[tuple[str, str]]:
-    """The files that the settings of a program name, with a digest of the content of each, by name."""
+    """Find the files that the settings of a program name, sorted by name, with a digest of each content."""
     if not isinstance(settings, ProgramSettings):
         return []
     folder = files.root / str(getattr(settings, "cwd", None) or ".")
@@ -143,7 +147,10 @@ def _assemble_setup(provider: str, parts: Sequence[_Setting]) -> TargetSetup:
 
 
 def _iter_settings(settings: TargetSettings, environment: Mapping[str, str], mask: Mask) -> Iterator[_Setting]:
-    """The settings that have another value than their default, with the names of variables in place of values."""
+    """Yield the settings that differ from their defaults.
+
+    Variable names replace the values of variables.
+    """
     kind = type(settings)
     taken = settings.find_environment_addresses(environment)
     values = {**_open_settings(settings), **taken}
@@ -163,7 +170,7 @@ def _iter_settings(settings: TargetSettings, environment: Mapping[str, str], mas
             written = None
         elif key == "url" and asked:
             value, written = (one.partition("?")[0] if isinstance(one, str) else one for one in (value, written))
-        is_address = key in taken or role is SettingRole.PLACE or isinstance(getattr(settings, name), SecretAddress)
+        is_address = key in taken or role is SettingRole.LOCATION or isinstance(getattr(settings, name), SecretAddress)
         if is_address and isinstance(value, str):
             value = _format_address(value, written, listed=settings.is_listed)
         elif written is not None:
@@ -178,10 +185,10 @@ def _iter_settings(settings: TargetSettings, environment: Mapping[str, str], mas
 
 
 def _digest_query(settings: TargetSettings, url: JsonValue) -> Mapping[str, JsonValue]:
-    """The query of the address of a listed target that takes a `query` too: a digest for each value, by its name.
+    """Digest each query value in the address of a listed target that also has a `query` setting.
 
-    Empty where there is none, and for an address that was given in another way: what is in that one may be a secret
-    that is another one each time.
+    The result is empty if the address has no query or does not come from a list. The query of any other address may
+    contain a secret that differs in each run.
     """
     if "query" not in type(settings).model_fields or not settings.is_listed:
         return {}
@@ -195,14 +202,14 @@ def _digest_query(settings: TargetSettings, url: JsonValue) -> Mapping[str, Json
 
 
 def _merge_values(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """What is asked by either, with both values of a name that both have."""
+    """Merge two queries, with both values of a name that is in both."""
     return {**one, **{name: [one[name], value] if name in one else value for name, value in other.items()}}
 
 
 def _open_settings(settings: BaseModel) -> dict[str, JsonValue]:
-    """The settings that have another value than their default, as JSON by their names in camelCase, secrets opened.
+    """Return the settings that differ from their defaults as JSON, by name in camelCase, secrets opened.
 
-    What came from a variable is put back by its name before anything is shown or hashed.
+    Before anything is shown or hashed, the names of variables replace their values again.
     """
     return {
         field.alias or name: _open_value(value)
@@ -213,7 +220,7 @@ def _open_settings(settings: BaseModel) -> dict[str, JsonValue]:
 
 
 def _open_value(value: object) -> JsonValue:
-    """The value as JSON, with the values of secrets."""
+    """Convert a value to JSON, with secrets opened."""
     match value:
         case Secret():
             return _open_value(value.open())
@@ -239,10 +246,11 @@ def _iter_prompt_settings(prompting: PromptSetup) -> Iterator[_Setting]:
 
 
 def _format_address(value: str, written: JsonValue, *, listed: bool) -> str:
-    """An address or command without what may be secret in it.
+    """Format an address or a command without the parts that may be secret.
 
-    Of one that a variable holds, the variable's name and a digest of its public part: an agent that moved is known.
-    What stands in a list for everybody to read is told apart by a digest where it is not shown.
+    If a variable holds the address, the result is the name of the variable and a digest of the public part. A
+    change of the agent's address is thus visible. If the address is in a list, which everybody may read, a digest
+    represents the parts that are not shown.
     """
     try:
         public = to_public_url(value)
@@ -254,7 +262,7 @@ def _format_address(value: str, written: JsonValue, *, listed: bool) -> str:
 
 
 def _digest_credentials(value: JsonValue) -> JsonValue:
-    """The value with a digest for what its name says to be a credential."""
+    """Replace each text whose name denotes a credential by a digest."""
     if isinstance(value, list):
         return [_digest_credentials(one) for one in value]
     if isinstance(value, dict):
@@ -278,7 +286,7 @@ def _iter_texts(value: JsonValue) -> Iterator[str]:
 
 
 def map_texts(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
-    """The value with every text in it changed; names of members stay."""
+    """Apply `change` to every text in a JSON value. The names of members stay unchanged."""
     match value:
         case str():
             return change(value)
@@ -291,14 +299,20 @@ def map_texts(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
 
 
 def hide_keys(text: str) -> str:
-    """The text; one with a part that looks like a key is told apart by a digest."""
+    """Replace a text that looks like a key by its length and a digest.
+
+    Other texts are returned unchanged.
+    """
     return (
         f"a text of {len(text):,} characters #{compute_digest(text)[:_DIGEST_DIGITS]}" if looks_like_key(text) else text
     )
 
 
 def format_value(value: JsonValue) -> str | None:
-    """A value in one line: texts as they are, a list of texts with commas, all else as JSON; None for nothing."""
+    """Format a value on one line, or return None for an empty list, an empty mapping or None.
+
+    Texts stay as they are, lists of texts are joined with commas, and other values become JSON.
+    """
     if value is None or value in ([], {}):
         return None
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
@@ -314,7 +328,7 @@ def format_value(value: JsonValue) -> str | None:
 
 
 def format_value_or_empty(value: JsonValue) -> str:
-    """The same of a value that is not its setting's default: also where it is empty."""
+    """Format a value that is not the default on one line, even if it is empty."""
     return format_value(value) or dump_sorted_json(value)
 
 

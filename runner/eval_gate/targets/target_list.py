@@ -94,9 +94,10 @@ class ResolvedTarget(FrozenStruct):
 
 
 def find_targets_file(folder: Path, repository: Path, root: Path) -> Path | None:
-    """The file that describes the targets of evals in `folder`, if there is one (agentv behaviour 4).
+    """Find the targets file for the evals in `folder`, if there is one (agentv behaviour 4).
 
-    The nearest one on the way up to the root of the repository, else the one of the working directory `root`.
+    It is the nearest file on the way up to the root of the repository, or else the file in the working directory
+    `root`.
     """
     upward = [folder, *folder.parents]
     inside = upward[: upward.index(repository) + 1] if repository in upward else [folder]
@@ -110,7 +111,10 @@ def find_targets_file(folder: Path, repository: Path, root: Path) -> Path | None
 def read_targets(
     source: str | Sequence[dict[str, JsonValue]], root: Path, given: SettingSources = UNKNOWN_SOURCES
 ) -> TargetList:
-    """The targets of a file or folder below `root`, or of an inline list. Raises GateError naming file and line."""
+    """Read the targets of a file or folder below `root`, or of an inline list.
+
+    Raises GateError with file and line.
+    """
     if not isinstance(source, str):
         inline = given.get_source("targets")
         return TargetList(tuple(source), None, inline.find_line, inline.file)
@@ -119,12 +123,18 @@ def read_targets(
 
 
 def read_targets_file(path: Path, shown: str) -> TargetList:
-    """The targets of this file, which people know as `shown`. Raises GateError naming file and line."""
+    """Read the targets of a file.
+
+    `shown` is its name in messages. Raises GateError with file and line.
+    """
     return parse_targets(shown, _read_bytes(path, shown))
 
 
 def parse_targets(shown: str, data: bytes) -> TargetList:
-    """The targets of a file's content; `shown` is its name. Raises GateError naming file and line."""
+    """Parse the targets in the content of a file.
+
+    `shown` is its name in messages. Raises GateError with file and line.
+    """
     from eval_gate.text.sources.yaml import parse_yaml
 
     document, positions = parse_yaml(data, shown)
@@ -134,13 +144,16 @@ def parse_targets(shown: str, data: bytes) -> TargetList:
 
 
 def _locate_file(source: str, root: Path) -> tuple[Path, str]:
-    """The file that is meant by a file or folder, and how it is shown."""
+    """Locate the targets file that a path to a file or folder means, and its name in messages.
+
+    Raises GateError if the folder has no targets file.
+    """
     path = root / source
     if path.is_dir():
         held = next((name for name in FILE_NAMES if (path / name).is_file()), None)
         if held is None:
             raise GateError(
-                "no-targets-file",
+                "targets-file-unreadable",
                 f"there is no targets.yaml in the folder {describe_name(source)}",
                 "name the file with --targets",
             )
@@ -153,15 +166,22 @@ def _read_bytes(path: Path, shown: str) -> bytes:
         data = read_limited(path, MAX_BYTES)
     except OSError as error:
         raise GateError(
-            "no-targets-file", f"{shown} cannot be read: {error.strerror}", "name an existing file with --targets"
+            "targets-file-unreadable",
+            f"{shown} cannot be read: {error.strerror}",
+            "name an existing file with --targets",
         ) from error
     if len(data) > MAX_BYTES:
-        raise GateError("no-targets-file", f"{shown} is larger than {MAX_BYTES:,} bytes", "name a list of targets")
+        raise GateError(
+            "targets-file-unreadable", f"{shown} is larger than {MAX_BYTES:,} bytes", "name a list of targets"
+        )
     return data
 
 
 def _parse_descriptions(document: JsonValue, file: str | None, locate: Locate) -> tuple[dict[str, JsonValue], ...]:
-    """The descriptions of a list, or of a mapping with a list `targets`, as they were written."""
+    """Parse the descriptions in a list, or in a mapping with a list `targets`, without changing them.
+
+    Raises GateError for any other document.
+    """
     targets = document.get("targets") if isinstance(document, dict) else document
     if not isinstance(targets, list) or not all(isinstance(one, dict) for one in targets):
         raise _build_list_error([Problem("expected a list of targets (mappings)", file=file, line=locate(()))])
@@ -200,10 +220,10 @@ class TargetList:
         keyless: bool = False,
         lacking: MissingRequirements | None = None,
     ) -> ResolvedTarget:
-        """The named target, else `default`, else the only one, with its variables resolved. Raises GateError.
+        """Resolve the variables of a target: the named one, or else `default`, or else the only one.
 
-        `keyless`: nobody will be asked, so that a model's key need not be there. `lacking`: nor need any variable, and
-        those that are not set are noted there.
+        With `keyless`, no request will be sent, so the key of a model may be missing. With `lacking`, any variable may
+        be missing, and the unset ones are noted there. Raises GateError.
         """
         index = self._get_index(name)
         kind, provider = self._get_kind(index)
@@ -309,7 +329,10 @@ class TargetList:
         )
 
     def _get_kind(self, index: int) -> tuple[TargetKind, str]:
-        """The kind of a target, and what it calls its provider. Raises GateError for a provider there is not."""
+        """Return the kind of a target and its canonical provider name.
+
+        Raises GateError for an unknown provider.
+        """
         word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip()
         kind = find_kind(word)
         if kind is None:
@@ -323,7 +346,10 @@ class TargetList:
         )
 
     def _build_problem(self, message: str, index: int, path: Sequence[str | int]) -> Problem:
-        """What is wrong at this path, as its author wrote it; they need not be told that it is below `settings`."""
+        """Build a problem at a path as the author wrote it.
+
+        The message does not mention that the path is below `settings`.
+        """
         shown = path[1:] if path[:1] == ("settings",) and len(path) > 1 else path
         place = ".".join(part for part in (f"targets[{self._names[index] or index}]", format_field_path(shown)) if part)
         return Problem(message, file=self._shown, line=self._locate([index, *path]), field=place)
@@ -348,7 +374,10 @@ class TargetList:
         return self._build_problem(f"unknown setting{nearest}", index, path)
 
     def _restore_written_path(self, path: tuple[str | int, ...], found: NormalizedSettings) -> tuple[str | int, ...]:
-        """A path below our names as its author wrote it, or would have."""
+        """Convert a path with normalized names to the spelling of the author.
+
+        A setting that is not written gets the spelling style of the list.
+        """
         if not path:
             return ()
         name = to_camel_case(str(path[0]))  # what is missing may be named as in Python
@@ -379,10 +408,10 @@ def _to_camel_step(step: str | int) -> str | int:
 
 
 def _describe_reference(entry: JsonValue, path: Sequence[str | int]) -> str | None:
-    """What stands at this place where it, or something in it, is a variable's value, for people; None where not.
+    """Describe a value, for people, if it is or contains a reference to a variable.
 
-    A validator may have changed the value before it refused it, so that no secret is found in it any more. Where the
-    value has been given more depth than was written, its place is the part that holds it.
+    Return None if it does not. A validator may change a value before it refuses it, so masking no longer finds the
+    secret. If validation added depth to the value, its place is the part that contains it.
     """
     for step in path:
         if isinstance(entry, list) and isinstance(step, int) and step < len(entry):
@@ -398,7 +427,7 @@ def _describe_reference(entry: JsonValue, path: Sequence[str | int]) -> str | No
 
 
 def _collect_validator_messages(described: type[TargetSettings], values: Mapping[str, JsonValue]) -> frozenset[str]:
-    """What validators say of these values in words of their own."""
+    """Collect the messages of custom validators for these values."""
     try:
         described.model_validate(values)
     except ValidationError as error:
@@ -407,7 +436,10 @@ def _collect_validator_messages(described: type[TargetSettings], values: Mapping
 
 
 def _hide_value_words(detail: ErrorDetails, words: frozenset[str] | None) -> ErrorDetails:
-    """The mistake without words that may have parts of a variable's value: all but those that are said without it."""
+    """Remove a message that may contain parts of the value of a variable.
+
+    A message stays if validation gives it without the value too.
+    """
     if words is None or detail["type"] != "value_error" or describe_error(detail) in words:
         return detail
     return ErrorDetails(**{**detail, "type": "value"})

@@ -30,10 +30,7 @@ _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z0-9_]+)\s*\}\}")
 
 
 class UnsetVariable(FrozenStruct):
-    """A variable that is not set, and the setting that refers to it.
-
-    name.
-    """
+    """A variable that is not set, and the setting that refers to it."""
 
     variable: str
     path: tuple[str | int, ...]
@@ -90,7 +87,10 @@ class VariableResolver:
         return VariableResolver(dict.fromkeys(self.used, STAND_IN), partial=self._partial, stand_in=self._stand_in)
 
     def __call__(self, value: JsonValue, path: tuple[str | int, ...] = ()) -> JsonValue:
-        """The value with its references replaced; one that is not set becomes the stand-in."""
+        """Replace the references in a value by the values of their variables.
+
+        A variable that is not set becomes the stand-in.
+        """
         match value:
             case str():
                 return self._resolve_text(value, path)
@@ -136,14 +136,18 @@ class SecretPolicy(Protocol):
     """Policy that decides which targets get which variables."""
 
     def __call__(self, receiver: SecretRequest) -> None:
-        """Raises GateError where it must not be given them."""
+        """Check that a target may get the variables that it requests.
+
+        Raises GateError if it must not.
+        """
         ...
 
 
 def find_secret_request(chosen: ResolvedTarget, environment: Mapping[str, str]) -> SecretRequest | None:
-    """What the target would be given beside what every program gets; None for nothing.
+    """Find the variables that a target gets in addition to those that every program gets.
 
-    That is what its description refers to or has passed on, and a provider's key where it names an address of its own.
+    Return None if there are none. The variables are those that its description refers to or passes on, and the key
+    of a provider if the description has an address of its own.
     """
     settings = chosen.settings
     names = [*chosen.variables, *settings.list_passed_variables(environment)]

@@ -76,11 +76,11 @@ class ShellPosition:
         return not self._word
 
     def append(self, text: str) -> None:
-        """This belongs to the word that is being read."""
+        """Add text to the word that is being read."""
         self._word += text
 
     def read_sign(self, sign: str, before: str) -> None:
-        """A sign that is not quoted and opens nothing, and the one before it."""
+        """Read a character that is not quoted and opens nothing; `before` is the character before it."""
         if sign in _BETWEEN_WORDS:
             self._end_word()
         elif sign in "&|" and before and before in "<>":
@@ -135,17 +135,26 @@ class CommandTemplate(FrozenStruct):
 
     @classmethod
     def from_command(cls, text: str) -> Self:
-        """The template of a shell command. Lower-case braces and the shell's own `${NAME}` stay. Raises ValueError."""
+        """Parse the template of a shell command.
+
+        Lower-case braces and the shell's own `${NAME}` stay. Raises ValueError.
+        """
         return cls._parse_template(text, PLACEHOLDERS)
 
     @classmethod
     def from_file_format(cls, text: str) -> Self:
-        """The template of what stands in a command for one file. Raises ValueError."""
+        """Parse the template of the text that stands for one file in a command.
+
+        Raises ValueError.
+        """
         return cls._parse_template(text, FILE_PLACEHOLDERS)
 
     @classmethod
     def from_rerun_command(cls, text: str) -> Self:
-        """The template of a command that has another tool run cases again. Raises ValueError."""
+        """Parse the template of a command with which another tool re-runs cases.
+
+        Raises ValueError.
+        """
         return cls._parse_template(text, RERUN_PLACEHOLDERS)
 
     @classmethod
@@ -160,7 +169,10 @@ class CommandTemplate(FrozenStruct):
         return cls((*texts, text[end:]), tuple(names))
 
     def render(self, words: Mapping[str, str]) -> str:
-        """The text with each placeholder replaced by what is already quoted. In one pass: values hold none."""
+        """Render the text with each placeholder replaced by its quoted value.
+
+        All placeholders are replaced in one pass, so text within a value is never replaced.
+        """
         parts = [self.texts[0]]
         for name, text in zip(self.names, self.texts[1:], strict=True):
             parts += [words[name], text]
@@ -168,7 +180,7 @@ class CommandTemplate(FrozenStruct):
 
 
 def quote_for_shell(value: str) -> str:
-    """The value as one word of a POSIX shell."""
+    """Quote a value as one word of a POSIX shell."""
     # one that needs no quotes may be an assignment, `PATH=x`, where a template begins with it
     return f"'{value}'" if "=" in value and shlex.quote(value) == value else shlex.quote(value)
 
@@ -258,7 +270,10 @@ class _TemplateScanner:
         )
 
     def _check_position(self, name: str) -> None:
-        """Raises ValueError where a value would name the program; nothing in quotes begins a word here."""
+        """Check that a placeholder is not where the name of a program stands, and add it to the word.
+
+        Raises ValueError if the value would name the program. Text in quotes does not begin a new word.
+        """
         position = self._positions[-1]
         if self._known is not FILE_PLACEHOLDERS and name not in _SAFE_PLACEHOLDERS and position.is_program_name:
             raise ValueError(
@@ -293,7 +308,11 @@ class _TemplateScanner:
         return 1
 
     def _read_backslash(self, place: int) -> int:
-        """The sign behind it means nothing else; a line's end goes, and what it divides may be one sign to a shell."""
+        """Read a backslash and the character after it, and return 2, the number of characters read.
+
+        The character after it has no special meaning. A line end after a backslash is removed, and a shell may join
+        the two characters around it into one sign.
+        """
         before, after = self._text[place - 1 : place], self._text[place + 2 : place + 3]
         if not self._text.startswith("\n", place + 1):
             self._positions[-1].append("\\")
@@ -302,7 +321,7 @@ class _TemplateScanner:
         return 2
 
     def _open_context(self, closing: str, place: int) -> None:
-        """What begins here holds words of its own."""
+        """Open a context that holds words of its own."""
         self._inside.append((closing, place))
         self._positions.append(ShellPosition())
 
@@ -318,7 +337,10 @@ class _TemplateScanner:
                 self._positions[-1].append("$")
 
     def _read_dollar(self, place: int) -> int:
-        """A command, arithmetic or a variable in braces; how many signs of it are read."""
+        """Read a `$` and what it opens, and return the number of characters read.
+
+        It may open a command, arithmetic, or a variable in braces.
+        """
         text = self._text
         if text.startswith("$(", place):
             self._open_context(")", place)
@@ -353,7 +375,7 @@ class _TemplateScanner:
             self._positions[-1].read_sign(text[place], text[place - 1 : place])
 
     def _end_line(self, place: int) -> None:
-        """What this place's line may announce is a text that begins below it."""
+        """End the line at `place`; if it announces a here-document, its text begins on the next line."""
         if self._here_document is not None and self._here_document.end() <= place:
             self._inside.append((_NEVER_CLOSED, place))
         self._positions[-1].read_sign("\n", "")

@@ -32,19 +32,22 @@ _FRACTION: Final = re.compile(r"(?:^|[:,\[])-?[0-9]+[.e]")
 
 
 def compute_fingerprint(value: JsonValue) -> str:
-    """The SHA-256 of the value as JSON, in hexadecimal."""
+    """Compute the SHA-256 of a value as sorted JSON, in hexadecimal."""
     return fingerprint_json(dump_sorted_json(value))
 
 
 def fingerprint_json(text: str) -> str:
-    """The same of what `dump_sorted_json` has made of a value, or of a list of such texts."""
+    """Compute the SHA-256, in hexadecimal, of a text that `dump_sorted_json` returned.
+
+    The text may also be a list of such texts.
+    """
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def dump_sorted_json(value: JsonValue) -> str:
-    """The value as JSON in ASCII, without blanks, with its keys sorted, and with whole numbers as digits.
+    """Serialize a value as JSON in ASCII without blanks, with sorted keys, and whole numbers as digits.
 
-    So `5000`, `5000.0` and `5e3`, which JSON does not tell apart, have one name.
+    `5000`, `5000.0` and `5e3`, which JSON does not distinguish, therefore give the same text.
     """
     text = _encode_json(value)
     return _encode_json(_normalize_numbers(value)) if _FRACTION.search(text) else text
@@ -67,10 +70,10 @@ def _normalize_numbers(value: JsonValue) -> JsonValue:
 
 
 def digest_file_content(data: bytes) -> str:
-    """The SHA-256 of what a file holds, in hexadecimal, whichever line endings a checkout has given it."""
+    """Compute the SHA-256 of a file's content, in hexadecimal, regardless of its line endings."""
     return hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()
 
 
 def compute_digest(value: JsonValue) -> str:
-    """The first 16 digits of the fingerprint."""
+    """Compute the first 16 digits of the fingerprint."""
     return compute_fingerprint(value)[:DIGEST_DIGITS]

@@ -35,9 +35,10 @@ def format_distinct_percents(one: float, other: float) -> tuple[str, str]:
 
 
 def format_value_and_limit(value: float, limit: float, digits: int, scale: float = 1) -> tuple[str, str]:
-    """A value and what it is held against, times `scale`: the limit as it is, the value on the side of it where it is.
+    """Format a value and its limit, both times `scale`, so that rounding does not hide which is larger.
 
-    With `digits` decimals where these do.
+    The limit is exact. The value has `digits` decimals, or more if it takes more to be on its side of the
+    limit.
     """
     exact, side = round(limit * scale, _LIMIT_DIGITS), (value > limit) - (value < limit)
     own = next((n for n in range(digits, _LIMIT_DIGITS) if round(exact, n) == exact), _LIMIT_DIGITS)

@@ -37,14 +37,18 @@ def looks_like_jsonpath(path: str) -> bool:
 
 
 def get_by_path(value: JsonValue, path: str) -> JsonValue:
-    """The value at `path`. Raises PathError when a key or index is not there, or a step leads into no container."""
+    """Return the value at `path`.
+
+    Raises PathError if a key or index does not exist, or if a step leads into a value that is not a container.
+    """
     return follow_segments(value, _split_path(path), _INDEX)
 
 
 def follow_segments(value: JsonValue, segments: Iterable[str], index: re.Pattern[str]) -> JsonValue:
-    """The value to which these segments lead, each a key or an index, with indexes in brackets behind it.
+    """Return the value to which these segments lead.
 
-    `index` is how an index of a list is written. Raises PathError.
+    Each segment is a key or an index, with optional indexes in brackets behind it. `index` is the pattern of a
+    list index. Raises PathError.
     """
     walked = "$"
     for segment in segments:
@@ -104,7 +108,7 @@ def _truncate_step(text: str) -> str:
 
 
 def find_by_path(value: JsonValue, path: str) -> JsonValue:
-    """What stands at the path, or `NOT_FOUND`."""
+    """Find the value at the path, or return `NOT_FOUND`."""
     for step in _SEPARATORS.split(path):
         if not step:
             continue

@@ -41,7 +41,7 @@ def truncate_text(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def to_one_line(text: str, limit: int = MAX_TEXT) -> str:
-    """The text on one line, without control characters; a line break shows as `⏎`."""
+    """Put the text on one line, without control characters; a line break becomes `⏎`."""
     # a run of blanks is read once: looking for the line break inside of it would begin anew at each of them
     marked = _BLANKS.sub(_mark_line_break, text.strip())
     return truncate_text(_CONTROLS.sub(" ", marked).strip(), limit)
@@ -52,7 +52,10 @@ def _mark_line_break(blanks: re.Match[str]) -> str:
 
 
 def format_first_few(things: Sequence[Thing], most: int, shown: Callable[[Thing], str] = str) -> str:
-    """`a, b and 3 more`: at most so many of them, each as `shown` has it, and how many there are beside."""
+    """Format at most `most` things and the number of the others: `a, b and 3 more`.
+
+    `shown` formats each of them.
+    """
     more = len(things) - most
     return ", ".join(map(shown, things[:most])) + (f" and {more} more" if more > 0 else "")
 
@@ -85,9 +88,9 @@ def _escape_sign(match: re.Match[str]) -> str:
 
 
 def format_code_block(text: str, limit: int = MAX_BLOCK, language: str = "text") -> str:
-    """A fenced block that holds any text: the fence is longer than any run of tildes inside.
+    """Format a text as a fenced code block; the fence is longer than any run of tildes in the text.
 
-    `language` is a word of ours, such as `diff`, by which GitHub colours it.
+    `language` is a trusted word, such as `diff`, by which GitHub colors the text.
     """
     text = truncate_text(_CONTROLS_BUT_NEWLINE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")), limit)
     longest = max((len(run) for run in re.findall(r"~+", text)), default=0)
@@ -102,7 +105,7 @@ def escape_html(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def to_console_line(text: str, limit: int = 2_000) -> str:
-    """A line for a terminal or a log: no control characters, and nothing a CI runner takes for a command."""
+    """Format a line for a terminal or a log, without control characters or commands of a CI runner."""
     shown = to_one_line(text, limit).replace("##[", "# #[")
     return _COMMAND.sub(" : :", shown)
 
@@ -113,14 +116,15 @@ def to_plain_word(text: str) -> str:
 
 
 def to_variable_word(text: str) -> str:
-    """A word as part of a variable's name: `Z_AI` for `z.ai`."""
+    """Convert a text to a part of a variable's name: `Z_AI` for `z.ai`."""
     return re.sub(r"[^A-Za-z0-9]+", "_", text).upper()
 
 
 def to_comment_key(text: str) -> str:
-    """A key inside a hidden comment: a plain word without `--`, which would end it.
+    """Convert a text to a key for a hidden comment: a plain word without `--`, which would end it.
 
-    A text that is not one by itself has a short digest of its own behind what is left of it: no two have one key.
+    A text that is not such a word is shortened to one and gets a short digest, so that no two texts have one
+    key.
     """
     word = re.sub(r"-{2,}", "-", to_plain_word(text)).strip("-")
     if word == text and len(word) <= MAX_KEY:

@@ -34,12 +34,12 @@ def is_glob(text: str) -> bool:
 
 
 def escape_glob(name: str) -> str:
-    """The pattern that means this name and no other."""
+    """Escape a name as a pattern that matches this name and no other."""
     return _WILDCARD_START.sub(r"[\g<0>]", name) if is_glob(name) else name
 
 
 def strip_wildcards(pattern: str) -> str:
-    """What the pattern says to the letter."""
+    """Remove the wildcards of a pattern, so that only its literal text is left."""
     return _WILDCARD.sub("", pattern)
 
 
@@ -91,9 +91,9 @@ def matches_case(pattern: str, case_id: str, tags: Collection[str]) -> bool:
 def check_unmatched_patterns(
     patterns: Iterable[str], cases: Sequence[tuple[str, Collection[str]]], *, strict: bool = False
 ) -> tuple[str, ...]:
-    """A sentence for every pattern that names none of these cases, which are given by id and tags.
+    """Describe every pattern that matches none of these cases, which are given by id and tags.
 
-    Where that is `strict`, they are an error: raises GateError `must-pass-unmatched`.
+    With `strict`, such patterns are an error: raises GateError `unmatched-must-pass`.
     """
     idle = [one for one in dict.fromkeys(patterns) if not any(matches_case(one, *case) for case in cases)]
     if not idle:
@@ -105,7 +105,7 @@ def check_unmatched_patterns(
     told = tuple(f"{quote_name(one)} names no case{format_suggestion(one[:MAX_SHOWN], known)}" for one in idle)
     if strict:
         raise GateError(
-            "must-pass-unmatched",
+            "unmatched-must-pass",
             "cases that must pass are not there",
             "`eval-gate validate --verbose` lists the cases; without strict this is a warning",
             problems=[Problem(sentence, field="must-pass") for sentence in told],

@@ -82,9 +82,10 @@ def find_unknown_variables(template: str) -> tuple[str, ...]:
 
 
 def convert_agentv_prompt(prompt: str, *, bare: bool) -> tuple[str, str | None]:
-    """A prompt of today's AgentV as a template by our names, and why it cannot be used, if it cannot.
+    """Convert a prompt of today's AgentV to a template with the variable names of this program.
 
-    `bare`: one without any variable is no template, but says what the judge has to look for.
+    Returns the template, and the reason why it cannot be used, or None. `bare`: a prompt without any variable
+    is not a template, but says what the LLM judge has to look for.
     """
     names = list_variables(prompt)
     missing = next((name for name in names if name in UNSUPPORTED_VARIABLES), None)

@@ -23,26 +23,30 @@ _CAPITAL: Final = re.compile(r"[A-Z]")
 
 
 def quote_value(text: str, *, before: str = "") -> str:
-    """A value as a message repeats it: `"onn"`, with a word `before` it, or `a text of 60 characters`."""
+    """Quote a value for a message, or describe it if it is long or looks like a key.
+
+    Examples: `"onn"`, with the word `before` in front of it, or `a text of 60 characters`.
+    """
     return f'{before}"{text}"' if _is_quotable(text, MAX_QUOTED) else _describe_text(text)
 
 
 def quote_number(value: object) -> str:
-    """The same for a number: `the number 7`, or `a number of 60 digits`."""
+    """Quote a number for a message: `the number 7`, or `a number of 60 digits` if it is long."""
     text = str(value)
     return f"the number {text}" if len(text) <= MAX_QUOTED else f"a number of {len(text):,} digits"
 
 
 def quote_name(name: str, *, or_digits: bool = False) -> str:
-    """The same for a name or a path that is looked up, which may be long: unless it looks like a key.
+    """Quote a name or path that is looked up, or describe it if it looks like a key.
 
-    `or_digits`: a commit or a run may be meant, which are hexadecimal digits or a UUID as many keys are.
+    The name may be long. `or_digits`: the name may be a commit or a run, which are hexadecimal digits or a
+    UUID, as many keys are.
     """
     return f'"{name}"' if _is_plain_name(name, or_digits=or_digits) else _describe_text(name)
 
 
 def describe_name(name: str) -> str:
-    """The same without quotation marks."""
+    """Format a name for a message as `quote_name` does, but without quotation marks."""
     return name if _is_plain_name(name) else _describe_text(name)
 
 

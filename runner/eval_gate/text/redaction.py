@@ -104,7 +104,7 @@ class Redactor:
         self.add_secrets(other._secrets)
 
     def __call__(self, text: str) -> str:
-        """The text with `***` for every secret in it."""
+        """Replace every secret in the text with `***`."""
         found = list(_iter_occurrences(text, self._forms))
         if self._secrets and _ESCAPED.search(text):
             found += _UnescapedText(text).find_secrets(sorted(self._secrets))
@@ -112,14 +112,18 @@ class Redactor:
         return _mask_ranges(text, [*found, *self._find_broken(text), *self._find_at_cuts(text)])
 
     def mask_message(self, text: str) -> str:
-        """The same of a message about something foreign: also without any pieces of a secret that make up all of it."""
+        """Mask the secrets in a message about untrusted text, also those that are split into pieces.
+
+        Pieces are masked if together they make up a whole secret.
+        """
         masked = self(text)
         return _mask_ranges(masked, iter_secret_pieces(masked, self._bare, in_message=True))
 
     def mask_bytes(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
-        """The same for bytes that are to be read yet: JSON stays JSON, where a number that is a secret is no text.
+        """Mask the secrets in bytes that are yet to be parsed.
 
-        `cut_before` and `cut_after`: something is missing there.
+        JSON stays JSON: a secret that is a number is not masked, because a number in JSON is not text. `cut_before`
+        and `cut_after`: bytes are missing there.
         """
         if not self._raw:
             return data
@@ -167,7 +171,7 @@ class Redactor:
             yield from (joined.map_range(end - _count_at_end(joined.meant, form), end) for form in self._broken)
 
     def mask_json(self, value: JsonValue) -> JsonValue:
-        """The same for every text in a value, keys included."""
+        """Mask the secrets in every text of a JSON value, including keys."""
         match value:
             case str():
                 return self(value)
@@ -179,7 +183,7 @@ class Redactor:
                 return value
 
     def mask_struct(self, found: _Model) -> _Model:
-        """The same for every text of a record."""
+        """Mask the secrets in every text of a struct."""
         if not self._forms:
             return found
         told = {name: self._mask_member(getattr(found, name)) for name in found.__struct_fields__}
@@ -208,10 +212,10 @@ EMPTY_REDACTOR: Final = Redactor()
 
 
 def _iter_parts(secret: str) -> Iterator[str]:
-    """The secret, without the blanks that a variable may have around it, its lines, and the keys that stand in it.
+    """Yield the parts of a secret to mask: without the blanks around it, its lines, and its keys.
 
-    A key may come with a word before it, as in `Bearer …`, or within an address, JSON or a connection string: whoever
-    got it says it alone.
+    A variable may have blanks around its value. A key may follow a word, as in `Bearer …`, or be part of an
+    address, JSON or a connection string: its receiver repeats the key alone.
     """
     plain = secret.strip()
     if len(plain) >= MIN_LENGTH:
@@ -237,7 +241,7 @@ def _iter_forms(secret: str) -> Iterator[str]:
 
 
 def _iter_spellings(secret: str) -> Iterator[str]:
-    """The same key in capitals and in small letters, and hexadecimal digits with the dashes of a UUID and without."""
+    """Yield a key in upper and lower case, and hexadecimal digits with and without UUID dashes."""
     yield secret
     digits = secret.replace("-", "")
     hexadecimal = _HEX.fullmatch(digits) is not None
@@ -250,7 +254,10 @@ def _iter_spellings(secret: str) -> Iterator[str]:
 
 
 def _iter_base64(secret: bytes) -> Iterator[str]:
-    """What base64 makes of the secret, wherever in a longer text it stands: the signs that depend on it alone."""
+    """Yield the base64 forms of a secret for each position that it can have in a longer text.
+
+    Each form holds only the characters that depend on the secret alone.
+    """
     for before in range(3):
         text = b64encode(b"\0" * before + secret).decode()
         own = text[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
@@ -330,7 +337,7 @@ def _unescape_text(secret: str) -> str:
 
 
 def _decode_escape(match: re.Match[str]) -> list[tuple[str, int]]:
-    """What an escape means, sign by sign, and where each begins."""
+    """Decode an escape to its characters, each with the position where it begins."""
     if match["unit"]:
         return [(chr(int(match["unit"], 16)), match.start())]
     if match["name"]:
@@ -372,7 +379,7 @@ def _possible_lengths(text: str, form: str) -> range:
 
 
 def _mask_ranges(text: str, found: Iterable[tuple[int, int]]) -> str:
-    """The text with a mask for each stretch, one where several overlap."""
+    """Replace each range of the text with a mask; ranges that overlap share one mask."""
     parts, done = [], 0
     for begin, end in sorted(found):
         if begin >= done and end > begin:

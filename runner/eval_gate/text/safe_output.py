@@ -47,12 +47,15 @@ def neutralize_markup(text: str) -> str:
 
 
 def reveal_all_invisible(text: str) -> str:
-    """Controls and signs that turn or hide text, as marks: a picture of NUL, `[U+202E]` for what turns a line."""
+    """Replace controls, and characters that turn or hide text, with visible marks.
+
+    NUL becomes its picture, and a character that turns a line becomes a mark such as `[U+202E]`.
+    """
     return _INVISIBLE_PATTERN.sub(_format_mark, text)
 
 
 def reveal_invisible(text: str) -> str:
-    """The text as people may see it: the same, with joiners within words as they are."""
+    """Replace invisible characters with visible marks, except for joiners within words."""
     return "".join(
         piece if place % 2 else reveal_all_invisible(piece) for place, piece in enumerate(_JOINERS.split(text))
     )

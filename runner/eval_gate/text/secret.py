@@ -30,7 +30,7 @@ class Secret(Generic[T_co]):
         self._value = value
 
     def open(self) -> T_co:
-        """The value itself: for what sends it, and for what checks it before."""
+        """Return the value itself, for code that sends it or checks it first."""
         return self._value
 
     def __str__(self) -> str:

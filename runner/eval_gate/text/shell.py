@@ -15,9 +15,9 @@ _LOG_COMMAND: Final = "##["
 
 
 def format_shell_line(words: Iterable[str]) -> str:
-    """The words as one line for bash and zsh, which split it into the same words again.
+    """Format the words as one line that bash and zsh split into the same words again.
 
-    What a POSIX shell can only write with the character itself is written as `$'…'` does.
+    A character that a POSIX shell can only write as itself is written with `$'…'`.
     """
     return " ".join(map(_quote_word, words))
 

@@ -101,7 +101,7 @@ class _Piece(NamedTuple):
     previous: _Piece | None
 
     def collect_pieces(self) -> list[tuple[int, int, int]]:
-        """This piece and all before it."""
+        """Collect this piece and all pieces before it, the first one first."""
         found: list[tuple[int, int, int]] = []
         one: _Piece | None = self
         while one is not None:
@@ -113,7 +113,7 @@ class _Piece(NamedTuple):
 def _iter_occurrences(
     words: Sequence[str], signs: str, *, whole: bool = True, at_cut: bool = True
 ) -> Iterator[list[tuple[int, int, int]]]:
-    """The pieces of each occurrence, of all of the secret or of its beginning before a cut."""
+    """Yield the pieces of each occurrence of the secret, or of its beginning before a cut."""
     reached: dict[int, _Piece] = {}
     for at, word in enumerate(words):
         if not word:
@@ -141,7 +141,10 @@ def _iter_occurrences(
 def _exclude_plain_words(
     secret: BareSecret, found: list[tuple[int, int, int]], words: Sequence[_Word]
 ) -> Iterator[tuple[int, int]]:
-    """A secret that is a name of several words, such as `weather-agent-prod`, may be written as these words."""
+    """Yield the ranges of an occurrence, or none if it is only the plain words of the secret.
+
+    A secret that is a name of several words, such as `weather-agent-prod`, may be written as these words.
+    """
     lengths = [end - begin for _, begin, end in sorted(found)]
     breaks = {sum(lengths[:count]) for count in range(1, len(lengths))}
     if breaks and not breaks <= secret.breaks_of_words:

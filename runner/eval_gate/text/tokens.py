@@ -24,7 +24,7 @@ class TokenData(FrozenStruct):
     snapshot: JsonValue = None
 
     def get_source(self, source: str) -> JsonValue:
-        """What tokens of this source refer to: `seed`, or else the snapshot."""
+        """Return the data that tokens of this source refer to: `seed`, or else the snapshot."""
         return self.seed if source == "seed" else self.snapshot
 
 
@@ -46,7 +46,10 @@ def find_snapshot_tokens(text: str) -> tuple[str, ...]:
 
 
 def find_unknown_tokens(text: str) -> tuple[str, ...]:
-    """What looks like a token but has another source, such as `{{env:HOME}}`: it stays literal text."""
+    """Find what looks like a token but has an unknown source, such as `{{env:HOME}}`.
+
+    It stays literal text.
+    """
     return tuple(match[0] for match in _ANY_SOURCE.finditer(text) if match[1] not in SOURCES)
 
 
@@ -68,19 +71,25 @@ def resolve_tokens(text: str, data: TokenData) -> ResolvedText:
 
 
 def resolve_members(text: str, data: TokenData) -> tuple[str, ...] | None:
-    """The members' texts when the whole text is one token that leads to a list, else None (for `oneOf`)."""
+    """Resolve a text that is one token for a list to the texts of its members, for `oneOf`.
+
+    Return None for any other text.
+    """
     match = _TOKEN.fullmatch(text)
     found = _find_value(data.get_source(match[1]), match[2]) if match else None
     return tuple(format_token_value(member) for member in found) if isinstance(found, list) else None
 
 
 def format_token_value(value: JsonValue) -> str:
-    """The text a resolved value stands for: strings as they are, objects and arrays as compact JSON."""
+    """Format a resolved value as text: strings as they are, objects and arrays as compact JSON."""
     return dump_compact_json(value) if isinstance(value, dict | list) else format_js_string(value)
 
 
 def _find_value(data: JsonValue, path: str) -> JsonValue:
-    """The value at `path`, or None when any step leads nowhere. Own data only: no `.length`, no negative index."""
+    """Find the value at `path`; return None if a step does not exist.
+
+    Only own data is found: no `.length`, no negative index.
+    """
     try:
         return follow_segments(data, path.split("."), _INDEX)
     except PathError:

@@ -15,7 +15,7 @@ _MARKERS = {"system": "@[System]:", "user": "@[User]:", "assistant": "@[Assistan
 
 
 def flatten_messages(messages: Sequence[Message]) -> str:
-    """The whole exchange as one text; blank messages are left out."""
+    """Format the whole conversation as one text, without blank messages."""
     visible = [(message.role, text) for message in messages if (text := format_content(message.content)).strip()]
     if len(visible) == 1 and not any(message.role in {"assistant", "tool"} for message in messages):
         return visible[0][1]
@@ -28,7 +28,7 @@ def format_turn(role: str, text: str) -> str:
 
 
 def format_content(content: JsonValue) -> str:
-    """What a message says: text as it is, anything else as indented JSON, nothing for null."""
+    """Format the content of a message: text as it is, null as nothing, anything else as indented JSON."""
     if content is None:
         return ""
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2)

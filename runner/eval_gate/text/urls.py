@@ -22,7 +22,7 @@ _CREDENTIAL: Final = re.compile(r"auth|credential|key|pass|secret|session|sig|to
 
 
 def find_url_problem(url: str) -> str | None:
-    """What is wrong with it, for people and without repeating it; None for an http(s) URL with a host."""
+    """Explain what is wrong with a URL without repeating it; None for an http(s) URL with a host."""
     try:
         parts = urlsplit(url)
         if parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0:
@@ -36,7 +36,10 @@ def find_url_problem(url: str) -> str | None:
 
 
 def to_public_url(url: str) -> str:
-    """The URL without credentials, query and fragment. Raises GateError for what is no http(s) URL with a host."""
+    """Return the URL without credentials, query and fragment.
+
+    Raises GateError `invalid-url` if it is not an http(s) URL with a host.
+    """
     problem = find_url_problem(url)
     if problem is not None:
         raise GateError("invalid-url", problem, "a URL is such as http://localhost:8000/chat")
@@ -45,9 +48,9 @@ def to_public_url(url: str) -> str:
 
 
 def iter_url_secrets(url: str) -> Iterator[str]:
-    """What of an address is a secret: its password, or the user part without one; of its query what a key's name has.
+    """Yield the secrets in a URL: its password, or its user part if there is no password.
 
-    And whatever else of its query looks like a key.
+    Values of the query are included if their name is that of a credential or if they look like a key.
     """
     parts = urlsplit(url)
     if user := unquote(parts.password or parts.username or ""):
@@ -66,7 +69,10 @@ def has_credentials(url: str) -> bool:
 
 
 def mask_address(address: str) -> str:
-    """An address, also a relative one or one that is none, with `***` for its user part, query and fragment."""
+    """Replace the user part, query and fragment of an address with `***`.
+
+    The address may be relative or invalid.
+    """
     begin, slashes, rest = address.partition("://") if "://" in address else ("", "", address)
     place, mark = re.split("[?#]", rest, maxsplit=1)[0], re.search("[?#].", rest)
     host, slash, path = place.partition("/")
@@ -77,7 +83,7 @@ def mask_address(address: str) -> str:
 
 
 def mask_addresses(text: str) -> str:
-    """The text with `***` for the user part, query and fragment of every address in it."""
+    """Replace the user part, query and fragment of every address in the text with `***`."""
     return _ADDRESS.sub(_mask_match, text)
 
 

@@ -15,10 +15,10 @@ async def completion(exchange: Exchange) -> None:
     exchange.answer({"choices": [{"message": {"role": "assistant", "content": "ok"}}]})
 
 
-def test_agent_preset__of_another_protocol__is_how_the_agent_is_asked(job) -> None:
+def test_agent_protocol__of_another_protocol__is_how_the_agent_is_asked(job) -> None:
     with agent(completion) as running:
         as_usual = job.push(running.url)
-        named = job.push(running.url, {"agent-preset": "openai-chat"})
+        named = job.push(running.url, {"agent-protocol": "openai-chat"})
     assert (as_usual.code, as_usual.outputs["passed"]) == (3, "0"), as_usual.log
     assert (named.code, named.outputs["passed"]) == (0, "4"), named.log
 

@@ -139,7 +139,7 @@ def test_evals_in_another_repository__say_nothing_of_the_commit(world) -> None:
     (own / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/bot.git\n')
     world.script.begin("PPPP")
     ended = world.job.pull_request(pull, world.script.url, world._given({"evals": "shared/evals"}))
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_another_repository_alone_is_checked_out__is_refused(world, event_name) 
         ended = world.job.push(world.script.url, given)
     else:
         ended = world.job.pull_request(world.pull(), world.script.url, given)
-    assert (ended.code, "error[other-checkout]" in ended.log) == (2, True), ended.log
+    assert (ended.code, "error[checkout-mismatch]" in ended.log) == (2, True), ended.log
 
 
 def test_no_checkout_at_all__the_workflows_commit_is_believed_and_that_is_said(world) -> None:
@@ -210,7 +210,7 @@ def test_results_of_another_checkout__are_refused(world) -> None:
     world.job.begin_attempt()
     for record in (world.job.workspace / "evals/results").glob("*/run.json"):
         made = json.loads(record.read_text())
-        made["madeBy"]["attempt"] = world.job.attempt
+        made["producer"]["attempt"] = world.job.attempt
         record.write_text(json.dumps(made))
     seen = world.seen_step(pull, results="latest")
     assert (seen.code, f"the result is of {pull.merge_sha[:12]}" in seen.text) == (2, True), seen.text
@@ -260,7 +260,7 @@ def forked(world: ActionWorld):
 def test_relay__test_merge_of_a_fork__is_compared_as_in_the_first_stage(world) -> None:
     _, run, first = forked(world)
     second = relay(world.job, world.github, run)
-    assert (first.code, second.outputs["verdict"]) == (0, "pass"), second.log
+    assert (first.code, second.outputs["verdict"]) == (0, "passed"), second.log
     assert second.outputs["baseline-sha"] == first.outputs["baseline-sha"] == world.github.state.branches["main"]
 
 
@@ -278,7 +278,7 @@ def test_relay__fork_names_a_merge_with_main_of_long_ago__is_compared_with_where
     run = state.runs[world.github.current_run_id]
     run.status, run.conclusion = "completed", "success"
     second = relay(world.job, world.github, run)
-    assert (second.outputs["verdict"], second.outputs["baseline-sha"]) == ("fail", newest), second.log
+    assert (second.outputs["verdict"], second.outputs["baseline-sha"]) == ("failed", newest), second.log
 
 
 @pytest.mark.slow
@@ -294,7 +294,7 @@ def test_relay__fork_names_another_commit__is_no_result(world, claim) -> None:
     artifact = state.archives[-1]
     artifact.zip_bytes, artifact.digest = claiming(world.artifact(), workspaceSha=made.get(claim, sha(claim))), None
     second = relay(world.job, world.github, run)
-    assert (second.code, second.outputs["verdict"]) == (3, "error"), second.log
+    assert (second.code, second.outputs["verdict"]) == (3, "inconclusive"), second.log
 
 
 def claiming(data: bytes, **git: str) -> bytes:
@@ -346,10 +346,10 @@ def test_queue__policy_from_base__are_the_rules_of_the_base(world) -> None:
 @pytest.mark.parametrize(("rules", "code", "said"), [("head", 0, "new in this pull request"), ("base", 1, "not count")])
 def test_queue__entry_among_accepted_failures_that_the_base_has_not__is_marked_as_new(world, rules, code, said) -> None:
     world.main("PPPP*2")
-    file = world.job.workspace / ".eval-gate" / "accepted.yaml"
+    file = world.job.workspace / ".eval-gate" / "waivers.yaml"
     file.parent.mkdir()
     until = (datetime.now(UTC) + timedelta(days=5)).date().isoformat()
-    file.write_text(f'accepted:\n- case: gs-002\n  reason: known\n  until: "{until}"\n')
+    file.write_text(f'waivers:\n- case: gs-002\n  reason: known\n  until: "{until}"\n')
     ended = in_queue(world, "PPFP", **{"policy-from": rules})
     assert (ended.code, said in ended.summary) == (code, True), ended.summary
 

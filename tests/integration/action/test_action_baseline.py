@@ -151,7 +151,7 @@ def test_runs_of_main_overlap__the_record_has_all_of_them(world, github, overlap
             artifact.expired = True  # its run has not ended yet
         state.add_commit(f"main {number}", branch="main")
         world.script.begin("PPPF" if number % 4 == 1 else "PPPP")
-        world.job.push(world.script.url, world._given({"confirm": "0"}))
+        world.job.push(world.script.url, world._given({"reruns": "0"}))
     for artifact in state.artifacts.values():
         artifact.expired = False
     of_two_days_ago(github)

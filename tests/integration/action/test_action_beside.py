@@ -66,7 +66,7 @@ def test_before_the_cases__two_things_are_wrong_at_once__the_first_in_order_is_s
         inputs = {"policy-from": "base"}
         ended = again(job, github, pull, running.url, inputs)
         asked = len(running.requests)
-    assert "same-name-twice" in ended.log
+    assert "duplicate-gate-name" in ended.log
     assert "rules of main" not in ended.log
     assert ended.code != 0
     assert asked == 4  # by the first of the two
@@ -110,22 +110,22 @@ def test_beside_the_cases__baseline__is_fetched_while_the_first_case_is_asked(jo
 
     with agent(answer) as running:
         ended = job.pull_request(pull, running.url)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "pass", "0")
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "passed", "0")
 
 
-@pytest.mark.parametrize("inputs", [{}, {"cache": "auto"}], ids=["beside the cases", "before them"])
+@pytest.mark.parametrize("inputs", [{}, {"recording": "auto"}], ids=["beside the cases", "before them"])
 def test_baseline__cannot_be_had__is_the_same_error_whenever_it_is_asked_for(job, github, pull, inputs) -> None:
     github.faults.add("GET", PARENTS, Fault.permission())
     with agent(fails_on(1)) as running:
         ended = job.pull_request(pull, running.url, inputs)
         asked = len(running.requests)
-    assert (ended.code, ended.outputs["verdict"], asked) == (3, "error", 4)
+    assert (ended.code, ended.outputs["verdict"], asked) == (3, "inconclusive", 4)
     assert "The baseline could not be had: reading commit" in ended.log
     assert ended.outputs["artifact-id"]
     assert any("the baseline could not be had" in comment.body for comment in github.state.comments.values())
 
 
-@pytest.mark.parametrize("inputs", [{}, {"cache": "auto"}], ids=["beside the cases", "before them"])
+@pytest.mark.parametrize("inputs", [{}, {"recording": "auto"}], ids=["beside the cases", "before them"])
 def test_baseline__is_corrupt__is_the_same_whenever_it_is_read(job, github, pull, inputs) -> None:
     for artifact in github.state.archives[:1]:
         artifact.zip_bytes = zipped({"run.json": b"{"})
@@ -133,10 +133,8 @@ def test_baseline__is_corrupt__is_the_same_whenever_it_is_read(job, github, pull
     with agent(fails_on(1)) as running:
         ended = job.pull_request(pull, running.url, inputs)
     assert "no baseline: no usable artifact eval-gate-results of main; seen 1: 1 corrupt" in ended.log
-    assert (ended.code, ended.outputs["verdict"]) == (
-        3,
-        "error",
-    )  # whether the failing case passed before, nobody knows
+    # whether the failing case passed before, nobody knows
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     assert ended.outputs["artifact-id"]
 
 
@@ -144,7 +142,7 @@ def test_baseline__named_and_not_there__ends_the_step_before_a_case_is_asked(job
     with agent() as running:
         ended = job.pull_request(pull, running.url, {"baseline": "4711"})
         assert not running.requests
-    assert (ended.code, ended.outputs["verdict"]) == (2, "error")
+    assert (ended.code, ended.outputs["verdict"]) == (2, "inconclusive")
     assert "there is no run 4711 here" in ended.log
 
 
@@ -152,7 +150,9 @@ def test_baseline__named_and_not_there__ends_the_step_before_a_case_is_asked(job
 def test_cancelled__baseline_is_not_there_yet__is_not_waited_for(job, github, pull, number, code) -> None:
     github.faults.add("GET", PARENTS, Fault.hang())
     ended = job.cancelled(pull, number, timeout=15)  # an answer is waited for at least twenty seconds
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "error", str(code)), ended.log
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "inconclusive", str(code)), (
+        ended.log
+    )
     check = list(github.state.check_runs.values())[-1]
     assert check.fields["conclusion"] == "cancelled"
 

@@ -43,8 +43,8 @@ def asked(running) -> int:
 def test_input__names_it__what_it_fails_too_is_not_of_the_change_everywhere(job, github, green, broken_base) -> None:
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:
-        ended = job.pull_request(pull, running.url, {"control-endpoint": broken_base.url})
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "pass", "0"), ended.log
+        ended = job.pull_request(pull, running.url, {"base-agent-endpoint": broken_base.url})
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "passed", "0"), ended.log
     said = "asked the base branch's agent in the same minutes: passed 0 of 2 there too, so it is not of this change"
     check = the_check(github, pull.head_sha)
     assert check["conclusion"] == "success"
@@ -55,7 +55,7 @@ def test_input__names_it__what_it_fails_too_is_not_of_the_change_everywhere(job,
 def test_input__it_passes_there__stays_red(job, github, green) -> None:
     pull = github.state.add_pull(7)
     with agent() as base, agent(fails_on(2)) as running:
-        ended = job.pull_request(pull, running.url, {"control-endpoint": base.url})
+        ended = job.pull_request(pull, running.url, {"base-agent-endpoint": base.url})
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
     assert "asked the base branch's agent in the same minutes: passed 2 of 2 there" in plain(comments_of(github)[0])
 
@@ -66,8 +66,8 @@ def test_pull_request__adds_an_agent_to_the_command_that_the_workflow_names__nob
 ) -> None:
     """A workflow that has such a command for another tool's results says nothing of who answers these evals."""
     pull = github.state.add_pull(7)
-    (job.workspace / CONFIG).write_text(f"controlEndpoint: {broken_base.url}\n")
-    named = {"control-command": "npx promptfoo eval -o {output}", "policy-from": policy}
+    (job.workspace / CONFIG).write_text(f"baseAgentEndpoint: {broken_base.url}\n")
+    named = {"base-agent-command": "npx promptfoo eval -o {output}", "policy-from": policy}
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url, named)
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
@@ -81,12 +81,12 @@ def test_pull_request__names_an_agent_that_fails_what_it_breaks__nobody_asks_it(
 ) -> None:
     """The attack: break case 2, and have somebody asked in place of main's agent who fails it too."""
     pull = github.state.add_pull(7, **facts)
-    (job.workspace / CONFIG).write_text(f"controlEndpoint: {broken_base.url}\n")
+    (job.workspace / CONFIG).write_text(f"baseAgentEndpoint: {broken_base.url}\n")
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url, {"policy-from": policy})
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
     assert asked(broken_base) == 0
-    words = "not used, the base branch's counts: rule loosened: control none"
+    words = "not used, the base branch's counts: rule loosened: base-agent none"
     said = ended.summary if facts else comments_of(github)[0]
     assert words in plain(said), plain(said)
 
@@ -94,18 +94,18 @@ def test_pull_request__names_an_agent_that_fails_what_it_breaks__nobody_asks_it(
 def test_pull_request__names_another_one_than_main__mains_is_asked(job, github, green, broken_base) -> None:
     pull = github.state.add_pull(7)
     with agent() as mains, agent(fails_on(2)) as running:
-        on_main(github, f"controlEndpoint: {mains.url}\n")
-        (job.workspace / CONFIG).write_text(f"controlEndpoint: {broken_base.url}\n")
+        on_main(github, f"baseAgentEndpoint: {mains.url}\n")
+        (job.workspace / CONFIG).write_text(f"baseAgentEndpoint: {broken_base.url}\n")
         ended = job.pull_request(pull, running.url)
         assert (ended.code, asked(broken_base)) == (1, 0), ended.log
         assert asked(mains) > 0
-    assert "rule loosened: control" in plain(comments_of(github)[0])
+    assert "rule loosened: base-agent" in plain(comments_of(github)[0])
 
 
 def test_main__names_it__is_asked_for_its_pull_requests(job, github, green, broken_base) -> None:
     pull = github.state.add_pull(7)
-    on_main(github, f"controlEndpoint: {broken_base.url}\n")
-    (job.workspace / CONFIG).write_text(f"controlEndpoint: {broken_base.url}\n")
+    on_main(github, f"baseAgentEndpoint: {broken_base.url}\n")
+    (job.workspace / CONFIG).write_text(f"baseAgentEndpoint: {broken_base.url}\n")
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url)
     assert ended.code == 0, ended.log
@@ -113,7 +113,7 @@ def test_main__names_it__is_asked_for_its_pull_requests(job, github, green, brok
 
 def test_main__its_word_cannot_be_had__nobody_is_asked_and_it_stays_red(job, github, green, broken_base) -> None:
     pull = github.state.add_pull(7)
-    (job.workspace / CONFIG).write_text(f"controlEndpoint: {broken_base.url}\n")
+    (job.workspace / CONFIG).write_text(f"baseAgentEndpoint: {broken_base.url}\n")
     github.faults.add("GET", f"contents/{CONFIG}", Fault.permission())
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url)
@@ -126,11 +126,11 @@ def targets(base: str) -> str:
 
 
 @pytest.mark.parametrize(("theirs", "code"), [("same", 0), ("other", 1)])
-def test_control_target__is_described_otherwise_on_main__nobody_is_asked(
+def test_base_agent_target__is_described_otherwise_on_main__nobody_is_asked(
     job, github, green, broken_base, theirs, code
 ) -> None:
     pull = github.state.add_pull(7)
-    config = "controlTarget: mains\ntargets: agents.yaml\n"
+    config = "baseAgentTarget: mains\ntargets: agents.yaml\n"
     (job.workspace / CONFIG).write_text(config)
     (job.workspace / "agents.yaml").write_text(targets(broken_base.url))
     on_main(github, config)
@@ -148,7 +148,7 @@ def forked(job, github, green, broken_base):
     pull = github.state.add_pull(9, head_repo="mallory/bot", head_ref="main", user="mallory")
     github.read_only = True
     with agent(fails_on(2)) as running:
-        first = job.pull_request(pull, running.url, {"control-endpoint": broken_base.url})
+        first = job.pull_request(pull, running.url, {"base-agent-endpoint": broken_base.url})
     github.read_only = False
     run = github.state.runs[github.current_run_id]
     run.status, run.conclusion = "completed", "success"
@@ -158,28 +158,28 @@ def forked(job, github, green, broken_base):
 
 @pytest.mark.slow
 def test_relay__names_the_same__comes_to_the_same_verdict(job, github, forked, broken_base) -> None:
-    ended = relay(job, github, forked, {"control-endpoint": broken_base.url})
-    assert ended.outputs["verdict"] == "pass", ended.log
+    ended = relay(job, github, forked, {"base-agent-endpoint": broken_base.url})
+    assert ended.outputs["verdict"] == "passed", ended.log
 
 
 @pytest.mark.slow
 def test_relay__names_nobody_or_another__what_the_fork_says_of_it_counts_for_nothing(job, github, forked) -> None:
-    for inputs in ({}, {"control-endpoint": "http://127.0.0.1:9/chat"}):
+    for inputs in ({}, {"base-agent-endpoint": "http://127.0.0.1:9/chat"}):
         ended = relay(job, github, forked, inputs)
-        assert (ended.outputs["verdict"], ended.outputs["regressions"]) == ("fail", "1"), ended.log
+        assert (ended.outputs["verdict"], ended.outputs["regressions"]) == ("failed", "1"), ended.log
         assert "what the base branch's agent said is not counted" in plain(ended.summary)
 
 
 # --- two steps
 
 
-LATER = {"control": "later"}
+LATER = {"base-agent": "later"}
 
 
 def second(job, github, pull, url: str, base: str, **inputs: str):
     """The step that asks the base branch's agent about what the first one left."""
     merge = {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
-    given = {"agent-endpoint": url, "control-endpoint": base, "results": "latest", **inputs}
+    given = {"agent-endpoint": url, "base-agent-endpoint": base, "results": "latest", **inputs}
     return job.step("pull_request", pull_request_event(github, pull), given, GITHUB_ACTION="second", **merge)
 
 
@@ -196,8 +196,8 @@ def test_later__red__publishes_nothing_fails_and_says_who_is_to_be_asked_what(jo
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url, LATER)
     assert ended.code == 1, ended.log
-    assert (ended.outputs["needs-control"], ended.outputs["suspects"]) == ("true", '["gs-002"]')
-    assert (ended.outputs["verdict"], ended.outputs["exit-code"]) == ("fail", "1")
+    assert (ended.outputs["needs-base-agent"], ended.outputs["suspects"]) == ("true", '["gs-002"]')
+    assert (ended.outputs["verdict"], ended.outputs["exit-code"]) == ("failed", "1")
     assert (published(github), len(github.state.artifacts)) == ([], stored)
     assert "the base branch's agent is to be asked" in ended.summary
     assert "If none follows, the gate stays red." in ended.summary
@@ -217,20 +217,20 @@ def test_later__red_after_a_green_one__takes_its_comment_and_check_back_until_th
             job.begin_attempt()
             event = pull_request_event(github, pull)
             ended = job.step("pull_request", event, {"agent-endpoint": running.url, **LATER})
-        assert (ended.code, ended.outputs["needs-control"]) == (1, "true"), ended.log
+        assert (ended.code, ended.outputs["needs-base-agent"]) == (1, "true"), ended.log
         (comment,) = comments_of(github)
         assert "⏳ Agent eval gate — the base branch's agent is to be asked" in comment
         newest = list(github.state.check_runs.values())[-1].fields
         assert (newest["name"], newest["conclusion"]) == ("eval-gate", "failure")
         ended = second(job, github, pull, running.url, base.url)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
     (comment,) = comments_of(github)
     assert "no regressions" in comment.splitlines()[1]
     newest = list(github.state.check_runs.values())[-1].fields
     assert (newest["name"], newest["conclusion"]) == ("eval-gate", "success")
 
 
-@pytest.mark.parametrize(("broken", "code", "outcome"), [(2, 0, "pass"), (99, 1, "fail")])
+@pytest.mark.parametrize(("broken", "code", "outcome"), [(2, 0, "passed"), (99, 1, "failed")])
 def test_later__second_step__asks_it_and_publishes_once(job, github, green, broken, code, outcome) -> None:
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running, agent(fails_on(broken)) as base:
@@ -240,7 +240,7 @@ def test_later__second_step__asks_it_and_publishes_once(job, github, green, brok
         assert len(running.requests) == before  # what was found here is found already
         assert len(base.requests) == 5
     assert (ended.code, ended.outputs["verdict"]) == (code, outcome), ended.log
-    assert ended.outputs["needs-control"] == "false"
+    assert ended.outputs["needs-base-agent"] == "false"
     (comment,) = comments_of(github)
     said = f"asked the base branch's agent in the same minutes: passed {0 if code == 0 else 2} of 2 there"
     assert said in plain(comment)
@@ -262,7 +262,7 @@ def test_later__green__is_published_at_once(job, github, green) -> None:
     pull = github.state.add_pull(7)
     with agent() as running:
         ended = job.pull_request(pull, running.url, LATER)
-    assert (ended.code, ended.outputs["needs-control"], ended.outputs["suspects"]) == (0, "false", ""), ended.log
+    assert (ended.code, ended.outputs["needs-base-agent"], ended.outputs["suspects"]) == (0, "false", ""), ended.log
     assert the_check(github, pull.head_sha)["conclusion"] == "success"
 
 
@@ -271,5 +271,5 @@ def test_later__red_whoever_is_asked__is_published_at_once(job, github, green) -
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url, LATER | {"min-pass-rate": "1"})
-    assert (ended.code, ended.outputs["needs-control"]) == (1, "false"), ended.log
+    assert (ended.code, ended.outputs["needs-base-agent"]) == (1, "false"), ended.log
     assert the_check(github, pull.head_sha)["conclusion"] == "failure"

@@ -84,7 +84,7 @@ def test_interrupted__all_is_answered_and_the_baseline_is_not_there__what_was_do
     """Where nothing is run again the baseline is needed only when the cases are over."""
     github.faults.add("GET", r"/commits/[0-9a-f]{40}$", Fault.hang())
     with agent() as running:
-        inputs = {"agent-endpoint": running.url, "confirm": "0"}
+        inputs = {"agent-endpoint": running.url, "reruns": "0"}
         journal = job.workspace / "evals" / "results"
 
         def all_is_answered() -> bool:
@@ -92,7 +92,7 @@ def test_interrupted__all_is_answered_and_the_baseline_is_not_there__what_was_do
             return len(lines) == 2 and sum(lines) == 8 and not github.faults.unused
 
         ended = interrupted(job, github, pull, inputs, all_is_answered)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["passed"]) == (130, "error", "4"), ended.log
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["passed"]) == (130, "inconclusive", "4"), ended.log
     assert cancelled(github)
 
 
@@ -107,9 +107,9 @@ def test_interrupted__comments_are_not_answered__is_written_without_them(job, gi
         exchange.answer({"response": "no", "toolCalls": []})
 
     with agent(slow) as running:
-        inputs = {"agent-endpoint": running.url, "confirm": "0"}
+        inputs = {"agent-endpoint": running.url, "reruns": "0"}
         ended = interrupted(job, github, pull, inputs, lambda: len(running.requests) > 8)
-    assert (ended.code, ended.outputs["verdict"]) == (130, "error"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (130, "inconclusive"), ended.log
     assert cancelled(github)
 
 
@@ -125,9 +125,11 @@ def test_interrupted__while_github_is_waited_for__summary_and_outputs_say_so(
     github.faults.add(method, path, Fault.hang())
     with agent() as running:
         # recorded answers come with the baseline, which is therefore waited for before the cases
-        inputs = {"agent-endpoint": running.url, "cache": "auto"}
+        inputs = {"agent-endpoint": running.url, "recording": "auto"}
         ended = interrupted(job, github, pull, inputs, lambda: not github.faults.unused, number)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "error", str(code)), ended.log
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "inconclusive", str(code)), (
+        ended.log
+    )
     assert "The job was cancelled before everything was published" in ended.summary
     assert ended.summary.count("# ") == 1
 
@@ -155,7 +157,7 @@ def test_cancelled__the_runner_asks_a_second_time__summary_and_outputs_are_there
             process.send_signal(number)
         out, _ = process.communicate(timeout=SOON_S)
     ended = job.ended(process.returncode, out)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (143, "error", "143"), ended.log
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (143, "inconclusive", "143"), ended.log
     assert "The job was cancelled before everything was published" in ended.summary
 
 
@@ -166,7 +168,7 @@ def test_certificates__cannot_be_read__the_verdict_is_there_and_what_is_lost_is_
         named.write_text("none")
     with agent() as running:
         ended = job.pull_request(pull, running.url, SSL_CERT_FILE=str(named))
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass")
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed")
     assert "the result was not stored: reading the certificates that SSL_CERT_FILE" in ended.log.replace("The", "the")
     assert ended.outputs["comment-url"]
     assert "baseline not available" in ended.summary

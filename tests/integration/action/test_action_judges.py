@@ -24,7 +24,14 @@ JUDGE = "grader (mock, mock:grader)"
 
 
 def entry(**facts) -> bytes:
-    said = {"judge": JUDGE, "on": "2026-11-02", "answers": 50, "agreed": 46, "failedByPeople": 20, "falsePasses": 2}
+    said = {
+        "judge": JUDGE,
+        "comparedOn": "2026-11-02",
+        "responses": 50,
+        "agreed": 46,
+        "failedByPeople": 20,
+        "falsePasses": 2,
+    }
     return json.dumps({"judges": [said | facts]}).encode()
 
 

@@ -11,7 +11,7 @@ from tests.support.canaries import KEY, files_below, shown_in, texts_of
 
 ADDRESS = "http://127.0.0.1:1/"
 NAMES = {
-    *("accepted", "must-pass", "output-dir"),
+    *("waivers", "must-pass", "output-dir"),
     *("artifact-name", "baseline-branch", "check-run", "comment-key"),
 }
 """Inputs to which any text is what they want: the record keeps them, or people read them on GitHub."""

@@ -62,7 +62,7 @@ def stored(github, name: str) -> dict:
 
 def is_refused(ended, remedy: str = "comment-key") -> bool:
     said = f"give each of them its own `{remedy}`" in ended.log
-    return (ended.code, ended.outputs["exit-code"], ended.outputs["verdict"], said) == (2, "2", "error", True)
+    return (ended.code, ended.outputs["exit-code"], ended.outputs["verdict"], said) == (2, "2", "inconclusive", True)
 
 
 # --- where the environment does not tell them apart, the second one stops
@@ -237,7 +237,7 @@ def test_baseline__stored_by_an_older_version__is_taken_as_before(job, github, p
         job.push(running.url)
         (artifact,) = github.state.archives
         record = stored(github, artifact.name)
-        assert record.pop("madeBy")["gate"] == "gate.yml.gate"
+        assert record.pop("producer")["gate"] == "gate.yml.gate"
         github.state.artifacts.clear()
         github.state.add_artifact(artifact.run_id, {"run.json": json.dumps(record).encode()})
         ended = job.pull_request(pull, running.url)

@@ -29,7 +29,7 @@ def world(tmp_path, github):
         ("evals/more.golden.json", {}),
         ("evals/seed-manifest.json", {}),
         ("eval-gate.yaml", {}),
-        (".eval-gate/accepted.yaml", {}),
+        (".eval-gate/waivers.yaml", {}),
         ("targets.yaml", {"targets": "targets.yaml", "target": "bot", "agent-endpoint": ""}),
         ("prompt.md", {"system-prompt": "prompt.md", "model": "gpt-5", "provider": "openai", "agent-endpoint": ""}),
         ("results.jsonl", {"results": "results.jsonl", "agent-endpoint": ""}),
@@ -45,7 +45,7 @@ def test_file_that_git_lfs_did_not_fetch__ends_with_what_to_do(world, file, inpu
     pull = world.merged(world.pull())
     world.script.begin("PP")
     ended = world.job.pull_request(pull, world.script.url, world._given(inputs))
-    assert (ended.code, ended.outputs["verdict"]) == (2, "error"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (2, "inconclusive"), ended.log
     assert "is a Git LFS pointer" in ended.log
     assert "`lfs: true` of actions/checkout, or `git lfs pull`" in ended.log
     assert file.rpartition("/")[2] in ended.summary

@@ -18,7 +18,7 @@ async def answers(exchange) -> None:
 
 @pytest.fixture
 def inputs() -> dict[str, str]:
-    return {"provider": "openai", "model": "gpt-4o", "cache": "auto", "agent-endpoint": ""}
+    return {"provider": "openai", "model": "gpt-4o", "recording": "auto", "agent-endpoint": ""}
 
 
 def test_pull_request__nothing_asked_differs__is_answered_from_the_baselines_recording(job, github, inputs) -> None:
@@ -106,5 +106,5 @@ def test_pull_request__no_key_on_a_fork__replays(job, github, inputs) -> None:
     for file in (job.workspace / "evals" / "results").glob("*.jsonl"):
         file.unlink()
     pull = github.state.add_pull(9, head_repo="mallory/bot", head_ref="topic")
-    ended = job.pull_request(pull, "", inputs | base | {"cache": "replay"})
+    ended = job.pull_request(pull, "", inputs | base | {"recording": "replay"})
     assert (ended.code, ended.outputs["passed"]) == (0, "4")

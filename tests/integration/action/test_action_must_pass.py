@@ -17,7 +17,7 @@ def test_pull_request__must_pass_that_names_nothing__is_a_warning_in_the_comment
         baseline_of_today(github)
         pull = github.state.add_pull(7)
         ended = job.pull_request(pull, running.url, {"must-pass": "gs-02"})
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
     (body,) = comments_of(github)
     assert "1 warning" in body
     assert "names no case (did you mean" in body

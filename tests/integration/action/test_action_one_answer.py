@@ -63,7 +63,7 @@ def test_an_older_run_again__the_newer_one_was_red__stays_red_everywhere(world, 
     world.here("PPFP", pull)
     before = [one.body for one in github.state.comments.values()], checks_on(github, pull.head_sha)
     ended = run_again(world, pull, first, "PPPP").ended
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (3, "error", "3")
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (3, "inconclusive", "3")
     assert (ended.outputs["comment-url"], ended.outputs["check-run-url"]) == ("", "")
     assert ([one.body for one in github.state.comments.values()], checks_on(github, pull.head_sha)) == before
     assert f"The gate passes here, but run {first + 1} is newer" in ended.summary
@@ -79,7 +79,7 @@ def test_an_older_run_again__the_newer_one_was_green__stays_green_and_the_older_
     first = github.current_run_id
     world.here("PPPP", pull)
     ended = run_again(world, pull, first, "PPFP").ended
-    assert (ended.code, ended.outputs["verdict"]) == (1, "fail")
+    assert (ended.code, ended.outputs["verdict"]) == (1, "failed")
     assert "Not published: run" in ended.summary
     assert ["✅" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "success"}
@@ -290,7 +290,7 @@ def test_pull_request_goes_into_another_branch_by_now__the_old_event_gives_no_ve
     world.script.begin(letters)
     given = {"agent-endpoint": world.script.url} | world._given({})
     ended = world.job.step("pull_request", event, given, GITHUB_SHA=sha("merge of 7"), GITHUB_REF="refs/pull/7/merge")
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (heading,) = comments_on(github)
     assert "could not decide" in heading
     assert shown(github, pull.head_sha) == {"eval-gate (into release)": "failure"}
@@ -355,7 +355,9 @@ def forked(world, letters: str, number: int = 9, **inputs: str):
     return pull, run
 
 
-@pytest.mark.parametrize(("chosen", "verdict"), [("", "error"), ("gs-001,gs-000", "pass"), ("gs-000", "error")])
+@pytest.mark.parametrize(
+    ("chosen", "verdict"), [("", "inconclusive"), ("gs-001,gs-000", "passed"), ("gs-000", "inconclusive")]
+)
 def test_fork_whose_workflow_chose_some_cases__passes_only_where_the_second_stage_asks_for_those(
     world, github, chosen, verdict
 ) -> None:
@@ -364,7 +366,7 @@ def test_fork_whose_workflow_chose_some_cases__passes_only_where_the_second_stag
     ended = relay(world.job, github, run, {"case": chosen})
     assert (ended.code, ended.outputs["verdict"]) == (0, verdict)
     conclusions = set(shown(github, pull.head_sha).values())
-    assert conclusions == {"success" if verdict == "pass" else "failure"}
+    assert conclusions == {"success" if verdict == "passed" else "failure"}
     assert len(comments_on(github, 9)) == 1
 
 
@@ -377,7 +379,7 @@ def test_one_head_of_a_fork_into_two_branches__each_is_told_by_its_own_base(worl
     pull, run = forked(world, "PPFP")
     state.add_pull(8, head_repo="mallory/bot", head_ref="topic", head_sha=pull.head_sha, base_ref="release")
     ended = relay(world.job, github, run)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "fail")
+    assert (ended.code, ended.outputs["verdict"]) == (0, "failed")
     (main,), (release,) = comments_on(github, 9), comments_on(github, 8)
     assert ("❌" in main, "❌" in release) == (True, False)
     assert shown(github, pull.head_sha) == {"eval-gate": "failure", "eval-gate (into release)": "success"}
@@ -428,7 +430,7 @@ def test_wrong_inputs__a_green_comment_and_check_of_before_do_not_stay(world, gi
     pull = world.pull()
     world.here("PPPP", pull)
     seen = world.here("PPPP", pull, max_errors="many", upload="yes")
-    assert (seen.code, seen.ended.outputs["verdict"]) == (2, "error")
+    assert (seen.code, seen.ended.outputs["verdict"]) == (2, "inconclusive")
     assert ["nothing was run" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
@@ -486,7 +488,7 @@ def test_defect_of_ours__is_published_and_no_green_result_of_before_stays(world,
     given = {"agent-endpoint": world.script.url} | world._given({})
     code = BREAKING.format(module=module, name=name, at=at)
     ended = world.job.run_python(code, "pull_request", pull_request_event(github, pull), given)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (3, "error", "3")
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (3, "inconclusive", "3")
     assert "broke: RuntimeError" in ended.summary
     assert "Traceback" in ended.log
     assert ["could not decide" in heading for heading in comments_on(github)] == [True]
@@ -497,5 +499,5 @@ def test_workspace_is_gone__outputs_and_summary_say_so(world, github) -> None:
     pull = world.pull()
     world.job.begin_run(event="pull_request")
     ended = world.job.step("pull_request", pull_request_event(github, pull), {}, GITHUB_WORKSPACE="/nowhere/at/all")
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     assert "FileNotFoundError" in ended.summary

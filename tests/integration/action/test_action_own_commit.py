@@ -102,7 +102,7 @@ def test_branch_holds_another_commit__is_refused_and_that_is_published(world, gi
     world.job.check_out(older)
     ended = again(world, event_name, "PPPP")
     assert (ended.code, len(github.state.archives)) == (2, stored), ended.log
-    assert f"error[other-checkout]: the workspace holds {older[:12]}" in ended.log
+    assert f"error[checkout-mismatch]: the workspace holds {older[:12]}" in ended.log
     assert f"actions/checkout with `ref: {newest}`, or without `ref`" in ended.log
     assert shown(github, newest) == {"eval-gate": "failure"}
 

@@ -52,7 +52,7 @@ def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_
     (annotation,) = check["annotations"]
     assert (annotation["path"], annotation["start_line"]) == ("evals/weather.golden.json", 24)
     assert annotation["title"] == "Regression: gs-002"
-    expected = {"verdict": "fail", "exit-code": "1", "total": "4", "passed": "3", "failed": "1", "regressions": "1"}
+    expected = {"verdict": "failed", "exit-code": "1", "total": "4", "passed": "3", "failed": "1", "regressions": "1"}
     expected |= {"new-passes": "1", "baseline-sha": main, "pass-rate": "0.7500"}
     assert ended.outputs.items() >= expected.items()
     assert ended.outputs["comment-url"].endswith("#issuecomment-" + str(*github.state.comments))
@@ -106,7 +106,7 @@ def test_pull_request__no_baseline_yet__passes_and_says_that_nothing_could_be_co
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "pass", "")
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "passed", "")
     (comment,) = comments_of(github)
     assert "passed, no baseline yet" in comment
     assert "no usable artifact eval-gate-results of main" in comment
@@ -118,7 +118,7 @@ def test_pull_request__agent_gone__could_not_decide_is_red_and_blames_no_case(jo
         job.push(running.url)
     pull = github.state.add_pull(7)
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"max-retries": "0"})
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (comment,) = comments_of(github)
     assert "🛠️ Agent eval gate — could not decide" in comment
     assert "**The gate could not decide:** this looks like an outage." in comment
@@ -224,7 +224,7 @@ def test_pull_request__permissions_missing__the_verdict_stands_and_each_is_named
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url, {"fail-on": "failures"})
-    assert (ended.code, ended.outputs["verdict"]) == (1, "fail")
+    assert (ended.code, ended.outputs["verdict"]) == (1, "failed")
     warnings = [line for line in ended.commands if line.startswith("::warning")]
     assert any("No comment" in line and "`permissions: pull-requests: write`" in line for line in warnings)
     assert any("No check run" in line and "`permissions: checks: write`" in line for line in warnings)
@@ -240,13 +240,13 @@ def test_pull_request__baseline_cannot_be_read__a_failing_case_is_not_let_throug
     github.permissions -= {"actions:read"}
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url)
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (comment,) = comments_of(github)
     assert "could not decide" in comment
     assert "`permissions: actions: read`" in ended.log
     with agent() as running:
         ended = job.pull_request(pull, running.url)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass")
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed")
 
 
 @pytest.mark.parametrize("left", [b"PK", b"not a zip", {"run.json": b"{"}, {"run.json": b'{"schemaVersion": 99}'}])
@@ -263,19 +263,19 @@ def test_pull_request__the_only_baseline_is_no_readable_one__a_failing_case_is_n
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url)
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (comment,) = comments_of(github)
     assert "could not decide" in comment
     assert "whether 1 failing case passed before cannot be told: no usable artifact" in comment
     with agent() as running:
         ended = job.pull_request(pull, running.url)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass")
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed")
 
 
 def test_pull_request__wrong_inputs__all_are_named_and_the_check_is_red(job, github) -> None:
     pull = github.state.add_pull(7)
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"fail_on": "x", "comment": "alway", "upload": "yes"})
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (2, "error", "2")
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (2, "inconclusive", "2")
     assert 'fail_on: there is no such input (did you mean "fail-on"?)' in ended.log
     assert 'comment: "alway" is not known (did you mean "always"?)' in ended.log
     assert 'upload: "yes" is neither true nor false' in ended.log

@@ -29,7 +29,7 @@ def test_push__default_branch__stores_the_baseline_comments_nowhere_and_checks_t
     stored = run_in(artifact)
     assert (stored["complete"], stored["git"]["sha"]) == (True, github.state.branches["main"])
     names = zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
-    assert names == ["run.json", "ledger.json", "report.html", "weather.golden.json"]
+    assert names == ["run.json", "history.json", "report.html", "weather.golden.json"]
     (check,) = github.state.check_runs.values()
     assert (check.fields["head_sha"], check.fields["conclusion"]) == (github.state.branches["main"], "success")
     assert "no pull request to comment on, its result is the next baseline" in ended.log
@@ -135,7 +135,7 @@ def test_push__outputs_and_summary__are_appended_never_truncated(job, github) ->
         out, _ = process.communicate(timeout=60)
         ended = job.ended(process.returncode, out)
     assert ended.outputs["earlier"] == "step"
-    assert ended.outputs["verdict"] == "pass"
+    assert ended.outputs["verdict"] == "passed"
     assert ended.summary.startswith("# earlier step\n# ✅ Agent eval gate")
 
 

@@ -17,7 +17,7 @@ def test_conversation__locked__no_permission_is_asked_for(job, github) -> None:
     with agent() as running:
         ended = job.pull_request(pull, running.url)
     (warning,) = warnings_of(ended)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass")
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed")
     assert "No comment" in warning
     assert "unlock the conversation" in warning
     assert "needs `permissions" not in ended.log

@@ -75,7 +75,7 @@ def test_comment__somebodys_code_lies_in_a_folder_of_its_own__is_refused_too(job
         {"tool-registry": "."},
         {"seed-manifest": "theirs/seed.json"},
         {"snapshot": "theirs/seed.json"},
-        {"accepted": "theirs/accepted.yaml"},
+        {"waivers": "theirs/waivers.yaml"},
         {"results": "theirs/out.xml"},
         {"results": "evals\ntheirs"},
         {"results": "."},
@@ -116,7 +116,7 @@ def test_comment__nothing_is_read_of_somebodys_code_in_the_workspace__is_evaluat
     """It may be what the agent is started from, in a step that has no keys."""
     with somebodys_code_in_theirs(job, github, asked=4) as (_, endpoint):
         ended = job.step("issue_comment", push_event(github), {**endpoint, "evals": "evals/*.json"})
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def test_comment__evals_are_in_a_submodule_of_the_events_own_checkout__are_evalu
     job.begin_run(event="issue_comment")
     with agent() as running:
         ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url, "evals": "evals"})
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
 
 
 def test_comment__submodule_is_at_another_commit__is_refused(job, github) -> None:
@@ -200,7 +200,7 @@ def test_comment__the_events_own_commit_is_checked_out__is_evaluated(job, github
     job.begin_run(event=event)
     with agent() as running:
         ended = job.step(event, push_event(github), {"agent-endpoint": running.url})
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
 
 
 def check_in(job, github) -> str:
@@ -290,7 +290,7 @@ def test_comment__configuration_is_a_link_that_the_commit_has__is_evaluated(job,
     job.begin_run(event="issue_comment")
     with agent() as running:
         ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url})
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
 
 
 def test_comment__link_of_somebody_leads_to_a_file_of_the_commit__is_refused(job, github) -> None:
@@ -352,7 +352,7 @@ def test_dispatch__no_commit_can_be_read__the_configuration_is_what_github_has_o
     (job.workspace / "eval-gate.yaml").write_text("failOn: [failures]\n")
     with agent() as running:
         ended = job.step("workflow_dispatch", push_event(github), {"agent-endpoint": running.url})
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
 
 
 @pytest.mark.parametrize("event", ["push", "workflow_dispatch"])
@@ -365,7 +365,7 @@ def test_own_code__a_step_has_made_values_results_and_programs__is_evaluated(job
     with agent() as running:
         inputs = {"agent-endpoint": running.url, "snapshot": "snapshot.json"}
         ended = job.step(event, push_event(github), inputs)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
 
 
 @pytest.mark.parametrize(("event", "inputs"), [("push", {}), ("workflow_dispatch", {"secrets-for": "head"})])
@@ -409,4 +409,4 @@ def test_configuration__three_mistakes__are_said_at_once_with_their_places(job, 
 def test_configuration__named_and_not_there__is_said_as_it_was_named(job, github) -> None:
     ended = job.pull_request(github.state.add_pull(7), "http://localhost:9", {"config": "ci/gate.yaml"})
     assert ended.code == 2
-    assert "error[no-configuration]: ci/gate.yaml cannot be read: No such file or directory" in ended.log
+    assert "error[configuration-unreadable]: ci/gate.yaml cannot be read: No such file or directory" in ended.log

@@ -41,14 +41,14 @@ def test_results__stored_run_that_claims_another_past_of_main__is_held_against_w
             job.push(running.url)
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:
-        options = ("--output-dir", "elsewhere", "--baseline", str(job.workspace / "evals/results"), "--confirm", "6")
+        options = ("--output-dir", "elsewhere", "--baseline", str(job.workspace / "evals/results"), "--reruns", "6")
         assert gate(job.workspace, "run", "--agent-endpoint", running.url, *options).returncode == 1
     (record,) = (job.workspace / "elsewhere").glob("*/run.json")
     run = json.loads(record.read_text())
     (change,) = [one for one in run["comparison"]["changes"] if one["change"] == "regression"]
     change["change"] = "still_failing"
     change["baseline"] |= {"status": "failed", "passed": False}
-    change["caseRecord"] |= {"counts": {"passes": 0, "failures": 20}, "newestFailed": True, "steadiness": "failing"}
+    change["caseHistory"] |= {"counts": {"passes": 0, "failures": 20}, "newestFailed": True, "stability": "failing"}
     record.write_text(json.dumps(run))
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "elsewhere", "fail-on": "regressions"})
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
@@ -80,7 +80,7 @@ def test_results__shard_is_missing__comment_names_it_and_nothing_is_green(job, g
         in_shards(job, running.url, 3)
     shutil.rmtree(job.workspace / "parts/job-2")
     ended = job.pull_request(github.state.add_pull(7), "http://127.0.0.1:9", {"results": named})
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive"), ended.log
     (comment,) = github.state.comments.values()
     missing = "hards 2 and 3 of 3 are missing" if named.endswith("job-1") else "hard 2 of 3 is missing"
     assert missing in comment.body
@@ -113,7 +113,7 @@ def test_results__latest_of_a_step_that_did_not_finish__is_undecided_and_says_wh
     ended = job.step("push", push_event(github), {"results": "latest"})
     assert ended.code == 3
     assert "no step before this one has stored a result" in ended.log
-    assert "the log of the step with `eval-gate judge`" in ended.log
+    assert "the log of the step with `eval-gate check`" in ended.log
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def forged(job, github) -> Path:
     folder = results / "forged"
     folder.mkdir(parents=True)
     now = datetime.now(UTC) + timedelta(minutes=5)  # within what clocks may differ by
-    fresh = {"runId": "forged", "git": None, "madeBy": None, "timestamp": now.isoformat(timespec="seconds")}
+    fresh = {"runId": "forged", "git": None, "producer": None, "timestamp": now.isoformat(timespec="seconds")}
     (folder / "run.json").write_text(json.dumps(run | fresh))
     (results / "latest.json").write_text(json.dumps({"runId": "forged", "path": "forged/run.json"}))
     github.state.add_pull(7)
@@ -150,10 +150,10 @@ def of_workspace(job, github) -> PullRequest:
     return pull
 
 
-@pytest.mark.parametrize("more", [{}, {"control-endpoint": "http://127.0.0.1:9"}])
+@pytest.mark.parametrize("more", [{}, {"base-agent-endpoint": "http://127.0.0.1:9"}])
 def test_results__latest_that_the_pull_request_committed__is_no_result(job, github, forged, more) -> None:
     ended = job.pull_request(of_workspace(job, github), "http://127.0.0.1:9", {"results": "latest", **more})
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive"), ended.log
     assert "run forged is not of this job: it is committed in evals/results/forged" in ended.log
     assert "could not decide" in next(iter(github.state.comments.values())).body
 
@@ -169,7 +169,7 @@ def test_results__committed_link_to_another_folder__is_no_result(job, github, fo
 def test_results__committed_beside_the_one_of_this_job__this_job_s_counts(job, github, forged, named) -> None:
     pull = of_workspace(job, github)
     with agent(fails_on(2)) as running:
-        gate(job.workspace, "run", "--agent-endpoint", running.url, "--confirm", "6")
+        gate(job.workspace, "run", "--agent-endpoint", running.url, "--reruns", "6")
     (job.workspace / "evals/results/latest.json").unlink()
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": named, "fail-on": "regressions"})
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
@@ -181,7 +181,7 @@ def test_results__without_git__a_run_that_names_this_commit_counts_before_one_th
     pull = github.state.pulls[7]
     with agent(fails_on(2)) as running:
         told = {"GITHUB_SHA": pull.head_sha, "GITHUB_REPOSITORY": "acme/bot"}
-        gate(job.workspace, "run", "--agent-endpoint", running.url, "--confirm", "6", **told)
+        gate(job.workspace, "run", "--agent-endpoint", running.url, "--reruns", "6", **told)
     (job.workspace / "evals/results/latest.json").unlink()
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "latest", "fail-on": "regressions"})
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
@@ -225,7 +225,7 @@ def test_results__latest_is_of_the_same_commit_and_another_run_attempt_or_job__i
     with agent() as running:
         by_hand(job, github, running.url, **other)
     ended = judge_latest(job, github)
-    assert (ended.code, ended.outputs["verdict"]) == ((3, "error") if why else (0, "pass")), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == ((3, "inconclusive") if why else (0, "passed")), ended.log
     assert ("is not of this job" in ended.log) is bool(why)
     assert why in ended.log
     assert "made it is believed" not in ended.log
@@ -251,7 +251,7 @@ def test_results__latest_of_two_gates_in_a_job__the_second_one_s_run_broke__is_n
         by_hand(job, github, running.url)
     assert judge_latest(job, github, **{"comment-key": "one"}).code == 0
     ended = judge_latest(job, github, **{"comment-key": "two"})
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive"), ended.log
     assert 'the gate "one" has published it' in ended.log
 
 
@@ -432,13 +432,13 @@ def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_fails_t
     pull = github.state.add_pull(7)
     ended = on_host(job, pull, 2, **{"rerun-command": rerun})
     assert (ended.code, was_asked(job)) == (1, False), ended.log
-    ended = on_host(job, pull, 2, **{"rerun-command": rerun, "control-command": base_script(job, 2)})
+    ended = on_host(job, pull, 2, **{"rerun-command": rerun, "base-agent-command": base_script(job, 2)})
     assert (ended.code, ended.outputs["regressions"], was_asked(job)) == (0, "0", True), ended.log
     assert "passed 0 of 2 there too" in next(iter(github.state.comments.values())).body
 
 
 def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_passes_stays_red(job, github) -> None:
-    inputs = {"rerun-command": broken_case(job, github), "control-command": base_script(job)}
+    inputs = {"rerun-command": broken_case(job, github), "base-agent-command": base_script(job)}
     ended = on_host(job, github.state.add_pull(7), 2, **inputs)
     assert (ended.code, ended.outputs["regressions"], was_asked(job)) == (1, "1", True), ended.log
 
@@ -447,23 +447,23 @@ def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_passes_
 @pytest.mark.slow
 def test_control__command_of_the_configuration_file__is_not_run_and_clears_nothing(job, github, on_main) -> None:
     rerun = broken_case(job, github)
-    text = json.dumps({"controlCommand": base_script(job, 2)})
+    text = json.dumps({"baseAgentCommand": base_script(job, 2)})
     (job.workspace / "eval-gate.json").write_text(text)
     if on_main:
         github.state.files[github.state.branches["main"], "eval-gate.json"] = text.encode()
     ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": rerun})
     assert (ended.code, was_asked(job)) == (1, False), ended.log
-    told = "give it as the input control-command" if on_main else "what the pull request names counts for nothing"
+    told = "give it as the input base-agent-command" if on_main else "what the pull request names counts for nothing"
     assert told in ended.log
 
 
 def test_control__in_the_container__the_command_is_not_run_and_the_way_out_is_named(job, github) -> None:
     broken_case(job, github)
-    given = {"results": promptfoo(job.workspace, "out.json", 2), "control-command": base_script(job, 2)}
+    given = {"results": promptfoo(job.workspace, "out.json", 2), "base-agent-command": base_script(job, 2)}
     job.begin_run(event="pull_request")
     ended = job.step("pull_request", pull_request_event(github, github.state.add_pull(7)), given)
     assert (ended.code == 0, was_asked(job)) == (False, False), ended.log
-    assert "have `eval-gate judge` run it in a step before" in ended.log
+    assert "have `eval-gate check` run it in a step before" in ended.log
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -472,10 +472,10 @@ def test_control__asked_in_a_step_before__is_believed_of_the_workflows_own_comma
     rerun, pull = broken_case(job, github), github.state.add_pull(7)
     asked = base_script(job, 2)
     out = promptfoo(job.workspace, "out.json", 2)
-    said = ("--rerun-command", rerun, "--control-command", asked, "--fail-on", "regressions", "--baseline", "latest")
-    done = gate(job.workspace, "judge", out, *said)
+    said = ("--rerun-command", rerun, "--base-agent-command", asked, "--fail-on", "regressions", "--baseline", "latest")
+    done = gate(job.workspace, "check", out, *said)
     assert done.returncode == 0, done.stdout + done.stderr
-    given = {"results": "latest", "control-command": asked if same else f"{asked} && true"}
+    given = {"results": "latest", "base-agent-command": asked if same else f"{asked} && true"}
     job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo)
     ended = job.step("pull_request", pull_request_event(github, pull), given)
     assert (ended.code == 0) is same, ended.log

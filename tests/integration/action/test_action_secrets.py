@@ -13,7 +13,7 @@ from tests.support.jobs import push_event
 KEY = "sk-canary-of-the-step"
 EVIL = "http://127.0.0.1:9/collect"
 CONFIG = "eval-gate.json"
-WORKFLOW = {"agent-endpoint": "", "fail-on": "failures", "confirm": "0", "baseline": "none"}
+WORKFLOW = {"agent-endpoint": "", "fail-on": "failures", "reruns": "0", "baseline": "none"}
 
 
 def http_target(url: str, **more) -> dict[str, object]:

@@ -12,7 +12,7 @@ from tests.support.agents import Exchange, agent
 from tests.support.answers import fails_on
 from tests.support.github.state import iso
 
-FILE = ".eval-gate/accepted.yaml"
+FILE = ".eval-gate/waivers.yaml"
 
 
 def in_days(days: int) -> str:
@@ -20,7 +20,7 @@ def in_days(days: int) -> str:
 
 
 def accepted(case: str, until: str) -> bytes:
-    return f'accepted:\n- case: {case}\n  reason: "the tool moves next week"\n  until: "{until}"\n'.encode()
+    return f'waivers:\n- case: {case}\n  reason: "the tool moves next week"\n  until: "{until}"\n'.encode()
 
 
 class FailsFirst:
@@ -53,7 +53,7 @@ def test_pull_request__case_that_fails_once__passes_after_reruns_with_the_branch
     with agent(flaky) as running:
         ended = job.pull_request(pull, running.url)
     assert ended.code == 0, ended.log
-    assert (ended.outputs["verdict"], ended.outputs["regressions"]) == ("pass", "0")
+    assert (ended.outputs["verdict"], ended.outputs["regressions"]) == ("passed", "0")
     assert flaky.asked[:4] == [0, 1, 2, 3]
     assert set(flaky.asked[4:]) == {2}
     assert "its record goes back 3 runs" in ended.log
@@ -80,7 +80,7 @@ def test_pull_request__case_that_died__is_confirmed_and_fails(job, github, branc
 def test_pull_request__no_confirmation__takes_the_first_failure_for_a_regression(job, github, branch) -> None:
     pull, flaky = github.state.add_pull(7), FailsFirst(2)
     with agent(flaky) as running:
-        ended = job.pull_request(pull, running.url, {"confirm": "0"})
+        ended = job.pull_request(pull, running.url, {"reruns": "0"})
     assert (ended.code, flaky.asked) == (1, [0, 1, 2, 3])
 
 
@@ -132,10 +132,10 @@ def test_pull_request__own_acceptance_under_the_rules_of_the_base__does_not_coun
 @pytest.mark.contract("accepting.comment-author")
 def test_pull_request__comment_by_somebody_who_may_write__accepts_on_the_next_run(job, github, branch) -> None:
     pull = github.state.add_pull(7)
-    pull.labels.append("eval-gate:accept")
+    pull.labels.append("eval-gate:waive")
     github.state.roles |= {"ada": "write"}
     github.state.add_comment(
-        7, "/eval-gate accept gs-002 -- moves next week", mine=False, author="ada", created_at=iso(datetime.now(UTC))
+        7, "/eval-gate waive gs-002 -- moves next week", mine=False, author="ada", created_at=iso(datetime.now(UTC))
     )
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url)
@@ -151,7 +151,7 @@ def test_file_that_is_wrong__is_refused_before_anybody_is_asked(job, github, bra
     pull = github.state.add_pull(7)
     file = job.workspace / FILE
     file.parent.mkdir()
-    file.write_bytes(b"accepted:\n- case: gs-002\n  until: soon\n")
+    file.write_bytes(b"waivers:\n- case: gs-002\n  until: soon\n")
     with agent() as running:
         ended = job.pull_request(pull, running.url)
     assert (ended.code, running.requests) == (2, [])
@@ -177,9 +177,9 @@ def test_pull_request__stale_branch__comparison_and_comment_speak_of_one_record(
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
     run = json.loads((job.workspace / ended.outputs["result-path"]).read_text())
     (change,) = [one for one in run["comparison"]["changes"] if one["change"] == "regression"]
-    counts = {"passes": 3, "failures": 0, "crashes": 0}
-    assert change["caseRecord"]["counts"] == change["grounds"]["record"] == counts
-    here = change["grounds"]["here"]
+    counts = {"passes": 3, "failures": 0, "agentErrors": 0}
+    assert change["caseHistory"]["counts"] == change["grounds"]["history"] == counts
+    here = change["grounds"]["current"]
     (comment,) = comments_of(github)
     seen = f"failed {here['failures']} of {here['passes'] + here['failures']} here, 0 of 3 on main"
     assert seen in comment

@@ -84,14 +84,14 @@ def test_dispatch__for_a_pull_request__is_not_refused_for_a_name_that_it_does_no
         upload.blob.data = upload.artifact.zip_bytes
         job.begin_job()
         second = job.step("workflow_dispatch", event, legs[1])
-    assert (first.code, second.code, second.outputs["verdict"]) == (0, 0, "pass"), second.log
+    assert (first.code, second.code, second.outputs["verdict"]) == (0, 0, "passed"), second.log
     assert github.state.archives == [upload.artifact]
 
 
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        ("7", "other-checkout"),
+        ("7", "checkout-mismatch"),
         ("8", "there is no pull request #8 here"),
         ("seven", '"seven" is not the number of a pull request'),
     ],

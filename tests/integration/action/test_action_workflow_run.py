@@ -61,7 +61,7 @@ def relay(job, github, run, inputs=None, *, command=("action",), actor="octocat"
 
 def test_fork__read_only_token__no_crash_the_summary_holds_the_result_and_the_verdict_stands(forked, github) -> None:
     _, _, first = forked
-    assert (first.code, first.outputs["verdict"], github.state.comments) == (1, "fail", {})
+    assert (first.code, first.outputs["verdict"], github.state.comments) == (1, "failed", {})
     assert "# ❌ Agent eval gate — 1 regression" in first.summary
     assert f"No comment: a pull request from a fork gets a read-only token; see {PAGES}/forks.md" in first.log
     # expected, so no alarm; and the cases are annotated by the step itself
@@ -71,7 +71,7 @@ def test_fork__read_only_token__no_crash_the_summary_holds_the_result_and_the_ve
 def test_relay__result_of_a_fork__is_published_on_the_pull_request(forked, job, github) -> None:
     pull, run, _ = forked
     ended = relay(job, github, run)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "fail", "1")
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "failed", "1")
     (comment,) = github.state.comments.values()
     assert comment.issue == 9
     assert "## ❌ Agent eval gate — 1 regression" in comment.body
@@ -86,15 +86,15 @@ def test_relay__a_later_attempt_left_nothing__its_pull_request_gets_no_result(fo
     pull, run, _ = forked
     artifact = next(one for one in github.state.archives if one.run_id == run.id)
     made = json.loads(zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).read("run.json"))
-    assert made["madeBy"]["attempt"] == 1
+    assert made["producer"]["attempt"] == 1
     if told == "by GitHub":
-        made["madeBy"]["attempt"] = 2
+        made["producer"]["attempt"] = 2
         artifact.zip_bytes = zipped({"run.json": json.dumps(made).encode()})
         artifact.digest = None
         run.started_at = github.state.now()
     run.run_attempt = 2
     ended = relay(job, github, run)
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive"), ended.log
     assert f"attempt 2 of run {run.id} left no result" in ended.log
     (check,) = [one.fields for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
     assert check["conclusion"] == "failure"
@@ -109,7 +109,7 @@ def test_relay__the_event_is_of_the_first_attempt__its_result_is_published_as_th
     event["workflow_run"]["run_attempt"] = 1
     job.begin_run(event="workflow_run", path=".github/workflows/publish.yml")
     ended = job.step("workflow_run", event, GITHUB_WORKFLOW_REF=RELAY)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "fail"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "failed"), ended.log
     (check,) = [one.fields for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
     assert check["external_id"].endswith(f".{run.id}-1")
 
@@ -122,7 +122,7 @@ def test_workflow_run__of_this_repository_with_inputs_of_a_gate__is_refused_and_
     run = github.state.add_run(event=event, head_branch="topic")
     with agent() as running:
         ended = relay(job, github, run, {"agent-endpoint": running.url})
-    assert (ended.code, ended.outputs["verdict"]) == (2, "error"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (2, "inconclusive"), ended.log
     assert "a workflow started by workflow_run evaluates nothing" in ended.log
     assert "nothing was run" in ended.summary
     assert relay(job, github, run).code == 0
@@ -151,9 +151,9 @@ def test_relay__into_a_branch_that_is_not_protected__is_judged_by_the_rules_of_t
     state.files[state.branches["mine"], "eval-gate.yaml"] = b"failOn: [never]\n"
     state.pulls[pull.number].base_ref = "mine"
     ended = relay(job, github, run)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "fail"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "failed"), ended.log
     state.protected.add("mine")
-    assert relay(job, github, run).outputs["verdict"] == "pass"
+    assert relay(job, github, run).outputs["verdict"] == "passed"
 
 
 def test_relay__as_a_command__does_the_same(forked, job, github) -> None:
@@ -171,7 +171,7 @@ def test_relay__the_fork_claims_to_have_passed__counts_and_verdict_are_our_own(f
     artifact = next(one for one in github.state.archives if one.run_id == run.id)
     with zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)) as packed:
         claimed = json.loads(packed.read("run.json"))
-    claimed["verdict"] = {"outcome": "pass", "exitCode": 0, "reasons": [], "rules": []}
+    claimed["verdict"] = {"outcome": "passed", "exitCode": 0, "reasons": [], "rules": []}
     claimed["comparison"] = None
     claimed["summary"] |= {"passed": 4, "failed": 0, "passRate": 1.0}
     claimed["runId"] = "../../../../tmp/evil"
@@ -179,7 +179,7 @@ def test_relay__the_fork_claims_to_have_passed__counts_and_verdict_are_our_own(f
     github.state.artifacts.pop(artifact.id)
     github.state.add_artifact(run, zipped({"run.json": json.dumps(claimed).encode()}))
     ended = relay(job, github, run)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["failed"]) == (0, "fail", "1")
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["failed"]) == (0, "failed", "1")
     assert not list(job.workspace.glob("evals/results/../../../../tmp/evil"))
 
 
@@ -209,7 +209,7 @@ def test_relay__artifact_that_is_no_result__says_could_not_decide_on_the_pull_re
     github.state.artifacts.pop(artifact.id)
     github.state.add_artifact(run, data)
     ended = relay(job, github, run)
-    assert (ended.code != 0, ended.outputs["verdict"]) == (True, "error")
+    assert (ended.code != 0, ended.outputs["verdict"]) == (True, "inconclusive")
     (comment,) = github.state.comments.values()
     assert "**This says nothing about your change.**" in comment.body
     check = next(one for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha)
@@ -271,9 +271,9 @@ def test_relay__event_names_another_commit_than_github__is_refused(forked, job, 
 
 def test_publish__any_other_event__is_refused(job, github) -> None:
     ended = job.step("push", {"repository": repository_facts(github)}, command=("publish",))
-    assert (ended.code, ended.outputs["verdict"]) == (2, "error")
+    assert (ended.code, ended.outputs["verdict"]) == (2, "inconclusive")
     assert "not by push" in ended.summary
-    assert "error[wrong-event]: publish is for workflows started by workflow_run, not by push" in ended.log
+    assert "error[unsupported-event]: publish is for workflows started by workflow_run, not by push" in ended.log
 
 
 @pytest.mark.slow
@@ -281,8 +281,8 @@ def test_relay__github_does_not_list_what_the_run_left__could_not_decide_and_is_
     _, run, _ = forked
     github.faults.add("GET", rf"/actions/runs/{run.id}/artifacts", *[Fault.status(502)] * 5)
     ended = relay(job, github, run)
-    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
-    assert "error[github-unavailable]" in ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
+    assert "error[github-unreachable]" in ended.log
     assert "Traceback" not in ended.log
 
 

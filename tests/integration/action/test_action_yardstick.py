@@ -47,7 +47,7 @@ def test_pull_request__loosens_the_rules__is_green_and_everybody_is_told(job, gi
     bend_rules(job)
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
     said = (
         "**Changed by this pull request** (in how it is measured):",
         "- rule loosened: fail-on regressions, removed → never",

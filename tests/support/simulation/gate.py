@@ -19,12 +19,12 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.github.workflow_commands import DeferredCommands
 from eval_gate.github.workflow_environment import read_workflow_environment
-from eval_gate.model.result import GitFacts, MadeBy, RunResult
+from eval_gate.model.result import GitFacts, ResultProducer, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import encode_history
 from eval_gate.results.result_names import RUN_NAME
 from eval_gate.results.run_result.json_pieces import iter_full_pieces
-from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 from tests.support.github import GATE, FakeGitHub
 from tests.support.histories import NONE_YET, Asked, Engine
@@ -135,7 +135,7 @@ class Runner:
             "RUNNER_TEMP": str(self._temporary),
         }
         inputs = {"baseline-branch": job.baseline_branch, "baseline-workflow": job.baseline_workflow}
-        inputs["confirm"] = str(RERUNS if job.reruns else 0)
+        inputs["reruns"] = str(RERUNS if job.reruns else 0)
         settings, config = _read(tuple(inputs.items()), self._workspace)
         step = open_step(read_workflow_environment(variables), settings)
         log = StepLog(DeferredCommands())
@@ -181,7 +181,7 @@ def _made(gate: str, letters: str, extent: Extent) -> RunResult:
     """A result in which each case does what its letter says."""
     some = letters[:1] if extent is Extent.SOME else letters
     asked = _asked(gate, "U" * len(some) if extent is Extent.OUTAGE else some)
-    return Engine(asked, confirm=0, fields={"partial": extent is Extent.SOME}).run(GateInputs(NONE_YET, Policy()))
+    return Engine(asked, reruns=0, fields={"partial": extent is Extent.SOME}).run(GateInputs(NONE_YET, Policy()))
 
 
 def made(gate: str, letters: str, extent: Extent, *, run_id: int, sha: str, at: str, workflow: str = GATE) -> RunResult:
@@ -191,17 +191,17 @@ def made(gate: str, letters: str, extent: Extent, *, run_id: int, sha: str, at: 
 
 def rerun(gate: str, letters: str, question: GateInputs, *, run_id: int, sha: str, at: str) -> RunResult:
     """The same of all cases, where what fails and should not is run again."""
-    run = Engine(_asked(gate, letters), confirm=RERUNS).run(question)
+    run = Engine(_asked(gate, letters), reruns=RERUNS).run(question)
     return replace(run, **_own(gate, run_id, sha, at))
 
 
 def _own(gate: str, run_id: int, sha: str, at: str, workflow: str = GATE) -> dict[str, object]:
     """What is one run's own."""
-    made_by = MadeBy(gate=key_of(gate, workflow), run_id=run_id)
-    return {"run_id": name_of(run_id, gate), "timestamp": at, "git": GitFacts(sha=sha), "made_by": made_by}
+    producer = ResultProducer(gate=key_of(gate, workflow), run_id=run_id)
+    return {"run_id": name_of(run_id, gate), "timestamp": at, "git": GitFacts(sha=sha), "producer": producer}
 
 
 def stored(run: RunResult, baseline: Baseline | NoBaseline) -> dict[str, bytes]:
     """What such a run leaves in its artifact, where that was its baseline."""
     record = b"".join(piece.run_result for piece in iter_full_pieces(run))
-    return {RUN_NAME: record, "ledger.json": encode_history(ledger_after(run, baseline))}
+    return {RUN_NAME: record, "history.json": encode_history(build_next_history(run, baseline))}

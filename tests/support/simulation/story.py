@@ -591,14 +591,14 @@ class Story:
         With re-runs the record has a say in what else became of a case, and none in what this change broke.
         """
         then = self.repository.of_gate(question.gate, baseline)
-        blamed = oracle.blamed(then, here)
+        expected = oracle.blamed(then, here)
         if self.reruns:
-            said_blamed, blamed = regressions(said.changes), regressions(blamed)
+            found, expected = regressions(said.changes), regressions(expected)
         else:
-            said_blamed = said.changes
-        if said_blamed != blamed:
+            found = said.changes
+        if found != expected:
             yield f"{said.changes} for {then} → {here}"
-        if said.code != ("regression" in blamed.values()):
+        if said.code != ("regression" in expected.values()):
             yield f"exit {said.code} for {then} → {here}"
         since = oracle.between(self.repository, baseline, question.base)
         if (said.base, said.since) != (question.base, since):
@@ -623,7 +623,7 @@ class Story:
 
 def said(run: GateRun) -> Verdict:
     """What its gate said."""
-    outcome, code = (Outcome.PASS, 0) if run.passed else (Outcome.FAIL, 1)
+    outcome, code = (Outcome.PASSED, 0) if run.passed else (Outcome.FAILED, 1)
     return Verdict(outcome=outcome, exit_code=code)
 
 

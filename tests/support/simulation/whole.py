@@ -14,7 +14,7 @@ from tests.support.simulation.repository import CASES, GATES, Extent, GateRun
 from tests.support.simulation.story import Story
 from tests.support.world import Script
 
-QUICK = {"timeout-ms": "5000", "max-retries": "0", "concurrency": "3", "confirm": "0"}
+QUICK = {"timeout-ms": "5000", "max-retries": "0", "concurrency": "3", "reruns": "0"}
 
 
 class WholeRunner(Runner):

@@ -43,7 +43,7 @@ def test_base_of_change__workspace__is_this(event, checkout, parents, base) -> N
         return
     with pytest.raises(GateError) as caught:
         find_pull_base(workspace, HEAD, "#7")
-    assert (caught.value.code, int(caught.value.exit_code)) == ("other-checkout", 2)
+    assert (caught.value.code, int(caught.value.exit_code)) == ("checkout-mismatch", 2)
     assert workspace.sha[:12] in caught.value.message
 
 

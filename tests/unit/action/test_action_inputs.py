@@ -65,7 +65,7 @@ def test_inputs__that_need_the_users_tools__are_refused_in_the_container_with_th
 
 
 def test_outputs__every_declared_one_is_written_and_no_other() -> None:
-    written = build_outputs(None, Outcome.ERROR, ExitCode.USAGE)
+    written = build_outputs(None, Outcome.INCONCLUSIVE, ExitCode.USAGE)
     assert list(written) == [one.name for one in OUTPUTS]
 
 

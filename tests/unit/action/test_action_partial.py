@@ -26,4 +26,4 @@ def test_baseline__a_later_run_of_some_cases_on_the_same_commit__does_not_hide_a
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (1, "fail", "1")
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (1, "failed", "1")

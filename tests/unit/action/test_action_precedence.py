@@ -12,13 +12,13 @@ from eval_gate.action.precedence import (
     is_of_run,
     is_superseding,
 )
-from eval_gate.model.result import MadeBy
+from eval_gate.model.result import ResultProducer
 
 JOB, STEP, INPUTS, OTHER = "11111111", "22222222", "33333333", "99999999"
 
 
 def made(gate: str = "gate.yml.gate", run_id: int = 5, attempt: int = 1, leg: str | None = f"{JOB}-{STEP}-{INPUTS}"):
-    return MadeBy(gate=gate, run_id=run_id, attempt=attempt, leg=leg)
+    return ResultProducer(gate=gate, run_id=run_id, attempt=attempt, leg=leg)
 
 
 @pytest.mark.parametrize(

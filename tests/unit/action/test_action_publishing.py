@@ -150,7 +150,7 @@ def test_comment__the_same_commit_again__says_nothing_about_a_push(github, desk,
 
 @pytest.mark.parametrize("forged", ["", "AAAA", "A===", "////" * 600])
 def test_comment__somebody_edited_what_was_broken__only_the_counts_are_wrong(github, desk, step, forged) -> None:
-    state = CommentState(sha="b" * 40, run_id=1, outcome="fail", regressed=forged)
+    state = CommentState(sha="b" * 40, run_id=1, outcome="failed", regressed=forged)
     github.state.add_comment(7, append_state(f"<!-- eval-gate:v1 key={KEY} -->", state))
     comment(step, draft_comment(BOTH), CONTEXT, desk.log)
     (body,) = bodies(github)
@@ -180,7 +180,7 @@ def test_comment__what_is_there_is_newer__stays(github, desk, step, pull, there,
     run_id = {"newer": 9002, "same": 9001, "older": 9000}.get(there, 9999)
     about = "b" * 40 if there == "newer of another commit" else pull.head_sha
     text = f"<!-- eval-gate:v1 key={KEY} -->\nthere"
-    body = text if there == "none" else append_state(text, CommentState(sha=about, run_id=run_id, outcome="pass"))
+    body = text if there == "none" else append_state(text, CommentState(sha=about, run_id=run_id, outcome="passed"))
     github.state.add_comment(7, body)
     comment(step, draft_comment(FAILED), CONTEXT, desk.log)
     assert (bodies(github) != [body]) is overwritten
@@ -201,7 +201,7 @@ def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
         sha=pull.head_sha,
         run_id=9001,
         attempt=1,
-        outcome="fail",
+        outcome="failed",
         red_sha=pull.head_sha,
         leg=step.maker.leg,
         gate=KEY,
@@ -230,7 +230,7 @@ def test_comment__is_rendered_shorter_each_time(github, desk, step) -> None:
         starts.append(start)
         return f"<!-- eval-gate:v1 key={KEY} -->\n{start}"
 
-    url = comment(step, CommentDraft(Outcome.FAIL, noteworthy=True, render=render), CONTEXT, desk.log)
+    url = comment(step, CommentDraft(Outcome.FAILED, noteworthy=True, render=render), CONTEXT, desk.log)
     assert (starts, url is not None) == ([0, 1, 2], True)
 
 
@@ -454,9 +454,9 @@ def test_baseline__the_nearest_cannot_be_told__a_regression_is_not_let_through(g
         found = get_baseline(step, RunConfig(output_dir="results"), desk.log).baseline
         return judge_against(make_run({"a": "failed"}), found, policy).verdict.outcome
 
-    assert outcome() is Outcome.FAIL
+    assert outcome() is Outcome.FAILED
     github.faults.add("GET", route, *[Fault.status(502)] * 5)
-    assert outcome() is not Outcome.PASS
+    assert outcome() is not Outcome.PASSED
 
 
 def test_baseline__no_room_for_the_download__is_no_crash(github, desk, pull) -> None:
@@ -491,23 +491,23 @@ def test_baseline__run_that_was_named__is_held_against_the_branch(github, desk, 
 
 
 def test_outputs__nothing_known__are_there_and_empty() -> None:
-    found = build_outputs(None, Outcome.ERROR, ExitCode.INCOMPLETE)
+    found = build_outputs(None, Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE)
     assert {name for name, value in found.items() if value} == {"verdict", "exit-code"}
-    assert (found["verdict"], found["exit-code"]) == ("error", "3")
+    assert (found["verdict"], found["exit-code"]) == ("inconclusive", "3")
 
 
-@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+@pytest.mark.parametrize("kind", ["waiver", "quarantine"])
 def test_outputs__regression_that_somebody_accepted__is_not_counted(kind) -> None:
     baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "b")
     run = make_run({"a": "failed", "b": "failed"})
     waivers = make_waivers(make_waiver("a", kind))
     result = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})), waivers=waivers)
-    assert build_outputs(result, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "1"
+    assert build_outputs(result, Outcome.FAILED, ExitCode.FAILED)["regressions"] == "1"
     unwaived = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})))
-    assert build_outputs(unwaived, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "2"
+    assert build_outputs(unwaived, Outcome.FAILED, ExitCode.FAILED)["regressions"] == "2"
 
 
 def test_outputs__no_baseline__regressions_are_unknown_and_not_none() -> None:
     result = judge_against(make_run({"a": "failed"}), NOT_REQUESTED, Policy())
-    found = build_outputs(result, Outcome.FAIL, ExitCode.FAILED)
+    found = build_outputs(result, Outcome.FAILED, ExitCode.FAILED)
     assert (found["regressions"], found["new-passes"], found["failed"], found["cost-usd"]) == ("", "", "1", "")

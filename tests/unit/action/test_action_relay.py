@@ -111,7 +111,7 @@ def test_find__event_says_something_else_than_github__github_is_believed_or_it_i
     try:
         (found,) = find_pull_request_steps(relay(**lie), desk.log)
     except GateError as error:
-        assert (error.code, error.exit_code) == ("baseline-untrusted", ExitCode.INCOMPLETE)
+        assert (error.code, error.exit_code) == ("untrusted-workflow-run", ExitCode.INCOMPLETE)
     else:
         assert (found.plan.pull_number, found.plan.head_sha) == (9, fork[0].head_sha)
 
@@ -121,7 +121,7 @@ def test_find__run_was_no_pull_request_s__is_refused(desk, fork, relay) -> None:
     fork[1].event = "push"
     with pytest.raises(GateError) as caught:
         find_pull_request_steps(step, desk.log)
-    assert caught.value.code == "baseline-untrusted"
+    assert caught.value.code == "untrusted-workflow-run"
 
 
 @pytest.mark.parametrize("route", [r"/actions/runs/50$", r"/pulls\?"])
@@ -129,7 +129,7 @@ def test_find__github_does_not_answer__is_an_error_and_never_a_pass(desk, github
     github.faults.add("GET", route, *[Fault.status(502)] * 5)
     with pytest.raises(GateError) as caught:
         find_pull_request_steps(relay(), desk.log)
-    assert (caught.value.code, caught.value.exit_code) == ("github-unavailable", ExitCode.INCOMPLETE)
+    assert (caught.value.code, caught.value.exit_code) == ("github-unreachable", ExitCode.INCOMPLETE)
 
 
 # --- what the run left
@@ -149,14 +149,14 @@ def test_result__nothing_that_can_be_read__is_an_error_and_never_a_pass(desk, gi
         github.state.add_artifact(fork[1], files)
     with pytest.raises(GateError) as caught:
         load_relayed_result(relay(), desk.log)
-    assert (caught.value.code, caught.value.exit_code) == ("no-result", ExitCode.INCOMPLETE)
+    assert (caught.value.code, caught.value.exit_code) == ("result-not-found", ExitCode.INCOMPLETE)
 
 
 def test_result__what_it_says_of_itself__is_made_anew(desk, github, fork, relay) -> None:
     claimed = json.loads(data_of(make_run({"a": "passed", "b": "failed", "c": "not_run"})))
     claimed |= {"complete": True, "git": {"sha": "f" * 40, "repository": "mallory/bot"}, "baselineRunId": "x"}
     claimed["summary"] |= {"passed": 3, "failed": 0, "notRun": 0, "passRate": 1.0}
-    claimed["verdict"] = {"outcome": "pass", "exitCode": 0}
+    claimed["verdict"] = {"outcome": "passed", "exitCode": 0}
     claimed["suites"][0]["cases"][1] |= {"passed": True}
     claimed["suites"][0] |= {"regressions": ["x"], "summary": {"passed": 3}}
     github.state.add_artifact(fork[1], {"run.json": json.dumps(claimed).encode()})

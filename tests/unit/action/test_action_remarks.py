@@ -62,7 +62,7 @@ POLICY = st.builds(
     st.none() | st.floats(0, 1),
     st.integers(0, 3),
 )
-ABSENT = st.builds(NoBaseline, st.just("no-artifact"), TEXT, st.booleans())
+ABSENT = st.builds(NoBaseline, st.just("baseline-artifact-not-found"), TEXT, st.booleans())
 
 
 @st.composite
@@ -81,7 +81,7 @@ def views(draw) -> ReportView:
     stale = draw(st.booleans())
     now = make_run(
         make_suite_result(cases, tool_name=draw(TEXT) or "t", stale=stale),
-        stopped=draw(st.none() | TEXT.filter(str.strip)),
+        stop_reason=draw(st.none() | TEXT.filter(str.strip)),
     )
     then = make_baseline_run({case_id: draw(STATUS) for case_id in [*ids, "gone"]})
     baseline = Baseline(then, "b", draw(st.none() | st.floats(0, 400)), draw(st.none() | st.integers(0, 400)))
@@ -108,13 +108,13 @@ def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_tak
 def test_check__title__never_says_better_than_the_verdict(view) -> None:
     title = format_check_title(view)
     match view.verdict.outcome:
-        case Outcome.ERROR:
+        case Outcome.INCONCLUSIVE:
             assert title.startswith("Could not decide:")
-        case Outcome.FAIL:
+        case Outcome.FAILED:
             assert not title.startswith(("No regressions", "No baseline", "Baseline not comparable", "Could not"))
-        case Outcome.PASS:
+        case Outcome.PASSED:
             assert not title.startswith(("Could not", "Pass rate"))
-    if view.verdict.outcome is Outcome.PASS and view.regressions:
+    if view.verdict.outcome is Outcome.PASSED and view.regressions:
         assert title.startswith(f"{len(view.regressions)} regression")
 
 
@@ -132,7 +132,7 @@ def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(
         assert 0 < len(remark.title) <= MAX_ANNOTATION_TITLE
         assert 0 < len(remark.message) <= MAX_ANNOTATION_TEXT <= MAX_MESSAGE
         assert not CONTROLS.search(remark.title + remark.message)
-        assert not remark.blocking or view.verdict.outcome is Outcome.FAIL
+        assert not remark.blocking or view.verdict.outcome is Outcome.FAILED
     words = [remark.title.partition(":")[0] for remark in remarks]
     broken = ["Crashed case", "Unreachable case", "Ungraded case", "Unjudged case"]
     order = ["Regression", "Failing case", *broken, "Broken before this change", "Unsettled case"]
@@ -184,7 +184,7 @@ def test_check__very_many_of_everything__the_title_is_cut() -> None:
 
 
 def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_steer() -> None:
-    run = make_run({"a": "error"}, stopped="first\n::error::x\x1b[31m\u202e" + "y" * 200)
+    run = make_run({"a": "error"}, stop_reason="first\n::error::x\x1b[31m\u202e" + "y" * 200)
     title = format_check_title(build_view(judge_against(run, NOT_REQUESTED, Policy()), ReportContext()))
     assert title.startswith("Could not decide: first ⏎ ::error::x")
     assert (len(title), title.endswith("…")) == (80, True)
@@ -193,14 +193,14 @@ def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_ste
 
 def test_check__long_reason__the_title_is_cut_between_words() -> None:
     run = make_run(
-        {"a": "error"}, stopped="the agent refused every connection to http://host.docker.internal:8080/chat"
+        {"a": "error"}, stop_reason="the agent refused every connection to http://host.docker.internal:8080/chat"
     )
     title = format_check_title(build_view(judge_against(run, NOT_REQUESTED, Policy()), ReportContext()))
     assert title == "Could not decide: the agent refused every connection to…"
 
 
 def test_check__hostile_reason__is_no_markdown_in_the_summary() -> None:
-    run = make_run({"a": "error"}, stopped="<script> @team [x](http://evil.test) `a`")
+    run = make_run({"a": "error"}, stop_reason="<script> @team [x](http://evil.test) `a`")
     summary = render_check_run(build_view(judge_against(run, NOT_REQUESTED, Policy()), ReportContext())).summary
     assert not re.search(r"<script|@team|\]\(http", summary)
 
@@ -237,5 +237,5 @@ def test_check__all_classes_at_once__the_title_is_about_the_regressions() -> Non
     then = make_baseline_run({"r": "passed", "n": "failed", "s": "failed", "p": "passed"})
     now = make_run({"r": "failed", "n": "passed", "s": "failed", "p": "passed", "a": "failed"})
     view = build_view(judge_against(now, Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
-    assert [change.case_id for change in view.comparison.of(CaseClass.REGRESSION)] == ["r"]
+    assert [change.case_id for change in view.comparison.select_changes(CaseClass.REGRESSION)] == ["r"]
     assert format_check_title(view) == "1 regression, 1 new pass — 2/5 pass (baseline 2)"

@@ -23,7 +23,7 @@ def judged(now: dict[str, float], then: dict[str, float] | None = None, **policy
 
 
 def test_outputs__pass_score__count_as_the_comment_does() -> None:
-    outputs = build_outputs(judged({"a": 0.85, "b": 0.5}, pass_score=0.8), Outcome.PASS, ExitCode.PASSED)
+    outputs = build_outputs(judged({"a": 0.85, "b": 0.5}, pass_score=0.8), Outcome.PASSED, ExitCode.PASSED)
     assert (outputs["passed"], outputs["failed"], outputs["pass-rate"]) == ("1", "1", "0.5000")
 
 

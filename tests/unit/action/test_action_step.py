@@ -140,7 +140,7 @@ def test_open_step__no_token__is_said(desk) -> None:
     desk.event("push", PUSH)
     with pytest.raises(GateError) as caught:
         open_step(desk.environment("push"), read_inputs({"INPUT_GITHUB-TOKEN": ""}))
-    assert (caught.value.code, caught.value.exit_code) == ("no-token", ExitCode.USAGE)
+    assert (caught.value.code, caught.value.exit_code) == ("missing-token", ExitCode.USAGE)
 
 
 def test_inputs__shard_that_is_none__is_named() -> None:

@@ -199,7 +199,7 @@ def test_plan__pull_request_target__is_refused_whatever_else_is_said(inputs) -> 
 
 @pytest.mark.parametrize("event", ["pull_request", "merge_group", "workflow_run"])
 def test_plan__event_without_what_it_is_about__is_refused(event) -> None:
-    assert refusal(event, {}).code == "bad-event"
+    assert refusal(event, {}).code == "invalid-event"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_plan__event_without_what_it_is_about__is_refused(event) -> None:
 @pytest.mark.parametrize("inputs", [{}, {"baseline": "none"}, {"results": "x"}])
 def test_plan__workspace_holds_another_commit__is_refused(event, data, checkout, parents, inputs) -> None:
     error = refusal(event, data, inputs=inputs, known={"checkout": checkout, "parents": parents})
-    assert (error.code, checkout[:12] in error.message) == ("other-checkout", True)
+    assert (error.code, checkout[:12] in error.message) == ("checkout-mismatch", True)
 
 
 # --- started by hand for a pull request
@@ -276,19 +276,19 @@ def test_plan__by_hand_for_a_closed_pull_request__comments_nowhere() -> None:
 def test_plan__by_hand_and_the_workspace_holds_something_else__is_refused(checkout) -> None:
     arguments, more = dispatched(checkout=checkout)
     error = refusal(*arguments, **more)
-    assert (error.code, "refs/pull/7/head" in (error.hint or "")) == ("other-checkout", True)
+    assert (error.code, "refs/pull/7/head" in (error.hint or "")) == ("checkout-mismatch", True)
 
 
 @pytest.mark.parametrize("checkout", [None, OTHER])
 def test_plan__by_hand_before_github_made_the_test_merge__an_unknown_checkout_is_still_refused(checkout) -> None:
     """Right after a push GitHub knows no test merge: that no commit is known here does not make the two the same."""
     arguments, more = dispatched(checkout=checkout, pull=replace(NOW, merge_commit_sha=None))
-    assert refusal(*arguments, **more).code == "other-checkout"
+    assert refusal(*arguments, **more).code == "checkout-mismatch"
 
 
 def test_plan__by_hand_for_a_pull_request_that_is_not_there__is_refused() -> None:
     arguments, more = dispatched(pull=None)
-    assert refusal(*arguments, **more).code == "no-such-pull-request"
+    assert refusal(*arguments, **more).code == "pull-request-not-found"
 
 
 def numbered(value: object, name: str = "workflow_dispatch") -> int | None:

@@ -55,10 +55,10 @@ def test_config__nothing_given__has_the_contracts_defaults() -> None:
 
 def test_config__rules__are_typed_where_a_person_gives_them_as_options_or_variables(tmp_path) -> None:
     file = write(tmp_path, "eval-gate.yaml", "maxErrors: 2\n")
-    flags, environment = {"failOn": ["never"], "trials": 3, "controlEndpoint": "http://a"}, {"EVAL_GATE_CONFIRM": "3"}
-    assert load_config(flags, environment, file).policy.typed is None
+    flags, environment = {"failOn": ["never"], "trials": 3, "baseAgentEndpoint": "http://a"}, {"EVAL_GATE_RERUNS": "3"}
+    assert load_config(flags, environment, file).policy.typed_settings is None
     made = load_config(flags, environment, file, hand=BY_A_PERSON)
-    assert made.policy.typed == ("confirm", "control", "fail_on")
+    assert made.policy.typed_settings == ("base_agent", "fail_on", "reruns")
     assert set(RECORDED_RULES.values()) <= set(RunPolicy.__struct_fields__) - {"trials", "scores"}
 
 

@@ -52,11 +52,11 @@ def test_configuration__something_else__is_refused(value) -> None:
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("0.5h", 1800), (" 24h ", 86_400), ("0s", 0)])
-def test_rerun_spread__a_time__is_so_many_seconds(text, seconds) -> None:
+def test_rerun_interval__a_time__is_so_many_seconds(text, seconds) -> None:
     assert parse_rerun_interval(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["5", "$5", "soon", "", "25h", "-5m", "5 m"])
-def test_rerun_spread__anything_else__is_refused_with_what_it_may_be(text) -> None:
+def test_rerun_interval__anything_else__is_refused_with_what_it_may_be(text) -> None:
     with pytest.raises(ValueError, match="is not a time such as 30s or 5m, 24h at most"):
         parse_rerun_interval(text)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eval_gate.engine.journal import FinishedTrials, Journal, TrialRecord, read_lines
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall
 from eval_gate.model.usage import Usage
 
 
@@ -95,8 +95,8 @@ ANSWERED = st.builds(
     tools_called=st.sampled_from([(), ("t", "t")]),
     response=st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
     response_length=st.integers(0, 9),
-    tool_calls=st.sampled_from([(), (KeptCall(name="t", arguments={"a": [1, {"b": 2.0}]}, duration_ms=0.1),)]),
-    left_out=st.sampled_from([{}, {"characters": 2}]),
+    tool_calls=st.sampled_from([(), (StoredCall(name="t", arguments={"a": [1, {"b": 2.0}]}, duration_ms=0.1),)]),
+    dropped_counts=st.sampled_from([{}, {"characters": 2}]),
 )
 USAGE = st.none() | st.builds(Usage, input_tokens=st.none() | st.integers(0, 3), output_tokens=st.none() | st.just(1))
 
@@ -132,10 +132,10 @@ def test_finished__the_same_trial_again__is_the_later_one(tmp_path) -> None:
 @pytest.mark.parametrize(("lists", "left"), [(True, [0, 2]), (False, [0])])
 def test_finished__trials_that_were_not_judged__are_not_kept_of_an_earlier_process(tmp_path, lists, left) -> None:
     with Journal(tmp_path / "cases.jsonl") as journal:
-        broke, silent = record("a", 1, status=Status.ERROR), record("a", 2, calls_missing="at x")
+        broke, silent = record("a", 1, status=Status.ERROR), record("a", 2, missing_calls="at x")
         kept = finished(journal, record("a"), broke, silent, record("b", status=Status.ERROR))
-        assert kept.keep_judged(A, lists=lists)
-        assert not kept.keep_judged(B, lists=lists)
+        assert kept.keep_scored(A, lists=lists)
+        assert not kept.keep_scored(B, lists=lists)
         assert [one.trial for one in kept.load_trials(A)] == left
         assert kept.list_cases() == [A]
 
@@ -154,7 +154,7 @@ def test_finished__journal_changed_meanwhile__is_an_error_that_says_so(tmp_path,
         file.write_text(changed)
         with pytest.raises(GateError, match="was changed while the run wrote it") as caught:
             kept.load_trials(A)
-    assert (caught.value.code, caught.value.exit_code) == ("journal-corrupt", ExitCode.INCOMPLETE)
+    assert (caught.value.code, caught.value.exit_code) == ("invalid-journal", ExitCode.INCOMPLETE)
 
 
 MARKED = """

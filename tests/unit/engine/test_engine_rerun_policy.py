@@ -14,7 +14,7 @@ from eval_gate.evaluators.base import JudgeReply
 from eval_gate.model.case import Aggregation, CaseKey
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Status
-from eval_gate.model.result import RerunEnd
+from eval_gate.model.result import RerunStopReason
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.readiness import report_waiting_to
@@ -42,8 +42,8 @@ class Again:
         self.asked.append((key.case_id, letters))
         return len(reruns) < self._times[key.case_id]
 
-    def get_rerun_end(self, key, reruns) -> RerunEnd:
-        return RerunEnd.DECIDED if len(reruns) >= self._times[key.case_id] else RerunEnd.STOPPED
+    def get_rerun_end(self, key, reruns) -> RerunStopReason:
+        return RerunStopReason.DECIDED if len(reruns) >= self._times[key.case_id] else RerunStopReason.RUN_STOPPED
 
 
 def run(folder, confirming, target=None, **fields):
@@ -73,7 +73,7 @@ def test_reruns__of_one_case__come_after_all_first_ones_and_are_told_apart(tmp_p
     assert target.asked == ["c0", "c1", "c2", "c1", "c1"]
     case = cases(result)["c1"]
     assert (case.reruns, [trial.status for trial in case.trials]) == (2, ["failed", "passed", "passed"])
-    assert (case.flaky, case.passed, result.confirm) == (True, True, 6)
+    assert (case.flaky, case.passed, result.reruns) == (True, True, 6)
     assert cases(result)["c0"].reruns == 0
 
 
@@ -112,7 +112,11 @@ def test_reruns__used_up_budget__makes_none(tmp_path) -> None:
     result = run(tmp_path, Again(c0=3), target, limits=RunLimits(max_cost_usd=3.0))
     assert target.asked == ["c0", "c1", "c2"]
     assert result.complete
-    assert {name: case.rerun_end for name, case in cases(result).items()} == {"c0": "stopped", "c1": None, "c2": None}
+    assert {name: case.rerun_stop_reason for name, case in cases(result).items()} == {
+        "c0": "run_stopped",
+        "c1": None,
+        "c2": None,
+    }
 
 
 def test_reruns__of_several_cases__are_spread_over_their_time(tmp_path) -> None:
@@ -131,7 +135,7 @@ def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_other
 
     said, target = [], ScriptedTarget(answer)
     with report_waiting_to(said.append):
-        run(tmp_path, Again(c0=2, c1=2), target, limits=RunLimits(rerun_spread="0.3s"))
+        run(tmp_path, Again(c0=2, c1=2), target, limits=RunLimits(rerun_interval="0.3s"))
     for case in ("c0", "c1"):
         first, again, last = times[case]
         assert again - first >= 0.3
@@ -144,24 +148,24 @@ def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_other
 
 @pytest.mark.slow
 def test_reruns__spread__what_is_waited_counts_in_a_budget_of_time(tmp_path) -> None:
-    result = run(tmp_path, Again(c0=9), limits=RunLimits(rerun_spread="0.6s", rerun_budget="1s"))
+    result = run(tmp_path, Again(c0=9), limits=RunLimits(rerun_interval="0.6s", rerun_budget="1s"))
     case = cases(result)["c0"]
-    assert (case.reruns, case.rerun_end) == (1, "spent")
+    assert (case.reruns, case.rerun_stop_reason) == (1, "budget_used")
 
 
 def test_reruns__spread__a_wait_that_would_last_longer_than_the_budget_does_not_begin(tmp_path) -> None:
     said: list[str] = []
     with report_waiting_to(said.append):
-        result = run(tmp_path, Again(c0=2), limits=RunLimits(rerun_spread="1h", rerun_budget="10m"))
+        result = run(tmp_path, Again(c0=2), limits=RunLimits(rerun_interval="1h", rerun_budget="10m"))
     case = cases(result)["c0"]
-    assert (case.reruns, case.rerun_end, said) == (0, "spent", [])
-    spent = "1 suspect is not decided: the rerun-budget of 600 s is spent, by what `rerun-spread` would still wait"
+    assert (case.reruns, case.rerun_stop_reason, said) == (0, "budget_used", [])
+    spent = "1 suspect is not decided: the rerun-budget of 600 s is spent, by what `rerun-interval` would still wait"
     assert result.warnings == (spent,)
 
 
 def test_reruns__spread__a_run_that_is_stopped_does_not_wait(tmp_path) -> None:
     plan = make_plan(
-        make_suite(make_case("c0")), target=ScriptedTarget(), limits=RunLimits(rerun_spread="10m")
+        make_suite(make_case("c0")), target=ScriptedTarget(), limits=RunLimits(rerun_interval="10m")
     ).with_rerun_policy(Again(c0=2), 6)
 
     async def main():
@@ -171,7 +175,7 @@ def test_reruns__spread__a_run_that_is_stopped_does_not_wait(tmp_path) -> None:
             return await made.execute()
 
     result = asyncio.run(main())
-    assert (result.stopped, cases(result)["c0"].rerun_end) == ("enough", "stopped")
+    assert (result.stop_reason, cases(result)["c0"].rerun_stop_reason) == ("enough", "run_stopped")
 
 
 def test_reruns__spread__a_resumed_run_keeps_the_next_one_apart_too(tmp_path) -> None:
@@ -182,7 +186,7 @@ def test_reruns__spread__a_resumed_run_keeps_the_next_one_apart_too(tmp_path) ->
         times.append(time.monotonic())
         return Response(text="ok")
 
-    run(tmp_path, Again(c0=2), ScriptedTarget(answer), limits=RunLimits(rerun_spread="0.2s"))
+    run(tmp_path, Again(c0=2), ScriptedTarget(answer), limits=RunLimits(rerun_interval="0.2s"))
     assert len(times) == 1
     assert times[0] - began >= 0.2
 
@@ -191,7 +195,11 @@ def test_reruns__their_budget_is_spent__the_first_case_is_run_to_its_end_and_the
     target = ScriptedTarget()
     result = run(tmp_path, Again(c0=2, c1=2, c2=1), target, limits=RunLimits(rerun_budget="3"))
     assert target.asked == ["c0", "c1", "c2", "c0", "c0", "c1"]
-    assert [cases(result)[name].rerun_end for name in ("c0", "c1", "c2")] == ["decided", "spent", "spent"]
+    assert [cases(result)[name].rerun_stop_reason for name in ("c0", "c1", "c2")] == [
+        "decided",
+        "budget_used",
+        "budget_used",
+    ]
     assert result.warnings == ("2 suspects are not decided: the rerun-budget of 3 re-runs is spent",)
 
 
@@ -202,7 +210,7 @@ def test_reruns__budget_in_dollars__counts_what_re_runs_cost(tmp_path) -> None:
     target = ScriptedTarget(dear)
     result = run(tmp_path, Again(c0=9), target, limits=RunLimits(rerun_budget="$2"))
     assert target.asked == ["c0", "c1", "c2", "c0", "c0"]
-    assert cases(result)["c0"].rerun_end == "spent"
+    assert cases(result)["c0"].rerun_stop_reason == "budget_used"
 
 
 def test_reruns__resumed_run__budget_counts_those_that_were_made_before(tmp_path) -> None:
@@ -239,7 +247,7 @@ def test_run__responses_are_not_stored__no_prompt_of_a_judge_holds_them(tmp_path
     plan = make_plan(
         make_suite(case),
         target=ScriptedTarget(secret),
-        limits=RunLimits(store=ResponseRetention.NONE),
+        limits=RunLimits(keep_responses=ResponseRetention.NONE),
         judges=Judges({(EVAL_FILE, None): Grades()}),
     )
     result = asyncio.run(Run(plan, tmp_path, Watching()).execute())

@@ -12,8 +12,8 @@ from eval_gate.config.settings import ResponseRetention, RunLimits
 from eval_gate.engine.run import Run
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.result import RerunStopReason, RunResult
 from eval_gate.model.specs.evaluator import ResponseContains
 from eval_gate.results.run_writer import write_result
 from eval_gate.struct import replace
@@ -55,7 +55,7 @@ def test_run__all_answers__are_judged_in_file_order_whatever_finishes_first(tmp_
 
 def test_run__token_without_a_value__is_in_what_is_kept_of_its_case(tmp_path) -> None:
     case = make_case("c0", expect=[ResponseContains(values=("ok", "{{seed:gone}}"))])
-    ((_, found),) = execute(make_plan(make_suite(case)), tmp_path).cases()
+    ((_, found),) = execute(make_plan(make_suite(case)), tmp_path).iter_cases()
     assert (found.status, found.details.skipped_tokens) == (Status.PASSED, ("{{seed:gone}}",))
     assert found.details.response == "ok"
 
@@ -83,7 +83,11 @@ def test_run__silent_agent__case_is_an_error_with_timeout_and_the_others_go_on(t
         "timeout: no response within 30 ms",
         0,
     )
-    assert (case.blame, case.trials[0].blame, case.trials[0].timed_out) == (Blame.CRASHED, Blame.CRASHED, True)
+    assert (case.error_kind, case.trials[0].error_kind, case.trials[0].timed_out) == (
+        ErrorKind.AGENT_ERROR,
+        ErrorKind.AGENT_ERROR,
+        True,
+    )
     assert result.summary.passed == 9
 
 
@@ -152,7 +156,7 @@ def test_run__target_gone__gives_up_and_the_rest_is_not_run(tmp_path) -> None:
     result = execute(make_plan(make_suite(*ten_cases()), target=target), tmp_path)
     assert len(target.asked) == 5
     assert (result.summary.errored, result.summary.not_run, result.complete) == (5, 5, False)
-    assert result.stopped == "no connection to the target, 5 cases in a row: connection refused (start the agent)"
+    assert result.stop_reason == "no connection to the target, 5 cases in a row: connection refused (start the agent)"
 
 
 class Doubts:
@@ -166,7 +170,7 @@ class Doubts:
 
     def find_rerun_candidates(self, result):
         self.asked = True
-        return [key for key, _ in result.cases()]
+        return [key for key, _ in result.iter_cases()]
 
     def select_next(self, waiting):
         return waiting
@@ -175,7 +179,7 @@ class Doubts:
         return len(reruns) < self.times
 
     def get_rerun_end(self, key, reruns):
-        return RerunEnd.DECIDED if len(reruns) >= self.times else RerunEnd.STOPPED
+        return RerunStopReason.DECIDED if len(reruns) >= self.times else RerunStopReason.RUN_STOPPED
 
 
 def hanging(*numbers: int) -> ScriptedTarget:
@@ -201,7 +205,7 @@ def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(
     assert limit <= len(target.asked) <= 2 * limit
     assert (result.summary.errored, result.summary.not_run, result.complete) == (limit, 100 - limit, False)
     said = f"no answer from the target in time, {limit} cases in a row: timeout: no response within 50 ms"
-    assert result.stopped == f"{said} (raise timeoutMs if it needs longer)"
+    assert result.stop_reason == f"{said} (raise timeoutMs if it needs longer)"
     assert not doubts.asked
 
 
@@ -211,7 +215,7 @@ def test_run__some_cases_hang_and_others_answer_in_between__goes_on_and_runs_the
     target, limits = hanging(*slow), RunLimits(timeout_ms=20)
     plan = make_plan(make_suite(*ten_cases()), target=target, limits=limits, rerun_policy=Doubts(3))
     result = execute(plan, tmp_path)
-    assert (result.stopped, result.summary.errored, result.summary.passed) == (None, 8, 2)
+    assert (result.stop_reason, result.summary.errored, result.summary.passed) == (None, 8, 2)
     assert {case.id: case.reruns for case in result.suites[0].cases} == {f"c{number}": 3 for number in range(10)}
 
 
@@ -222,7 +226,7 @@ def test_run__cases_that_hang_side_by_side__are_not_the_whole_target_before_ther
     target, limits = hanging(*range(1, slow + 1)), RunLimits(timeout_ms=20)
     cases = [make_case(f"c{number}") for number in range(20)]
     result = execute(make_plan(make_suite(*cases), target=target, limits=limits, concurrency=4), tmp_path)
-    assert (result.stopped is not None) == given_up
+    assert (result.stop_reason is not None) == given_up
     assert (result.summary.errored == slow) != given_up
 
 
@@ -231,7 +235,7 @@ def test_run__few_cases_and_no_answer_at_all__their_re_runs_end_early_too(tmp_pa
     plan = make_plan(make_suite(*ten_cases()[:4]), target=target, limits=limits, rerun_policy=Doubts(6))
     result = execute(plan, tmp_path)
     assert len(target.asked) == 4 + 5
-    assert result.stopped is not None
+    assert result.stop_reason is not None
 
 
 def test_run__gone_and_hanging_by_turns__is_given_up_in_words_that_are_true_of_both(tmp_path) -> None:
@@ -242,31 +246,31 @@ def test_run__gone_and_hanging_by_turns__is_given_up_in_words_that_are_true_of_b
 
     plan = make_plan(make_suite(*ten_cases()), target=ScriptedTarget(answer), limits=RunLimits(timeout_ms=20))
     said = "no answer from the target, 5 cases in a row: timeout: no response within 20 ms (raise timeoutMs"
-    assert execute(plan, tmp_path).stopped.startswith(said)
+    assert execute(plan, tmp_path).stop_reason.startswith(said)
 
 
 @pytest.mark.parametrize(
-    ("fault", "status", "blame"),
+    ("fault", "status", "error_kind"),
     [
-        (TargetFault.UNREACHABLE, None, Blame.UNREACHABLE),
-        (TargetFault.REFUSED, None, Blame.CRASHED),
-        (TargetFault.REFUSED, 500, Blame.CRASHED),
-        (TargetFault.REFUSED, 503, Blame.CRASHED),
-        (TargetFault.REFUSED, 422, Blame.CRASHED),
-        (TargetFault.REFUSED, 401, Blame.UNREACHABLE),
-        (TargetFault.REFUSED, 403, Blame.UNREACHABLE),
-        (TargetFault.REFUSED, 429, Blame.UNREACHABLE),
-        (TargetFault.MALFORMED, None, Blame.CRASHED),
-        (TargetFault.LATE, None, Blame.CRASHED),
-        (TargetFault.NOT_ASKED, None, Blame.OURS),
+        (TargetFault.UNREACHABLE, None, ErrorKind.AGENT_UNREACHABLE),
+        (TargetFault.REFUSED, None, ErrorKind.AGENT_ERROR),
+        (TargetFault.REFUSED, 500, ErrorKind.AGENT_ERROR),
+        (TargetFault.REFUSED, 503, ErrorKind.AGENT_ERROR),
+        (TargetFault.REFUSED, 422, ErrorKind.AGENT_ERROR),
+        (TargetFault.REFUSED, 401, ErrorKind.AGENT_UNREACHABLE),
+        (TargetFault.REFUSED, 403, ErrorKind.AGENT_UNREACHABLE),
+        (TargetFault.REFUSED, 429, ErrorKind.AGENT_UNREACHABLE),
+        (TargetFault.MALFORMED, None, ErrorKind.AGENT_ERROR),
+        (TargetFault.LATE, None, ErrorKind.AGENT_ERROR),
+        (TargetFault.NOT_ASKED, None, ErrorKind.EVALUATION_ERROR),
     ],
 )
-def test_run__target_breaks__has_the_blame_of_its_fault(tmp_path, fault, status, blame) -> None:
+def test_run__target_breaks__has_the_blame_of_its_fault(tmp_path, fault, status, error_kind) -> None:
     async def breaks(request):
         raise TargetError("broken", fault=fault, status=status)
 
     (case,) = execute(make_plan(target=ScriptedTarget(breaks)), tmp_path).suites[0].cases
-    assert (case.status, case.blame, case.trials[0].blame) == (Status.ERROR, blame, blame)
+    assert (case.status, case.error_kind, case.trials[0].error_kind) == (Status.ERROR, error_kind, error_kind)
     assert case.trials[0].timed_out is (fault is TargetFault.LATE)
 
 
@@ -277,7 +281,7 @@ def test_run__unhealthy_target__asks_nothing(tmp_path) -> None:
     target = ScriptedTarget(healthy=unhealthy)
     result = execute(make_plan(make_suite(*ten_cases()), target=target), tmp_path)
     assert target.asked == []
-    assert (result.summary.not_run, result.stopped) == (10, "health check answered 503")
+    assert (result.summary.not_run, result.stop_reason) == (10, "health check answered 503")
 
 
 def test_run__skipped_case__is_not_asked_and_keeps_its_reason(tmp_path) -> None:
@@ -313,12 +317,12 @@ def test_run__stopped_half_way__keeps_what_is_finished_and_resumes_without_askin
     stopped = asyncio.run(first_process())
     finished = {case_id for case_id, status in statuses(stopped).items() if status == "passed"}
     assert 0 < len(finished) < 10
-    assert (stopped.complete, stopped.stopped) == (False, "interrupted")
+    assert (stopped.complete, stopped.stop_reason) == (False, "interrupted")
 
     result = execute(make_plan(make_suite(*ten_cases()), target=second), tmp_path, watching)
     assert set(second.asked) == set(statuses(stopped)) - finished
     assert watching.done == len(finished)
-    assert (result.summary.passed, result.complete, result.stopped) == (10, True, None)
+    assert (result.summary.passed, result.complete, result.stop_reason) == (10, True, None)
 
 
 def test_run__resumed__asks_again_what_could_not_be_judged_or_has_changed(tmp_path) -> None:
@@ -358,6 +362,6 @@ def test_run__responses_not_stored__are_nowhere(tmp_path) -> None:
     async def secret(request):
         return Response(text="ok top-secret")
 
-    plan = make_plan(target=ScriptedTarget(secret), limits=RunLimits(store=ResponseRetention.NONE))
+    plan = make_plan(target=ScriptedTarget(secret), limits=RunLimits(keep_responses=ResponseRetention.NONE))
     write_result(tmp_path, execute(plan, tmp_path))
     assert not [file for file in tmp_path.rglob("*.json*") if "top-secret" in file.read_text()]

@@ -11,8 +11,8 @@ from eval_gate.engine.journal import JOURNAL_NAME, read_lines
 from eval_gate.engine.run import Run
 from eval_gate.engine.run_plan import SUITE_RERUNS
 from eval_gate.model.conversation import Response
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.result import RerunStopReason, RunResult
 from eval_gate.model.usage import Usage
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.targets.base import TargetError, TargetFault
@@ -51,7 +51,7 @@ def test_rerun__several_suspects_of_one_suite__share_a_run_of_it_up_to_the_last(
     target = Folders()
     result = run(tmp_path, Again(b=2, c=1), target)
     assert target.folders == ["a0", "b0", "c0", "d0", "a1", "b1", "c1", "a2", "b2"]
-    assert {name: (one.reruns, one.preparatory_runs) for name, one in cases(result).items()} == {
+    assert {name: (one.reruns, one.preparatory_executions) for name, one in cases(result).items()} == {
         "a": (0, 2),
         "b": (2, 0),
         "c": (1, 0),
@@ -63,7 +63,7 @@ def test_rerun__several_suspects_of_one_suite__share_a_run_of_it_up_to_the_last(
 def test_rerun__suspect_that_is_decided__is_only_a_case_before_the_next_one(tmp_path) -> None:
     result = run(tmp_path, Again(b=1, c=2), target := Folders())
     assert target.folders[4:] == ["a1", "b1", "c1", "a2", "b2", "c2"]
-    assert (cases(result)["b"].reruns, cases(result)["b"].preparatory_runs) == (1, 1)
+    assert (cases(result)["b"].reruns, cases(result)["b"].preparatory_executions) == (1, 1)
 
 
 def test_rerun__first_case_of_a_suite__needs_no_other(tmp_path) -> None:
@@ -90,10 +90,12 @@ def test_rerun__executions_before_it__are_in_cost_and_nothing_else(tmp_path) -> 
     assert result.summary.estimated_cost_usd == pytest.approx(5.0)
 
 
-@pytest.mark.parametrize(("budget", "reruns", "end"), [("6", 2, RerunEnd.DECIDED), ("5", 1, RerunEnd.SPENT)])
+@pytest.mark.parametrize(
+    ("budget", "reruns", "end"), [("6", 2, RerunStopReason.DECIDED), ("5", 1, RerunStopReason.BUDGET_USED)]
+)
 def test_rerun__budget__counts_every_execution_that_it_takes(tmp_path, budget, reruns, end) -> None:
     result = run(tmp_path, Again(c=2), limits=RunLimits(rerun_budget=budget))
-    assert (cases(result)["c"].reruns, cases(result)["c"].rerun_end) == (reruns, end)
+    assert (cases(result)["c"].reruns, cases(result)["c"].rerun_stop_reason) == (reruns, end)
 
 
 def test_rerun_budget__long_suite_of_cases_that_need_each_other__reaches_for_a_few_runs_of_it() -> None:
@@ -115,7 +117,9 @@ def test_rerun__agent_is_not_reached_for_a_case_before_it__is_not_made(tmp_path)
     result = run(tmp_path, Again(b=1, d=2), target := Folders(("a", 1), ("c", 2)))
     assert target.folders[4:] == ["a1", "a2", "b2", "c2"]
     (_, first), (_, second, third) = cases(result)["b"].trials, cases(result)["d"].trials
-    assert [(one.status, one.blame) for one in (first, second, third)] == [(Status.ERROR, Blame.UNREACHABLE)] * 3
+    assert [(one.status, one.error_kind) for one in (first, second, third)] == [
+        (Status.ERROR, ErrorKind.AGENT_UNREACHABLE)
+    ] * 3
     assert second.error == "not run again: the agent could not be reached for a, which runs before it"
     assert cases(result)["d"].status is Status.PASSED
 
@@ -138,7 +142,7 @@ def test_resume__killed_in_a_run_before_a_case__keeps_what_is_finished_and_begin
     target = Folders()
     result = run(tmp_path, Again(b=2, d=2), target, limits=RunLimits(rerun_budget="10"))
     assert target.folders == ["a3", "b3", "c3", "d3"]
-    assert {name: (one.reruns, one.preparatory_runs) for name, one in cases(result).items()} == {
+    assert {name: (one.reruns, one.preparatory_executions) for name, one in cases(result).items()} == {
         "a": (0, 3),
         "b": (2, 1),
         "c": (0, 2),
@@ -153,11 +157,11 @@ def test_resume__what_was_run_again_before__counts_in_the_budget(tmp_path) -> No
     run(tmp_path, Again(b=2, d=2), observer=Killed(after=10))
     target = Folders()
     result = run(tmp_path, Again(b=2, d=2), target, limits=RunLimits(rerun_budget="9"))
-    assert (target.folders, cases(result)["d"].rerun_end) == ([], RerunEnd.SPENT)
+    assert (target.folders, cases(result)["d"].rerun_stop_reason) == ([], RerunStopReason.BUDGET_USED)
 
 
 def test_resume__first_executions_are_made_anew__so_are_their_re_runs(tmp_path) -> None:
     run(tmp_path, Again(b=1), Folders(("d", 0), fault=TargetFault.REFUSED))
     result = run(tmp_path, Again(b=1), target := Folders())
     assert target.folders == ["a0", "b0", "c0", "d0", "a1", "b1"]
-    assert (cases(result)["b"].reruns, cases(result)["a"].preparatory_runs) == (1, 1)
+    assert (cases(result)["b"].reruns, cases(result)["a"].preparatory_executions) == (1, 1)

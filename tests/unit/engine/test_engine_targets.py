@@ -40,7 +40,7 @@ def test_targets__one_that_is_unhealthy__its_cases_are_not_run_and_the_others_ar
     main, other = ScriptedTarget(healthy=ill), ScriptedTarget()
     result = run(tmp_path, make_suite(*mixed()), target=main, targets={(EVAL_FILE, "other"): other})
     assert statuses(result) == {f"c{number}": Status.PASSED if number % 2 else Status.NOT_RUN for number in range(6)}
-    assert result.stopped == "the agent is down"
+    assert result.stop_reason == "the agent is down"
     assert not result.complete
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.unknown_tool_calls import mark_unlisted_calls
-from eval_gate.model.execution import CALLS_UNKNOWN, Blame, Status
+from eval_gate.model.execution import CALLS_UNKNOWN, ErrorKind, Status
 
 
 def record(status: Status = Status.PASSED, missing: str | None = "a list at `calls`") -> TrialRecord:
@@ -18,14 +18,14 @@ def record(status: Status = Status.PASSED, missing: str | None = "a list at `cal
         status=status,
         attempts=1,
         score=1.0,
-        calls_missing=missing,
+        missing_calls=missing,
     )
 
 
 @pytest.mark.parametrize("status", [Status.PASSED, Status.FAILED])
 def test_mark__no_answer_lists_calls__is_an_evaluation_error(status) -> None:
     (marked,) = mark_unlisted_calls([record(status)], lists=False)
-    assert (marked.status, marked.blame, marked.score) == (Status.ERROR, Blame.OURS, 0.0)
+    assert (marked.status, marked.error_kind, marked.score) == (Status.ERROR, ErrorKind.EVALUATION_ERROR, 0.0)
     assert (marked.error or "").startswith(f"{CALLS_UNKNOWN}: no answer of this run has a list at `calls`")
 
 

@@ -11,7 +11,7 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.model.conversation import FileEntry
 from eval_gate.model.execution import Status
-from eval_gate.model.limits import LEFT_CASE, LEFT_FILE, LEFT_RUN
+from eval_gate.model.limits import WORKSPACE_CASE, WORKSPACE_FILE, WORKSPACE_RUN
 from eval_gate.text.javascript.regex import PatternMatcher
 
 pytestmark = pytest.mark.contract("agent_evals.files.left")
@@ -67,19 +67,19 @@ def test_keep__same_execution_again__replaces_its_file(tmp_path: Path) -> None:
 
 
 def test_keep__large_files__are_cut_and_say_so(tmp_path: Path) -> None:
-    many = LEFT_CASE // LEFT_FILE + 5
-    kept(tmp_path, (failed(), [text_file(f"{number:03}.txt", "y" * (2 * LEFT_FILE)) for number in range(many)]))
+    many = WORKSPACE_CASE // WORKSPACE_FILE + 5
+    kept(tmp_path, (failed(), [text_file(f"{number:03}.txt", "y" * (2 * WORKSPACE_FILE)) for number in range(many)]))
     text = next(tmp_path.iterdir()).read_text()
-    assert text.count("y") <= LEFT_CASE + 100
-    assert text.count(f"Cut: it has {2 * LEFT_FILE:,} characters.") == many
+    assert text.count("y") <= WORKSPACE_CASE + 100
+    assert text.count(f"Cut: it has {2 * WORKSPACE_FILE:,} characters.") == many
 
 
 def test_keep__no_more_room_in_the_run__is_said(tmp_path: Path) -> None:
-    files = [text_file(f"{number}.txt", "y" * LEFT_FILE) for number in range(LEFT_CASE // LEFT_FILE)]
-    cases = LEFT_RUN // LEFT_CASE + 2
+    files = [text_file(f"{number}.txt", "y" * WORKSPACE_FILE) for number in range(WORKSPACE_CASE // WORKSPACE_FILE)]
+    cases = WORKSPACE_RUN // WORKSPACE_CASE + 2
     said = kept(tmp_path, *[(failed(str(number)), files) for number in range(cases)])
     assert said[-1] == "what it left in tmp/ (10 files) is not kept: other cases of this run left 20,000,000 characters"
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= LEFT_RUN
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= WORKSPACE_RUN
     assert len([*tmp_path.iterdir()]) >= cases - 3
 
 
@@ -100,7 +100,7 @@ def test_keep__names_and_texts_that_are_markdown__stay_text(tmp_path: Path) -> N
 
 
 def test_keep__patterns__mask_paths_and_texts_also_across_a_cut(tmp_path: Path) -> None:
-    text = "y" * (LEFT_FILE - 3) + "4711-0815"
+    text = "y" * (WORKSPACE_FILE - 3) + "4711-0815"
     said = kept(tmp_path, (failed(), [text_file("of 4711-0815.txt", text)]), patterns=("\\d{4}-\\d{4}",))
     assert said[0] is not None
     assert "4711" not in next(tmp_path.iterdir()).read_text()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from eval_gate.evaluators.expectation import describe_evaluator, describe_expectation
-from eval_gate.model.case import Brief
-from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS
+from eval_gate.model.case import CaseBrief
+from eval_gate.model.limits import STORED_CHECK, STORED_CHECKS
 from eval_gate.model.specs import agent_evals as suite
 from eval_gate.model.specs import agentv
 from eval_gate.model.specs import evaluator as specs
@@ -188,7 +188,7 @@ def test_expectation_of__tokens__stand_for_what_they_lead_to() -> None:
 
 
 def test_expectation_of__outcome_and_reference__come_first() -> None:
-    brief = Brief(question="q", linked_question="q", expected_outcome="is\nkind", reference_answer="Hello\nyou")
+    brief = CaseBrief(question="q", linked_question="q", expected_outcome="is\nkind", reference_answer="Hello\nyou")
     found = describe_expectation(make_case(expect=[specs.LlmJudge()], brief=brief), NO_TOKENS)
     assert found == (
         ("expected outcome: is kind", "reference answer: Hello you", "a judge gives the full score"),
@@ -196,16 +196,16 @@ def test_expectation_of__outcome_and_reference__come_first() -> None:
     )
 
 
-@pytest.mark.parametrize("count", [KEPT_CHECKS, KEPT_CHECKS + 1])
+@pytest.mark.parametrize("count", [STORED_CHECKS, STORED_CHECKS + 1])
 def test_expectation_of__many_checks__are_cut_and_say_so(count) -> None:
     spec = specs.ResponseContains(values=tuple(str(number) for number in range(count)))
     found = describe_expectation(make_case(expect=[spec]), NO_TOKENS)
-    assert (len(found.lines), found.is_truncated) == (KEPT_CHECKS, count > KEPT_CHECKS)
+    assert (len(found.lines), found.is_truncated) == (STORED_CHECKS, count > STORED_CHECKS)
 
 
 def test_expectation_of__long_values__are_cut_and_say_so() -> None:
-    brief = Brief(question="q", linked_question="q", expected_outcome="x " * 100_000)
+    brief = CaseBrief(question="q", linked_question="q", expected_outcome="x " * 100_000)
     spec = specs.ResponseContains(values=("y" * 1_000_000,))
     found = describe_expectation(make_case(expect=[spec], brief=brief), NO_TOKENS)
-    assert [len(line) for line in found.lines] == [KEPT_CHECK, KEPT_CHECK]
+    assert [len(line) for line in found.lines] == [STORED_CHECK, STORED_CHECK]
     assert found.is_truncated

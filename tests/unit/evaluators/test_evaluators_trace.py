@@ -25,7 +25,7 @@ from eval_gate.model.specs.evaluator import ResponseContains, ToolTrajectory
 from eval_gate.struct import replace
 from tests.support.grading import judgement_of, with_messages, with_trace
 
-BARE = Response(text="In Rome.", calls_known=False)
+BARE = Response(text="In Rome.", tool_calls_known=False)
 """A target that says nothing of what it did."""
 
 EVENTS = """
@@ -254,11 +254,11 @@ def test_trace_summary__messages_and_an_equivalent_trace__agree_on_names_and_cou
 @pytest.mark.parametrize(
     ("response", "reported"),
     [
-        (Response(text="ok", calls_known=None), False),
-        (Response(text="ok", calls_known=False), False),
+        (Response(text="ok", tool_calls_known=None), False),
+        (Response(text="ok", tool_calls_known=False), False),
         (Response(text="ok"), True),
         (Response(text="ok", tool_calls=(ToolCall(name="a"),)), True),
-        (Response(text="ok", tool_calls=(ToolCall(name="a"),), calls_known=False), True),
+        (Response(text="ok", tool_calls=(ToolCall(name="a"),), tool_calls_known=False), True),
         (Response(text="ok", conversation=(Message(role="user", content="hi"),)), True),
     ],
     ids=["silent", "says nothing", "promised", "calls", "calls unasked", "our own exchange"],

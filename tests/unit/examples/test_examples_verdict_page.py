@@ -7,7 +7,7 @@ import re
 import pytest
 
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import GroundKind
+from eval_gate.model.evidence import GroundKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment
 from eval_gate.reports.view.report_view import build_view
@@ -26,10 +26,10 @@ def test_pages__figures__are_those_of_the_program() -> None:
     ("example", "exit_code", "found"),
     [
         ("dead", 1, {(REGRESSION, GroundKind.EVIDENCE): 1}),
-        ("flake", 0, {(CaseClass.UNSETTLED, GroundKind.RECOVERED): 1}),
+        ("flake", 0, {(CaseClass.INCONCLUSIVE, GroundKind.RECOVERED): 1}),
         ("flaky", 1, {(REGRESSION, GroundKind.EVIDENCE): 1}),
         ("half", 1, {(REGRESSION, GroundKind.EVIDENCE): 1}),
-        ("suite", 1, {(REGRESSION, GroundKind.SUITE): len(DROPPED)}),
+        ("suite", 1, {(REGRESSION, GroundKind.SUITE_DROP): len(DROPPED)}),
     ],
 )
 @pytest.mark.rows_each("example")
@@ -37,18 +37,18 @@ def test_example__verdict__is_what_its_heading_says(example, exit_code, found) -
     made = judged(example)
     assert made.run.verdict is not None
     assert made.run.verdict.exit_code == exit_code
-    kinds = [(one.change, one.grounds.why if one.grounds else None) for one in made.changes]
+    kinds = [(one.change, one.grounds.kind if one.grounds else None) for one in made.changes]
     assert {kind: kinds.count(kind) for kind in kinds} == found
 
 
 def test_example__one_broken_tool__is_confirmed_by_some_of_its_cases_and_spares_the_others() -> None:
     made = judged("tool")
-    kinds = [one.grounds.why for one in made.changes if one.grounds]
+    kinds = [one.grounds.kind for one in made.changes if one.grounds]
     confirmed = kinds.count(GroundKind.EVIDENCE)
     assert made.run.verdict is not None
     assert made.run.verdict.exit_code == 1
     assert 3 <= confirmed < len(TOOL)
-    assert kinds.count(GroundKind.NOT_ASKED) == len(TOOL) - confirmed
+    assert kinds.count(GroundKind.GATE_FAILED) == len(TOOL) - confirmed
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

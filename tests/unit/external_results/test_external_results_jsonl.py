@@ -6,7 +6,7 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.external_results.loader import load_external_results
 from eval_gate.external_results.score_rules import ScoreRules
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 
 
 def load(tmp_path, text: str, name: str = "r.jsonl", pass_score: float | None = None):
@@ -79,7 +79,7 @@ def test_read_jsonl__a_threshold__decides_where_there_is_no_status(tmp_path) -> 
 def test_read_jsonl__a_score_alone__needs_a_rule(tmp_path) -> None:
     with pytest.raises(GateError) as caught:
         load(tmp_path, '{"id": "a", "score": 0.8}')
-    assert caught.value.code == "results-need-rule"
+    assert caught.value.code == "missing-score-rule"
     [row] = load(tmp_path, '{"id": "a", "score": 0.8}', pass_score=0.7).rows
     assert row.is_graded
 
@@ -87,7 +87,7 @@ def test_read_jsonl__a_score_alone__needs_a_rule(tmp_path) -> None:
 @pytest.mark.parametrize("score", [55, -0.1])
 def test_read_jsonl__a_grade_of_another_scale__was_not_judged(tmp_path, score) -> None:
     [row] = load(tmp_path, f'{{"id": "a", "score": {score}}}', pass_score=0.7).rows
-    assert (row.status, row.blame) == (Status.ERROR, Blame.OURS)
+    assert (row.status, row.error_kind) == (Status.ERROR, ErrorKind.EVALUATION_ERROR)
     assert row.error == f"the score {float(score)} is outside of the scale, which is 0 to 1"
 
 

@@ -6,7 +6,7 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.external_results.score_rules import ScoreRules
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 
 
 def load(tmp_path, body: str) -> ExternalResults:
@@ -52,7 +52,7 @@ def test_read_junit__a_failure_with_an_error_beside_it__is_the_failure(tmp_path)
 def test_read_junit__a_name_twice__is_an_error_with_both_lines(tmp_path) -> None:
     with pytest.raises(GateError) as caught:
         load(tmp_path, '<testcase name="a"/>\n<testcase name="a"/>')
-    assert caught.value.code == "results-duplicate"
+    assert caught.value.code == "duplicate-results"
     assert "junit.xml:2" in str(caught.value.problems[0])
 
 
@@ -105,7 +105,7 @@ Caused by: Error: connect ECONNREFUSED 127.0.0.1:9</failure>""",
 def test_read_junit__vitest_threw__is_an_error_only_where_nobody_was_reached(tmp_path, failure, status) -> None:
     [row] = vitest(tmp_path, f'<testcase classname="a.test.ts" name="refund">{failure}</testcase>').rows
     assert row.status is status
-    assert (row.blame is Blame.UNREACHABLE) or status is Status.FAILED
+    assert (row.error_kind is ErrorKind.AGENT_UNREACHABLE) or status is Status.FAILED
 
 
 def test_read_junit__a_file_that_vitest_could_not_load__is_no_result(tmp_path) -> None:
@@ -133,7 +133,7 @@ def test_read_junit__vitests_nesting__is_as_its_filter_wants_it(tmp_path) -> Non
 def test_read_junit__a_module_is_not_found__is_a_crash_and_no_lost_connection(tmp_path) -> None:
     """`ModuleNotFoundError` holds the letters of `ENOTFOUND`."""
     [row] = load(tmp_path, '<testcase name="a"><error message="ModuleNotFoundError: bot"/></testcase>').rows
-    assert row.blame is Blame.CRASHED
+    assert row.error_kind is ErrorKind.AGENT_ERROR
 
 
 PYTEST = '<testsuites name="pytest tests"><testsuite name="pytest">{}</testsuite></testsuites>'
@@ -175,7 +175,7 @@ def test_read_junit__the_same_name_twice_in_pytests_file__is_an_error_still(tmp_
     case = '<testcase classname="t" name="a"><failure message="assert 0"/></testcase>'
     with pytest.raises(GateError) as caught:
         of_pytest(tmp_path, case * 2)
-    assert caught.value.code == "results-duplicate"
+    assert caught.value.code == "duplicate-results"
 
 
 def test_read_junit__pytests_lines__are_counted_from_one(tmp_path) -> None:
@@ -193,36 +193,40 @@ def test_read_junit__pytests_output__is_the_answer_without_its_headings(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("ending", "status", "blame"),
+    ("ending", "status", "error_kind"),
     [
-        ('message="ConnectionRefusedError: [Errno 111] Connection refused"', Status.ERROR, Blame.UNREACHABLE),
-        ('message="openai.RateLimitError: 429"', Status.ERROR, Blame.UNREACHABLE),
-        ('message="connect ECONNREFUSED 127.0.0.1:9" type="Error"', Status.ERROR, Blame.UNREACHABLE),
-        ("message=\"httpx.HTTPStatusError: Client error '401 Unauthorized'\"", Status.ERROR, Blame.UNREACHABLE),
-        ('message="Error: Request failed with status code 429"', Status.ERROR, Blame.UNREACHABLE),
-        ('message="Exception: You exceeded your current quota"', Status.ERROR, Blame.UNREACHABLE),
-        ('message="RuntimeError: the agent broke"', Status.FAILED, Blame.CRASHED),
-        ("message=\"KeyError: 'quota'\"", Status.FAILED, Blame.CRASHED),
-        ('message="ValueError: order 429 has no refund"', Status.FAILED, Blame.CRASHED),
-        ('message="TypeError: NoneType in row 403"', Status.FAILED, Blame.CRASHED),
-        ('message="RuntimeError: refund refused: unauthorized for this user"', Status.FAILED, Blame.CRASHED),
-        ('message="expected order 402 to be refunded" type="Error"', Status.FAILED, Blame.CRASHED),
-        ('message="AssertionError: got 429 in place of 200"', Status.FAILED, Blame.CRASHED),
-        ('message="assert 429 == 200"', Status.FAILED, Blame.CRASHED),
-        ('message="expected 429 to be 200" type="AssertionError"', Status.FAILED, Blame.CRASHED),
+        ('message="ConnectionRefusedError: [Errno 111] Connection refused"', Status.ERROR, ErrorKind.AGENT_UNREACHABLE),
+        ('message="openai.RateLimitError: 429"', Status.ERROR, ErrorKind.AGENT_UNREACHABLE),
+        ('message="connect ECONNREFUSED 127.0.0.1:9" type="Error"', Status.ERROR, ErrorKind.AGENT_UNREACHABLE),
+        (
+            "message=\"httpx.HTTPStatusError: Client error '401 Unauthorized'\"",
+            Status.ERROR,
+            ErrorKind.AGENT_UNREACHABLE,
+        ),
+        ('message="Error: Request failed with status code 429"', Status.ERROR, ErrorKind.AGENT_UNREACHABLE),
+        ('message="Exception: You exceeded your current quota"', Status.ERROR, ErrorKind.AGENT_UNREACHABLE),
+        ('message="RuntimeError: the agent broke"', Status.FAILED, ErrorKind.AGENT_ERROR),
+        ("message=\"KeyError: 'quota'\"", Status.FAILED, ErrorKind.AGENT_ERROR),
+        ('message="ValueError: order 429 has no refund"', Status.FAILED, ErrorKind.AGENT_ERROR),
+        ('message="TypeError: NoneType in row 403"', Status.FAILED, ErrorKind.AGENT_ERROR),
+        ('message="RuntimeError: refund refused: unauthorized for this user"', Status.FAILED, ErrorKind.AGENT_ERROR),
+        ('message="expected order 402 to be refunded" type="Error"', Status.FAILED, ErrorKind.AGENT_ERROR),
+        ('message="AssertionError: got 429 in place of 200"', Status.FAILED, ErrorKind.AGENT_ERROR),
+        ('message="assert 429 == 200"', Status.FAILED, ErrorKind.AGENT_ERROR),
+        ('message="expected 429 to be 200" type="AssertionError"', Status.FAILED, ErrorKind.AGENT_ERROR),
     ],
 )
 def test_read_junit__a_failure_by_an_exception_of_no_connection__says_nothing_of_the_agent(
-    ending, status, blame, tmp_path
+    ending, status, error_kind, tmp_path
 ) -> None:
     [row] = load(tmp_path, f'<testcase name="a"><failure {ending}>…</failure></testcase>').rows
-    assert (row.status, row.blame) == (status, blame)
+    assert (row.status, row.error_kind) == (status, error_kind)
 
 
 def test_read_junit__a_traceback_that_quotes_code__is_not_whose_fault_it_is(tmp_path) -> None:
     said = 'message="failed on setup with &quot;KeyError&quot;"'
     [row] = load(tmp_path, f'<testcase name="a"><error {said}>if code == 429: …</error></testcase>').rows
-    assert row.blame is Blame.CRASHED
+    assert row.error_kind is ErrorKind.AGENT_ERROR
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.external_results.score_rules import ScoreRules
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 
 FILES = Path(__file__).parent / "files"
 AUTO = ResultsFormat.AUTO
@@ -109,7 +109,7 @@ def test_promptfoo__two_tests_share_a_test_case_id__is_an_error_with_both_places
             one["metadata"] = {"testCaseId": "refund-1"}
 
     error = refused(changed(tmp_path, "promptfoo-output.json", change))
-    assert (error.code, error.exit_code) == ("results-duplicate", ExitCode.USAGE)
+    assert (error.code, error.exit_code) == ("duplicate-results", ExitCode.USAGE)
     assert "results.results[1]" in str(error.problems[0])
     assert "first at" in str(error.problems[0])
     assert "results.results[0]" in str(error.problems[0])
@@ -159,7 +159,7 @@ def test_promptfoo__another_provider_before_it__leaves_the_numbers_of_its_prompt
 
 def test_promptfoo__its_junit__is_refused_with_what_to_write_instead() -> None:
     error = refused("promptfoo-junit.xml")
-    assert (error.code, error.exit_code) == ("results-unreadable", ExitCode.USAGE)
+    assert (error.code, error.exit_code) == ("invalid-results", ExitCode.USAGE)
     assert "-o out.json" in (error.hint or "")
 
 
@@ -228,7 +228,7 @@ def test_inspect__both_forms_of_a_log__hold_the_same_cases_with_epochs_as_trials
 
 def test_inspect__a_number_without_a_rule__is_an_error_that_names_the_scorer() -> None:
     error = refused("inspect-log.json")
-    assert (error.code, error.exit_code) == ("results-need-rule", ExitCode.USAGE)
+    assert (error.code, error.exit_code) == ("missing-score-rule", ExitCode.USAGE)
     assert '"policy"' in error.message
     assert "--score 'policy>=0.7'" in (error.hint or "")
 
@@ -288,7 +288,7 @@ def test_pydantic_evals__only_scores__need_a_rule(tmp_path) -> None:
             case["assertions"] = {}
 
     file = changed(tmp_path, "pydantic-evals-report.json", change)
-    assert refused(file).code == "results-need-rule"
+    assert refused(file).code == "missing-score-rule"
     assert statuses(load(file, scores=("policy>0.3",)))["refund", "refund-1"] == [PASSED, PASSED]
     graded = load(file, pass_score=0.3).cases["refund", "refund-1"][0]
     assert (graded.is_graded, graded.score, graded.status) == (True, 0.35, FAILED)  # the gate says what is enough
@@ -393,7 +393,7 @@ def test_openai__metrics_only__need_a_rule(tmp_path) -> None:
     file = openai_record(tmp_path, METRICS)
     error = refused(file)
     assert (error.code, error.hint) == (
-        "results-need-rule",
+        "missing-score-rule",
         "--score 'accuracy>=0.7' for this scorer, or --pass-score 0.7 for all",
     )
     for rule, status in (("accuracy>=0.3", PASSED), ("accuracy>=0.5", FAILED)):
@@ -402,11 +402,11 @@ def test_openai__metrics_only__need_a_rule(tmp_path) -> None:
 
 def test_openai__no_verdict_of_any_kind__is_not_the_agents_error(tmp_path) -> None:
     (row,) = load(openai_record(tmp_path, {"type": "sampling", "data": {"prompt": "q", "sampled": ["a"]}})).rows
-    assert (row.status, row.blame) == (ERROR, Blame.OURS)
+    assert (row.status, row.error_kind) == (ERROR, ErrorKind.EVALUATION_ERROR)
     assert "nothing in the record says whether this sample passed" in str(row.error)
     broke = {"type": "error", "data": {"message": "boom"}}
     (row,) = load(openai_record(tmp_path, METRICS, broke)).rows
-    assert (row.status, row.blame, row.error) == (ERROR, Blame.CRASHED, "boom")
+    assert (row.status, row.error_kind, row.error) == (ERROR, ErrorKind.AGENT_ERROR, "boom")
 
 
 def test_load__two_tools_at_once__are_refused() -> None:
@@ -446,7 +446,7 @@ def test_inspect__a_member_that_unpacks_to_gigabytes__is_refused_in_a_sentence(t
     file = zstd_archive(tmp_path, {"header.json": header} | {member: b" " * 200_000_000})
     assert file.stat().st_size < 1_000_000
     error = refused(file)
-    assert error.code == "results-unreadable"
+    assert error.code == "invalid-results"
     assert f"{member}: is larger than" in str(error.problems[0])
 
 
@@ -454,7 +454,7 @@ def test_inspect__a_member_that_is_not_what_it_says__is_refused_in_a_sentence(tm
     file = tmp_path / "log.eval"
     data = (FILES / "inspect-log.eval").read_bytes()
     file.write_bytes(data[:2000] + bytes(500) + data[2500:])
-    assert refused(file).code == "results-unreadable"
+    assert refused(file).code == "invalid-results"
 
 
 @pytest.mark.parametrize("status", ["error", "cancelled", "started"])
@@ -569,7 +569,7 @@ def test_pydantic_evals__a_case_without_a_name__is_said_to_have_no_stable_one(tm
     ("members", "code", "exit_code"),
     [
         (["_journal/start.json"], "results-incomplete", ExitCode.INCOMPLETE),  # as a process that was killed leaves it
-        (["readme.txt"], "results-unreadable", ExitCode.USAGE),
+        (["readme.txt"], "invalid-results", ExitCode.USAGE),
     ],
 )
 def test_inspect__an_archive_without_header__was_not_finished_or_is_none(members, code, exit_code, tmp_path) -> None:

@@ -32,7 +32,7 @@ from eval_gate.results.history import HISTORY_NAME
 from eval_gate.results.merge import merge_runs
 from eval_gate.results.run_reader import read_run, require_baseline
 from eval_gate.results.run_writer import write_history, write_result
-from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine, permuted_ledger
 from tests.support.sizes import size
@@ -43,7 +43,7 @@ TODAY = date(2026, 11, 21)
 SUITES = ("a.json", "b.json")
 MOST_RERUNS = 6
 TAPE = st.text("PPPPPFFFCTUO", min_size=1, max_size=MOST_RERUNS + 1)
-SEVERITY = {Outcome.PASS: 0, Outcome.ERROR: 1, Outcome.FAIL: 2}
+SEVERITY = {Outcome.PASSED: 0, Outcome.INCONCLUSIVE: 1, Outcome.FAILED: 2}
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class World:
     main: tuple[tuple[Asked, ...], ...]
     here: tuple[Asked, ...]
     policy: Policy
-    confirm: int
+    reruns: int
     waivers: KnownWaivers | None = None
     trials: int = 1
 
     def branch(self) -> Branch:
         branch = Branch()
         for number, cases in enumerate(self.main):
-            branch = branch.pushed(cases, self.policy, number, confirm=self.confirm, trials=self.trials)
+            branch = branch.pushed(cases, self.policy, number, reruns=self.reruns, trials=self.trials)
         return branch
 
     def question(self, baseline: Baseline) -> GateInputs:
@@ -69,7 +69,7 @@ class World:
     def run(self, baseline: Baseline) -> RunResult:
         """As `run` and the action make it."""
         question = self.question(baseline)
-        return decide_verdict(Engine(self.here, self.confirm, self.trials).run(question), question)
+        return decide_verdict(Engine(self.here, self.reruns, self.trials).run(question), question)
 
 
 def quarantine(case: str) -> Waiver:
@@ -120,11 +120,11 @@ def worlds(draw: st.DrawFn, *, most_cases: int = 6) -> World:
         pass_score=0.8 if graded else 1.0,
         must_pass=draw(st.sampled_from([(), ("tag:safety",), ("case-2",)])),
         max_errors=draw(st.integers(0, 2)),
-        error_rate=draw(st.sampled_from([0.05, 0.2])),
+        false_alarm_rate=draw(st.sampled_from([0.05, 0.2])),
     )
     waivers = KnownWaivers(TODAY, tuple(map(quarantine, names))) if names else None
-    confirm = draw(st.sampled_from([0, 2, MOST_RERUNS, MOST_RERUNS]))
-    return World(main, tuple(here), policy, confirm, waivers, draw(st.sampled_from([1, 1, 3])))
+    reruns = draw(st.sampled_from([0, 2, MOST_RERUNS, MOST_RERUNS]))
+    return World(main, tuple(here), policy, reruns, waivers, draw(st.sampled_from([1, 1, 3])))
 
 
 def said(judged: RunResult) -> dict[str, Any]:
@@ -138,13 +138,13 @@ def said(judged: RunResult) -> dict[str, Any]:
         "reasons": [one.code for one in verdict.reasons],
         "rules": verdict.rules,
         "suite": comparison.suite_finding,
-        "cases": {one.key: replace(one, location=None, evaluators_then={}) for one in comparison.changes},
+        "cases": {one.key: replace(one, location=None, baseline_evaluator_scores={}) for one in comparison.changes},
     }
 
 
 def executed(run: RunResult) -> dict[CaseKey, int]:
     """How often each case was run."""
-    return {key: len(case.executions()) for key, case in run.cases()}
+    return {key: len(case.list_executions()) for key, case in run.iter_cases()}
 
 
 class Desk:
@@ -170,7 +170,7 @@ class Desk:
 
     def kept(self, run: RunResult, name: str) -> RunResult:
         """Written and read again."""
-        write_history(self.folder, name, ledger_after(run, self.baseline))
+        write_history(self.folder, name, build_next_history(run, self.baseline))
         write_result(self.folder, replace(run, run_id=name))
         return read_run(name, self.folder)
 
@@ -187,7 +187,7 @@ class Desk:
         for number, part in enumerate(parts, 1):
             question = world.question(self.baseline)
             shard = {"shard": Shard(index=number, count=len(parts))}
-            engine = Engine(part, world.confirm, world.trials, planned=len(world.here), fields=shard)
+            engine = Engine(part, world.reruns, world.trials, planned=len(world.here), fields=shard)
             judged.append(self.kept(decide_verdict(engine.run(question), question), f"part-{number}"))
         return self.again(self.kept(merge_runs(judged, "merged"), "merged"))
 
@@ -195,7 +195,7 @@ class Desk:
 def spared(run: RunResult) -> list[str]:
     """The cases that were not run again because the gate was red already."""
     assert run.comparison is not None
-    return [one.case_id for one in run.comparison.changes if one.grounds is not None and one.grounds.spared]
+    return [one.case_id for one in run.comparison.changes if one.grounds is not None and one.grounds.is_suspected]
 
 
 _NOBODY = msgspec.convert(
@@ -274,9 +274,9 @@ def test_judge__one_more_failure__is_never_milder(world: World, data: st.DataObj
 def severity(run: RunResult) -> int:
     """A gate that is red only because too much could not be measured says no more than one that could not decide."""
     assert run.verdict is not None
-    unmeasured = {reason.code for reason in run.verdict.reasons} <= {"could-not-measure", "min-coverage"}
-    failed = run.verdict.outcome is Outcome.FAIL
-    return SEVERITY[Outcome.ERROR if failed and unmeasured else run.verdict.outcome]
+    unmeasured = {reason.code for reason in run.verdict.reasons} <= {"max-errors", "min-coverage"}
+    failed = run.verdict.outcome is Outcome.FAILED
+    return SEVERITY[Outcome.INCONCLUSIVE if failed and unmeasured else run.verdict.outcome]
 
 
 @settings(max_examples=size(60))
@@ -297,7 +297,7 @@ def test_judge__other_order_of_cases_suites_and_ledger__changes_nothing(world: W
 # one small world for each way in which judges disagreed
 
 
-def world_of(here: dict[str, str], *main: dict[str, str], confirm: int = 6, **fields) -> World:
+def world_of(here: dict[str, str], *main: dict[str, str], reruns: int = 6, **fields) -> World:
     """Tapes of the pull request, and of the branch's runs from the oldest to the newest; `a.json/x` names a file."""
 
     def asked(tapes: dict[str, str]) -> tuple[Asked, ...]:
@@ -305,7 +305,7 @@ def world_of(here: dict[str, str], *main: dict[str, str], confirm: int = 6, **fi
         return tuple(Asked(*place, tape) for place, tape in zip(places, tapes.values(), strict=True))
 
     policy = fields.pop("policy", Policy(frozenset({FailOn.REGRESSIONS})))
-    return World(tuple(map(asked, main)), asked(here), policy, confirm, **fields)
+    return World(tuple(map(asked, main)), asked(here), policy, reruns, **fields)
 
 
 @pytest.fixture
@@ -320,7 +320,7 @@ def classes(run: RunResult) -> dict[str, CaseClass]:
 
 def test_judges__plain_rule_and_no_ledger_any_more__compares_with_the_runs_of_then(desk) -> None:
     """`a` was unreachable in the newest run of the branch: what it did before is in the record of the run as well."""
-    world = world_of({"a": "F", "b": "P"}, {"a": "P", "b": "P"}, {"a": "U", "b": "P"}, confirm=0)
+    world = world_of({"a": "F", "b": "P"}, {"a": "P", "b": "P"}, {"a": "U", "b": "P"}, reruns=0)
     at = desk(world)
     run = at.kept(world.run(at.baseline), "here")
     at.forget()
@@ -400,7 +400,7 @@ def test_merge__part_that_is_missing__its_cases_are_not_gone(desk) -> None:
     question = world.question(at.baseline)
     first = Engine(world.here[:1], planned=2, fields={"shard": Shard(index=1, count=2)}).run(question)
     joined = at.again(merge_runs([decide_verdict(first, question)], "joined"))
-    assert (classes(joined), joined.comparison.measured.removed) == ({"a": CaseClass.STILL_PASSING}, 0)
+    assert (classes(joined), joined.comparison.setup_changes.removed_cases) == ({"a": CaseClass.STILL_PASSING}, 0)
     assert joined.verdict.exit_code == 3
 
 
@@ -408,7 +408,7 @@ def test_judge__open_cases_within_the_allowed_regressions__leave_nothing_open(de
     """Worse than a regression they cannot be; and then the gate would pass."""
     world = world_of({"a": "FOOOOOO", "b": "P"}, *[{"a": "P", "b": "P"}] * 4)
     at = desk(world)
-    for allowed, patterns, outcome in ((0, (), "error"), (1, (), "pass"), (1, ("a",), "fail")):
+    for allowed, patterns, outcome in ((0, (), "inconclusive"), (1, (), "passed"), (1, ("a",), "failed")):
         policy = replace(world.policy, allowed_regressions=allowed, must_pass=patterns)
         assert replace(world, policy=policy).run(at.baseline).verdict.outcome == outcome
 
@@ -420,10 +420,10 @@ def test_reruns__some_say_nothing__goes_on_until_it_is_decided_or_none_are_left(
     at = desk(world)
     question = world.question(at.baseline)
     stopped = [
-        (tape, case.rerun_end)
+        (tape, case.rerun_stop_reason)
         for tape in ("CFPOPU", "FFPOPPP", "FPOFOPF", "FFOPOF", "FOOPFFF", "FPOOOFF")
-        for _, case in Engine((replace(world.here[0], tape=tape), *world.here[1:])).run(question).cases()
-        if case.rerun_end is not None and case.rerun_end.value == "stopped"
+        for _, case in Engine((replace(world.here[0], tape=tape), *world.here[1:])).run(question).iter_cases()
+        if case.rerun_stop_reason is not None and case.rerun_stop_reason.value == "run_stopped"
     ]
     assert stopped == []
 
@@ -456,7 +456,7 @@ def test_judges__shards_that_spared_cases__are_as_red_as_one_run_and_call_no_oth
     assert merged.verdict.exit_code == whole.verdict.exit_code == 1
     died = {one.id for one in world.here if one.tape == "F"}
     for run in (whole, merged):
-        of_class = {one.case_id for one in run.comparison.of(CaseClass.REGRESSION)}
+        of_class = {one.case_id for one in run.comparison.select_changes(CaseClass.REGRESSION)}
         assert of_class <= died
         assert died <= of_class | set(spared(run))
 
@@ -466,13 +466,15 @@ def test_judge__the_confirmed_ones_are_accepted_later__spared_cases_keep_the_gat
     world = much_broke()
     at = desk(world)
     run = at.kept(world.run(at.baseline), "here")
-    confirmed = tuple(one.case_id for one in run.comparison.of(CaseClass.REGRESSION))
-    for names, outcome in ((confirmed, Outcome.ERROR), (("c*",), Outcome.PASS)):
-        given = tuple(replace(quarantine(name), kind=WaiverKind.ACCEPTED) for name in names)
+    confirmed = tuple(one.case_id for one in run.comparison.select_changes(CaseClass.REGRESSION))
+    for names, outcome in ((confirmed, Outcome.INCONCLUSIVE), (("c*",), Outcome.PASSED)):
+        given = tuple(replace(quarantine(name), kind=WaiverKind.WAIVER) for name in names)
         waivers = KnownWaivers(TODAY, given)
         judged = decide_verdict(run, replace(world.question(at.baseline), waivers=waivers))
         assert (names, judged.verdict.outcome) == (names, outcome)
     more = replace(world.policy, allowed_regressions=30)
-    assert decide_verdict(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.ERROR
+    assert (
+        decide_verdict(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.INCONCLUSIVE
+    )
     more = replace(world.policy, allowed_regressions=31)
-    assert decide_verdict(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.PASS
+    assert decide_verdict(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.PASSED

@@ -6,13 +6,13 @@ import pytest
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall
 from eval_gate.model.usage import Usage
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import EMPTY_HISTORY, build_history
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
-DETAILS = CaseDetails(response="It comes on Sunday.", tool_calls=(KeptCall(name="t", arguments={"a": 1}),))
+DETAILS = CaseDetails(response="It comes on Sunday.", tool_calls=(StoredCall(name="t", arguments={"a": 1}),))
 JUDGED = EvaluatorResult(
     name="j", type="llm_judge", score=1, reasoning="kind", evaluator_provider_request={"userPrompt": "u", "model": "m"}
 )
@@ -41,13 +41,13 @@ def compared(before, now, ledger=None, **policy):
 
 def test_judge__regression__has_the_baselines_side() -> None:
     (change,) = compared(then(), make_result("a", "failed")).comparison.changes
-    found = change.before
+    found = change.baseline_result
     assert found is not None
     assert (found.status, found.details, found.duration_ms, found.cost_usd) == (Status.PASSED, DETAILS, 7.0, 0.5)
     assert (found.input_tokens, found.output_tokens, found.executions) == (3, 4, ())
     (said,) = found.evaluator_results
     assert (said.reasoning, said.evaluator_provider_request) == ("kind", {"model": "m"})
-    assert change.past == "P"
+    assert change.recent_results == "P"
 
 
 @pytest.mark.parametrize(
@@ -63,29 +63,29 @@ def test_judge__regression__has_the_baselines_side() -> None:
 )
 def test_judge__only_what_is_not_as_it_was_and_was_judged__has_it(was, status, has) -> None:
     (change,) = compared(then(status=was), make_result("a", status)).comparison.changes
-    assert (change.before is not None) is has
+    assert (change.baseline_result is not None) is has
 
 
 def test_judge__score_drop_of_a_case_that_passes_on_both_sides__has_it() -> None:
     before, now = then(graded=True, score=1.0), make_result("a", "failed", graded=True, score=0.8)
     (change,) = compared(before, now, pass_score=0.7).comparison.changes
     assert (change.change, change.score_drop) == ("still_passing", True)
-    assert change.before is not None
-    assert compared(before, now, pass_score=0.7, score_tolerance=0.5).comparison.changes[0].before is None
+    assert change.baseline_result is not None
+    assert compared(before, now, pass_score=0.7, score_tolerance=0.5).comparison.changes[0].baseline_result is None
 
 
 def test_judge__renamed_case__has_that_of_its_earlier_name() -> None:
     judged = compared(then("old", fingerprint="f"), make_result("new", "failed", fingerprint="f"))
     (change,) = judged.comparison.changes
     assert change.case_id == "new"
-    assert change.before is not None
-    assert (change.before.details.response, change.past) == ("It comes on Sunday.", "P")
+    assert change.baseline_result is not None
+    assert (change.baseline_result.details.response, change.recent_results) == ("It comes on Sunday.", "P")
 
 
 def test_judge__several_executions__tells_how_each_ended() -> None:
     (change,) = compared(then(trials="PF"), make_result("a", "failed")).comparison.changes
-    assert change.before is not None
-    assert change.before.executions == (Status.PASSED, Status.FAILED)
+    assert change.baseline_result is not None
+    assert change.baseline_result.executions == (Status.PASSED, Status.FAILED)
 
 
 def test_judge__again_without_the_ledger__says_what_the_record_says() -> None:
@@ -93,5 +93,8 @@ def test_judge__again_without_the_ledger__says_what_the_record_says() -> None:
     new = make_run(make_suite_result([make_result("a", "failed")]))
     first = decide_verdict(new, GateInputs(Baseline(old, "x", history=build_history([old, older])), Policy()))
     again = decide_verdict(first, GateInputs(Baseline(old, "x", history=EMPTY_HISTORY), Policy()))
-    assert [run.run_id for run in first.comparison.history] == [old.run_id, "older"]
-    assert (again.comparison.history, again.comparison.changes[0].past) == (first.comparison.history, "PF")
+    assert [run.run_id for run in first.comparison.recent_runs] == [old.run_id, "older"]
+    assert (again.comparison.recent_runs, again.comparison.changes[0].recent_results) == (
+        first.comparison.recent_runs,
+        "PF",
+    )

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.case_comparison import add_contract_fields
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import RunResult, ToolFacts
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import build_history
@@ -83,8 +83,8 @@ def test_compare__several_trials__majority_decides_and_mixed_passes_are_flaky(th
     later = make_run(make_suite_result([make_result("a", now[0], trials=now[1])]))
     compared = compare_with(Baseline(earlier, "b"), later).changes[0]
     assert compared.change == change
-    assert compared.here is not None
-    assert (compared.here.k, compared.here.n) == (now[1].count("P"), 3)
+    assert compared.current is not None
+    assert (compared.current.passes, compared.current.executions) == (now[1].count("P"), 3)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_compare__only_some_cases_chosen__removed_is_what_the_choice_takes_in_th
         [make_result("a", "passed"), make_result("b", "passed", tags=("slow",))], eval_file="evals/refund.json"
     )
     here = make_run(make_suite_result({"a": "passed"}, eval_file="evals/refund.json"), partial=True)
-    here = replace(here, selections=(msgspec.convert(chosen, ChosenCases),))
+    here = replace(here, selections=(msgspec.convert(chosen, CaseSelection),))
     expected = {"a": "still_passing"} | ({"b": "removed"} if removed else {})
     assert classes(make_baseline_run(suite), here) == expected
 
@@ -151,17 +151,21 @@ def test_compare__any_two_runs__every_case_exactly_once(then, now) -> None:
 @given(RUNS)
 def test_compare__run_with_itself__has_no_regression_and_no_new_pass(cases) -> None:
     run = make_run(cases)
-    assert not compare_with(Baseline(run, "b"), run).of(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.REMOVED)
+    assert not compare_with(Baseline(run, "b"), run).select_changes(
+        CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.REMOVED
+    )
     suite = add_contract_fields(run, run)[0]
     assert (suite.regressions, suite.new_passes) == ((), ())
 
 
 @given(RUNS, RUNS)
 def test_compare__regressions__only_of_cases_that_were_judged_on_both_sides(then, now) -> None:
-    for change in compare_with(Baseline(make_baseline_run(then), "b"), make_run(now)).of(CaseClass.REGRESSION):
+    for change in compare_with(Baseline(make_baseline_run(then), "b"), make_run(now)).select_changes(
+        CaseClass.REGRESSION
+    ):
         assert (then[change.case_id], now[change.case_id]) == ("passed", "failed")
-        assert change.here is not None
-        assert change.here.k <= change.here.n
+        assert change.current is not None
+        assert change.current.passes <= change.current.executions
 
 
 def test_compare__baseline_could_not_judge_it__says_so_and_not_that_it_changed() -> None:
@@ -180,8 +184,8 @@ def test_compare__nobody_answered__time_outs_are_no_crashes_unless_another_part_
     heard_elsewhere, change
 ) -> None:
     late = replace(
-        make_result("a", "error", blame=Blame.CRASHED),
-        trials=(Trial(status=Status.ERROR, score=0, duration_ms=9, blame=Blame.CRASHED, timed_out=True),),
+        make_result("a", "error", error_kind=ErrorKind.AGENT_ERROR),
+        trials=(Trial(status=Status.ERROR, score=0, duration_ms=9, error_kind=ErrorKind.AGENT_ERROR, timed_out=True),),
     )
     now, skipped = make_run(make_suite_result([late, make_result("b", "skipped")])), "not_run"
     found = classes(make_baseline_run({"a": "passed", "b": "passed"}), now, heard_elsewhere=heard_elsewhere)
@@ -225,4 +229,4 @@ def test_compare__baseline_could_not_judge_it__stands_beside_the_run_that_could(
     assert found.change is (CaseClass.STILL_PASSING if "a" in now else CaseClass.REMOVED)
     assert found.baseline is not None
     assert found.compared_with is not None
-    assert ((found.baseline.k, found.baseline.n), found.compared_with.run_id) == ((1, 1), "older")
+    assert ((found.baseline.passes, found.baseline.executions), found.compared_with.run_id) == ((1, 1), "older")

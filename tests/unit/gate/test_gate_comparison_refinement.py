@@ -5,7 +5,7 @@ import pytest
 from eval_gate.gate.comparison_refinement import build_case_facts, build_facts_without_baseline, restore_prior_evidence
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.result import RerunEnd
+from eval_gate.model.result import RerunStopReason
 from eval_gate.results.baseline import Baseline
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
@@ -27,14 +27,14 @@ def test_facts_alone__cases__are_those_that_failed() -> None:
 def test_facts__cases_that_work_on_files_of_others__know_how_many_run_before_them_and_are_in_no_test_of_all() -> None:
     statuses = {"a": "failed", "b": "skipped", "c": "failed", "d": "failed"}
     suite = make_suite_result([make_result(name, status, dependent=True) for name, status in statuses.items()])
-    run = make_run(suite, make_suite_result([make_result("alone", "failed")], eval_file="alone.json"), confirm=6)
+    run = make_run(suite, make_suite_result([make_result("alone", "failed")], eval_file="alone.json"), reruns=6)
     then = make_baseline_run(dict.fromkeys([*statuses, "alone"], "passed"))
     assert [one.preceding_cases for one in build_facts_without_baseline(run, 1.0, ())] == [0, 1, 2, None]
     judged = judge_against(run, Baseline(then, "b"))
     assert judged.comparison is not None
     known = restore_prior_evidence(judged, then, judged.comparison.evidence)
     facts = build_case_facts(judged.comparison, judged, known, ())
-    assert {one.key.case_id: (one.preceding_cases, one.is_in_suite_test) for one in facts if one.first.fails} == {
+    assert {one.key.case_id: (one.preceding_cases, one.is_in_suite_test) for one in facts if one.first.is_failing} == {
         "a": (0, False),
         "c": (1, False),
         "d": (2, False),
@@ -42,9 +42,9 @@ def test_facts__cases_that_work_on_files_of_others__know_how_many_run_before_the
     }
 
 
-@pytest.mark.parametrize("end", [*RerunEnd, None])
+@pytest.mark.parametrize("end", [*RerunStopReason, None])
 def test_facts_alone__case__knows_why_it_was_not_run_again(end) -> None:
-    run = make_run(make_suite_result([make_result("a", "failed", rerun_end=end)]))
+    run = make_run(make_suite_result([make_result("a", "failed", rerun_stop_reason=end)]))
     assert [one.rerun_end for one in build_facts_without_baseline(run, 1.0, ())] == [end]
 
 
@@ -56,4 +56,4 @@ def test_known_again__case_that_was_new_to_a_part__is_what_the_whole_finds_it_to
     assert part.comparison.changes[0].change is CaseClass.ADDED
     baseline = make_baseline_run({"a": "error", "b": "passed"})
     past = restore_prior_evidence(part, baseline, part.comparison.evidence).case_evidence[CaseKey(FILE, "a")]
-    assert (past.in_baseline, past.unjudged_in_baseline) == (True, True)
+    assert (past.in_baseline, past.unscored_in_baseline) == (True, True)

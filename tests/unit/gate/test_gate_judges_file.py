@@ -7,12 +7,12 @@ import pytest
 
 from eval_gate.errors import GateError
 from eval_gate.gate.judge_agreement import MAX_JUDGES, merge_comparisons, parse_comparisons
-from eval_gate.model.calibration import JudgeComparison
+from eval_gate.model.calibration import JudgeAgreementRecord
 
 
-def compared(judge: str = "j", **facts) -> JudgeComparison:
-    said = {"on": date(2026, 11, 2), "answers": 5, "agreed": 4, "failed_by_people": 2, "false_passes": 1}
-    return JudgeComparison(judge=judge, **(said | facts))
+def compared(judge: str = "j", **facts) -> JudgeAgreementRecord:
+    said = {"compared_on": date(2026, 11, 2), "responses": 5, "agreed": 4, "failed_by_people": 2, "false_passes": 1}
+    return JudgeAgreementRecord(judge=judge, **(said | facts))
 
 
 def test_written__read_again__is_the_same() -> None:
@@ -37,14 +37,14 @@ def test_written__too_many__is_refused() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ('"answers": 5, "agreed": 6, "failedByPeople": 0, "falsePasses": 0', "more than the 5 answers"),
-        ('"answers": 5, "agreed": 5, "failedByPeople": 6, "falsePasses": 0', "more than the 5 answers"),
-        ('"answers": 5, "agreed": 5, "failedByPeople": 2, "falsePasses": 1', "answers - agreed allow"),
-        ('"answers": 5, "agreed": 3, "failedByPeople": 1, "falsePasses": 2', "failedByPeople"),
+        ('"responses": 5, "agreed": 6, "failedByPeople": 0, "falsePasses": 0', "more than the 5 answers"),
+        ('"responses": 5, "agreed": 5, "failedByPeople": 6, "falsePasses": 0', "more than the 5 answers"),
+        ('"responses": 5, "agreed": 5, "failedByPeople": 2, "falsePasses": 1', "responses - agreed allow"),
+        ('"responses": 5, "agreed": 3, "failedByPeople": 1, "falsePasses": 2', "failedByPeople"),
     ],
 )
 def test_counts__contradict_each_other__are_refused_with_their_place(facts, words) -> None:
-    data = f'{{"judges": [\n{{"judge": "j", "on": "2026-11-02", {facts}}}]}}'.encode()
+    data = f'{{"judges": [\n{{"judge": "j", "comparedOn": "2026-11-02", {facts}}}]}}'.encode()
     with pytest.raises(GateError) as caught:
         parse_comparisons(data, shown_as="f.json")
     (problem,) = caught.value.problems

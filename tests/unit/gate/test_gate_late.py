@@ -9,7 +9,7 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.evidence.timeouts import TimeoutCounts
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import GroundKind
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.result import RunResult, Shard
 from tests.support.histories import Asked, Branch, Engine
 
@@ -34,7 +34,7 @@ def judged(mine: str, others: list[str], passing: int = 10) -> RunResult:
 def of_mine(run: RunResult) -> tuple[CaseClass, GroundKind | None]:
     assert run.comparison is not None
     change = next(one for one in run.comparison.changes if one.case_id == "case-0")
-    return change.change, change.grounds.why if change.grounds else None
+    return change.change, change.grounds.kind if change.grounds else None
 
 
 def exit_code(run: RunResult) -> ExitCode:
@@ -47,7 +47,7 @@ def exit_code(run: RunResult) -> ExitCode:
 @pytest.mark.parametrize("tape", ["FT", "FTPT", "FPT", "TFT", "TTFF"])
 def test_judge__flaked_once_and_was_late_when_asked_again__is_no_regression_and_no_pass(tape) -> None:
     run = judged(tape, LATE)
-    assert of_mine(run) == (CaseClass.ERRORED, GroundKind.SLOW)
+    assert of_mine(run) == (CaseClass.ERRORED, GroundKind.TIMEOUTS)
     assert exit_code(run) is ExitCode.INCOMPLETE
 
 
@@ -64,7 +64,7 @@ def test_judge__answers_wrong_whenever_it_answers_in_time__is_a_regression(tape)
 @pytest.mark.contract("verdict.crash")
 @pytest.mark.parametrize("tape", ["TP", "FTPPPPPP", "TFPPPPPP"])
 def test_judge__passed_again_when_it_answered__is_no_unknown(tape) -> None:
-    assert of_mine(judged(tape, LATE))[0] is CaseClass.UNSETTLED
+    assert of_mine(judged(tape, LATE))[0] is CaseClass.INCONCLUSIVE
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_judge__a_fifth_and_more_hang_in_every_rerun_while_most_answer__they_are
 @pytest.mark.contract("verdict.crash")
 def test_judge__more_than_a_third_hangs__is_not_decided_by_their_reruns() -> None:
     run = judged("T", ["T"] * 5)
-    assert of_mine(run) == (CaseClass.ERRORED, GroundKind.SLOW)
+    assert of_mine(run) == (CaseClass.ERRORED, GroundKind.TIMEOUTS)
     assert exit_code(run) is ExitCode.INCOMPLETE
 
 
@@ -120,7 +120,7 @@ def test_reruns__few_are_late_here__a_shard_asks_on_until_its_answers_decide(sha
         branch = branch.pushed(cases, RULES, number)
     mine = Asked("a.json", "case-0", "FTF")
     part = Engine((mine, *cases[1:]), fields={"shard": shard} if shard else {})
-    made = part.run(GateInputs(branch.baseline, RULES)).by_key()[mine.key]
+    made = part.run(GateInputs(branch.baseline, RULES)).index_cases()[mine.key]
     answered = [trial for trial in made.trials if not trial.timed_out]
     assert len(made.trials) == len(answered) + 1
     assert len(answered) == (2 if shard else 1)

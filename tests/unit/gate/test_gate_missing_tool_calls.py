@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.gate.missing_tool_calls import mark_unknown_calls
-from eval_gate.model.execution import CALLS_UNKNOWN, NO_DETAILS, NO_TRACE, Blame, EvaluatorResult, Status
+from eval_gate.model.execution import CALLS_UNKNOWN, NO_DETAILS, NO_TRACE, ErrorKind, EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, TraceSummary
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
@@ -39,8 +39,9 @@ def before(*cases: CaseResult) -> RunResult:
 def unknown(run: RunResult, baseline: RunResult, pass_score: float = 1.0) -> set[str]:
     return {
         found.id
-        for key, found in mark_unknown_calls(run, baseline, pass_score).cases()
-        if (found.status, found.blame) == (Status.ERROR, Blame.OURS) and found != run.by_key()[key]
+        for key, found in mark_unknown_calls(run, baseline, pass_score).iter_cases()
+        if (found.status, found.error_kind) == (Status.ERROR, ErrorKind.EVALUATION_ERROR)
+        and found != run.index_cases()[key]
     }
 
 
@@ -52,10 +53,17 @@ def test_lost_calls__no_answer_lists_any__are_unknown(said) -> None:
     found = mark_unknown_calls(run, before(), 1.0)
     (suite,) = found.suites
     marked = suite.cases[0]
-    assert (marked.status, marked.blame, marked.passed, marked.score) == (Status.ERROR, Blame.OURS, False, 0.0)
+    assert (marked.status, marked.error_kind, marked.passed, marked.score) == (
+        Status.ERROR,
+        ErrorKind.EVALUATION_ERROR,
+        False,
+        0.0,
+    )
     assert CALLS_UNKNOWN in (marked.error or "")
     assert marked.evaluator_results == said  # what AgentV says of it stays
-    assert {(one.status, one.blame) for one in marked.executions()} == {(Status.ERROR, Blame.OURS)}
+    assert {(one.status, one.error_kind) for one in marked.list_executions()} == {
+        (Status.ERROR, ErrorKind.EVALUATION_ERROR)
+    }
     for summary in (suite.summary, found.summary):
         counts = summary.passed, summary.failed, summary.errored, summary.flaky, summary.pass_rate
         assert counts == (1, 0, 1, run.summary.flaky - 1, 1.0)

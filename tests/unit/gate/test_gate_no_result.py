@@ -22,8 +22,8 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey, Tier
-from eval_gate.model.execution import Blame
-from eval_gate.model.result import HELD_BACK, CaseResult, GitFacts, RunResult, Shard
+from eval_gate.model.execution import ErrorKind
+from eval_gate.model.result import WAITS_FOR_GATE, CaseResult, GitFacts, RunResult, Shard
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
 from eval_gate.results.baseline import Baseline
@@ -39,11 +39,11 @@ GOLDEN, RUBRIC = TIERS
 TAGS = ((), ("fast",), ("slow",), ("fast", "slow"))
 SKIPPED: dict[str, dict[str, Any]] = {
     "skipped": {"status": "skipped", "error": "its author does not want it now"},
-    "held back": {"status": "skipped", "error": HELD_BACK},
+    "held back": {"status": "skipped", "error": WAITS_FOR_GATE},
     "not run": {"status": "not_run"},
-    "ours": {"status": "error", "blame": Blame.OURS, "error": "the judge broke"},
-    "unreachable": {"status": "error", "blame": Blame.UNREACHABLE, "error": "nobody there"},
-    "crashed": {"status": "error", "blame": Blame.CRASHED, "error": "HTTP 500"},
+    "evaluation_error": {"status": "error", "error_kind": ErrorKind.EVALUATION_ERROR, "error": "the judge broke"},
+    "agent_unreachable": {"status": "error", "error_kind": ErrorKind.AGENT_UNREACHABLE, "error": "nobody there"},
+    "agent_error": {"status": "error", "error_kind": ErrorKind.AGENT_ERROR, "error": "HTTP 500"},
 }
 MOVES = ("stays", "deleted", "other id", "flaky id", "known id", "other tags", "other file", "other question")
 
@@ -156,7 +156,7 @@ def test_judge__case_that_passed_is_broken_here__is_named_or_the_gate_is_not_gre
         allowed_regressions=data.draw(st.integers(0, 1)),
         must_pass=data.draw(st.sampled_from([(), ("case-0",), ("tag:fast",)])),
     )
-    given_ = [make_waiver("flaky-*", "quarantine"), make_waiver("known-1"), make_waiver("case-1", new=False)]
+    given_ = [make_waiver("flaky-*", "quarantine"), make_waiver("known-1"), make_waiver("case-1", is_new=False)]
     waivers = KnownWaivers(TODAY, data.draw(st.sampled_from([(), given_])), trusted=data.draw(st.booleans()))
     question = GateInputs(Baseline(then, "main", history=build_history([then])), policy, waivers)
     run = ran(change)
@@ -169,7 +169,7 @@ def test_judge__case_that_passed_is_broken_here__is_named_or_the_gate_is_not_gre
     event(f"exit {code.value}")
     if code is not ExitCode.PASSED:
         return
-    assert all(case.error != HELD_BACK for _, case in run.cases())
+    assert all(case.error != WAITS_FOR_GATE for _, case in run.iter_cases())
     said = render("md", judged, ReportContext())
     for number, was in enumerate(change.before):
         if number not in change.broken:
@@ -197,7 +197,7 @@ def test_judge__record_of_chosen_cases_that_does_not_say_which__could_not_decide
     then = make_baseline_run({"a": "passed", "b": "passed"})
     judged = decide_verdict(make_run({"a": "passed"}, partial=True), GateInputs(Baseline(then, "main"), Policy()))
     assert judged.verdict is not None
-    assert (judged.verdict.exit_code, judged.verdict.reasons[0].code) == (ExitCode.INCOMPLETE, "not-run")
+    assert (judged.verdict.exit_code, judged.verdict.reasons[0].code) == (ExitCode.INCOMPLETE, "missing-case-result")
     failed = make_baseline_run({"a": "passed", "b": "failed"})
     judged = decide_verdict(make_run({"a": "passed"}, partial=True), GateInputs(Baseline(failed, "main"), Policy()))
     assert judged.verdict is not None

@@ -99,7 +99,7 @@ def test_judge__pass_score__leaves_the_record_as_it_is() -> None:
     run = make_graded_run({"a": 0.85})
     judged = judge_against(run, NOT_REQUESTED, Policy(pass_score=0.8))
     assert judged.verdict is not None
-    assert (judged.verdict.outcome.value, judged.verdict.pass_score) == ("pass", 0.8)
+    assert (judged.verdict.outcome.value, judged.verdict.pass_score) == ("passed", 0.8)
     assert judged.suites == run.suites
     assert judged.summary == run.summary
     assert apply_recorded_pass_score(judged).summary.passed == 1
@@ -112,7 +112,7 @@ def test_judge__history__is_held_to_the_pass_score_too() -> None:
     )
     assert judged.comparison is not None
     change = judged.comparison.changes[0]
-    assert (change.baseline.k, change.baseline.n) == (1, 1)
+    assert (change.baseline.passes, change.baseline.executions) == (1, 1)
     assert change.change.value == "regression"
 
 

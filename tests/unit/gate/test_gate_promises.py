@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 RULES = Policy(frozenset({FailOn.REGRESSIONS}))
 
 
-def judged(here: str, passing: int, record: str, confirm: int = DEFAULT_CONFIRM) -> RunResult:
+def judged(here: str, passing: int, record: str, reruns: int = DEFAULT_CONFIRM) -> RunResult:
     """One case that does this here (re-runs after the first), and so on record, beside so many that always pass."""
 
     def cases(tape: str) -> tuple[Asked, ...]:
@@ -26,14 +26,14 @@ def judged(here: str, passing: int, record: str, confirm: int = DEFAULT_CONFIRM)
 
     branch = Branch()
     for number, letter in enumerate(record):
-        branch = branch.pushed(cases(letter), RULES, number, confirm=confirm)
+        branch = branch.pushed(cases(letter), RULES, number, reruns=reruns)
     question = GateInputs(branch.baseline, RULES)
-    return decide_verdict(Engine(cases(here), confirm).run(question), question)
+    return decide_verdict(Engine(cases(here), reruns).run(question), question)
 
 
 def red(run: RunResult) -> bool:
     assert run.verdict is not None
-    return run.verdict.outcome is Outcome.FAIL
+    return run.verdict.outcome is Outcome.FAILED
 
 
 @pytest.mark.contract("verdict.evidence")

@@ -51,8 +51,8 @@ def test_compare__graded_case__says_how_its_score_changed(then, now, change, dif
     found = change_of(then, now)
     assert (found.change, found.graded, found.score_change, found.score_drop) == (change, True, difference, drop)
     assert found.baseline is not None
-    assert found.here is not None
-    assert (found.baseline.score, found.here.score) == (then, now)
+    assert found.current is not None
+    assert (found.baseline.score, found.current.score) == (then, now)
 
 
 def test_compare__drop_within_a_pass__shows_under_a_pass_score() -> None:
@@ -61,13 +61,13 @@ def test_compare__drop_within_a_pass__shows_under_a_pass_score() -> None:
     assert judged.comparison is not None
     change = judged.comparison.changes[0]
     assert (change.change, change.score_drop) == ("still_passing", True)
-    assert judged.comparison.score_drops() == (change,)
+    assert judged.comparison.list_score_drops() == (change,)
 
 
 def test_score_drops__several__the_largest_first_and_no_regression() -> None:
     then = {"a": 0.9, "b": 0.9, "c": 1.0, "d": 0.5}
     found = compared(make_graded_baseline(then), make_graded_run({"a": 0.7, "b": 0.1, "c": 0.2, "d": 0.5}))
-    assert [change.case_id for change in found.score_drops()] == ["b", "a"]
+    assert [change.case_id for change in found.list_score_drops()] == ["b", "a"]
     assert found.score_tolerance == 0.1
     other = compared(make_graded_baseline(then), make_graded_run({"a": 0.7}), 0.15)
     assert other.score_tolerance == 0.15  # reports say over which tolerance a drop is named
@@ -106,14 +106,16 @@ def test_compare__yes_or_no__has_no_score_change() -> None:
 def test_compare__evaluators__keeps_the_earlier_scores_that_changed() -> None:
     then = [make_graded("a", evaluators={"policy": 0.9, "style": 0.5, "gone": 0.1})]
     now = [make_graded("a", evaluators={"policy": 0.3, "style": 0.5, "new": 0.2})]
-    assert compared(make_graded_baseline(then), make_graded_run(now)).changes[0].evaluators_then == {"policy": 0.9}
+    assert compared(make_graded_baseline(then), make_graded_run(now)).changes[0].baseline_evaluator_scores == {
+        "policy": 0.9
+    }
 
 
 def test_compare__two_evaluators_of_one_name__are_not_told_apart() -> None:
     same = tuple(make_evaluator("same", score) for score in (0.1, 0.9))
     then = make_graded_baseline([make_graded("a", 0.5, evaluator_results=same)])
     now = make_graded_run([make_graded("a", evaluators={"same": 0.4})])
-    assert compared(then, now).changes[0].evaluators_then == {}
+    assert compared(then, now).changes[0].baseline_evaluator_scores == {}
 
 
 def test_compare__other_targets__are_noted() -> None:
@@ -139,12 +141,12 @@ def test_limit_words__value__is_not_rounded_to_another_limit(value, words) -> No
 @pytest.mark.parametrize(
     ("then", "now", "allowed", "outcome"),
     [
-        ({"a": 0.9}, {"a": 0.4}, None, "pass"),
-        ({"a": 0.9}, {"a": 0.4}, 0.5, "pass"),
-        ({"a": 0.9}, {"a": 0.4}, 0.49, "fail"),
-        ({"a": 0.9}, {"a": 0.9}, 0.0, "pass"),
-        ({"a": 0.1}, {"a": 0.9}, 0.0, "pass"),
-        ({"b": 0.9, "c": 0.9}, {"a": 0.1, "c": 0.9}, 0.0, "pass"),
+        ({"a": 0.9}, {"a": 0.4}, None, "passed"),
+        ({"a": 0.9}, {"a": 0.4}, 0.5, "passed"),
+        ({"a": 0.9}, {"a": 0.4}, 0.49, "failed"),
+        ({"a": 0.9}, {"a": 0.9}, 0.0, "passed"),
+        ({"a": 0.1}, {"a": 0.9}, 0.0, "passed"),
+        ({"b": 0.9, "c": 0.9}, {"a": 0.1, "c": 0.9}, 0.0, "passed"),
     ],
 )
 def test_decide__max_score_drop__fails_on_what_drops_further(then, now, allowed, outcome) -> None:
@@ -173,12 +175,12 @@ def test_decide__max_score_drop_without_a_baseline__passes_and_says_so() -> None
     assert [reason.code for reason in found.reasons] == ["no-baseline"]
 
 
-@pytest.mark.parametrize(("score", "outcome"), [(0.7, "error"), (0.9, "pass")])
+@pytest.mark.parametrize(("score", "outcome"), [(0.7, "inconclusive"), (0.9, "passed")])
 def test_decide__baseline_could_not_be_had__is_missed_where_a_score_may_have_dropped(score, outcome) -> None:
     absent = NoBaseline("baseline-unavailable", "GitHub answers 502", unavailable=True)
     found = verdict(make_graded_run({"a": score}), absent, Policy(pass_score=0.5, max_score_drop=0.2))
     assert found.outcome == outcome
-    if outcome == "error":
+    if outcome == "inconclusive":
         assert found.reasons[0].message == "whether 1 score dropped cannot be told: GitHub answers 502"
 
 
@@ -194,15 +196,15 @@ def test_decide__pass_score__holds_for_failures_regressions_and_the_pass_rate() 
         ("Errors", "0"),
     ]
     milder = verdict(now, then, Policy(frozenset({FailOn.FAILURES}), 0.5, pass_score=0.7))
-    assert milder.outcome is Outcome.PASS
+    assert milder.outcome is Outcome.PASSED
 
 
 def test_decide__pass_score_above_both_sides__is_no_regression_and_still_a_drop() -> None:
     """The baseline is held to the same score: what was not good enough then cannot be lost. Its score can drop."""
     then, now = make_graded_baseline({"a": 0.85}), make_graded_run({"a": 0.6})
-    assert verdict(now, then, Policy(ONLY_REGRESSIONS, pass_score=0.8)).outcome is Outcome.FAIL
-    assert verdict(now, then, Policy(ONLY_REGRESSIONS, pass_score=0.9)).outcome is Outcome.PASS
-    assert verdict(now, then, Policy(ONLY_REGRESSIONS, pass_score=0.9, max_score_drop=0.2)).outcome is Outcome.FAIL
+    assert verdict(now, then, Policy(ONLY_REGRESSIONS, pass_score=0.8)).outcome is Outcome.FAILED
+    assert verdict(now, then, Policy(ONLY_REGRESSIONS, pass_score=0.9)).outcome is Outcome.PASSED
+    assert verdict(now, then, Policy(ONLY_REGRESSIONS, pass_score=0.9, max_score_drop=0.2)).outcome is Outcome.FAILED
 
 
 GRADES = st.sampled_from([0.0, 0.3, 0.5, 0.79, 0.8, 0.85, 0.9, 1.0])
@@ -215,7 +217,7 @@ SIDES = st.dictionaries(st.sampled_from("abcdef"), CASES, min_size=1, max_size=6
 STRICT_RULES = st.sampled_from([("failures",), ("failures", "flaky"), ("failures", "stale")])
 RULES = st.sampled_from([("failures",), ("regressions",), ("failures", "flaky"), ("regressions", "flaky")])
 LIMITS = st.none() | st.sampled_from([0.0, 0.1, 0.25, 0.5])
-SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
+SEVERITY = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.INCONCLUSIVE: 1}
 
 
 def sides(then: dict, now: dict) -> tuple[RunResult, RunResult]:
@@ -248,7 +250,7 @@ def test_decide__score_tolerance__changes_nothing_but_what_is_pointed_out(
         judged = judge_against(run, Baseline(earlier, "b"), policy)
         assert judged.comparison is not None
         found.append((judged.verdict, [change.change for change in judged.comparison.changes]))
-        assert all(change.graded for change in judged.comparison.score_drops())
+        assert all(change.graded for change in judged.comparison.list_score_drops())
     assert found[0] == found[1]
 
 

@@ -16,10 +16,10 @@ from eval_gate.engine.preparation.setup_fingerprints import build_measurement
 from eval_gate.gate.setup_comparison import find_setup_changes
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import CaseKey, EvalCase, Location
-from eval_gate.model.policy import Measuring
-from eval_gate.model.result import RunResult, Yardstick
+from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.result import CaseFingerprints, RunResult
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
-from eval_gate.model.yardstick import Difference, DifferenceKind
+from eval_gate.model.setup_change import SetupChange, SetupChangeKind
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.struct import replace
 from eval_gate.targets.program_files import ProgramFiles
@@ -46,32 +46,32 @@ def identity(name: str = "a", fingerprint: str = "1", file: str | None = "target
     )
 
 
-def run(make: Any, *targets: TargetIdentity, measuring: Measuring | None = None, **asked: str | None) -> RunResult:
+def run(make: Any, *targets: TargetIdentity, setup: EvaluationSetup | None = None, **asked: str | None) -> RunResult:
     """A run in which each case was asked of the target of this name."""
     by_name = {target.name: target for target in targets}
     cases = [
         make_result(
             case_id,
             target=name if name != targets[0].name else None,
-            yardstick=Yardstick(target=by_name[name or targets[0].name].fingerprint),
+            fingerprints=CaseFingerprints(target=by_name[name or targets[0].name].fingerprint),
         )
         for case_id, name in asked.items()
     ]
     made = make_suite_result(cases)
-    return make(made, target=targets[0], targets=targets if len(targets) > 1 else (), measuring=measuring)
+    return make(made, target=targets[0], targets=targets if len(targets) > 1 else (), setup=setup)
 
 
-def differences(then: RunResult, now: RunResult) -> list[Difference]:
-    return [*find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).differences]
+def differences(then: RunResult, now: RunResult) -> list[SetupChange]:
+    return [*find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).changes]
 
 
 def test_target__another_setting__is_said_by_name_with_its_cases_and_counts() -> None:
     then = run(make_baseline_run, identity(), a="a", b="a")
     now = run(make_run, identity(fingerprint="2", responsePath="extra"), a="a", b="a")
     (one,) = differences(then, now)
-    assert (one.kind, one.subject, one.setting) == (DifferenceKind.SETUP, "a", "responsePath")
-    assert (one.then, one.now, one.count) == ("usual", "extra", 2)
-    assert find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).changed == 2
+    assert (one.kind, one.subject, one.setting) == (SetupChangeKind.SETUP, "a", "responsePath")
+    assert (one.baseline, one.current, one.count) == ("usual", "extra", 2)
+    assert find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).changed_cases == 2
 
 
 @pytest.mark.parametrize("role", SettingRole)
@@ -80,14 +80,14 @@ def test_target__setting_of_the_agent_itself__is_said_and_blocks_nothing(role) -
     then = run(make_baseline_run, identity(), a="a")
     now = run(make_run, replace(identity(fingerprint="2"), setup=(setting,)), a="a")
     (one,) = differences(then, now)
-    assert (one.kind, one.setting, one.then, one.now) == (DifferenceKind.AGENT, "temperature", None, "1")
-    assert find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).changed == 0
+    assert (one.kind, one.setting, one.baseline, one.current) == (SetupChangeKind.AGENT, "temperature", None, "1")
+    assert find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).changed_cases == 0
 
 
 def test_target__settings_that_no_record_shows__are_said_all_the_same() -> None:
     then, now = run(make_baseline_run, identity(), a="a"), run(make_run, identity(fingerprint="2"), a="a")
     (one,) = differences(then, now)
-    assert (one.kind, one.setting) == (DifferenceKind.SETUP, "settings")
+    assert (one.kind, one.setting) == (SetupChangeKind.SETUP, "settings")
 
 
 @pytest.mark.parametrize("moved", ["a", "c"])
@@ -98,7 +98,7 @@ def test_case__asked_of_another_target__is_the_one_that_is_said(moved) -> None:
     order = (mock, here) if moved == "a" else (here, mock)
     now = run(make_run, *order, **{case: "mock" if case == moved else "a" for case in "abc"})
     (one,) = differences(then, now)
-    assert (one.kind, one.then, one.now, one.count) == (DifferenceKind.MOVED, "a", "mock", 1)
+    assert (one.kind, one.baseline, one.current, one.count) == (SetupChangeKind.TARGET_ASSIGNMENT, "a", "mock", 1)
     assert [case.case_id for case in one.cases] == [moved]
 
 
@@ -156,10 +156,10 @@ def test_settings__each_that_can_change_a_result__is_seen_by_the_gate(row: Setti
         )
         for one in (usual, other)
     )
-    then = run(make_baseline_run, identity(), measuring=before, a="a")
+    then = run(make_baseline_run, identity(), setup=before, a="a")
     then = replace(then, policy=usual.policy.build_run_policy(before))
-    now = run(make_run, identity(), measuring=after, a="a")
-    found = find_setup_changes(then, now, other.policy.build_run_policy(after)).differences
+    now = run(make_run, identity(), setup=after, a="a")
+    found = find_setup_changes(then, now, other.policy.build_run_policy(after)).changes
     assert len(found) == 1, row.key
     assert row.key in POLICY_KEYS or row.compared_as or found[0].setting == row.key
 
@@ -172,7 +172,7 @@ def test_settings__that_cannot_change_a_result__are_few_and_say_why() -> None:
     assert not [row.key for row in SETTINGS.values() if row.no_effect and row.compared_as]
 
 
-SOURCES = ["question", "expectation", "grader", "seeds", "judge", "judge_setup", "target", "agent", "timeout_ms"]
+SOURCES = ["prompt", "expectation", "grader", "seeds", "judge", "judge_setup", "target", "agent", "timeout_ms"]
 
 
 AGENT = SuiteAgent(name="A", model="m", instructions="be brief", tools=("readFile", "writeFile"))
@@ -183,39 +183,39 @@ OTHER_AGENT = {"instructions": "be long", "tools": ("readFile",), "max_turns": 4
 def test_suite__anything_about_its_agent_is_another__gate_and_resume_see_it(changed) -> None:
     other = replace(AGENT, **{changed: OTHER_AGENT[changed]})
     case = EvalCase(id="a", suite="e", messages=(), location=Location(file="e", line=1), fingerprint="f", agent=AGENT)
-    sticks = [Yardstick(agent=compute_agent_setup(one).fingerprint) for one in (AGENT, other)]
+    sticks = [CaseFingerprints(agent=compute_agent_setup(one).fingerprint) for one in (AGENT, other)]
     before, after = (ExecutionFingerprints(None, {case.key: stick}).compute(case) for stick in sticks)
     assert before != after
     bare = TargetIdentity(name="evals/a.json", provider="agent-evals", identity="A")
     then, now = (
         replace(
-            make(make_suite_result([make_result("a", yardstick=stick)], eval_file="evals/a.json")),
-            agents=(compute_agent_setup(agent).apply_to(bare),),
+            make(make_suite_result([make_result("a", fingerprints=stick)], eval_file="evals/a.json")),
+            suite_agents=(compute_agent_setup(agent).apply_to(bare),),
         )
         for make, agent, stick in ((make_baseline_run, AGENT, sticks[0]), (make_run, other, sticks[1]))
     )
     (one,) = differences(then, now)
-    assert (one.kind, one.setup_of, one.subject, one.count) == (DifferenceKind.AGENT, "suite", "evals/a.json", 1)
+    assert (one.kind, one.owner, one.subject, one.count) == (SetupChangeKind.AGENT, "suite", "evals/a.json", 1)
     assert one.setting.lower() == changed.replace("_", "")
-    said = f"agent of evals/a.json: {one.setting} {one.then} → {one.now}"
+    said = f"agent of evals/a.json: {one.setting} {one.baseline} → {one.current}"
     assert said in RunSetup.from_run(then).iter_differences(RunSetup.from_run(now))
 
 
 @given(st.sampled_from(SOURCES), st.booleans())
 def test_fingerprint__any_one_source_is_another__resume_and_gate_see_it(source: str, of_run: bool) -> None:
-    plain = Yardstick(**{name: "1" for name in SOURCES if name != "timeout_ms"}, timeout_ms=1)
+    plain = CaseFingerprints(**{name: "1" for name in SOURCES if name != "timeout_ms"}, timeout_ms=1)
     other = replace(plain, **{source: 2 if source == "timeout_ms" else "2"})
     setting = (SettingValue(name="timeoutMs", value="1", default="60000"),)
-    how, changed_how = Measuring(), Measuring(settings=setting if of_run else ())
+    how, changed_how = EvaluationSetup(), EvaluationSetup(settings=setting if of_run else ())
     case = EvalCase(id="a", suite="e", messages=(), location=Location(file="e", line=1), fingerprint="f")
     before = ExecutionFingerprints(how, {CaseKey("e", "a"): plain}).compute(case)
     assert before == ExecutionFingerprints(how, {CaseKey("e", "a"): plain}).compute(case)
     assert before != ExecutionFingerprints(changed_how, {CaseKey("e", "a"): other}).compute(case)
     there, here = (
         make(
-            make_suite_result([make_result("a", yardstick=yardstick)]),
+            make_suite_result([make_result("a", fingerprints=yardstick)]),
             target=identity(fingerprint=yardstick.target),
-            measuring=measured,
+            setup=measured,
         )
         for make, yardstick, measured in ((make_baseline_run, plain, how), (make_run, other, changed_how))
     )

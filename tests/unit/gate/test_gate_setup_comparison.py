@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from eval_gate.gate.policy_changes import find_policy_changes
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
 from eval_gate.model.execution import CaseDetails
-from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import HELD_BACK, Shard, Yardstick
+from eval_gate.model.policy import EvaluationSetup, RunPolicy
+from eval_gate.model.result import WAITS_FOR_GATE, CaseFingerprints, Shard
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.yardstick import DifferenceKind
+from eval_gate.model.setup_change import SetupChangeKind
 from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
-USUAL = RunPolicy(fail_on=("regressions",), error_rate=0.05, score_tolerance=0.1, confirm=6, trials=1)
-LOOSER, STRICTER = DifferenceKind.LOOSENED, DifferenceKind.TIGHTENED
+USUAL = RunPolicy(fail_on=("regressions",), false_alarm_rate=0.05, score_tolerance=0.1, reruns=6, trials=1)
+LOOSER, STRICTER = SetupChangeKind.LOOSENED, SetupChangeKind.TIGHTENED
 
 
 def _with(**rules: object) -> RunPolicy:
@@ -36,19 +36,19 @@ def _with(**rules: object) -> RunPolicy:
         ({"pass_score": 0.5}, LOOSER),
         ({"score_tolerance": 0.5}, LOOSER),
         ({"max_score_drop": 0.5}, STRICTER),
-        ({"confirm": 0}, STRICTER),
-        ({"confirm": 1}, LOOSER),
-        ({"confirm": 12}, STRICTER),
-        ({"error_rate": 0.01}, LOOSER),
-        ({"error_rate": 0.2}, STRICTER),
+        ({"reruns": 0}, STRICTER),
+        ({"reruns": 1}, LOOSER),
+        ({"reruns": 12}, STRICTER),
+        ({"false_alarm_rate": 0.01}, LOOSER),
+        ({"false_alarm_rate": 0.2}, STRICTER),
         ({"must_pass": ("a",)}, STRICTER),
         ({"allowed_regressions": 1}, LOOSER),
         ({"min_coverage": 0.5}, STRICTER),
         ({"max_latency_increase": 30.0}, STRICTER),
         ({"max_cost_increase": 0.0}, STRICTER),
         ({"max_token_increase": 1.0}, STRICTER),
-        ({"accepted": "other.yaml"}, LOOSER),
-        ({"trials": 3}, DifferenceKind.CHANGED),
+        ({"waivers": "other.yaml"}, LOOSER),
+        ({"trials": 3}, SetupChangeKind.CHANGED),
     ],
 )
 def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules, kind) -> None:
@@ -56,7 +56,7 @@ def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules,
     (back,) = find_policy_changes(_with(**rules), USUAL)
     assert found.kind is kind
     assert back.kind is {LOOSER: STRICTER, STRICTER: LOOSER}.get(kind, kind)
-    assert (back.then, back.now) == (found.now, found.then)
+    assert (back.baseline, back.current) == (found.current, found.baseline)
     assert found.subject == back.subject == next(iter(rules)).replace("_", "-")
 
 
@@ -71,14 +71,14 @@ def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules,
         ("toxicity<=0.1", "toxicity<0.1", STRICTER),
         ("policy>=0.7", "policy<=0.9", LOOSER),
         ("policy=1", "policy=2", LOOSER),
-        ("policy>=0.7", None, DifferenceKind.CHANGED),
-        (None, "policy>=0.7", DifferenceKind.CHANGED),
-        ("no rule at all", "policy>=0.7", DifferenceKind.CHANGED),
+        ("policy>=0.7", None, SetupChangeKind.CHANGED),
+        (None, "policy>=0.7", SetupChangeKind.CHANGED),
+        ("no rule at all", "policy>=0.7", SetupChangeKind.CHANGED),
     ],
 )
 def test_changed_rules__of_a_scorer__asking_for_something_else_is_never_harmless(was, is_now, kind) -> None:
     before, after = (_with(scores=() if rule is None else (rule, "other>=1")) for rule in (was, is_now))
-    found = [one for one in find_policy_changes(before, after) if "other" not in f"{one.then}{one.now}"]
+    found = [one for one in find_policy_changes(before, after) if "other" not in f"{one.baseline}{one.current}"]
     assert [(one.kind, one.subject) for one in found] == [(kind, "score")]
 
 
@@ -102,35 +102,35 @@ NEVER = {"fail_on": ("never",), "allowed_regressions": 5}
     ],
 )
 def test_changed_rules__typed_at_a_terminal__are_no_change_of_rules_but_in_ci(then, now, told) -> None:
-    found = find_policy_changes(_with(typed=then), _with(typed=now, **NEVER))
+    found = find_policy_changes(_with(typed_settings=then), _with(typed_settings=now, **NEVER))
     assert sorted(one.subject for one in found) == told
 
 
 def test_changed_rules__trials_typed__are_said_since_they_are_measured_otherwise() -> None:
-    (found,) = find_policy_changes(USUAL, _with(trials=3, typed=("trials",)))
-    assert (found.kind, found.subject) == (DifferenceKind.CHANGED, "trials")
+    (found,) = find_policy_changes(USUAL, _with(trials=3, typed_settings=("trials",)))
+    assert (found.kind, found.subject) == (SetupChangeKind.CHANGED, "trials")
 
 
 @given(st.sampled_from([0, 3, 6]), st.sampled_from([None, 0.5]), st.sampled_from([("a",), ("a", "b"), ()]))
-def test_changed_rules__equal_policies__differ_in_nothing(confirm, rate, patterns) -> None:
-    same = _with(confirm=confirm, min_pass_rate=rate, must_pass=patterns)
+def test_changed_rules__equal_policies__differ_in_nothing(reruns, rate, patterns) -> None:
+    same = _with(reruns=reruns, min_pass_rate=rate, must_pass=patterns)
     assert find_policy_changes(same, same) == ()
 
 
 def test_changed_rules__record_that_does_not_say__differs_in_nothing() -> None:
-    assert find_policy_changes(_with(confirm=None, trials=None, error_rate=None), _with(trials=3)) == ()
+    assert find_policy_changes(_with(reruns=None, trials=None, false_alarm_rate=None), _with(trials=3)) == ()
 
 
 def _kinds(then, now, policy: RunPolicy = USUAL, **options) -> dict[str, int]:
     found = find_setup_changes(then, now, policy, **options)
-    return {one.kind.value: one.count for one in found.differences}
+    return {one.kind.value: one.count for one in found.changes}
 
 
-def _one(make, status: str = "passed", measuring: Measuring | None = None, **fields):
-    stick = {name: fields.pop(name) for name in tuple(fields) if name in Yardstick.__struct_fields__}
-    parts = {"question": "q", "expectation": "e"} | stick
-    case = make_result("a", status, yardstick=Yardstick(**parts), **fields)
-    return make(make_suite_result([case, make_result("b")]), measuring=measuring)
+def _one(make, status: str = "passed", setup: EvaluationSetup | None = None, **fields):
+    stick = {name: fields.pop(name) for name in tuple(fields) if name in CaseFingerprints.__struct_fields__}
+    parts = {"prompt": "q", "expectation": "e"} | stick
+    case = make_result("a", status, fingerprints=CaseFingerprints(**parts), **fields)
+    return make(make_suite_result([case, make_result("b")]), setup=setup)
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def _one(make, status: str = "passed", measuring: Measuring | None = None, **fie
         ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 1}, {"fewer_checks": 1}),
         ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0}, {"emptied": 1}),
         ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0, "status": "failed"}, {"expectation": 1}),
-        ({}, {"question": "other", "fingerprint": "2"}, {"question": 1}),
-        ({"status": "failed"}, {"question": "other", "fingerprint": "2"}, {}),
-        ({"before": "b", "dependent": True}, {"before": "c", "dependent": True}, {"cases_before": 1}),
-        ({"before": "b", "dependent": True}, {"before": "c"}, {"cases_before": 1}),
-        ({"before": "b"}, {"before": "c"}, {}),
-        ({"before": "b", "dependent": True, "status": "failed"}, {"before": "c", "dependent": True}, {}),
+        ({}, {"prompt": "other", "fingerprint": "2"}, {"prompt": 1}),
+        ({"status": "failed"}, {"prompt": "other", "fingerprint": "2"}, {}),
+        ({"cases_before": "b", "dependent": True}, {"cases_before": "c", "dependent": True}, {"cases_before": 1}),
+        ({"cases_before": "b", "dependent": True}, {"cases_before": "c"}, {"cases_before": 1}),
+        ({"cases_before": "b"}, {"cases_before": "c"}, {}),
+        ({"cases_before": "b", "dependent": True, "status": "failed"}, {"cases_before": "c", "dependent": True}, {}),
         ({"status": "failed", "grader": "g"}, {"grader": "h"}, {"grader": 1}),
         ({"judge": "x"}, {"judge": "y"}, {"judge": 1}),
         ({"judge": "x"}, {}, {"judge": 1}),
@@ -154,8 +154,8 @@ def _one(make, status: str = "passed", measuring: Measuring | None = None, **fie
         ({"seeds": "x"}, {"seeds": "y"}, {"seeds": 1}),
         ({"snapshot": "x"}, {"snapshot": "y"}, {}),
         ({}, {"status": "skipped"}, {"skipped": 1}),
-        ({}, {"status": "skipped", "error": HELD_BACK}, {}),
-        ({}, {"fingerprint": "2"}, {"asked": 1}),
+        ({}, {"status": "skipped", "error": WAITS_FOR_GATE}, {}),
+        ({}, {"fingerprint": "2"}, {"prompt_or_expectation": 1}),
         ({}, {"status": "failed"}, {}),
         ({}, {"status": "error"}, {}),
     ],
@@ -167,24 +167,28 @@ def test_differences__one_case__is_another_one_in_this_way(then, now, expected) 
 @pytest.mark.parametrize(
     ("then", "now", "said"),
     [
-        (Measuring(snapshot="curl x"), Measuring(snapshot="curl x"), False),
-        (Measuring(snapshot="curl x"), Measuring(snapshot="curl y"), True),
-        (Measuring(snapshot="s", snapshot_scripts="1"), Measuring(snapshot="s", snapshot_scripts="2"), True),
-        (Measuring(snapshot="a.json"), Measuring(snapshot="a.json", snapshot_fixed=True), True),
-        (None, Measuring(snapshot="curl x"), False),
+        (EvaluationSetup(snapshot="curl x"), EvaluationSetup(snapshot="curl x"), False),
+        (EvaluationSetup(snapshot="curl x"), EvaluationSetup(snapshot="curl y"), True),
+        (
+            EvaluationSetup(snapshot="s", snapshot_scripts="1"),
+            EvaluationSetup(snapshot="s", snapshot_scripts="2"),
+            True,
+        ),
+        (EvaluationSetup(snapshot="a.json"), EvaluationSetup(snapshot="a.json", snapshot_is_file=True), True),
+        (None, EvaluationSetup(snapshot="curl x"), False),
     ],
 )
 def test_differences__other_values_of_a_snapshot__only_count_where_somebody_made_them_others(then, now, said) -> None:
-    found = _kinds(_one(make_baseline_run, snapshot="1", measuring=then), _one(make_run, snapshot="2", measuring=now))
+    found = _kinds(_one(make_baseline_run, snapshot="1", setup=then), _one(make_run, snapshot="2", setup=now))
     assert found == ({"snapshot_source": 1} if said else {})
 
 
 def test_differences__another_source_of_the_snapshot__says_what_it_was_and_what_it_is() -> None:
-    then = _one(make_baseline_run, snapshot="1", measuring=Measuring(snapshot="curl x"))
+    then = _one(make_baseline_run, snapshot="1", setup=EvaluationSetup(snapshot="curl x"))
     (found,) = find_setup_changes(
-        then, _one(make_run, snapshot="2", measuring=Measuring(snapshot="curl y")), USUAL
-    ).differences
-    assert (found.kind, found.then, found.now) == (DifferenceKind.SNAPSHOT_SOURCE, "curl x", "curl y")
+        then, _one(make_run, snapshot="2", setup=EvaluationSetup(snapshot="curl y")), USUAL
+    ).changes
+    assert (found.kind, found.baseline, found.current) == (SetupChangeKind.SNAPSHOT_SOURCE, "curl x", "curl y")
 
 
 @pytest.mark.parametrize(
@@ -207,9 +211,11 @@ def test_differences__same_checks_of_which_fewer_could_be_made__is_said_of_a_cas
 def test_differences__older_record__only_says_what_its_fingerprints_say() -> None:
     then = make_baseline_run(make_suite_result([make_result("a", fingerprint="1"), make_result("b", fingerprint=None)]))
     now = make_run(
-        make_suite_result([make_result("a", fingerprint="2", yardstick=Yardstick(judge="x")), make_result("b")])
+        make_suite_result(
+            [make_result("a", fingerprint="2", fingerprints=CaseFingerprints(judge="x")), make_result("b")]
+        )
     )
-    assert _kinds(then, now) == {"asked": 1}
+    assert _kinds(then, now) == {"prompt_or_expectation": 1}
 
 
 def test_differences__cases_gone__counts_those_that_passed_and_names_the_first() -> None:
@@ -217,9 +223,9 @@ def test_differences__cases_gone__counts_those_that_passed_and_names_the_first()
         {f"c{number:02}": "failed" if number < 5 else "passed" for number in range(50)} | {"x": "passed"}
     )
     found = find_setup_changes(then, make_run({"x": "passed"}), USUAL)
-    (gone,) = found.differences
-    assert (gone.kind, gone.count, len(gone.cases), found.removed, found.changed) == (
-        DifferenceKind.REMOVED,
+    (gone,) = found.changes
+    assert (gone.kind, gone.count, len(gone.cases), found.removed_cases, found.changed_cases) == (
+        SetupChangeKind.REMOVED,
         45,
         MAX_NAMED_CASES,
         45,
@@ -236,23 +242,23 @@ def test_differences__part_of_the_cases__nothing_is_gone(fields) -> None:
 
 def test_differences__changed__counts_each_case_once_and_only_those_that_passed() -> None:
     then, now = _one(make_baseline_run, judge="x", grader="g"), _one(make_run, judge="y", grader="h", expectation="o")
-    assert find_setup_changes(then, now, USUAL).changed == 1
-    assert find_setup_changes(_one(make_baseline_run, "failed", judge="x"), now, USUAL).changed == 0
+    assert find_setup_changes(then, now, USUAL).changed_cases == 1
+    assert find_setup_changes(_one(make_baseline_run, "failed", judge="x"), now, USUAL).changed_cases == 0
 
 
 def test_differences__everything__the_weightiest_comes_first() -> None:
     then = replace(_one(make_baseline_run, judge="x"), policy=_with(must_pass=("a",)))
     now = _one(make_run, judge="y")
-    kinds = [one.kind for one in find_setup_changes(then, now, _with(min_pass_rate=0.5)).differences]
-    assert kinds == [DifferenceKind.LOOSENED, DifferenceKind.JUDGE, DifferenceKind.TIGHTENED]
+    kinds = [one.kind for one in find_setup_changes(then, now, _with(min_pass_rate=0.5)).changes]
+    assert kinds == [SetupChangeKind.LOOSENED, SetupChangeKind.JUDGE, SetupChangeKind.TIGHTENED]
 
 
 def test_differences__target_elsewhere_by_the_same_name__is_named() -> None:
     there, here = (TargetIdentity(name="desk", provider="http", identity=f"http://{host}/") for host in ("a", "b"))
     then, now = make_baseline_run({"a": "passed"}, target=there), make_run({"a": "passed"}, target=here)
-    (found,) = find_setup_changes(then, now, USUAL).differences
-    assert (found.kind, found.subject, found.then, found.now) == (
-        DifferenceKind.TARGET,
+    (found,) = find_setup_changes(then, now, USUAL).changes
+    assert (found.kind, found.subject, found.baseline, found.current) == (
+        SetupChangeKind.TARGET,
         "desk",
         "http://a/",
         "http://b/",
@@ -263,29 +269,29 @@ def test_differences__target_elsewhere_by_the_same_name__is_named() -> None:
     ("fields", "said"),
     [
         ({}, {}),
-        ({"details": CaseDetails(replayed=True)}, {"recorded": 1}),
-        ({"judge": "x"}, {"recorded": 1}),
-        ({"details": CaseDetails(replayed=True), "status": "failed"}, {"recorded": 1}),
+        ({"details": CaseDetails(replayed=True)}, {"recording": 1}),
+        ({"judge": "x"}, {"recording": 1}),
+        ({"details": CaseDetails(replayed=True), "status": "failed"}, {"recording": 1}),
     ],
     ids=["asked", "replayed", "judged", "fails now"],
 )
 def test_differences__answers_or_judges_that_were_recorded__are_named_where_the_case_passed(fields, said) -> None:
     then = _one(make_baseline_run, judge=fields.get("judge"))
-    now = _one(make_run, measuring=Measuring(recorded="answers.jsonl"), **fields)
+    now = _one(make_run, setup=EvaluationSetup(recording="answers.jsonl"), **fields)
     assert _kinds(then, now) == said
     failed = _one(make_baseline_run, status="failed", judge=fields.get("judge"))
     assert _kinds(failed, now) == {}
-    unrecorded = _one(make_run, measuring=Measuring(), **fields)
+    unrecorded = _one(make_run, setup=EvaluationSetup(), **fields)
     assert _kinds(then, unrecorded) == {}
 
 
 @pytest.mark.parametrize(
     ("there", "here", "expected"),
     [
-        ({"provider": "cli"}, {}, (DifferenceKind.TARGET, "desk", "cli", "http")),
-        ({"model": "m"}, {"model": "n"}, (DifferenceKind.MODEL, "desk", "m", "n")),
-        ({"name": "other"}, {}, (DifferenceKind.TARGET, "", "other", "desk")),
-        ({"name": "other", "identity": "y"}, {}, (DifferenceKind.TARGET, "", "y", "x")),
+        ({"provider": "cli"}, {}, (SetupChangeKind.TARGET, "desk", "cli", "http")),
+        ({"model": "m"}, {"model": "n"}, (SetupChangeKind.MODEL, "desk", "m", "n")),
+        ({"name": "other"}, {}, (SetupChangeKind.TARGET, "", "other", "desk")),
+        ({"name": "other", "identity": "y"}, {}, (SetupChangeKind.TARGET, "", "y", "x")),
     ],
     ids=["provider", "model", "name", "name and address"],
 )
@@ -293,8 +299,8 @@ def test_differences__another_target__is_told_by_what_differs(there, here, expec
     usual = {"name": "desk", "provider": "http", "identity": "x"}
     then = make_baseline_run({"a": "passed"}, target=TargetIdentity(**(usual | there)))
     now = make_run({"a": "passed"}, target=TargetIdentity(**(usual | here)))
-    (found,) = find_setup_changes(then, now, USUAL).differences
-    assert (found.kind, found.subject, found.then, found.now) == expected
+    (found,) = find_setup_changes(then, now, USUAL).changes
+    assert (found.kind, found.subject, found.baseline, found.current) == expected
 
 
 def test_differences__case_that_had_to_pass__is_freed_where_no_pattern_means_it_any_more() -> None:
@@ -303,8 +309,8 @@ def test_differences__case_that_had_to_pass__is_freed_where_no_pattern_means_it_
 
     then = replace(tagged(make_baseline_run, "core"), policy=_with(must_pass=("tag:core", "other")))
     policy = _with(must_pass=("tag:core", "other"))
-    (freed,) = find_setup_changes(then, tagged(make_run), policy).differences
-    assert (freed.kind, freed.subject, freed.then, freed.count) == (LOOSER, "must-pass", "a", 1)
-    assert find_setup_changes(then, tagged(make_run, "core"), policy).differences == ()
-    by_another = find_setup_changes(then, tagged(make_run), _with(must_pass=("tag:core", "other", "a"))).differences
+    (freed,) = find_setup_changes(then, tagged(make_run), policy).changes
+    assert (freed.kind, freed.subject, freed.baseline, freed.count) == (LOOSER, "must-pass", "a", 1)
+    assert find_setup_changes(then, tagged(make_run, "core"), policy).changes == ()
+    by_another = find_setup_changes(then, tagged(make_run), _with(must_pass=("tag:core", "other", "a"))).changes
     assert [one.kind for one in by_another] == [STRICTER]

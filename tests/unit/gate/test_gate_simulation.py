@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from eval_gate.engine.case_result import join_trials
-from eval_gate.model.result import RerunEnd
+from eval_gate.model.result import RerunStopReason
 from eval_gate.results.history import split_executions
 from tests.support.histories import Asked
 from tests.support.sizes import size
@@ -98,7 +98,7 @@ def test_page__graded_cases_near_the_pass_score__are_seldom_left_undecided() -> 
 )
 def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, world, least, most) -> None:
     names = [one.name for one in simulate.worlds(100)]
-    setting = simulate.Setting(cases=100, world=names.index(world), history=10, confirm=6, seed=2)
+    setting = simulate.Setting(cases=100, world=names.index(world), history=10, reruns=6, seed=2)
     outcome = simulate.chunk(setting, 0, size(60))["gate"]
     share = (outcome.found if least else outcome.red) / outcome.worlds
     assert least <= share <= most
@@ -118,13 +118,13 @@ def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, wo
 )
 def test_simulation__scores__the_code_does_what_the_page_says(simulate, world, least, most, history) -> None:
     names = [one.name for one in simulate.every_world(50)]
-    setting = simulate.Setting(cases=50, world=names.index(world), history=history, confirm=6, seed=2)
+    setting = simulate.Setting(cases=50, world=names.index(world), history=history, reruns=6, seed=2)
     outcome = simulate.chunk(setting, 0, size(40))["gate"]
     assert least <= outcome.red / outcome.worlds <= most
 
 
 def test_simulation__same_seed__same_figures_however_it_is_divided(simulate) -> None:
-    setting = simulate.Setting(cases=50, world=3, history=3, confirm=2, seed=7, rules=simulate.RULES)
+    setting = simulate.Setting(cases=50, world=3, history=3, reruns=2, seed=7, rules=simulate.RULES)
     whole = simulate.chunk(setting, 0, 12)
     parts = [simulate.chunk(setting, start, start + 4) for start in (0, 4, 8)]
     assert whole == {rule: parts[0][rule].plus(parts[1][rule]).plus(parts[2][rule]) for rule in simulate.RULES}
@@ -132,7 +132,7 @@ def test_simulation__same_seed__same_figures_however_it_is_divided(simulate) -> 
 
 @pytest.mark.contract("verdict.suspect")
 def test_simulation__nothing_fails__costs_one_execution_a_case(simulate) -> None:
-    setting = simulate.Setting(cases=100, world=0, history=10, confirm=6, seed=1)
+    setting = simulate.Setting(cases=100, world=0, history=10, reruns=6, seed=1)
     outcome = simulate.chunk(setting, 0, 5)["gate"]
     assert (outcome.red, outcome.executions) == (0, 500)
 
@@ -145,9 +145,9 @@ def test_simulation__a_case__is_as_the_engine_makes_it(branch, tape) -> None:
     """The simulation joins executions in its own way, which is fast; nothing that a verdict looks at may differ."""
     asked = Asked("suite.json", "case-0", tape)
     records = [asked.record(at) for at in range(len(tape))]
-    real = join_trials(asked.case(), records, first=1, end=RerunEnd.DECIDED)
-    fast = branch._case(0, tuple(tape), RerunEnd.DECIDED)
-    looked_at = ("status", "passed", "score", "graded", "flaky", "reruns", "rerun_end", "blame")
+    real = join_trials(asked.case(), records, first=1, end=RerunStopReason.DECIDED)
+    fast = branch._case(0, tuple(tape), RerunStopReason.DECIDED)
+    looked_at = ("status", "passed", "score", "graded", "flaky", "reruns", "rerun_stop_reason", "error_kind")
     assert [getattr(fast, name) for name in looked_at] == [getattr(real, name) for name in looked_at]
     assert split_executions(fast) == split_executions(real)
 

@@ -34,14 +34,14 @@ def test_grid__nothing_changed_on_usual_days__is_red_in_two_of_a_hundred_at_most
     assert len(usual) >= 9
     places = [grid.Place(name, cases, history) for name in usual]
     number = size({20: 5, 100: 3, 500: 2}[cases]) if history < grid.LONG else 1
-    found = grid.Cell.of(grid.iter_branch_runs(place, at, seed=2) for place in places for at in range(number))
+    found = grid.Cell.of(grid.of_branch(place, at, seed=2) for place in places for at in range(number))
     assert found.share - 3 * found.error <= 2.0
 
 
 @pytest.mark.contract("verdict.targets")
 def test_grid__a_case_that_died__is_found_in_a_suite_of_any_size(grid) -> None:
     for cases in (20, 500):
-        found = grid.Cell.of([grid.iter_branch_runs(grid.Place("one case died (2%)", cases, 10), 0, seed=2)])
+        found = grid.Cell.of([grid.of_branch(grid.Place("one case died (2%)", cases, 10), 0, seed=2)])
         assert found.said == found.gates
 
 

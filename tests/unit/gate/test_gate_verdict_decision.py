@@ -13,9 +13,9 @@ from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.grounds import GroundKind
-from eval_gate.model.result import RerunEnd, RunResult, Shard
+from eval_gate.model.evidence import GroundKind
+from eval_gate.model.execution import ErrorKind, Status, Trial
+from eval_gate.model.result import RerunStopReason, RunResult, Shard
 from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind, WaiverState
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.history import build_history
@@ -41,13 +41,13 @@ def main_branch(runs: int = 10, **cases: str) -> Baseline:
     return Baseline(history[0], "main", history=build_history(history))
 
 
-def here(confirm: int = 6, **cases: str):
+def here(reruns: int = 6, **cases: str):
     """A run of now: `FFF` is a failed first execution with two re-runs."""
     made = []
     for name, trials in cases.items():
         failed = trials.count("F") * 2 >= len(trials)
         made.append(make_result(name, "failed" if failed else "passed", trials=trials, reruns=len(trials) - 1))
-    return make_run(make_suite_result(made), confirm=confirm)
+    return make_run(make_suite_result(made), reruns=reruns)
 
 
 def changes(run) -> dict[str, CaseClass]:
@@ -55,7 +55,7 @@ def changes(run) -> dict[str, CaseClass]:
 
 
 def whys(run) -> dict[str, GroundKind | None]:
-    return {change.case_id: change.grounds and change.grounds.why for change in run.comparison.changes}
+    return {change.case_id: change.grounds and change.grounds.kind for change in run.comparison.changes}
 
 
 def rules(run) -> dict[str, tuple[str, str, bool]]:
@@ -66,9 +66,9 @@ def rules(run) -> dict[str, tuple[str, str, bool]]:
 def test_judge__no_confirmation__is_the_plain_rule_whatever_the_record() -> None:
     past = (earlier(), *(earlier(day, a="failed", b="passed") for day in range(1, 9)))
     flaky = Baseline(past[0], "main", history=build_history(past))
-    judged = judge_against(here(confirm=0, a="F", b="P"), flaky, REGRESSIONS)
+    judged = judge_against(here(reruns=0, a="F", b="P"), flaky, REGRESSIONS)
     assert changes(judged) == {"a": CaseClass.REGRESSION, "b": CaseClass.STILL_PASSING}
-    assert judged.verdict.outcome is Outcome.FAIL
+    assert judged.verdict.outcome is Outcome.FAILED
     assert judged.comparison.suite_finding is None
 
 
@@ -76,24 +76,24 @@ def test_judge__failed_every_time__is_a_regression_with_its_grounds() -> None:
     judged = judge_against(here(a="FFFF", b="P"), main_branch(), REGRESSIONS)
     change = judged.comparison.changes[0]
     assert (change.change, judged.verdict.exit_code) == (CaseClass.REGRESSION, 1)
-    assert (change.grounds.here.failures, change.grounds.reruns) == (4, 3)
-    assert (change.grounds.record.passes, change.case_record.counts.runs) == (10, 10)
+    assert (change.grounds.current.failures, change.grounds.reruns) == (4, 3)
+    assert (change.grounds.history.passes, change.case_history.counts.executions) == (10, 10)
 
 
 def test_judge__recovered__is_not_sure_and_blocks_only_when_asked_to() -> None:
     run = here(a="FPPPPPP", b="P")
     judged = judge_against(run, main_branch(), REGRESSIONS)
-    assert changes(judged)["a"] is CaseClass.UNSETTLED
-    assert judged.verdict.outcome is Outcome.PASS
+    assert changes(judged)["a"] is CaseClass.INCONCLUSIVE
+    assert judged.verdict.outcome is Outcome.PASSED
     strict = Policy(frozenset({FailOn.REGRESSIONS, FailOn.FLAKY}))
-    assert judge_against(run, main_branch(), strict).verdict.outcome is Outcome.FAIL
+    assert judge_against(run, main_branch(), strict).verdict.outcome is Outcome.FAILED
 
 
 def test_judge__reruns_that_are_missing__decide_nothing_and_pass_nothing() -> None:
     judged = judge_against(here(a="F", b="P"), main_branch(), REGRESSIONS)
-    assert whys(judged)["a"] is GroundKind.NOT_RERUN
-    assert (judged.verdict.outcome, judged.verdict.exit_code) == (Outcome.ERROR, 3)
-    assert judged.verdict.reasons[0].code == "not-confirmed"
+    assert whys(judged)["a"] is GroundKind.MISSING_RERUNS
+    assert (judged.verdict.outcome, judged.verdict.exit_code) == (Outcome.INCONCLUSIVE, 3)
+    assert judged.verdict.reasons[0].code == "unconfirmed-regressions"
 
 
 def test_judge__known_failure__stays_one_though_the_last_run_passed() -> None:
@@ -102,7 +102,7 @@ def test_judge__known_failure__stays_one_though_the_last_run_passed() -> None:
         here(a="F", b="P"), Baseline(history[0], "main", history=build_history(history)), REGRESSIONS
     )
     assert changes(judged)["a"] is CaseClass.STILL_FAILING
-    assert judged.verdict.outcome is Outcome.PASS
+    assert judged.verdict.outcome is Outcome.PASSED
 
 
 @pytest.mark.contract("verdict.suite")
@@ -111,16 +111,16 @@ def test_judge__many_small_drops__are_found_together() -> None:
     branch = main_branch(**dict.fromkeys(names, "passed"))
     run = here(**{name: "FPP" if number < 8 else "P" for number, name in enumerate(names)})
     judged = judge_against(run, branch, REGRESSIONS)
-    assert judged.comparison.suite_finding.dropped
+    assert judged.comparison.suite_finding.is_drop
     assert rules(judged)["All cases together"][2] is False
     assert "suite-drop" in [reason.code for reason in judged.verdict.reasons]
-    assert set(whys(judged).values()) == {GroundKind.SUITE, None}
+    assert set(whys(judged).values()) == {GroundKind.SUITE_DROP, None}
 
 
 def ten_trials(run_id: str, failures: Callable[[int], int]) -> RunResult:
     """Sixty cases that are run ten times each, whatever comes of it, and fail so many of these."""
     cases = [make_result(f"c{at}", "passed", trials="F" * failures(at) + "P" * (10 - failures(at))) for at in range(60)]
-    return replace(make_run(make_suite_result(cases), confirm=6), run_id=run_id)
+    return replace(make_run(make_suite_result(cases), reruns=6), run_id=run_id)
 
 
 @pytest.mark.contract("verdict.suite", "verdict.trials")
@@ -132,11 +132,11 @@ def test_judge__trials__a_drop_of_all_of_them_is_red_though_every_case_passes_mo
     assert (found.cases, found.executions, found.failures, found.expected) == (60, 600, 60, 45)
     assert [reason.code for reason in judged.verdict.reasons] == ["suite-drop"]
     assert "60 of 600 executions of 60 cases failed at first" in judged.verdict.reasons[0].message
-    assert judged.verdict.outcome is Outcome.FAIL
+    assert judged.verdict.outcome is Outcome.FAILED
     assert set(changes(judged).values()) == {CaseClass.FLAKY}
-    assert whys(judged) == {f"c{at}": GroundKind.MIXED if at % 2 else GroundKind.SUITE for at in range(60)}
+    assert whys(judged) == {f"c{at}": GroundKind.MIXED if at % 2 else GroundKind.SUITE_DROP for at in range(60)}
     same = judge_against(ten_trials("here", lambda at: (at + 1) % 2), branch, REGRESSIONS)
-    assert (same.comparison.suite_finding.dropped, same.verdict.outcome) == (False, Outcome.PASS)
+    assert (same.comparison.suite_finding.is_drop, same.verdict.outcome) == (False, Outcome.PASSED)
 
 
 @pytest.mark.contract("verdict.suite", "verdict.trials")
@@ -145,8 +145,8 @@ def test_judge__trials__whoever_waives_all_cases_of_the_drop_waives_the_drop() -
     branch, here = Baseline(before, "main", history=build_history([before])), ten_trials("here", lambda _: 1)
     known = [make_waiver(f"c{at}") for at in range(0, 60, 2)]
     some, every = make_waivers(*known[1:]), make_waivers(*known)
-    assert judge_against(here, branch, REGRESSIONS, waivers=some).verdict.outcome is Outcome.FAIL
-    assert judge_against(here, branch, REGRESSIONS, waivers=every).verdict.outcome is Outcome.PASS
+    assert judge_against(here, branch, REGRESSIONS, waivers=some).verdict.outcome is Outcome.FAILED
+    assert judge_against(here, branch, REGRESSIONS, waivers=every).verdict.outcome is Outcome.PASSED
 
 
 @pytest.mark.contract("verdict.must-pass")
@@ -170,20 +170,20 @@ def test_judge__must_pass__blocks_whatever_the_record_says(pattern, trials, ok) 
     run = replace(run, suites=(replace(suite, cases=tagged),))
     judged = judge_against(run, failing, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=(pattern,)))
     assert rules(judged)["Must pass"][2] is ok
-    assert (judged.verdict.outcome is Outcome.PASS) is ok
+    assert (judged.verdict.outcome is Outcome.PASSED) is ok
 
 
 def test_judge__must_pass_without_baseline__needs_none() -> None:
     judged = judge_against(
-        here(confirm=0, a="F", b="P"), NOT_REQUESTED, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=("a",))
+        here(reruns=0, a="F", b="P"), NOT_REQUESTED, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=("a",))
     )
-    assert judged.verdict.outcome is Outcome.FAIL
+    assert judged.verdict.outcome is Outcome.FAILED
 
 
 def test_judge__allowed_regressions__are_as_many_as_said() -> None:
-    run = here(confirm=0, a="F", b="F", c="P", d="P", e="P")
+    run = here(reruns=0, a="F", b="F", c="P", d="P", e="P")
     branch = main_branch(a="passed", b="passed", c="passed", d="passed", e="passed")
-    for allowed, outcome in ((1, Outcome.FAIL), (2, Outcome.PASS)):
+    for allowed, outcome in ((1, Outcome.FAILED), (2, Outcome.PASSED)):
         policy = Policy(frozenset({FailOn.REGRESSIONS}), allowed_regressions=allowed)
         assert judge_against(run, branch, policy).verdict.outcome is outcome
 
@@ -193,7 +193,7 @@ def test_judge__coverage__is_of_all_cases() -> None:
     policy = Policy(min_coverage=0.5)
     judged = judge_against(run, NOT_REQUESTED, policy)
     assert rules(judged)["Coverage"] == ("33.3 %", "50.0 %", False)
-    assert judged.verdict.outcome is Outcome.FAIL
+    assert judged.verdict.outcome is Outcome.FAILED
 
 
 def test_judge__latency_budget__looks_at_the_typical_case() -> None:
@@ -202,12 +202,12 @@ def test_judge__latency_budget__looks_at_the_typical_case() -> None:
     slow = make_run(make_suite_result([make_result(name, duration_ms=300.0) for name in names]))
     judged = judge_against(slow, branch, Policy(frozenset({FailOn.REGRESSIONS}), max_latency_increase=50))
     assert rules(judged)["Latency"] == ("+150 %", "+50 %", False)
-    assert judged.verdict.outcome is Outcome.FAIL
+    assert judged.verdict.outcome is Outcome.FAILED
     judged = judge_against(slow, branch, Policy(frozenset({FailOn.REGRESSIONS}), max_cost_increase=50))
     assert rules(judged)["Cost"] == ("unknown", "+50 %", True)
 
 
-def accepted(case: str, kind: WaiverKind = WaiverKind.ACCEPTED, until: date = date(2026, 12, 1)) -> Waiver:
+def accepted(case: str, kind: WaiverKind = WaiverKind.WAIVER, until: date = date(2026, 12, 1)) -> Waiver:
     return Waiver(kind=kind, case=case, reason="known", until=until, origin=FileOrigin(file="f.yaml", line=3))
 
 
@@ -215,33 +215,33 @@ def accepted(case: str, kind: WaiverKind = WaiverKind.ACCEPTED, until: date = da
 @pytest.mark.parametrize(
     ("waiver", "outcome", "state"),
     [
-        (accepted("a"), Outcome.PASS, WaiverState.IN_USE),
-        (accepted("a", WaiverKind.QUARANTINE), Outcome.PASS, WaiverState.IN_USE),
-        (accepted("b"), Outcome.FAIL, WaiverState.SUPERFLUOUS),
-        (accepted("zzz"), Outcome.FAIL, WaiverState.UNMATCHED),
-        (accepted("a", until=date(2026, 11, 20)), Outcome.FAIL, WaiverState.EXPIRED),
+        (accepted("a"), Outcome.PASSED, WaiverState.IN_USE),
+        (accepted("a", WaiverKind.QUARANTINE), Outcome.PASSED, WaiverState.IN_USE),
+        (accepted("b"), Outcome.FAILED, WaiverState.UNNEEDED),
+        (accepted("zzz"), Outcome.FAILED, WaiverState.UNMATCHED),
+        (accepted("a", until=date(2026, 11, 20)), Outcome.FAILED, WaiverState.EXPIRED),
     ],
     ids=["accepted", "quarantined", "another case", "no case", "expired"],
 )
 def test_judge__waiver__lets_exactly_its_cases_fail(waiver, outcome, state) -> None:
     judged = judge_against(
-        here(confirm=0, a="F", b="P"), main_branch(), Policy(), waivers=KnownWaivers(TODAY, (waiver,))
+        here(reruns=0, a="F", b="P"), main_branch(), Policy(), waivers=KnownWaivers(TODAY, (waiver,))
     )
     assert judged.verdict.outcome is outcome
-    assert [entry.state for entry in judged.waiving.entries] == [state]
+    assert [entry.state for entry in judged.waivers.entries] == [state]
 
 
 def test_judge__waiver_of_a_fork__is_proposed_and_does_not_count() -> None:
     waivers = KnownWaivers(TODAY, (accepted("a"),), trusted=False)
-    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS, waivers=waivers)
-    assert judged.verdict.outcome is Outcome.FAIL
-    assert judged.waiving.entries[0].state is WaiverState.PROPOSED
+    judged = judge_against(here(reruns=0, a="F", b="P"), main_branch(), REGRESSIONS, waivers=waivers)
+    assert judged.verdict.outcome is Outcome.FAILED
+    assert judged.waivers.entries[0].state is WaiverState.PROPOSED
 
 
 def test_judge__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
     waivers = KnownWaivers(TODAY, (accepted("a", WaiverKind.QUARANTINE),))
     policy = Policy(frozenset({FailOn.REGRESSIONS}), min_pass_rate=1.0)
-    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), policy, waivers=waivers)
+    judged = judge_against(here(reruns=0, a="F", b="P"), main_branch(), policy, waivers=waivers)
     assert rules(judged)["Pass rate"] == ("100.0 %", "100.0 %", True)
 
 
@@ -254,17 +254,17 @@ def test_judge__comments__are_asked_for_once_and_only_where_something_failed(run
         return KnownWaivers(TODAY, (accepted("a"),))
 
     judged = decide_verdict(
-        here(confirm=0, **run, b="P"),
+        here(reruns=0, **run, b="P"),
         GateInputs(main_branch(), REGRESSIONS, waivers=KnownWaivers(TODAY), waiver_lookup=more),
     )
-    assert (len(asked), judged.verdict.outcome) == (times, Outcome.PASS)
+    assert (len(asked), judged.verdict.outcome) == (times, Outcome.PASSED)
 
 
 # which cases are run again
 
 
-def reruns(branch: Baseline = NOT_REQUESTED, confirm: int = 6, **options) -> Reruns:
-    return Reruns(GateInputs(branch, REGRESSIONS, **options), confirm)
+def reruns(branch: Baseline = NOT_REQUESTED, reruns: int = 6, **options) -> Reruns:
+    return Reruns(GateInputs(branch, REGRESSIONS, **options), reruns)
 
 
 def tries(letters: str) -> list[Trial]:
@@ -292,7 +292,7 @@ def test_reruns__failed_case__goes_on_until_the_evidence_decides() -> None:
     assert not found.should_rerun(A, tries("EEEEEE"))
     assert not found.should_rerun(B, ())
     assert [found.get_rerun_end(A, tries(text)) for text in ("F" * failures, "PPPPP", "EEEEEE", "E")] == [
-        *(RerunEnd.DECIDED, RerunEnd.DECIDED, RerunEnd.BROKEN, RerunEnd.STOPPED)
+        *(RerunStopReason.DECIDED, RerunStopReason.DECIDED, RerunStopReason.NO_RESULT, RerunStopReason.RUN_STOPPED)
     ]
 
 
@@ -300,7 +300,7 @@ def test_reruns__failed_case__goes_on_until_the_evidence_decides() -> None:
 def test_reruns__graded_executions__count_by_the_pass_score_as_the_verdict_does(graded) -> None:
     """A re-run at 0.85 passes a gate that asks for 0.8, though the record's own status is a failure."""
     failed = make_result("a", "failed", graded=graded, score=0.5, trials="F")
-    run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
+    run = make_run(make_suite_result([failed, make_result("b")]), reruns=6)
     found = Reruns(GateInputs(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)), 6)
     assert list(found.find_rerun_candidates(run)) == [A]
     reruns = [Trial(status=Status.FAILED, score=0.85, duration_ms=1)] * 5
@@ -308,11 +308,11 @@ def test_reruns__graded_executions__count_by_the_pass_score_as_the_verdict_does(
         failed,
         trials=(*failed.trials, *reruns),
         reruns=5,
-        rerun_end=found.get_rerun_end(A, reruns),
+        rerun_stop_reason=found.get_rerun_end(A, reruns),
     )
-    run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
+    run = make_run(make_suite_result([failed, make_result("b")]), reruns=6)
     judged = decide_verdict(run, GateInputs(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)))
-    assert changes(judged)["a"] is (CaseClass.UNSETTLED if graded else CaseClass.REGRESSION)
+    assert changes(judged)["a"] is (CaseClass.INCONCLUSIVE if graded else CaseClass.REGRESSION)
 
 
 def test_reruns__nobody_named_a_baseline__runs_what_fails_again() -> None:
@@ -321,7 +321,7 @@ def test_reruns__nobody_named_a_baseline__runs_what_fails_again() -> None:
     assert list(found.find_rerun_candidates(here(a="F", b="P"))) == [A]
     assert found.should_rerun(A, tries("F"))
     assert not found.should_rerun(A, tries("FFF"))
-    assert not reruns(NoBaseline("none-yet", "none")).find_rerun_candidates(here(a="F", b="P"))
+    assert not reruns(NoBaseline("no-run-yet", "none")).find_rerun_candidates(here(a="F", b="P"))
 
 
 def asked_again(found: Reruns, run) -> int:
@@ -359,9 +359,9 @@ def test_reruns__all_is_dead_and_accepted_in_a_comment__goes_on() -> None:
 def test_reruns__shard_in_which_nothing_is_answered__spares_none() -> None:
     """The whole run may see an outage there."""
     branch, _ = many()
-    crashed = [make_result(f"c{number}", "error", blame=Blame.CRASHED) for number in range(20)]
-    run = make_run(make_suite_result(crashed), confirm=6, shard=Shard(index=1, count=2), planned=40)
-    late = Trial(status=Status.ERROR, score=0, duration_ms=1, blame=Blame.CRASHED, timed_out=True)
+    crashed = [make_result(f"c{number}", "error", error_kind=ErrorKind.AGENT_ERROR) for number in range(20)]
+    run = make_run(make_suite_result(crashed), reruns=6, shard=Shard(index=1, count=2), planned_cases=40)
+    late = Trial(status=Status.ERROR, score=0, duration_ms=1, error_kind=ErrorKind.AGENT_ERROR, timed_out=True)
     found = reruns(branch)
     doubtful = list(found.find_rerun_candidates(run))
     asked = [found.should_rerun(key, [late] * number) for key in doubtful for number in (0, 3)]
@@ -404,7 +404,7 @@ def test_judge__many_cases_that_need_each_other_fail_once__is_no_drop_of_the_sui
 @pytest.mark.contract("verdict.monotone")
 @pytest.mark.parametrize("trials", ["P", "FPP", "FPF", "FFF", "FFFFFFF"])
 def test_judge__more_failures__never_make_it_milder(trials) -> None:
-    severity = {Outcome.PASS: 0, Outcome.ERROR: 1, Outcome.FAIL: 2}
+    severity = {Outcome.PASSED: 0, Outcome.INCONCLUSIVE: 1, Outcome.FAILED: 2}
     now = severity[judge_against(here(a=trials, b="P"), main_branch(), REGRESSIONS).verdict.outcome]
     worse = trials.replace("P", "F", 1)
     then = severity[
@@ -418,10 +418,10 @@ def test_judge__stored_run_again__goes_by_what_was_known_when_it_was_made() -> N
     first = judge_against(here(a="FFF"), branch, REGRESSIONS)
     forgotten = Baseline(branch.result, "main")  # the same run, and nothing of those before it
     again = judge_against(first, forgotten, REGRESSIONS)
-    assert [change.case_record for change in again.comparison.changes] == [
-        change.case_record for change in first.comparison.changes
+    assert [change.case_history for change in again.comparison.changes] == [
+        change.case_history for change in first.comparison.changes
     ]
-    assert again.comparison.changes[0].case_record.counts.runs == 10
+    assert again.comparison.changes[0].case_history.counts.executions == 10
     assert again.comparison.evidence == first.comparison.evidence
 
 
@@ -431,7 +431,7 @@ def test_judge__stored_run_again__knows_cases_that_only_runs_before_the_baseline
     first = judge_against(here(a="P", b="FFF"), branch, REGRESSIONS)
     again = judge_against(first, Baseline(branch.result, "main"), REGRESSIONS)
     assert changes(again) == changes(first)
-    record = {change.case_id: change.case_record for change in again.comparison.changes}["b"]
+    record = {change.case_id: change.case_history for change in again.comparison.changes}["b"]
     assert record is not None
     assert record.counts.failures == 5
 
@@ -441,8 +441,8 @@ def test_judge__stored_run_again__knows_how_scores_varied() -> None:
     branch = Baseline(runs[0], "main", history=build_history(runs))
     first = judge_against(make_graded_run({"a": 0.8, "b": 0.8}), branch, REGRESSIONS)
     again = judge_against(first, Baseline(branch.result, "main"), REGRESSIONS)
-    records = [change.score_record for change in again.comparison.changes]
-    assert records == [change.score_record for change in first.comparison.changes]
+    records = [change.score_history for change in again.comparison.changes]
+    assert records == [change.score_history for change in first.comparison.changes]
     assert [one.runs for one in records if one is not None] == [3, 3]
 
 
@@ -452,7 +452,7 @@ def test_judge__stored_run_again__knows_how_scores_varied() -> None:
     ids=["nobody-answered", "somebody-answered"],
 )
 def test_judge__case_that_timed_out__is_the_agent_s_only_where_the_agent_was_heard(executions, expected) -> None:
-    run = make_judged(executions, {"a": STEADY, "b": STEADY}, confirm=0)
+    run = make_judged(executions, {"a": STEADY, "b": STEADY}, reruns=0)
     assert changes(run)["a"] is expected
 
 
@@ -468,7 +468,7 @@ def test_judge__case_that_is_not_here__is_only_gone_where_everything_was_run(fie
 
 
 @pytest.mark.parametrize(("cases", "share"), [({"a": "P"}, 1), ({"a": "P", "b": "P"}, 2)])
-def test_judge__cases_of_the_run__share_the_error_rate(cases, share) -> None:
+def test_judge__cases_of_the_run__share_the_false_alarm_rate(cases, share) -> None:
     assert judge_against(here(**cases), main_branch(), REGRESSIONS).comparison.evidence.cases == share
 
 

@@ -9,17 +9,17 @@ from eval_gate.config.loader import load_config
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import Outcome, RuleCode, Verdict
-from eval_gate.model.execution import Blame
-from eval_gate.model.policy import Measuring
+from eval_gate.model.execution import ErrorKind
+from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import Shard
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.selection import CaseSelection
 from eval_gate.model.waiver import RefusedCommand
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from tests.support.graded import make_graded_run
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against, make_waiver, make_waivers, rules_of
 
-SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
+SEVERITY = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.INCONCLUSIVE: 1}
 
 
 def verdict(now, then=None, *fail_on: str, **policy) -> Verdict:
@@ -37,30 +37,35 @@ def said(found: Verdict) -> tuple[str, int, list[str]]:
 @pytest.mark.parametrize(
     ("now", "then", "fail_on", "expected"),
     [
-        ({"a": "passed"}, None, ("failures",), ("pass", 0, ["passed"])),
-        ({"a": "failed", "b": "passed"}, None, ("failures",), ("fail", 1, ["failures"])),
-        ({"a": "failed", "b": "passed"}, {"a": "failed"}, ("regressions",), ("pass", 0, ["passed"])),
-        ({"a": "failed", "b": "passed"}, {"a": "passed"}, ("regressions",), ("fail", 1, ["regressions"])),
-        ({"a": "failed", "b": "passed"}, {"a": "passed"}, ("failures",), ("fail", 1, ["regressions", "failures"])),
-        ({"a": "failed"}, None, ("regressions",), ("pass", 0, ["no-baseline"])),
-        ({"a": "failed"}, {"a": "passed"}, ("never",), ("pass", 0, ["never-fails"])),
-        ({}, None, ("failures",), ("error", 3, ["nothing-judged"])),
-        ({}, None, ("never",), ("error", 3, ["nothing-judged"])),
-        ({"a": "skipped"}, None, ("never",), ("error", 3, ["nothing-judged"])),
-        ({"a": "error"}, None, ("failures",), ("error", 3, ["nothing-judged"])),
-        ({"a": "error", "b": "error", "c": "passed"}, None, ("failures",), ("error", 3, ["too-many-errors"])),
-        ({"a": "error", "b": "passed"}, None, ("failures",), ("fail", 1, ["could-not-measure"])),
-        ({"a": "error", "b": "passed"}, None, ("never",), ("pass", 0, ["never-fails"])),
-        ({"a": "passed", "b": "not_run"}, None, ("failures",), ("error", 3, ["not-complete"])),
-        ({"a": "passed", "b": "not_run"}, None, ("never",), ("error", 3, ["not-complete"])),
-        ({"a": "failed", "b": "not_run"}, None, ("failures",), ("fail", 1, ["failures", "not-complete"])),
+        ({"a": "passed"}, None, ("failures",), ("passed", 0, ["passed"])),
+        ({"a": "failed", "b": "passed"}, None, ("failures",), ("failed", 1, ["failures"])),
+        ({"a": "failed", "b": "passed"}, {"a": "failed"}, ("regressions",), ("passed", 0, ["passed"])),
+        ({"a": "failed", "b": "passed"}, {"a": "passed"}, ("regressions",), ("failed", 1, ["regressions"])),
+        ({"a": "failed", "b": "passed"}, {"a": "passed"}, ("failures",), ("failed", 1, ["regressions", "failures"])),
+        ({"a": "failed"}, None, ("regressions",), ("passed", 0, ["no-baseline"])),
+        ({"a": "failed"}, {"a": "passed"}, ("never",), ("passed", 0, ["report-only"])),
+        ({}, None, ("failures",), ("inconclusive", 3, ["no-scored-cases"])),
+        ({}, None, ("never",), ("inconclusive", 3, ["no-scored-cases"])),
+        ({"a": "skipped"}, None, ("never",), ("inconclusive", 3, ["no-scored-cases"])),
+        ({"a": "error"}, None, ("failures",), ("inconclusive", 3, ["no-scored-cases"])),
+        (
+            {"a": "error", "b": "error", "c": "passed"},
+            None,
+            ("failures",),
+            ("inconclusive", 3, ["too-few-scored-cases"]),
+        ),
+        ({"a": "error", "b": "passed"}, None, ("failures",), ("failed", 1, ["max-errors"])),
+        ({"a": "error", "b": "passed"}, None, ("never",), ("passed", 0, ["report-only"])),
+        ({"a": "passed", "b": "not_run"}, None, ("failures",), ("inconclusive", 3, ["run-incomplete"])),
+        ({"a": "passed", "b": "not_run"}, None, ("never",), ("inconclusive", 3, ["run-incomplete"])),
+        ({"a": "failed", "b": "not_run"}, None, ("failures",), ("failed", 1, ["failures", "run-incomplete"])),
         (
             {"a": "passed", "b": "error", "c": "not_run"},
             None,
             ("failures",),
-            ("error", 3, ["not-complete", "could-not-measure"]),
+            ("inconclusive", 3, ["run-incomplete", "max-errors"]),
         ),
-        ({"a": "passed", "b": "skipped"}, None, ("failures",), ("pass", 0, ["passed"])),
+        ({"a": "passed", "b": "skipped"}, None, ("failures",), ("passed", 0, ["passed"])),
     ],
     ids=str,
 )
@@ -71,18 +76,18 @@ def test_decide__run_and_policy__gives_this_verdict(now, then, fail_on, expected
 @pytest.mark.parametrize(
     ("blames", "allowed", "expected"),
     [
-        ("O", 0, ("error", 3)),
-        ("U", 0, ("error", 3)),
-        ("UO", 1, ("error", 3)),
-        ("UC", 0, ("fail", 1)),
-        ("UC", 1, ("error", 3)),
-        ("CCU", 1, ("fail", 1)),
-        ("CU", 2, ("pass", 0)),
+        ("O", 0, ("inconclusive", 3)),
+        ("U", 0, ("inconclusive", 3)),
+        ("UO", 1, ("inconclusive", 3)),
+        ("UC", 0, ("failed", 1)),
+        ("UC", 1, ("inconclusive", 3)),
+        ("CCU", 1, ("failed", 1)),
+        ("CU", 2, ("passed", 0)),
     ],
 )
 def test_decide__too_many_errors__whose_fault_they_are_makes_the_exit_code(blames, allowed, expected) -> None:
-    whose = {"C": Blame.CRASHED, "U": Blame.UNREACHABLE, "O": Blame.OURS}
-    broken = [make_result(f"e{at}", "error", blame=whose[letter]) for at, letter in enumerate(blames)]
+    whose = {"C": ErrorKind.AGENT_ERROR, "U": ErrorKind.AGENT_UNREACHABLE, "O": ErrorKind.EVALUATION_ERROR}
+    broken = [make_result(f"e{at}", "error", error_kind=whose[letter]) for at, letter in enumerate(blames)]
     run = make_run(make_suite_result([*broken, *(make_result(f"p{at}", "passed") for at in range(20))]))
     found = verdict(run, max_errors=allowed)
     assert (found.outcome.value, found.exit_code) == expected
@@ -90,7 +95,7 @@ def test_decide__too_many_errors__whose_fault_they_are_makes_the_exit_code(blame
 
 def test_decide__coverage_is_missed__is_of_the_change_unless_errors_of_others_explain_it() -> None:
     skipped = [make_result(f"s{at}", "skipped") for at in range(4)]
-    broken = [make_result(f"e{at}", "error", blame=Blame.OURS) for at in range(4)]
+    broken = [make_result(f"e{at}", "error", error_kind=ErrorKind.EVALUATION_ERROR) for at in range(4)]
     passed = [make_result(f"p{at}", "passed") for at in range(6)]
     for cases, code in ((skipped, 1), (broken, 3), (skipped + broken, 1)):
         run = make_run(make_suite_result(passed + cases))
@@ -99,12 +104,12 @@ def test_decide__coverage_is_missed__is_of_the_change_unless_errors_of_others_ex
 
 def test_decide__errors_within_the_allowance__pass() -> None:
     now = {"a": "error", "b": "passed"}
-    assert said(verdict(now, None, max_errors=1)) == ("pass", 0, ["passed"])
+    assert said(verdict(now, None, max_errors=1)) == ("passed", 0, ["passed"])
     found = verdict(now, None)
     assert found.reasons[0].message == "1 case could not be measured (allowed: 0)"
 
 
-@pytest.mark.parametrize(("least", "outcome"), [(0.5, "pass"), (0.51, "fail")])
+@pytest.mark.parametrize(("least", "outcome"), [(0.5, "passed"), (0.51, "failed")])
 def test_decide__pass_rate__is_of_the_judged_cases(least, outcome) -> None:
     found = verdict(
         {"a": "passed", "b": "failed", "c": "skipped"},
@@ -113,7 +118,7 @@ def test_decide__pass_rate__is_of_the_judged_cases(least, outcome) -> None:
         min_pass_rate=least,
     )
     assert found.outcome == outcome
-    if outcome == "fail":
+    if outcome == "failed":
         assert found.reasons[0].message == "1 of 2 judged cases pass: the pass rate 50.0 % is below 51.0 %"
 
 
@@ -121,21 +126,21 @@ def test_decide__pass_rate_just_below_its_limit__is_not_shown_as_the_limit() -> 
     cases = {f"c{number}": "passed" for number in range(2_499)}
     found = verdict(cases | {"f": "failed"}, cases | {"f": "failed"}, "regressions", min_pass_rate=1.0)
     said = "2499 of 2500 judged cases pass: the pass rate 99.96 % is below 100.0 %"
-    assert (found.outcome, found.reasons[0].message) == (Outcome.FAIL, said)
+    assert (found.outcome, found.reasons[0].message) == (Outcome.FAILED, said)
 
 
 def test_decide__no_case_counts__no_pass_rate_is_made_up() -> None:
     found = verdict({"a": "skipped"}, {"a": "skipped"}, "regressions", min_pass_rate=1.0)
-    rule = found.rule(RuleCode.PASS_RATE)
+    rule = found.find_rule(RuleCode.PASS_RATE)
     assert rule is not None
     assert (rule.value, rule.ok) == ("–", False)
 
 
 def test_decide__stale_and_flaky__fail_only_when_asked() -> None:
     suite = make_suite_result([make_result("a", trials="PPF")], stale=True)
-    assert verdict(make_run(suite)).outcome is Outcome.PASS
-    assert said(verdict(make_run(suite), None, "stale")) == ("fail", 1, ["stale"])
-    assert said(verdict(make_run(suite), None, "flaky")) == ("fail", 1, ["flaky"])
+    assert verdict(make_run(suite)).outcome is Outcome.PASSED
+    assert said(verdict(make_run(suite), None, "stale")) == ("failed", 1, ["stale"])
+    assert said(verdict(make_run(suite), None, "flaky")) == ("failed", 1, ["flaky"])
     found = verdict(make_run(suite), None, "regressions", "stale", "flaky")
     assert [reason.message for reason in found.reasons] == [
         "1 case is flaky (allowed: 0)",
@@ -144,7 +149,7 @@ def test_decide__stale_and_flaky__fail_only_when_asked() -> None:
 
 
 def test_decide__target_gone__says_why_first() -> None:
-    run = make_run({"a": "not_run"}, stopped="no connection to the target")
+    run = make_run({"a": "not_run"}, stop_reason="no connection to the target")
     assert verdict(run).reasons[0].message == "no connection to the target"
 
 
@@ -207,7 +212,7 @@ def test_decide__order_of_cases__does_not_matter(now, then, rules) -> None:
 
 @given(RUNS, RULES)
 def test_decide__passes__only_when_something_was_judged_and_nothing_left_out(now, rules) -> None:
-    if verdict(now, None, *rules).outcome is Outcome.PASS:
+    if verdict(now, None, *rules).outcome is Outcome.PASSED:
         assert "passed" in now.values() or "failed" in now.values()
         assert "not_run" not in now.values()
 
@@ -227,12 +232,12 @@ def test_judge__any_run__keeps_the_policy_it_was_judged_by() -> None:
 
 
 def test_judge__refused_comments__are_on_record_with_what_was_accepted() -> None:
-    refusal = RefusedCommand(author="mallory", url="https://github.test/1", sentence="has no write access")
+    refusal = RefusedCommand(author="mallory", url="https://github.test/1", message="has no write access")
     waivers = make_waivers(make_waiver("a"), refusals=(refusal,), troubles=("no answer",))
     baseline = Baseline(make_baseline_run({"a": "passed"}), "b")
-    waiving = judge_against(make_run({"a": "failed"}), baseline, Policy(), waivers=waivers).waiving
+    waiving = judge_against(make_run({"a": "failed"}), baseline, Policy(), waivers=waivers).waivers
     assert waiving is not None
-    assert (waiving.refusals, waiving.troubles) == ((refusal,), ("no answer",))
+    assert (waiving.refusals, waiving.problems) == ((refusal,), ("no answer",))
 
 
 def test_policy__configuration_with_every_rule__has_each_as_it_was_set() -> None:
@@ -243,8 +248,8 @@ def test_policy__configuration_with_every_rule__has_each_as_it_was_set() -> None
         "pass_score": 0.81,
         "score_tolerance": 0.07,
         "max_score_drop": 0.06,
-        "error_rate": 0.02,
-        "confirm": 4,
+        "false_alarm_rate": 0.02,
+        "reruns": 4,
         "must_pass": ("gs-*",),
         "allowed_regressions": 2,
         "min_coverage": 0.71,
@@ -258,19 +263,19 @@ def test_policy__configuration_with_every_rule__has_each_as_it_was_set() -> None
 
 
 def test_decide__everything_crashes_that_main_answered__is_a_regression_and_not_only_an_outage() -> None:
-    crashed = [make_result(name, "error", blame=Blame.CRASHED) for name in "abc"]
+    crashed = [make_result(name, "error", error_kind=ErrorKind.AGENT_ERROR) for name in "abc"]
     then = dict.fromkeys("abc", "passed")
-    assert said(verdict(make_run(make_suite_result(crashed)), then, "regressions"))[:2] == ("fail", 1)
-    unreachable = [make_result(name, "error", blame=Blame.UNREACHABLE) for name in "abc"]
-    assert said(verdict(make_run(make_suite_result(unreachable)), then, "regressions"))[:2] == ("error", 3)
+    assert said(verdict(make_run(make_suite_result(crashed)), then, "regressions"))[:2] == ("failed", 1)
+    unreachable = [make_result(name, "error", error_kind=ErrorKind.AGENT_UNREACHABLE) for name in "abc"]
+    assert said(verdict(make_run(make_suite_result(unreachable)), then, "regressions"))[:2] == ("inconclusive", 3)
 
 
 def test_new_failures__one_that_somebody_accepted__does_not_count() -> None:
     run, baseline = make_run({"a": "passed", "new": "failed"}), Baseline(make_baseline_run({"a": "passed"}), "b")
     policy = Policy(frozenset({FailOn.REGRESSIONS, FailOn.NEW_FAILURES}))
-    assert judge_against(run, baseline, policy).verdict.outcome is Outcome.FAIL
+    assert judge_against(run, baseline, policy).verdict.outcome is Outcome.FAILED
     accepted = make_waivers(make_waiver("new"))
-    assert judge_against(run, baseline, policy, waivers=accepted).verdict.outcome is Outcome.PASS
+    assert judge_against(run, baseline, policy, waivers=accepted).verdict.outcome is Outcome.PASSED
 
 
 def test_judge__again_by_another_baseline__says_which_cases_are_another_class_by_that() -> None:
@@ -285,9 +290,12 @@ def test_judge__again_by_another_baseline__says_which_cases_are_another_class_by
 
 
 def test_decide__everything_crashes_that_main_answered__says_what_else_it_may_be() -> None:
-    crashed = [make_result(name, "error", blame=Blame.CRASHED) for name in "abc"]
+    crashed = [make_result(name, "error", error_kind=ErrorKind.AGENT_ERROR) for name in "abc"]
     then = dict.fromkeys("abc", "passed")
-    assert said(verdict(make_run(make_suite_result(crashed)), then, "regressions"))[2] == ["regressions", "all-crashed"]
+    assert said(verdict(make_run(make_suite_result(crashed)), then, "regressions"))[2] == [
+        "regressions",
+        "all-agent-errors",
+    ]
     one_answered = make_suite_result([*crashed, make_result("d")])
     found = said(verdict(make_run(one_answered), then | {"d": "passed"}, "regressions"))[2]
     assert found == ["regressions"]
@@ -296,7 +304,7 @@ def test_decide__everything_crashes_that_main_answered__says_what_else_it_may_be
 def test_decide__nothing_judged__cites_the_first_error_and_not_why_something_was_skipped() -> None:
     cases = [make_result("s", "skipped", error="it needs a key"), make_result("e", "error", error="no connection")]
     (reason,) = verdict(make_run(make_suite_result(cases))).reasons
-    assert (reason.code, reason.message) == ("nothing-judged", "no case could be judged; the first: no connection")
+    assert (reason.code, reason.message) == ("no-scored-cases", "no case could be judged; the first: no connection")
 
 
 def test_decide__baseline_that_could_not_be_had__is_not_missed_where_regressions_do_not_count() -> None:
@@ -304,7 +312,7 @@ def test_decide__baseline_that_could_not_be_had__is_not_missed_where_regressions
     run = make_run({"a": "failed", "b": "passed"})
     found = judge_against(run, absent, Policy(frozenset({FailOn.FAILURES}))).verdict
     assert found is not None
-    assert said(found) == ("fail", 1, ["failures"])
+    assert said(found) == ("failed", 1, ["failures"])
 
 
 @pytest.mark.parametrize(("duration", "shown"), [(150.0, "+50 %"), (151.0, "+51 % (of 2 cases, not sure)")])
@@ -321,33 +329,33 @@ def test_decide__baseline_that_could_not_be_had__is_missed_only_where_something_
     absent = NoBaseline("unreachable", "GitHub does not answer", unavailable=True)
     found = judge_against(make_run({"a": now}), absent, Policy(frozenset({FailOn.REGRESSIONS}))).verdict
     assert found is not None
-    assert said(found) == (("pass", 0, expected) if now == "passed" else ("error", 3, expected))
+    assert said(found) == (("passed", 0, expected) if now == "passed" else ("inconclusive", 3, expected))
 
 
 def test_decide__flaky_case_in_quarantine__does_not_count_as_flaky() -> None:
     run = make_run(make_suite_result([make_result("a", trials="PPF"), make_result("b")]))
     policy = Policy(frozenset({FailOn.FLAKY}))
-    assert judge_against(run, NOT_REQUESTED, policy).verdict.outcome is Outcome.FAIL
+    assert judge_against(run, NOT_REQUESTED, policy).verdict.outcome is Outcome.FAILED
     quarantined = make_waivers(make_waiver("a", "quarantine"))
-    assert judge_against(run, NOT_REQUESTED, policy, waivers=quarantined).verdict.outcome is Outcome.PASS
+    assert judge_against(run, NOT_REQUESTED, policy, waivers=quarantined).verdict.outcome is Outcome.PASSED
 
 
 def test_judge__accepted_failure_without_a_baseline__does_not_count_either() -> None:
     run, policy = make_run({"a": "failed", "b": "passed"}), Policy(frozenset({FailOn.FAILURES}))
-    assert judge_against(run, NOT_REQUESTED, policy).verdict.outcome is Outcome.FAIL
+    assert judge_against(run, NOT_REQUESTED, policy).verdict.outcome is Outcome.FAILED
     accepted = make_waivers(make_waiver("a"))
-    assert judge_against(run, NOT_REQUESTED, policy, waivers=accepted).verdict.outcome is Outcome.PASS
+    assert judge_against(run, NOT_REQUESTED, policy, waivers=accepted).verdict.outcome is Outcome.PASSED
 
 
 def test_judge__any_run__keeps_how_it_was_made_with_its_rules() -> None:
-    run = make_run({"a": "passed"}, measuring=Measuring(trials=3, confirm=2))
-    kept = judge_against(run, NOT_REQUESTED, Policy(confirm=9)).policy
+    run = make_run({"a": "passed"}, setup=EvaluationSetup(trials=3, reruns=2))
+    kept = judge_against(run, NOT_REQUESTED, Policy(reruns=9)).policy
     assert kept is not None
-    assert (kept.trials, kept.confirm) == (3, 2)
+    assert (kept.trials, kept.reruns) == (3, 2)
 
 
 def test_decide__no_cases_and_a_least_coverage__is_no_verdict() -> None:
-    assert said(verdict({}, None, min_coverage=0.5)) == ("error", 3, ["nothing-judged"])
+    assert said(verdict({}, None, min_coverage=0.5)) == ("inconclusive", 3, ["no-scored-cases"])
 
 
 @pytest.mark.parametrize(("scores", "words"), [((0.5, 1.0), "1 score"), ((0.5, 0.6), "2 scores")])
@@ -362,20 +370,24 @@ def test_decide__baseline_that_could_not_be_had__is_missed_for_low_scores(scores
 
 
 def test_decide__passing_with_a_baseline_and_a_bound_on_scores__has_nothing_else_to_say() -> None:
-    assert said(verdict({"a": "passed"}, {"a": "passed"}, "regressions", max_score_drop=0.1)) == ("pass", 0, ["passed"])
+    assert said(verdict({"a": "passed"}, {"a": "passed"}, "regressions", max_score_drop=0.1)) == (
+        "passed",
+        0,
+        ["passed"],
+    )
     without = said(verdict({"a": "passed"}, None, "failures", max_score_drop=0.1))
-    assert without == ("pass", 0, ["no-baseline"])
+    assert without == ("passed", 0, ["no-baseline"])
 
 
 def test_decide__nothing_that_could_be_compared__is_said_of_a_pass() -> None:
     found = verdict({"new": "passed"}, {"old": "passed"}, "regressions")
-    assert said(found) == ("pass", 0, ["nothing-compared"])
+    assert said(found) == ("passed", 0, ["no-comparable-cases"])
     assert found.reasons[0].message.startswith("no case could be compared")
 
 
 PASSED = {"a": "passed", "b": "passed"}
 A_FAILS = {"a": "failed", "b": "passed"}
-CHOSE_B = ChosenCases(cases=("b",))
+CHOSE_B = CaseSelection(cases=("b",))
 
 
 @pytest.mark.parametrize(
@@ -383,7 +395,11 @@ CHOSE_B = ChosenCases(cases=("b",))
     [
         ({"x": "passed"}, {}, "the baseline has none of the cases here"),
         ({"b": "passed"}, {"shard": Shard(index=2, count=3)}, "the baseline is shard 2 of 3 alone"),
-        ({"b": "passed"}, {"complete": False, "stopped": "shard 1 of 2 is missing"}, "is not complete: shard 1 of 2"),
+        (
+            {"b": "passed"},
+            {"complete": False, "stop_reason": "shard 1 of 2 is missing"},
+            "is not complete: shard 1 of 2",
+        ),
         ({"a": "not_run", "b": "passed"}, {"complete": False}, "is not complete: its run ended early"),
         ({"b": "passed"}, {"partial": True}, "the baseline is a run of some cases only"),
         ({"b": "passed"}, {"partial": True, "selections": (CHOSE_B,)}, "the baseline is a run of some cases only"),
@@ -394,31 +410,31 @@ def test_decide__case_fails_that_the_baseline_lacks_and_nobody_knows_to_be_new__
 ) -> None:
     baseline = Baseline(make_run(then, **facts), "b")
     found = judge_against(make_run(A_FAILS), baseline, Policy(rules_of("regressions"))).verdict
-    assert said(found) == ("error", 3, ["not-in-baseline"])
+    assert said(found) == ("inconclusive", 3, ["not-in-baseline"])
     assert why in found.reasons[0].message
     for policy in (Policy(rules_of("regressions"), allowed_regressions=1), Policy(rules_of("never"))):
-        assert judge_against(make_run(A_FAILS), baseline, policy).verdict.outcome is Outcome.PASS
-    assert judge_against(make_run(PASSED), baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASS
+        assert judge_against(make_run(A_FAILS), baseline, policy).verdict.outcome is Outcome.PASSED
+    assert judge_against(make_run(PASSED), baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASSED
 
 
 @pytest.mark.parametrize(
     ("then", "facts"),
     [
         ({"b": "passed"}, {}),
-        ({"b": "passed"}, {"partial": True, "selections": (ChosenCases(),)}),
+        ({"b": "passed"}, {"partial": True, "selections": (CaseSelection(),)}),
         ({"b": "passed", "a": "failed"}, {"complete": False}),
     ],
 )
 def test_decide__case_fails_that_is_new_or_known_to_fail__passes_whatever_else_the_baseline_lacks(then, facts) -> None:
     baseline = Baseline(make_run(then, **facts), "b")
-    assert judge_against(make_run(A_FAILS), baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASS
+    assert judge_against(make_run(A_FAILS), baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASSED
 
 
 def test_decide__cases_chosen_here_are_not_in_the_baseline__are_new() -> None:
     """Nobody can tell that it is another gate's: none of its cases was chosen."""
-    run = make_run({"a": "failed", "b": "passed"}, partial=True, selections=(ChosenCases(cases=("a", "b")),))
+    run = make_run({"a": "failed", "b": "passed"}, partial=True, selections=(CaseSelection(cases=("a", "b")),))
     baseline = Baseline(make_run({"x": "passed"}), "b")
-    assert judge_against(run, baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASS
+    assert judge_against(run, baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASSED
 
 
 @pytest.mark.parametrize(
@@ -442,4 +458,4 @@ def test_new_failures__case_that_failed_before__is_none() -> None:
     baseline = Baseline(make_baseline_run({"a": "failed"}), "b")
     found = judge_against(make_run({"a": "failed", "new": "passed"}), baseline, policy).verdict
     assert found is not None
-    assert found.outcome is Outcome.PASS
+    assert found.outcome is Outcome.PASSED

@@ -41,10 +41,10 @@ def test_cells__every_part__is_switched_off_in_a_line_in_which_it_could_matter(w
 @pytest.mark.slow
 def test_of_branch__without_sparing__is_as_red_and_costs_more_on_the_same_pull_requests(without) -> None:
     cell = without.Cell("20 of 40 cases died (2%)", 40, 3)
-    on, off = without.iter_branch_runs(cell, 0, 1, ("", "sparing"))
+    on, off = without.of_branch(cell, 0, 1, ("", "sparing"))
     assert (on.part, off.part, on.said, off.said) == ("", "sparing", "11111", "11111")
     assert all(one < other for one, other in zip(on.executions, off.executions, strict=True))
-    assert without.iter_branch_runs(cell, 0, 1, ("sparing",)) == [off]
+    assert without.of_branch(cell, 0, 1, ("sparing",)) == [off]
 
 
 @pytest.mark.slow

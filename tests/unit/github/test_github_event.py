@@ -108,7 +108,7 @@ BROKEN = {
 def test_event__file_that_is_none__is_refused_in_one_sentence(read, data) -> None:
     with pytest.raises(GateError) as caught:
         read(data)
-    assert (caught.value.code, int(caught.value.exit_code)) == ("bad-event", 2)
+    assert (caught.value.code, int(caught.value.exit_code)) == ("invalid-event", 2)
     assert len(caught.value.message) < 600
 
 
@@ -146,6 +146,6 @@ def test_event__any_document__is_an_event_or_refused(tmp_path_factory, document)
     try:
         found = read_event("push", file)
     except GateError as error:
-        assert error.code == "bad-event"
+        assert error.code == "invalid-event"
     else:
         assert found.name == "push"

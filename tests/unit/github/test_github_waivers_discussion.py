@@ -21,9 +21,9 @@ from tests.support.github.loopback import Answer
 
 TODAY = date(2026, 11, 21)
 NOW = "2026-11-20T23:30:00Z"
-LABEL = "eval-gate:accept"
-LINE = "/eval-gate accept refund/partial -- known, #481"
-PATH = ".eval-gate/accepted.yaml"
+LABEL = "eval-gate:waive"
+LINE = "/eval-gate waive refund/partial -- known, #481"
+PATH = ".eval-gate/waivers.yaml"
 
 
 @pytest.fixture
@@ -53,22 +53,22 @@ def ask(client, pull, **changes) -> KnownWaivers:
 
 def refused(found: KnownWaivers) -> list[str]:
     assert found.waivers == ()
-    return [one.sentence for one in found.refusals]
+    return [one.message for one in found.refusals]
 
 
 # --- what counts ------------------------------------------------------------------------------------------------------
 
 
 def test_accept__comment_by_somebody_who_may_write__is_a_waiver_with_all_about_it(github, client, pull) -> None:
-    comment = say(github, f"{LINE}\n/eval-gate accept faq/* b until 2026-11-30 at {pull.head_sha} -- also\nThanks!")
+    comment = say(github, f"{LINE}\n/eval-gate waive faq/* b until 2026-11-30 at {pull.head_sha} -- also\nThanks!")
     url = f"{github.base}/acme/bot/pull/7#issuecomment-{comment.id}"
-    origin = CommentOrigin(author="ada", url=url, written=NOW)
+    origin = CommentOrigin(author="ada", url=url, written_at=NOW)
     first = Waiver(
-        kind=WaiverKind.ACCEPTED,
+        kind=WaiverKind.WAIVER,
         case="refund/partial",
         reason="known, #481",
         until=date(2026, 12, 4),
-        by="ada",
+        owner="ada",
         origin=origin,
     )
     found = ask(client, pull)
@@ -100,7 +100,7 @@ def test_accept__author_with_this_role__counts_only_with_write_access(github, cl
     found = ask(client, pull)
     assert len(found.waivers) == (role is None)
     said = [f"accepting takes write access to the repository, and {author} has `{role}`"] if role else []
-    assert [one.sentence for one in found.refusals] == said
+    assert [one.message for one in found.refusals] == said
 
 
 @pytest.mark.contract("accepting.comment-author")
@@ -201,15 +201,15 @@ def test_accept__command_that_is_quoted__is_none(github, client, pull, body) -> 
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("/eval-gate accept * -- all of it", "says too little"),
-        ("/eval-gate accept refund/partial", "the reason is missing"),
-        ("/eval-gate accept a until 2026-02-30 -- x1", "is not a day of the calendar"),
-        ("/eval-gate accept a until 2026-11-19 -- x1", "2026-11-19 is not within 90 days of the comment, which is of"),
-        ("/eval-gate accept a until 2027-02-19 -- x1", "2027-02-19 is not within 90 days of the comment"),
-        ("/eval-gate accept a until 0001-01-01 -- x1", "0001-01-01 is not within 90 days"),
-        ("/eval-gate accept a until 9999-12-31 -- x1", "9999-12-31 is not within 90 days"),
+        ("/eval-gate waive * -- all of it", "says too little"),
+        ("/eval-gate waive refund/partial", "the reason is missing"),
+        ("/eval-gate waive a until 2026-02-30 -- x1", "is not a day of the calendar"),
+        ("/eval-gate waive a until 2026-11-19 -- x1", "2026-11-19 is not within 90 days of the comment, which is of"),
+        ("/eval-gate waive a until 2027-02-19 -- x1", "2027-02-19 is not within 90 days of the comment"),
+        ("/eval-gate waive a until 0001-01-01 -- x1", "0001-01-01 is not within 90 days"),
+        ("/eval-gate waive a until 9999-12-31 -- x1", "9999-12-31 is not within 90 days"),
         (f"Please:\n{LINE}", "at the very top"),
-        (f"/eval-gate accept a at {'0' * 40} -- x1", f"it is about the commit {'0' * 40}, and this one is"),
+        (f"/eval-gate waive a at {'0' * 40} -- x1", f"it is about the commit {'0' * 40}, and this one is"),
     ],
 )
 def test_accept__command_that_cannot_be_followed__gets_a_sentence_and_no_question(
@@ -230,7 +230,7 @@ def test_accept__command_that_cannot_be_followed__gets_a_sentence_and_no_questio
     [("", date(2026, 12, 4)), ("2026-11-20", date(2026, 11, 20)), ("2027-02-18", date(2027, 2, 18))],
 )
 def test_accept__until__is_what_it_says_or_14_days_from_the_comment(github, client, pull, until, expected) -> None:
-    say(github, f"/eval-gate accept a {f'until {until} ' if until else ''}-- x1")
+    say(github, f"/eval-gate waive a {f'until {until} ' if until else ''}-- x1")
     (one,) = ask(client, pull).waivers
     assert one.until == expected
 
@@ -280,7 +280,7 @@ def test_label__without_a_comment__does_nothing_and_is_told(github, client, pull
 
 def test_label__in_other_letters_or_of_another_name__is_the_one_that_was_asked_for(github, client, pull) -> None:
     say(github)
-    pull.labels = ["Eval-Gate:Accept"]
+    pull.labels = ["Eval-Gate:Waive"]
     assert len(ask(client, pull).waivers) == 1
     assert ask(client, pull, label="other").waivers == ()
     pull.labels = ["bug", "other"]
@@ -300,7 +300,7 @@ def test_fork__command_without_a_commit__is_told_what_to_add(github, client, for
 
 @pytest.mark.contract("accepting.fork-commit")
 def test_fork__command_for_this_commit__counts_until_the_next_push(github, client, fork) -> None:
-    say(github, f"/eval-gate accept a at {fork.head_sha} -- x1")
+    say(github, f"/eval-gate waive a at {fork.head_sha} -- x1")
     (one,) = ask(client, fork).waivers
     assert isinstance(one.origin, CommentOrigin)
     assert one.origin.commit == fork.head_sha
@@ -310,7 +310,7 @@ def test_fork__command_for_this_commit__counts_until_the_next_push(github, clien
 
 @pytest.mark.contract("accepting.comment-author", "accepting.fork-commit")
 def test_fork__its_author_accepts_for_themselves__counts_for_nothing(github, client, fork) -> None:
-    say(github, f"/eval-gate accept a at {fork.head_sha} -- x1", author="eve").association = "CONTRIBUTOR"
+    say(github, f"/eval-gate waive a at {fork.head_sha} -- x1", author="eve").association = "CONTRIBUTOR"
     assert refused(ask(client, fork)) == ["accepting takes write access to the repository, and eve has `read`"]
 
 
@@ -352,7 +352,7 @@ def test_bounds__commands_by_a_crowd__cannot_keep_a_member_from_being_asked_abou
     for number in range(300):
         say(github, author=f"sock{number}")
     found = ask(client, pull)
-    assert [one.by for one in found.waivers] == ["ada"]
+    assert [one.owner for one in found.waivers] == ["ada"]
     assert len(github.requests("GET", "/collaborators/")) == waivers_rights.MAX_PEOPLE
     assert len(found.refusals) == waiver_comments.MAX_REFUSALS
     assert found.troubles == (
@@ -365,7 +365,7 @@ def test_bounds__many_comments_by_one_person__are_one_question_about_them(github
     for author in ("ada", "Ada", "eve", "eve"):
         say(github, author=author)
     github.state.roles["Ada"] = "write"
-    assert [one.by for one in ask(client, pull).waivers] == ["Ada", "ada"]
+    assert [one.owner for one in ask(client, pull).waivers] == ["Ada", "ada"]
     assert len(github.requests("GET", "/collaborators/")) == 2
 
 
@@ -412,7 +412,7 @@ def test_failure__of_what_is_asked_about_somebody__counts_for_nothing_and_no_mor
     say(github).association = "MEMBER"
     github.faults.add("GET", path, Fault.pass_(), *[Fault.status(500)] * 5)
     found = ask(client, pull)
-    assert [one.by for one in found.waivers] == ["ada"]
+    assert [one.owner for one in found.waivers] == ["ada"]
     assert found.troubles[0].startswith("2 comments with commands count for nothing: ")
     assert len(github.requests("GET", path)) == 6
 
@@ -487,12 +487,12 @@ def test_failure__answer_of_another_shape__accepts_nothing(pull, says, data, wai
 
 # --- the file on the base branch --------------------------------------------------------------------------------------
 
-ENTRY = "accepted:\n- {case: a, reason: known, until: 2026-12-05}\n"
+ENTRY = "waivers:\n- {case: a, reason: known, until: 2026-12-05}\n"
 HERE = parse_waivers(f"{ENTRY}- {{case: b, reason: new, until: 2026-12-05}}\n".encode(), TODAY, shown_as=PATH)
 
 
 def news(found) -> dict[str, bool | None]:
-    return {one.case: one.origin.new for one in found.waivers if isinstance(one.origin, FileOrigin)}
+    return {one.case: one.origin.is_new for one in found.waivers if isinstance(one.origin, FileOrigin)}
 
 
 @pytest.mark.contract("accepting.fork-file")
@@ -513,7 +513,7 @@ def test_base__file_there__tells_what_the_pull_request_brings(github, client, pu
 
 
 def test_base__not_valid_there__everything_is_new_and_that_is_said(github, client, pull) -> None:
-    for data in (b"accepted: 7", b"accepted: [", b"#" * 300_000):
+    for data in (b"waivers: 7", b"waivers: [", b"#" * 300_000):
         github.state.files[pull.base_sha, PATH] = data
         found = mark_new_waivers(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)
         assert news(found) == {"a": True, "b": True}
@@ -557,7 +557,7 @@ def test_read_base__file_there__is_all_that_counts(github, client, pull) -> None
 
 @pytest.mark.contract("accepting.failure")
 def test_read_base__not_to_be_had_or_not_valid__nothing_counts_and_that_is_said(github, client, pull) -> None:
-    github.state.files[pull.base_sha, PATH] = b"accepted: 7"
+    github.state.files[pull.base_sha, PATH] = b"waivers: 7"
     for _ in range(2):
         found = read_base_waivers(client, PATH, pull.base_ref, TODAY)
         assert found.waivers == ()

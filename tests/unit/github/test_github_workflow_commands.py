@@ -201,7 +201,7 @@ def test_commands__among_any_text_while_stopped__are_exactly_those_that_were_mea
                     commands.write_notice(text)
                     meant.append(("notice", text))
                 case "error" | "warning":
-                    getattr(commands, what)(text, title=other, file=other, line=3)
+                    getattr(commands, f"write_{what}")(text, title=other, file=other, line=3)
                     meant.append((what, text))
                 case "mask":
                     commands.mask_secret(text)

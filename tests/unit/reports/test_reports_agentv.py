@@ -92,7 +92,7 @@ def test_agentv__multiple_evaluators_aggregation__fails_below_one() -> None:
 def test_agentv__accepted_by_the_gate__is_still_a_fail() -> None:
     judged = judge_against(make_graded_run({"a": 0.9}), NOT_REQUESTED, Policy(pass_score=0.8))
     assert judged.verdict is not None
-    assert judged.verdict.outcome.value == "pass"
+    assert judged.verdict.outcome.value == "passed"
     assert exported(judged)[0]["status"] == "fail"
 
 
@@ -115,7 +115,7 @@ def test_agentv__not_judged__is_an_error_with_its_reason(case, error) -> None:
 
 
 def test_agentv__run_that_was_stopped__says_why_cases_were_not_run() -> None:
-    run = make_graded_run([make_graded("a", status="not_run")], stopped="no connection to the target")
+    run = make_graded_run([make_graded("a", status="not_run")], stop_reason="no connection to the target")
     assert exported(run)[0]["error"] == "not run: no connection to the target"
 
 

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.context import ReportContext
@@ -28,9 +28,13 @@ TEN = "P" * 10
 @pytest.mark.parametrize("state", EVERY)
 def test_page__change_may_be_the_cause__never_says_that_it_is_not(state) -> None:
     view = build_view(EVERY[state], PULL_REQUEST)
-    broken = {row.blame for row in view.cases if row.status is Status.ERROR}
+    broken = {row.error_kind for row in view.cases if row.status is Status.ERROR}
     suspect = (
-        view.regressions or view.unconfirmed or view.inconclusive_cases or view.summary.failed or broken - {Blame.OURS}
+        view.regressions
+        or view.unconfirmed
+        or view.inconclusive_cases
+        or view.summary.failed
+        or broken - {ErrorKind.EVALUATION_ERROR}
     )
     said = [render(form, EVERY[state], PULL_REQUEST) for form in ("md", "html", "console")]
     assert not (suspect and any(INNOCENT in text for text in said))
@@ -44,9 +48,9 @@ def test_page__pass_rate__says_of_how_many(state) -> None:
     if rates.judged:
         of = f"{rates.passed} of {rates.judged}"
         assert f"pass rate {rates.current * 100:.1f} % ({of}" in render("console", run, PULL_REQUEST)
-        if view.verdict.outcome is not Outcome.ERROR:
+        if view.verdict.outcome is not Outcome.INCONCLUSIVE:
             assert re.search(rf"{of} (judged )?cases? pass", render("md", run, PULL_REQUEST))
-    if view.summary.errored and view.verdict.outcome is not Outcome.ERROR:
+    if view.summary.errored and view.verdict.outcome is not Outcome.INCONCLUSIVE:
         assert f"{view.summary.errored} could not be judged" in view.opening
 
 
@@ -71,18 +75,18 @@ def test_page__notes_of_the_judge__stand_above_every_fold() -> None:
 def test_junit__types__are_the_blame() -> None:
     root = ET.fromstring(render("junit", blamed(), PULL_REQUEST))
     types = {case.get("name"): error.get("type") for case in root.iter("testcase") for error in case.iter("error")}
-    assert types["refund/partial"] == "crashed"
+    assert types["refund/partial"] == "agent_error"
     assert "order/bulk" not in types  # main has it too, so that it blocks nothing
-    assert (types["pay/card"], types["faq/tone"]) == ("unreachable", "ours")
+    assert (types["pay/card"], types["faq/tone"]) == ("agent_unreachable", "evaluation_error")
     assert int(root.get("errors")) == len(types)
 
 
-@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+@pytest.mark.parametrize("kind", ["waiver", "quarantine"])
 def test_crash__that_is_a_regression__can_be_accepted_as_one(kind) -> None:
-    waivers = make_waivers(make_waiver("a", kind, new=False))
+    waivers = make_waivers(make_waiver("a", kind, is_new=False))
     run = make_judged({"a": "CC", "b": "P"}, {"a": TEN, "b": TEN}, waivers=waivers)
     assert run.comparison.changes[0].change is CaseClass.REGRESSION
-    assert run.verdict.outcome is Outcome.PASS
+    assert run.verdict.outcome is Outcome.PASSED
     (row,) = build_view(run, PULL_REQUEST).waived
     assert row.waiver.kind is WaiverKind(kind)
     root = ET.fromstring(render("junit", run, PULL_REQUEST))
@@ -90,9 +94,9 @@ def test_crash__that_is_a_regression__can_be_accepted_as_one(kind) -> None:
 
 
 def test_unsettled_crash__blocks_as_an_error__and_is_seen_above_the_fold() -> None:
-    run = make_judged({"a": "C", "b": "P"}, {"a": "PPFPPFPPFP", "b": TEN}, confirm=1)
+    run = make_judged({"a": "C", "b": "P"}, {"a": "PPFPPFPPFP", "b": TEN}, reruns=1)
     view = build_view(run, PULL_REQUEST)
-    assert view.verdict.outcome is not Outcome.PASS
+    assert view.verdict.outcome is not Outcome.PASSED
     listed = [*view.regressions, *view.unconfirmed, *view.errors, *view.inconclusive_cases]
     assert [row.id for row in listed] == ["a"]
     assert "crashed" in render("md", run, PULL_REQUEST).partition("<details>")[0]

@@ -130,10 +130,9 @@ def test_rerun__too_many_cases_before_one__leaves_it_out() -> None:
 
 
 def test_accept_line__regressions__are_named_and_the_reason_is_left_to_the_person() -> None:
-    assert build_waive_command(regressed("a", "b c"), None) == "eval-gate accept a 'b c' --reason '…' --until 14d"
+    assert build_waive_command(regressed("a", "b c"), None) == "eval-gate waive a 'b c' --reason '…' --until 14d"
     assert (
-        build_waive_command(regressed("-a"), "x.yaml")
-        == "eval-gate accept --reason '…' --until 14d --file x.yaml -- -a"
+        build_waive_command(regressed("-a"), "x.yaml") == "eval-gate waive --reason '…' --until 14d --file x.yaml -- -a"
     )
     assert build_waive_command(regressed("a\nb"), None) is None
 
@@ -154,7 +153,7 @@ def test_accept_line__id_that_another_file_has_too__comes_with_its_file() -> Non
         return here, make_suite_result([make_result("a")], eval_file="evals/other.json")
 
     run = judge_against(make_run(*suites("failed")), Baseline(make_baseline_run(*suites("passed")), "latest"), STRICT)
-    assert build_waive_command(run, None) == f"eval-gate accept a --reason '…' --until 14d --suite {FILE}"
+    assert build_waive_command(run, None) == f"eval-gate waive a --reason '…' --until 14d --suite {FILE}"
 
 
 KEY = "sk-example-QwXaBcDZkEfGhIVjJkLmN99"

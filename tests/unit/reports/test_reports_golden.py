@@ -10,7 +10,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.case import Tier
 from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict
-from eval_gate.model.execution import Blame, EvaluatorResult
+from eval_gate.model.execution import ErrorKind, EvaluatorResult
 from eval_gate.model.result import RunResult, StaleFact, StaleKind
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
@@ -99,10 +99,10 @@ REFUSED = "agent error: no connection to 127.0.0.1:1: refused"
 
 
 def interrupted() -> RunResult:
-    cases = [make_result("a"), make_result("b", "error", error=REFUSED, blame=Blame.UNREACHABLE)]
+    cases = [make_result("a"), make_result("b", "error", error=REFUSED, error_kind=ErrorKind.AGENT_UNREACHABLE)]
     cases += [make_result(f"c{number}", "not_run") for number in range(3)]
     run = make_run(
-        make_suite_result(cases), stopped="no connection to the target, 5 cases in a row: agent error (start it)"
+        make_suite_result(cases), stop_reason="no connection to the target, 5 cases in a row: agent error (start it)"
     )
     return judged(run, make_baseline_run({"a": "passed"}))
 
@@ -265,14 +265,16 @@ def test_comment__state__looks_like_this(golden, state) -> None:
     golden(f"comment/{state}.md", render("md", STATES[state], ON_GITHUB))
 
 
-@pytest.mark.parametrize("state", [name for name, run in STATES.items() if run.verdict.outcome is not Outcome.PASS])
+@pytest.mark.parametrize("state", [name for name, run in STATES.items() if run.verdict.outcome is not Outcome.PASSED])
 def test_comment__not_green__says_what_to_do_once(state) -> None:
     assert render("md", STATES[state], ON_GITHUB).count("**Do:** ") == 1
 
 
 @pytest.mark.parametrize("code", list(RuleCode), ids=str)
 def test_to_do__any_rule_that_does_not_hold__has_words_and_may_be_accepted_where_that_is_offered(code) -> None:
-    failed = Verdict(outcome=Outcome.FAIL, exit_code=ExitCode.FAILED, reasons=(Reason(code=code, message="it is so"),))
+    failed = Verdict(
+        outcome=Outcome.FAILED, exit_code=ExitCode.FAILED, reasons=(Reason(code=code, message="it is so"),)
+    )
     alone, offered = suggest_next_step(failed, acceptable=False), suggest_next_step(failed, acceptable=True)
     assert alone
     assert offered == f"{alone}, or accept it for now"
@@ -286,7 +288,7 @@ def test_comment__green_after_red__says_what_is_fixed() -> None:
 
 def test_comment__could_not_decide__links_to_the_error() -> None:
     text = render("md", interrupted(), replace(ON_GITHUB, errors_doc_url="https://example.org/errors"))
-    assert "See [`not-complete`](https://example.org/errors#not-complete)." in text
+    assert "See [`run-incomplete`](https://example.org/errors#run-incomplete)." in text
 
 
 PROBLEMS = {
@@ -303,7 +305,7 @@ PROBLEMS = {
         "nothing was run",
     ),
     "problem-github": (
-        GateError("github-unavailable", "reading run 5: GitHub answers 502 (Bad Gateway)", "re-run the failed job"),
+        GateError("github-unreachable", "reading run 5: GitHub answers 502 (Bad Gateway)", "re-run the failed job"),
         "could not decide",
     ),
 }

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import CaseRecord, Counts, GroundKind, Grounds, Repeats, Steadiness, SuiteFinding
+from eval_gate.model.evidence import CaseHistorySummary, Counts, GroundKind, Grounds, Repeats, Stability, SuiteFinding
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown_fragments import format_prose
 from eval_gate.reports.run_statistics import compute_paired_interval, compute_pass_rates, compute_wilson_interval
@@ -36,21 +36,23 @@ def counts(text: str) -> Counts:
 
 def change(what: str, why: str, here: str, record: str, chance: float | None = None, **fields) -> CaseChange:
     newest_failed, known = fields.pop("newest_failed", False), fields.pop("known", None)
-    crashes = {"crashes": fields.pop("crashes", 0)}
-    crashed_then = {"crashes": fields.pop("crashed_then", 0)}
+    agent_errors = {"agent_errors": fields.pop("agent_errors", 0)}
+    earlier_errors = {"agent_errors": fields.pop("earlier_errors", 0)}
     grounds = Grounds(
-        why=GroundKind(why),
-        here=replace(counts(here), **crashes),
-        record=replace(counts(record), **crashed_then),
+        kind=GroundKind(why),
+        current=replace(counts(here), **agent_errors),
+        history=replace(counts(record), **earlier_errors),
         chance=chance,
         newest_failed=newest_failed,
         **fields,
     )
-    return CaseChange(suite="s", case_id="c", change=CaseClass(what), grounds=grounds, case_record=known)
+    return CaseChange(suite="s", case_id="c", change=CaseClass(what), grounds=grounds, case_history=known)
 
 
-FLAKY = CaseRecord(counts=counts("17/20"), steadiness=Steadiness.FLAKY, shown_by=("run-a", "run-b", "run-c"))
-NEVER = "no number of re-runs that confirm allows could make it sure"
+FLAKY = CaseHistorySummary(
+    counts=counts("17/20"), stability=Stability.FLAKY, evidence_run_ids=("run-a", "run-b", "run-c")
+)
+NEVER = "no number of re-runs that `reruns` allows could make it sure"
 UNSURE = f"not rare enough to be sure: {NEVER}"
 BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
 
@@ -59,37 +61,55 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
     ("one", "seen", "by_chance", "more"),
     [
         (
-            change("regression", "evidence", "0/4", "10/10", 1 / 100_000.5, crashes=4, needed=4),
+            change("regression", "evidence", "0/4", "10/10", 1 / 100_000.5, agent_errors=4, required_failures=4),
             "crashed 4 of 4 here, answered in 10 of 10 on main",
             "100,000",
             ("rare enough to be sure: 4 failures of 4 are",),
         ),
         (
-            change("regression", "evidence", "0/4", "7/10", 1 / 100_000.5, crashes=4, crashed_then=1, needed=4),
+            change(
+                "regression",
+                "evidence",
+                "0/4",
+                "7/10",
+                1 / 100_000.5,
+                agent_errors=4,
+                earlier_errors=1,
+                required_failures=4,
+            ),
             "crashed 4 of 4 here, answered in 9 of 10 on main (2 wrong)",
             "100,000",
             ("rare enough to be sure: 4 failures of 4 are",),
         ),
         (
-            change("regression", "evidence", "0/4", "9/10", 1 / 100_000.5, crashes=1, crashed_then=1, needed=4),
+            change(
+                "regression",
+                "evidence",
+                "0/4",
+                "9/10",
+                1 / 100_000.5,
+                agent_errors=1,
+                earlier_errors=1,
+                required_failures=4,
+            ),
             "failed 4 of 4 here (1 crashed), 1 of 10 on main (1 crashed)",
             "100,000",
             ("rare enough to be sure: 4 failures of 4 are",),
         ),
         (
-            change("errored", "not-rerun", "0/1", "0/0", 0.2, crashes=1, needed=4),
+            change("errored", "missing_reruns", "0/1", "0/0", 0.2, agent_errors=1, required_failures=4),
             "crashed 1 of 1 here, never judged on main",
             None,
             ("the re-runs that would decide gave no result", "to be sure takes 4 failures of 4"),
         ),
         (
-            change("unsettled", "recovered", "2/3", "10/10", 0.3, crashes=1, needed=4),
+            change("inconclusive", "recovered", "2/3", "10/10", 0.3, agent_errors=1, required_failures=4),
             "passed 2 of 3 here (1 crashed), failed 0 of 10 on main",
             "3",
             ("not rare enough to be sure: that takes 4 failures of 4",),
         ),
         (
-            change("regression", "suite", "2/3", "20/20", 0.01, needed=4),
+            change("regression", "suite", "2/3", "20/20", 0.01, required_failures=4),
             "failed 1 of 3 here, 0 of 20 on main",
             "100",
             (
@@ -104,19 +124,19 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             ("rare enough to be sure",),
         ),
         (
-            change("regression", "evidence", "0/4", "20/20", 0.0, needed=3),
+            change("regression", "evidence", "0/4", "20/20", 0.0, required_failures=3),
             "failed 4 of 4 here, 0 of 20 on main",
             "1,000,000",
             ("rare enough to be sure: 3 failures of 3 are",),
         ),
         (
-            change("regression", "every-run", "0/2", "1/1", 0.02),
+            change("regression", "every_run", "0/2", "1/1", 0.02),
             "failed 2 of 2 here, 0 of 1 on main",
             "50",
             ("counts because it failed every time", NEVER),
         ),
         (
-            change("regression", "every-run", "0/2", "1/1", 0.02, needed=3),
+            change("regression", "every_run", "0/2", "1/1", 0.02, required_failures=3),
             "failed 2 of 2 here, 0 of 1 on main",
             "50",
             ("counts because it failed every time", "to be sure takes 3 failures of 3"),
@@ -131,31 +151,31 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             ),
         ),
         (
-            change("regression", "must-pass", "0/2", "9/20", newest_failed=True),
+            change("regression", "must_pass", "0/2", "9/20", newest_failed=True),
             "failed 2 of 2 here, 11 of 20 on main",
             None,
             ("must pass, though it fails on main too",),
         ),
         (
-            change("added", "must-pass", "0/2", "0/0"),
+            change("added", "must_pass", "0/2", "0/0"),
             "failed 2 of 2 here, never judged on main",
             None,
             ("must pass, whatever its record",),
         ),
         (
-            change("unsettled", "recovered", "2/3", "17/20", 0.3, known=FLAKY),
+            change("inconclusive", "recovered", "2/3", "17/20", 0.3, known=FLAKY),
             "passed 2 of 3 here, failed 3 of 20 on main",
             "3",
             (UNSURE, BY_RECORD),
         ),
         (
-            change("unsettled", "recovered", "0/2", "11/20", 0.9),
+            change("inconclusive", "recovered", "0/2", "11/20", 0.9),
             "failed 2 of 2 here, 9 of 20 on main",
             None,
             ("its record may explain that", UNSURE),
         ),
         (
-            change("errored", "not-rerun", "0/1", "20/20", 0.05),
+            change("errored", "missing_reruns", "0/1", "20/20", 0.05),
             "failed 1 of 1 here, 0 of 20 on main",
             None,
             ("the re-runs that would decide gave no result", NEVER),
@@ -167,7 +187,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             (BY_RECORD,),
         ),
         (
-            change("flaky", "known", "1/1", "6/20"),
+            change("flaky", "usual_result", "1/1", "6/20"),
             "passed 1 of 1 here, failed 14 of 20 on main",
             None,
             ("passes now and then on main too",),
@@ -179,19 +199,19 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             (),
         ),
         (
-            change("new_pass", "every-run", "2/2", "1/20", 0.1),
+            change("new_pass", "every_run", "2/2", "1/20", 0.1),
             "passed 2 of 2 here, 1 of 20 on main",
             "10",
             ("passed every time",),
         ),
         (
-            change("still_failing", "known", "0/1", "3/20", 0.2),
+            change("still_failing", "usual_result", "0/1", "3/20", 0.2),
             "failed 1 of 1 here, 17 of 20 on main",
             None,
             ("the newest run on main was an exception",),
         ),
         (
-            change("still_passing", "known", "1/1", "19/20", newest_failed=True),
+            change("still_passing", "usual_result", "1/1", "19/20", newest_failed=True),
             "passed 1 of 1 here, 19 of 20 on main",
             None,
             ("the newest run on main was an exception",),
@@ -229,14 +249,16 @@ def test_place__is_the_branch_whose_runs_the_record_is_made_of(context, place) -
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (CaseRecord(counts=counts("20/20"), steadiness=Steadiness.PASSING), "passed 20 of 20 on main"),
+        (CaseHistorySummary(counts=counts("20/20"), stability=Stability.PASSING), "passed 20 of 20 on main"),
         (FLAKY, "passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (run-a, run-b, run-c)"),
         (
-            CaseRecord(counts=counts("3/9"), steadiness=Steadiness.FLAKY, shown_by=tuple(map(str, range(7)))),
+            CaseHistorySummary(
+                counts=counts("3/9"), stability=Stability.FLAKY, evidence_run_ids=tuple(map(str, range(7)))
+            ),
             "passed 3 of 9 on main; flaky: fails 67 % of the time, 7 runs show it (0, 1, 2, 3, 4 and 2 more)",
         ),
         (
-            CaseRecord(counts=counts("0/3"), steadiness=Steadiness.FAILING, since="r"),
+            CaseHistorySummary(counts=counts("0/3"), stability=Stability.FAILING, oldest_run_id="r"),
             "passed 0 of 3 on main; older runs are left out, because it broke or was mended after them",
         ),
     ],
@@ -247,12 +269,12 @@ def test_record__in_words__has_rate_and_runs(record, said) -> None:
 
 def test_repeats__in_words__say_what_looks_like_a_cache_and_what_to_do() -> None:
     slow, cached = Repeats(slowest_ms=110, first_ms=120), Repeats(slowest_ms=4, first_ms=2_100, cached=True)
-    said = Grounds(why=GroundKind.EVIDENCE, here=Counts(failures=4), record=Counts(passes=9), reruns=3)
+    said = Grounds(kind=GroundKind.EVIDENCE, current=Counts(failures=4), history=Counts(passes=9), reruns=3)
     assert describe_repeats(said) is None
     assert describe_repeats(replace(said, repeats=slow)) == "3 re-runs answered byte for byte the same"
     assert describe_repeats(replace(said, reruns=1, repeats=cached)) == (
         "1 re-run answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache; "
-        "rerunNonce may get past it"
+        "rerunCacheBusting may get past it"
     )
 
 
@@ -266,7 +288,7 @@ def test_suite__in_words__has_what_the_records_let_expect() -> None:
     more = replace(found, expected=2.6)
     assert describe_suite_finding(more).startswith("6 of 60 cases failed at first, where about 3 usually do; ")
     assert describe_suite_finding(found, others=True).startswith("6 of 60 other cases failed")
-    assert describe_suite_finding(replace(found, steady=True)).startswith(
+    assert describe_suite_finding(replace(found, steady_cases_only=True)).startswith(
         "6 of 60 cases that seldom fail failed at first"
     )
     assert describe_suite_finding(replace(found, executions=180)).startswith(
@@ -276,8 +298,8 @@ def test_suite__in_words__has_what_the_records_let_expect() -> None:
 
 @pytest.mark.contract("verdict.record.bad-days")
 def test_suite__days_of_the_branch_differ__is_said_with_what_it_would_be_without() -> None:
-    found = SuiteFinding(cases=100, failures=10, expected=2.3, chance=0.031, limit=0.01, if_alike=0.0004)
-    assert found.excused
+    found = SuiteFinding(cases=100, failures=10, expected=2.3, chance=0.031, limit=0.01, chance_if_runs_equal=0.0004)
+    assert found.is_run_variation
     assert (
         describe_suite_finding(found)
         == "10 of 100 cases failed at first, where about 2 usually do; if nothing changed, that "
@@ -327,12 +349,14 @@ def test_wilson__any_counts__hold_the_share(passed, failed) -> None:
 
 
 def test_certainty__plain_rule__says_nothing() -> None:
-    assert describe_certainty(make_judged({"a": "F"}, {"a": "P"}, confirm=0)) == ()
+    assert describe_certainty(make_judged({"a": "F"}, {"a": "P"}, reruns=0)) == ()
     assert describe_certainty(make_judged({"a": "F"})) == ()
 
 
 def test_rates__quarantine__is_on_neither_side() -> None:
-    waivers = make_waivers(make_waiver("abc", "quarantine", new=False), make_waiver("xyz", "quarantine", new=False))
+    waivers = make_waivers(
+        make_waiver("abc", "quarantine", is_new=False), make_waiver("xyz", "quarantine", is_new=False)
+    )
     run = make_judged(
         {"abc": "F", "xyz": "P", "c": "FFFF", "d": "P"},
         {"abc": "P", "xyz": "F", "c": STEADY, "d": STEADY},
@@ -352,7 +376,7 @@ def test_reruns__cost__is_the_share_of_the_executions_and_only_said_when_all_is_
 
 
 def test_reruns__with_cases_before_them__say_how_many_executions_and_count_their_time_and_cost() -> None:
-    before = replace(make_executed("a", "P", cost_usd=0.3), preparatory_runs=2, duration_ms=360.0)
+    before = replace(make_executed("a", "P", cost_usd=0.3), preparatory_executions=2, duration_ms=360.0)
     run = make_run(make_suite_result([before, make_executed("b", "FPP", cost_usd=0.3)]))
     words = "2 re-runs of 1 case, with 2 executions of the cases before them, 480 ms, about $0.40"
     assert describe_reruns(run) == words
@@ -368,7 +392,7 @@ def test_reruns__with_cases_before_them__say_how_many_executions_and_count_their
     ],
 )
 def test_grounds__run_again_with_the_cases_before_it__is_said(before, reruns, words) -> None:
-    one = change("unsettled", "must-pass", "1/3", "9/9", cases_before=before, reruns=reruns)
+    one = change("inconclusive", "must_pass", "1/3", "9/9", cases_before=before, reruns=reruns)
     assert list_further_evidence(one, MAIN)[1:] == words
 
 

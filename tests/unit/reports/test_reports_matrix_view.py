@@ -70,7 +70,7 @@ def few() -> Matrix:
                 make_result("faq/address"),
                 graded("faq/greeting", 0.9),
                 make_result("order/later", "not_run"),
-                stopped="the budget of $1 is used up ($1.0210 spent)",
+                stop_reason="the budget of $1 is used up ($1.0210 spent)",
             ),
             leg(
                 "local",
@@ -89,14 +89,16 @@ def few() -> Matrix:
 
 def partly() -> Matrix:
     """The second target could not even be begun, and the last case of the first was not reached."""
-    first = leg("a", make_result("one"), make_result("two"), make_result("three", "not_run"), stopped="interrupted")
+    first = leg("a", make_result("one"), make_result("two"), make_result("three", "not_run"), stop_reason="interrupted")
     return build_matrix([first, TargetRun("gone", problem="the snapshot cannot be had: no connection")], BEGAN, "1.0.0")
 
 
 def hostile() -> Matrix:
     cases = [make_result(HOSTILE, status, error=HOSTILE, description=HOSTILE) for status in ("passed", "failed")]
     return build_matrix(
-        [leg(HOSTILE, cases[0]), leg("b|c", cases[1], stopped=HOSTILE), TargetRun("`", problem=HOSTILE)], BEGAN, "1.0.0"
+        [leg(HOSTILE, cases[0]), leg("b|c", cases[1], stop_reason=HOSTILE), TargetRun("`", problem=HOSTILE)],
+        BEGAN,
+        "1.0.0",
     )
 
 
@@ -119,7 +121,7 @@ def test_matrix__json__is_all_of_it(golden) -> None:
     golden("matrix/cases.json", json.dumps(made["cases"], indent=2) + "\n")
     assert [target["name"] for target in made["targets"]] == ["gpt-5-mini", "claude", "local"]
     assert made["targets"][0]["summary"]["passed"] == 5
-    assert made["targets"][0]["verdict"]["outcome"] == "fail"
+    assert made["targets"][0]["verdict"]["outcome"] == "failed"
 
 
 def test_matrix__hostile_names__look_like_this(golden) -> None:

@@ -121,7 +121,7 @@ def test_summary__answers_of_many_bytes__is_counted_in_bytes() -> None:
 def hostile_run():
     case = make_result(HOSTILE, "failed", description=HOSTILE, error=HOSTILE)
     suite = make_suite_result([case], tool_name=HOSTILE, eval_file=HOSTILE, warnings=(HOSTILE,))
-    return judge_against(make_run(suite, stopped=HOSTILE), NOT_REQUESTED, Policy())
+    return judge_against(make_run(suite, stop_reason=HOSTILE), NOT_REQUESTED, Policy())
 
 
 @pytest.mark.parametrize("make", [render_comment, render_summary])

@@ -10,7 +10,7 @@ import pytest
 import eval_gate
 from eval_gate.model.comparison import RuleCode
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import BaselineSide, CaseDetails, Status
+from eval_gate.model.execution import BaselineResult, CaseDetails, Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import DETAIL_LEVELS
@@ -62,7 +62,7 @@ HERE = {
 def four() -> RunResult:
     """Four regressions: a tool that is not called, a number, a part that is missing, and one whose baseline is gone."""
     cases = [
-        make_executed(name, "FFFF", line=14 + 9 * number, asked=QUESTIONS[name], details=make_details(*HERE[name]))
+        make_executed(name, "FFFF", line=14 + 9 * number, text=QUESTIONS[name], details=make_details(*HERE[name]))
         for number, name in enumerate(QUESTIONS)
     ]
     run = make_judged([*cases, make_executed("order/late", "P")], dict.fromkeys([*QUESTIONS, "order/late"], STEADY))
@@ -152,9 +152,7 @@ def test_comment__hostile_answers__stay_in_their_fence(size) -> None:
         (HOSTILE + "x" * size, [(HOSTILE, {HOSTILE: HOSTILE})]),
         ("x" * size + HOSTILE, [(HOSTILE, {"a": HOSTILE})]),
     ]
-    case = make_executed(
-        HOSTILE, "FFFF", asked=make_asked(HOSTILE, HOSTILE, HOSTILE), details=make_details(*answers[0])
-    )
+    case = make_executed(HOSTILE, "FFFF", text=make_asked(HOSTILE, HOSTILE, HOSTILE), details=make_details(*answers[0]))
     run = with_before(make_judged([case], {HOSTILE: STEADY}), {HOSTILE: answers[1]})
     for make in (render_comment, render_summary):
         text = make(build_view(run, ON_PAGE))
@@ -274,7 +272,7 @@ def told(system: str | None, case: str = "a"):
     )
     run = make_judged([make_executed(case, "FFFF", details=here if system else CaseDetails())], {case: STEADY})
     (change,) = run.comparison.changes
-    change = replace(change, before=BaselineSide(status=Status.PASSED, details=before))
+    change = replace(change, baseline_result=BaselineResult(status=Status.PASSED, details=before))
     return replace(run, comparison=replace(run.comparison, changes=(change,)))
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.grounds import RunDay
-from eval_gate.model.result import Control, RerunEnd, RunResult
+from eval_gate.model.evidence import BranchRun
+from eval_gate.model.result import BaseAgentSummary, RerunStopReason, RunResult
 from eval_gate.model.waiver import RefusedCommand
 from eval_gate.reports.case_annotations import build_annotations
 from eval_gate.reports.check_run import render_check_run
@@ -95,7 +95,7 @@ def bad_days_before() -> RunResult:
 def few_reruns() -> RunResult:
     """One re-run is too few for a suite of this size: that it failed every time has to do."""
     names = [f"faq/{number:02}" for number in range(60)]
-    return make_judged(dict.fromkeys(names, "P") | {"faq/07": "FF"}, dict.fromkeys(names, "PPP"), confirm=1)
+    return make_judged(dict.fromkeys(names, "P") | {"faq/07": "FF"}, dict.fromkeys(names, "PPP"), reruns=1)
 
 
 def accepted(*extra: str, policy: Policy = REGRESSIONS) -> RunResult:
@@ -120,18 +120,18 @@ def accepted(*extra: str, policy: Policy = REGRESSIONS) -> RunResult:
     }
     waivers = make_waivers(
         make_waiver("refund/partial-order", url=COMMENT),
-        make_waiver("refund/exp*", line=3, new=True, by="Kim", days=0, reason="the terms | changed, see @ops"),
-        make_waiver("faq/hours", "quarantine", line=9, days=1, reason="the judge disagrees with itself", new=False),
-        make_waiver("faq/fax", "quarantine", line=14, new=False),
-        make_waiver("pay/card", line=20, days=-3, new=False),
-        make_waiver("pay/crd", line=23, new=False),
-        make_waiver("pay/iban", line=26, new=True),
+        make_waiver("refund/exp*", line=3, is_new=True, owner="Kim", days=0, reason="the terms | changed, see @ops"),
+        make_waiver("faq/hours", "quarantine", line=9, days=1, reason="the judge disagrees with itself", is_new=False),
+        make_waiver("faq/fax", "quarantine", line=14, is_new=False),
+        make_waiver("pay/card", line=20, days=-3, is_new=False),
+        make_waiver("pay/crd", line=23, is_new=False),
+        make_waiver("pay/iban", line=26, is_new=True),
         refusals=(
             RefusedCommand(
-                author="eve", url=f"{COMMENT}3", sentence="does not have write access, so nothing is accepted"
+                author="eve", url=f"{COMMENT}3", message="does not have write access, so nothing is accepted"
             ),
         ),
-        troubles=("the label eval-gate:accept is set, and no comment accepts anything",),
+        troubles=("the label eval-gate:waive is set, and no comment accepts anything",),
     )
     return make_judged(
         here | dict.fromkeys(extra, "FFFF"), records | dict.fromkeys(extra, STEADY), policy=policy, waivers=waivers
@@ -141,7 +141,8 @@ def accepted(*extra: str, policy: Policy = REGRESSIONS) -> RunResult:
 def proposed() -> RunResult:
     """A fork's pull request accepts its own regression in the file: it does not count."""
     waivers = make_waivers(
-        make_waiver("refund/expired", line=3, new=True, by="the author", reason="it is fine, really"), trusted=False
+        make_waiver("refund/expired", line=3, is_new=True, owner="the author", reason="it is fine, really"),
+        trusted=False,
     )
     return make_judged({"refund/expired": "FFFF"}, {"refund/expired": STEADY}, waivers=waivers)
 
@@ -154,7 +155,10 @@ def broken_reruns(policy: Policy = REGRESSIONS) -> RunResult:
 def suspected() -> RunResult:
     """One cause broke twelve cases: three were confirmed, and nine not re-run because the gate had failed already."""
     cases = [make_executed(f"order/{number}", "FFF" if number < 3 else "F") for number in range(12)]
-    cases = [replace(case, rerun_end=RerunEnd.DECIDED if case.reruns else RerunEnd.CERTAIN) for case in cases]
+    cases = [
+        replace(case, rerun_stop_reason=RerunStopReason.DECIDED if case.reruns else RerunStopReason.GATE_FAILED)
+        for case in cases
+    ]
     return make_judged([*cases, make_result("b")], {f"order/{number}": STEADY for number in range(12)} | {"b": STEADY})
 
 
@@ -180,7 +184,7 @@ def graded() -> RunResult:
 
 
 def blamed(policy: Policy = REGRESSIONS) -> RunResult:
-    """Every kind of blame: crashes that are regressions, new errors of each kind, and errors that main has too."""
+    """Every error kind: crashes that are regressions, new errors of each kind, and errors that main has too."""
     ten = "P" * 10
     records = {
         "refund/partial": ten,
@@ -233,9 +237,9 @@ def green_with_errors() -> RunResult:
 
 def otherwise_compared() -> RunResult:
     """A run that was judged against another baseline before, and had no re-runs."""
-    before = make_judged({"a": "F", "b": "P"}, {"a": "P" * 10, "b": "P"}, confirm=0)
+    before = make_judged({"a": "F", "b": "P"}, {"a": "P" * 10, "b": "P"}, reruns=0)
     earlier = make_history({"a": "F" * 3, "b": "P" * 3})[1]
-    policy = replace(REGRESSIONS, confirm=6)
+    policy = replace(REGRESSIONS, reruns=6)
     return judge_against(before, Baseline(earlier, "main", age_days=2, history=build_history((earlier,))), policy)
 
 
@@ -249,8 +253,8 @@ def suite_scores(fail_on: FailOn = FailOn.REGRESSIONS) -> RunResult:
         )
         for day in range(6)
     ]
-    here = make_graded_run([make_graded(f"c{at:02}", 0.76) for at in range(20)], confirm=6)
-    policy = Policy(frozenset({fail_on}), pass_score=0.5, confirm=6)
+    here = make_graded_run([make_graded(f"c{at:02}", 0.76) for at in range(20)], reruns=6)
+    policy = Policy(frozenset({fail_on}), pass_score=0.5, reruns=6)
     return judge_against(here, Baseline(runs[0], "main", history=build_history(runs)), policy)
 
 
@@ -261,7 +265,7 @@ STATES = {
     "suite-drop": suite_drop(),
     "suite-drop-bad-days": bad_days_before(),
     "suite-drop-reported": suite_drop(Policy(frozenset({FailOn.NEVER}))),
-    "suite-scores": suite_scores(),
+    "suite-score-drop": suite_scores(),
     "suite-scores-reported": suite_scores(FailOn.NEVER),
     "not-decided": broken_reruns(),
     "not-decided-reported": broken_reruns(Policy(frozenset({FailOn.NEVER}))),
@@ -286,14 +290,14 @@ STATES = {
     "accepted": accepted(),
     "accepted-partly": accepted("order/bulk"),
     "accepted-no-baseline": make_judged(
-        {"a": "F", "b": "P"}, policy=Policy(), confirm=0, waivers=make_waivers(make_waiver("a", new=False))
+        {"a": "F", "b": "P"}, policy=Policy(), reruns=0, waivers=make_waivers(make_waiver("a", is_new=False))
     ),
-    "accepted-unsure": unsure(policy=FLAKY_FAILS, waivers=make_waivers(make_waiver("a", new=False))),
+    "accepted-unsure": unsure(policy=FLAKY_FAILS, waivers=make_waivers(make_waiver("a", is_new=False))),
     "quarantine-rate": accepted(policy=replace(REGRESSIONS, min_pass_rate=0.5)),
     "proposed": proposed(),
     "blamed": blamed(),
     "main-broke": main_broke(),
-    "all-crashed": everything("CC"),
+    "all-agent-errors": everything("CC"),
     "all-unreachable": everything("U"),
     "all-timed-out": everything("T"),
     "all-ours": everything("O"),
@@ -364,7 +368,7 @@ def test_false_alarms__few_runs_and_many_flaky_cases__are_said_with_what_would_c
     assert FALSE_ALARMS in said
     assert re.search(r"more runs? on main brings? that under 1 in 50", said)
     assert FALSE_ALARMS in render_check_run(build_view(run, PULL_REQUEST)).summary
-    assert run.verdict.outcome is Outcome.PASS
+    assert run.verdict.outcome is Outcome.PASSED
 
 
 def test_false_alarms__a_steady_suite__are_not_said() -> None:
@@ -381,7 +385,7 @@ def test_bad_day__only_the_suite_test_failed__is_said_and_stays_red(kind) -> Non
     run = suite_drop()
     assert BAD_DAY in " ".join(render(kind, run, PULL_REQUEST).split())
     assert BAD_DAY in render_check_run(build_view(run, PULL_REQUEST)).summary
-    assert run.verdict.outcome is Outcome.FAIL
+    assert run.verdict.outcome is Outcome.FAILED
 
 
 def with_one_more(here: str) -> RunResult:
@@ -393,13 +397,13 @@ def with_one_more(here: str) -> RunResult:
 def test_bad_day__a_case_by_itself_is_confirmed__is_not_said() -> None:
     assert build_view(with_one_more("P"), PULL_REQUEST).bad_day
     run = with_one_more("FFFF")
-    assert run.comparison.suite_finding.dropped
+    assert run.comparison.suite_finding.is_drop
     assert build_view(run, PULL_REQUEST).bad_day is None
 
 
 def test_bad_day__base_agent_was_asked__is_not_said() -> None:
     run = suite_drop()
-    assert build_view(replace(run, control=Control(target=run.target)), PULL_REQUEST).bad_day is None
+    assert build_view(replace(run, base_agent=BaseAgentSummary(target=run.target)), PULL_REQUEST).bad_day is None
 
 
 def test_bad_day__no_drop__is_not_said() -> None:
@@ -426,8 +430,8 @@ def test_bad_day__no_drop__is_not_said() -> None:
 )
 def test_bad_day__days_on_record__are_said_as_they_were(failures, said) -> None:
     run, mean = suite_drop(), sum(failures) / max(len(failures), 1)
-    days = tuple(RunDay(failures=one, expected=mean, variance=mean) for one in failures)
-    comparison = replace(run.comparison, evidence=replace(run.comparison.evidence, days=days))
+    days = tuple(BranchRun(failures=one, expected=mean, variance=mean) for one in failures)
+    comparison = replace(run.comparison, evidence=replace(run.comparison.evidence, branch_runs=days))
     assert f" {said} To tell" in build_view(replace(run, comparison=comparison), PULL_REQUEST).bad_day
 
 
@@ -449,18 +453,18 @@ def test_comment__no_branch_is_known__the_record_has_no_name() -> None:
 
 
 def test_comment__no_pull_request__offers_no_command() -> None:
-    assert "/eval-gate accept" not in page(confirmed())
-    assert "/eval-gate accept" in page(confirmed(), can_waive_by_comment=True)
-    assert "/eval-gate accept" not in page(
+    assert "/eval-gate waive" not in page(confirmed())
+    assert "/eval-gate waive" in page(confirmed(), can_waive_by_comment=True)
+    assert "/eval-gate waive" not in page(
         confirmed(), can_waive_by_comment=True, waive_requires_sha=True
     )  # of which nobody knows
-    assert "/eval-gate accept" not in page(STATES["allowed"], can_waive_by_comment=True)
+    assert "/eval-gate waive" not in page(STATES["allowed"], can_waive_by_comment=True)
 
 
 def test_comment__many_regressions__offers_the_first_ten() -> None:
     names = [f"c{number:02}" for number in range(12)]
     run = make_judged(dict.fromkeys(names, "FFFF"), dict.fromkeys(names, STEADY))
-    assert build_view(run, PULL_REQUEST).waive_comment == f"/eval-gate accept {' '.join(names[:10])} -- <reason>"
+    assert build_view(run, PULL_REQUEST).waive_comment == f"/eval-gate waive {' '.join(names[:10])} -- <reason>"
 
 
 def test_comment__long_names__are_offered_as_far_as_a_line_goes() -> None:
@@ -468,14 +472,14 @@ def test_comment__long_names__are_offered_as_far_as_a_line_goes() -> None:
     run = make_judged(dict.fromkeys(names, "FFFF"), dict.fromkeys(names, STEADY))
     command = build_view(run, PULL_REQUEST).waive_comment
     assert len(command) <= 1_500
-    assert command == f"/eval-gate accept {' '.join(names[:5])} -- <reason>"
+    assert command == f"/eval-gate waive {' '.join(names[:5])} -- <reason>"
     assert command in page(run, can_waive_by_comment=True)
 
 
 def test_comment__name_that_no_command_can_hold__is_left_out_of_it() -> None:
     both = 'say `this` "now"'
     run = make_judged({both: "FFFF", "b": "FFFF"}, {both: STEADY, "b": STEADY})
-    assert build_view(run, PULL_REQUEST).waive_comment == "/eval-gate accept b -- <reason>"
+    assert build_view(run, PULL_REQUEST).waive_comment == "/eval-gate waive b -- <reason>"
 
 
 @pytest.mark.parametrize(
@@ -496,8 +500,8 @@ def test_accepted__comment__is_a_link_only_on_this_server(url, linked) -> None:
 
 def test_accepted__record_of_anybody__may_name_entries_that_are_not_there() -> None:
     run = accepted()
-    broken = tuple(replace(one, entry=place) for one, place in zip(run.waiving.waived, (99, -99, 0), strict=True))
-    odd = replace(run, waiving=replace(run.waiving, waived=broken))
+    broken = tuple(replace(one, entry=place) for one, place in zip(run.waivers.waived, (99, -99, 0), strict=True))
+    odd = replace(run, waivers=replace(run.waivers, waived=broken))
     assert [row.id for row in build_view(odd, ReportContext()).waived] == ["faq/hours"]
 
 
@@ -539,7 +543,7 @@ def test_view__accepted__is_no_regression_and_no_failure_of_another_kind() -> No
     view: ReportView = build_view(accepted("order/bulk"), PULL_REQUEST)
     assert [row.id for row in view.regressions] == ["order/bulk"]
     assert [row.id for row in view.waived] == ["refund/partial-order", "refund/expired", "faq/hours"]
-    assert view.verdict.outcome is Outcome.FAIL
+    assert view.verdict.outcome is Outcome.FAILED
     assert all(row.change_class is CaseClass.REGRESSION for row in view.waived)
     assert ET.fromstring(render("junit", accepted(), PULL_REQUEST)).get("failures") == "0"
 

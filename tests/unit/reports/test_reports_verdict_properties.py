@@ -92,16 +92,16 @@ POLICY = st.sampled_from(
 def waivers(draw, ids: list[str]) -> Waiver:
     by_file = draw(st.booleans())
     origin = (
-        FileOrigin(file=draw(TEXT), line=draw(st.integers(1, 9)), new=draw(st.none() | st.booleans()))
+        FileOrigin(file=draw(TEXT), line=draw(st.integers(1, 9)), is_new=draw(st.none() | st.booleans()))
         if by_file
-        else CommentOrigin(author=draw(TEXT), url=draw(URL), written="2026-11-20T10:00:00Z")
+        else CommentOrigin(author=draw(TEXT), url=draw(URL), written_at="2026-11-20T10:00:00Z")
     )
     return Waiver(
         kind=draw(st.sampled_from(WaiverKind)),
         case=draw(st.sampled_from(ids) | NAME),
         reason=draw(TEXT),
         until=TODAY + timedelta(days=draw(st.integers(-2, 20))),
-        by=draw(st.none() | TEXT),
+        owner=draw(st.none() | TEXT),
         origin=origin,
     )
 
@@ -116,11 +116,11 @@ def runs(draw) -> RunResult:
     known = make_waivers(
         *draw(st.lists(waivers(ids), max_size=4)),
         trusted=draw(st.booleans()),
-        refusals=tuple(draw(st.lists(st.builds(RefusedCommand, author=TEXT, url=URL, sentence=TEXT), max_size=2))),
+        refusals=tuple(draw(st.lists(st.builds(RefusedCommand, author=TEXT, url=URL, message=TEXT), max_size=2))),
         troubles=tuple(draw(st.lists(TEXT, max_size=2))),
     )
-    confirm = draw(st.sampled_from([0, 1, 6]))
-    return make_judged(cases, records or None, policy=draw(POLICY), waivers=known, confirm=confirm)
+    reruns = draw(st.sampled_from([0, 1, 6]))
+    return make_judged(cases, records or None, policy=draw(POLICY), waivers=known, reruns=reruns)
 
 
 CONTEXTS = st.builds(
@@ -237,14 +237,14 @@ def test_heading__never_says_better_than_what_was_found(run) -> None:
     heading, title = view.heading, format_check_title(view)
     assert len(title) <= 80
     waived = any(
-        row.change_class == "regression" and row.waiver.kind is WaiverKind.ACCEPTED for row in view.waived if row.waiver
+        row.change_class == "regression" and row.waiver.kind is WaiverKind.WAIVER for row in view.waived if row.waiver
     )
-    if view.verdict.outcome is Outcome.PASS:
+    if view.verdict.outcome is Outcome.PASSED:
         assert not (waived or view.regressions) or "no regressions" not in heading.lower()
-        assert not waived or "accepted" in heading
+        assert not waived or "waived" in heading
         assert not (waived or view.regressions) or not title.startswith("No regressions")
         assert not view.inconclusive_cases or view.regressions or view.suite_drop or "not sure" in heading
-    if view.verdict.outcome is Outcome.FAIL:
+    if view.verdict.outcome is Outcome.FAILED:
         assert not title.startswith(("No regressions", "No baseline"))
 
 
@@ -254,7 +254,7 @@ def test_accept_command__any_names__is_read_as_these_cases_of_this_commit(run, c
     view = build_view(run, context)
     if view.waive_comment is None:
         return
-    assert view.verdict.outcome is Outcome.FAIL
+    assert view.verdict.outcome is Outcome.FAILED
     (found,) = parse_commands(view.waive_comment)
     assert isinstance(found, WaiveCommand)
     assert set(found.cases) <= {row.id for row in view.regressions}
@@ -266,11 +266,11 @@ def crowded() -> ReportView:
     """As many as there may be of everything, each as long as it may be."""
     names = [f"{number:03}{'|' * 297}" for number in range(400)]
     entries = [
-        make_waiver(name, line=number + 1, new=True, by="<b>" * 100, reason="@team " * 83)
+        make_waiver(name, line=number + 1, is_new=True, owner="<b>" * 100, reason="@team " * 83)
         for number, name in enumerate(names[:300])
     ]
-    ghosts = [make_waiver(f"ghost{number}{'`' * 200}", new=True, reason="#1 " * 160) for number in range(200)]
-    refusals = tuple(RefusedCommand(author="e" * 100, url="u" * 400, sentence="s" * 4_000) for _ in range(30))
+    ghosts = [make_waiver(f"ghost{number}{'`' * 200}", is_new=True, reason="#1 " * 160) for number in range(200)]
+    refusals = tuple(RefusedCommand(author="e" * 100, url="u" * 400, message="s" * 4_000) for _ in range(30))
     waivers = make_waivers(*entries, *ghosts, refusals=refusals, troubles=("t" * 10_000,))
     here = dict.fromkeys(names, "FFFF") | {f"fine/{number}": "P" for number in range(600)}
     run = make_judged(here, dict.fromkeys(here, "PPPPP"), waivers=waivers)
@@ -284,8 +284,8 @@ def test_markdown__as_much_as_there_may_be__fits_and_counts_what_is_left_out() -
     assert len(summary.encode()) <= 900_000
     assert len(check.page) <= 60_000
     assert len(check.summary) <= 60_000
-    assert "100 regressions, 300 regressions accepted" in comment
-    assert "300 accepted" in comment
+    assert "100 regressions, 300 regressions waived" in comment
+    assert "300 waived" in comment
     assert "200 entries that accept" not in comment  # of 500 new ones, in whatever state
     assert "500 entries that accept or quarantine failures are new in this pull request" in comment
     assert "<b>" not in comment
@@ -295,12 +295,12 @@ def test_markdown__as_much_as_there_may_be__fits_and_counts_what_is_left_out() -
 def test_comment__any_step_of_the_ladder__names_the_verdict_and_counts(start) -> None:
     text = render_comment(crowded(), start=start)
     assert "100 regressions" in text
-    assert "300 accepted" in text
+    assert "300 waived" in text
 
 
 def test_junit__steady_and_waived__only_what_counts_is_a_failure() -> None:
-    waivers = make_waivers(make_waiver("a", new=False))
+    waivers = make_waivers(make_waiver("a", is_new=False))
     run = make_judged({"a": "FFFF", "b": "FFFF", "c": "P"}, dict.fromkeys("abc", STEADY), waivers=waivers)
     root = ET.fromstring(render("junit", run, ReportContext()))
     assert (root.get("failures"), root.get("skipped")) == ("1", "1")
-    assert root.find("./testsuite/testcase[@name='a']/skipped").get("type") == "accepted"
+    assert root.find("./testsuite/testcase[@name='a']/skipped").get("type") == "waived"

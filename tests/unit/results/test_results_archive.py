@@ -83,14 +83,14 @@ def test_has_more_entries__a_name_across_two_pieces__is_counted_once(tmp_path, m
 def test_history__archive_of_very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
     with pytest.raises(GateError, match="more than 10,000 entries") as raised:
         read_history(str(announcing(tmp_path, 1, names=10_001)))
-    assert raised.value.code == "ledger-corrupt"
+    assert raised.value.code == "invalid-history"
 
 
 def test_read_one__of_a_folder_in_the_archive__is_read_no_further_than_asked(tmp_path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("kept/run.json", b"x" * 100)
     assert read_entry(tmp_path / "a.zip", "run.json", 10) == ("kept/run.json", b"x" * 11)
-    assert read_entry(tmp_path / "a.zip", "ledger.json", 10) is None
+    assert read_entry(tmp_path / "a.zip", "history.json", 10) is None
 
 
 @pytest.mark.slow
@@ -111,4 +111,4 @@ def test_ledger_beside__archive_that_a_record_would_not_be_read_from__is_refused
         read_entry(tmp_path / "a.zip", HISTORY_NAME, 10)
     with pytest.raises(GateError, match=said) as caught:
         find_history(tmp_path / "a.zip")
-    assert caught.value.code == "ledger-corrupt"
+    assert caught.value.code == "invalid-history"

@@ -7,8 +7,8 @@ from eval_gate.config.policy import Policy
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
-from eval_gate.model.result import AskedWords, RunResult, Yardstick
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.result import CaseFingerprints, CaseText, RunResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.detail_truncation import drop_all_details, drop_passing_details
 from eval_gate.struct import replace
@@ -20,7 +20,7 @@ DETAILS = CaseDetails(
     response=SAID,
     response_length=len(SAID),
     conversation=(Message(role="user", content=SAID),),
-    tool_calls=(KeptCall(name="t", arguments={"a": SAID}, result=SAID),),
+    tool_calls=(StoredCall(name="t", arguments={"a": SAID}, result=SAID),),
 )
 JUDGED = EvaluatorResult(
     name="j",
@@ -31,8 +31,8 @@ JUDGED = EvaluatorResult(
     evaluator_provider_request={"model": "judge-1", "userPrompt": SAID},
 )
 CHECK = EvaluatorResult(name="c", type="equals", score=1, hits=(SAID,))
-ASKED = AskedWords(question=SAID, expectation=(SAID,))
-KNOWN = Yardstick(question="a" * 16, expectation="b" * 16)
+ASKED = CaseText(prompt=SAID, expectation=(SAID,))
+KNOWN = CaseFingerprints(prompt="a" * 16, expectation="b" * 16)
 
 
 def case_of(case_id: str, status: str = "passed", **fields):
@@ -44,8 +44,8 @@ def case_of(case_id: str, status: str = "passed", **fields):
     values = {
         "details": DETAILS,
         "evaluator_results": (JUDGED, CHECK),
-        "asked": ASKED,
-        "yardstick": KNOWN,
+        "text": ASKED,
+        "fingerprints": KNOWN,
         "error": None,
         "description": "",
     }
@@ -63,7 +63,7 @@ def compared(now: RunResult, before: RunResult) -> RunResult:
 
 def says(run: RunResult) -> dict[str, bool]:
     """Which cases still say what only details say."""
-    return {case.id: SAID in msgspec.json.encode(case).decode() for _, case in run.cases()}
+    return {case.id: SAID in msgspec.json.encode(case).decode() for _, case in run.iter_cases()}
 
 
 def test_drop_passing_details__no_comparison__drops_those_of_all_that_simply_pass() -> None:
@@ -74,7 +74,7 @@ def test_drop_passing_details__no_comparison__drops_those_of_all_that_simply_pas
 
 
 def test_drop_passing_details__compared__keeps_those_of_cases_that_changed() -> None:
-    grades = {"graded": True, "yardstick": KNOWN}
+    grades = {"graded": True, "fingerprints": KNOWN}
     before = run_of(
         case_of("same"),
         case_of("heals", "failed"),
@@ -96,29 +96,29 @@ def test_drop_passing_details__compared__keeps_those_of_cases_that_changed() -> 
 
 
 def test_drop_details__a_case__keeps_what_it_is_compared_by() -> None:
-    (found,) = (case for _, case in drop_passing_details(run_of(case_of("a", usage=None))).run.cases())
+    (found,) = (case for _, case in drop_passing_details(run_of(case_of("a", usage=None))).run.iter_cases())
     assert found.details == CaseDetails(tools_called=("t",), response_length=len(SAID))
     (judged,) = found.evaluator_results
     assert (judged.name, judged.score, judged.evaluator_provider_request["model"]) == ("j", 1, "judge-1")
-    assert [trial.status.value for trial in found.executions()] == ["passed", "passed"]
-    assert found.yardstick == KNOWN
+    assert [trial.status.value for trial in found.list_executions()] == ["passed", "passed"]
+    assert found.fingerprints == KNOWN
 
 
-@pytest.mark.parametrize("fields", [{"graded": True}, {"yardstick": None}])
+@pytest.mark.parametrize("fields", [{"graded": True}, {"fingerprints": None}])
 def test_drop_details__checks_that_nothing_else_stands_for__keep_names_and_scores(fields) -> None:
-    (found,) = (case for _, case in drop_passing_details(run_of(case_of("a", **fields))).run.cases())
+    (found,) = (case for _, case in drop_passing_details(run_of(case_of("a", **fields))).run.iter_cases())
     assert [(one.name, one.score, one.hits) for one in found.evaluator_results] == [("j", 1, ()), ("c", 1, ())]
 
 
 def test_drop_all_details__both_sides__say_nothing_and_count_as_they_did() -> None:
     run = compared(
-        run_of(case_of("passes"), case_of("breaks", "failed"), case_of("bare", asked=None)),
+        run_of(case_of("passes"), case_of("breaks", "failed"), case_of("bare", text=None)),
         run_of(case_of("passes"), case_of("breaks"), case_of("bare"), run_id="b"),
     )
     dropped = drop_all_details(run)
     assert SAID not in msgspec.json.encode(dropped.run).decode()
     assert len(dropped.cases) == 3
-    sides = [change.before.status.value for change in dropped.run.comparison.changes if change.before]
+    sides = [change.baseline_result.status.value for change in dropped.run.comparison.changes if change.baseline_result]
     assert sides == ["passed"]
 
 
@@ -144,4 +144,4 @@ def test_drop_details__of_a_baseline__changes_no_class_and_no_verdict(drop) -> N
     assert classes[0] == classes[1]
     assert classes[0]["same"] is CaseClass.STILL_PASSING
     assert whole.verdict == less.verdict
-    assert whole.comparison.measured == less.comparison.measured
+    assert whole.comparison.setup_changes == less.comparison.setup_changes

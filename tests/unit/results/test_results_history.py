@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import GitFacts, Yardstick
+from eval_gate.model.execution import ErrorKind, Status, Trial
+from eval_gate.model.result import CaseFingerprints, GitFacts
 from eval_gate.results.history import (
     EMPTY_HISTORY,
     HISTORY_NAME,
@@ -55,7 +55,7 @@ def test_ledger__runs_of_a_branch__keeps_every_case_newest_first() -> None:
     ledger = branch("passed", "failed", "error", "passed")
     assert letters(ledger) == "P O F P"
     assert [one.run_id for one in ledger.runs] == ["r3", "r2", "r1", "r0"]
-    assert [(one.cases, one.judged, one.usable) for one in ledger.runs[:2]] == [(1, 1, True), (1, 0, False)]
+    assert [(one.cases, one.scored, one.is_usable) for one in ledger.runs[:2]] == [(1, 1, True), (1, 0, False)]
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_ledger__runs_of_a_branch__keeps_every_case_newest_first() -> None:
             make_result("a", "failed", trials="FPF", reruns=2),
             HistoryEntry(0, (HistoryExecution("F"),), (HistoryExecution("P"), HistoryExecution("F"))),
         ),
-        (make_result("a", "error", blame=Blame.CRASHED), HistoryEntry(0, (HistoryExecution("C"),))),
-        (make_result("a", "error", blame=Blame.UNREACHABLE), HistoryEntry(0, (HistoryExecution("U"),))),
+        (make_result("a", "error", error_kind=ErrorKind.AGENT_ERROR), HistoryEntry(0, (HistoryExecution("C"),))),
+        (make_result("a", "error", error_kind=ErrorKind.AGENT_UNREACHABLE), HistoryEntry(0, (HistoryExecution("U"),))),
         (make_graded("a", 0.85), HistoryEntry(0, (HistoryExecution("F", 0.85),))),
     ],
     ids=["trials", "reruns", "crashed", "unreachable", "graded"],
@@ -82,7 +82,7 @@ def test_ledger__one_case__is_its_executions(case, expected) -> None:
 
 
 def test_ledger__timed_out_and_vetoed__are_told_apart() -> None:
-    late = Trial(status=Status.ERROR, score=0, duration_ms=9, blame=Blame.CRASHED, timed_out=True)
+    late = Trial(status=Status.ERROR, score=0, duration_ms=9, error_kind=ErrorKind.AGENT_ERROR, timed_out=True)
     vetoed = Trial(status=Status.FAILED, score=0.9, duration_ms=9, vetoed=True)
     case = replace(make_graded("a", 0.9), trials=(late, vetoed))
     entry = EMPTY_HISTORY.with_run(run(0, [case])).get_case(A).decode_entries()[0]
@@ -141,7 +141,7 @@ def test_up_to__run_that_is_not_there_of_the_same_second__comes_after_those_that
 
 def test_alike__graders_and_judge__are_apart_from_the_question() -> None:
     def case(**parts):
-        return make_result("a", yardstick=Yardstick(**parts))
+        return make_result("a", fingerprints=CaseFingerprints(**parts))
 
     plain, judged = case(), case(judge="openai:m")
     assert (
@@ -161,8 +161,10 @@ def test_ledger__another_yardstick_every_time__keeps_those_that_are_used() -> No
     for number in range(MAX_RUNS + MANY_FINGERPRINTS * 2):
         ledger = ledger.with_run(run(number, [make_result("a", fingerprint=f"{number:016}")]))
     case = ledger.get_case(A)
-    assert len(case.yardsticks) == len({entry.fingerprint_index for entry in case.decode_entries()}) == MAX_RUNS
-    assert case.yardsticks[case.decode_entries()[0].fingerprint_index] == f"{MAX_RUNS + MANY_FINGERPRINTS * 2 - 1:016}"
+    assert len(case.fingerprints) == len({entry.fingerprint_index for entry in case.decode_entries()}) == MAX_RUNS
+    assert (
+        case.fingerprints[case.decode_entries()[0].fingerprint_index] == f"{MAX_RUNS + MANY_FINGERPRINTS * 2 - 1:016}"
+    )
 
 
 @given(st.lists(st.sampled_from(["passed", "failed", "error", "skipped"]), max_size=12))
@@ -187,7 +189,7 @@ def test_ledger__written_and_read__says_the_same(words) -> None:
 def test_read_ledger__what_is_none__is_refused(text) -> None:
     with pytest.raises(GateError) as caught:
         parse_history(text.encode(), "the ledger of run 7")
-    assert caught.value.code == "ledger-corrupt"
+    assert caught.value.code == "invalid-history"
     assert "the ledger of run 7" in caught.value.message
 
 
@@ -195,13 +197,13 @@ def test_read_ledger__what_is_none__is_refused(text) -> None:
     "words", ["0X", "P", "0P*", "1P", "0P:0.5,0.5", "0P:1.5", "0P:....", "0P|", "9999P", "0" + "P" * 300]
 )
 def test_read_ledger__words_that_say_nothing__are_refused(words) -> None:
-    data = {"runs": [{"runId": "r", "timestamp": "t"}], "suites": {FILE: {"a": {"yardsticks": ["y"], "runs": words}}}}
+    data = {"runs": [{"runId": "r", "timestamp": "t"}], "suites": {FILE: {"a": {"fingerprints": ["y"], "runs": words}}}}
     with pytest.raises(GateError, match=rf"^x is not a ledger: suites\.{FILE}\.a\.runs: "):
         parse_history(json.dumps(data).encode(), "x")
 
 
 def test_entries__a_word_for_a_million_runs__is_no_more_than_there_can_be() -> None:
-    data = {"suites": {FILE: {"a": {"yardsticks": ["y"], "runs": " ".join(["0P*99"] * 10_000)}}}}
+    data = {"suites": {FILE: {"a": {"fingerprints": ["y"], "runs": " ".join(["0P*99"] * 10_000)}}}}
     assert len(parse_history(json.dumps(data).encode(), "x").get_case(A).decode_entries()) <= MAX_RUNS
 
 
@@ -237,9 +239,9 @@ def test_executions_of__as_many_reruns_as_executions_or_more__leaves_no_first_on
 
 def test_read_ledger__yardsticks_of_one_case__are_at_most_a_thousand() -> None:
     def with_yardsticks(number: int) -> bytes:
-        return json.dumps({"suites": {FILE: {"a": {"yardsticks": ["y"] * number}}}}).encode()
+        return json.dumps({"suites": {FILE: {"a": {"fingerprints": ["y"] * number}}}}).encode()
 
-    assert len(parse_history(with_yardsticks(1_000), "x").get_case(A).yardsticks) == 1_000
+    assert len(parse_history(with_yardsticks(1_000), "x").get_case(A).fingerprints) == 1_000
     with pytest.raises(GateError, match="ledger"):
         parse_history(with_yardsticks(1_001), "x")
 

@@ -26,7 +26,7 @@ def seen(ledger: History) -> dict:
     """What each run saw of each case: yardstick and executions."""
     return {
         key: [
-            (run.run_id, ledger.get_case(key).yardsticks[entry.fingerprint_index], entry.first, entry.reruns)
+            (run.run_id, ledger.get_case(key).fingerprints[entry.fingerprint_index], entry.first, entry.reruns)
             for run, entry in zip(ledger.runs, ledger.get_case(key).decode_entries(), strict=False)
             if entry is not None
         ]

@@ -12,8 +12,8 @@ from eval_gate.engine.preparation.case_filter import select_cases
 from eval_gate.errors import GateError
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Outcome
-from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import GitFacts, MadeBy, Shard, ShardCut
+from eval_gate.model.policy import EvaluationSetup, RunPolicy
+from eval_gate.model.result import GitFacts, ResultProducer, Shard, ShardPlan
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.results.merge import merge_runs
@@ -35,7 +35,7 @@ def test_merge__all_shards__is_one_complete_run_in_file_order() -> None:
     first = part(1, 2, make_result("a", location=at(1)), make_result("c", "failed", location=at(9)))
     second = part(2, 2, make_result("b", location=at(5)))
     run = merge_runs([second, first], "joined")
-    assert (run.run_id, run.complete, run.shard, run.stopped) == ("joined", True, None, None)
+    assert (run.run_id, run.complete, run.shard, run.stop_reason) == ("joined", True, None, None)
     (suite,) = run.suites
     assert [case.id for case in suite.cases] == ["a", "b", "c"]
     assert (run.summary.total_cases, run.summary.passed, run.summary.wall_ms) == (3, 2, 1500.0)
@@ -44,10 +44,10 @@ def test_merge__all_shards__is_one_complete_run_in_file_order() -> None:
 
 def test_merge__a_shard_is_missing__no_gate_passes_on_it() -> None:
     run = merge_runs([part(1, 3, make_result("a")), part(3, 3, make_result("b"))], "joined")
-    assert (run.complete, run.stopped) == (False, "shard 2 of 3 is missing")
+    assert (run.complete, run.stop_reason) == (False, "shard 2 of 3 is missing")
     verdict = judge_against(run, NOT_REQUESTED, Policy()).verdict
     assert verdict is not None
-    assert (verdict.outcome, verdict.exit_code) == (Outcome.ERROR, 3)
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.INCONCLUSIVE, 3)
 
 
 @pytest.mark.parametrize(
@@ -63,29 +63,29 @@ def test_merge__a_shard_is_missing__no_gate_passes_on_it() -> None:
 def test_merge__shards_are_missing__each_is_named(there, count, said) -> None:
     run = merge_runs([part(index, count, make_result(f"c{index}")) for index in there], "joined")
     assert not run.complete
-    assert run.stopped is not None
-    assert run.stopped.endswith(said)
+    assert run.stop_reason is not None
+    assert run.stop_reason.endswith(said)
 
 
 def test_merge__a_part_was_interrupted__the_whole_is_not_complete() -> None:
     run = merge_runs(
-        [part(1, 2, make_result("a")), part(2, 2, make_result("b", "not_run"), stopped="interrupted")], "x"
+        [part(1, 2, make_result("a")), part(2, 2, make_result("b", "not_run"), stop_reason="interrupted")], "x"
     )
-    assert (run.complete, run.summary.not_run, run.stopped) == (False, 1, "interrupted")
+    assert (run.complete, run.summary.not_run, run.stop_reason) == (False, 1, "interrupted")
 
 
 FIRST = part(
     1,
     2,
     make_result("a"),
-    cut=ShardCut(digest="a" * 16),
-    planned=2,
+    shard_plan=ShardPlan(digest="a" * 16),
+    planned_cases=2,
     policy=RunPolicy(fail_on=("regressions",)),
-    measuring=Measuring(trials=1),
-    made_by=MadeBy(gate="evals", run_id=41),
+    setup=EvaluationSetup(trials=1),
+    producer=ResultProducer(gate="evals", run_id=41),
     git=GitFacts(sha="9e8d7c6b5a4f", workspace_sha="e" * 40),
 )
-MADE = MadeBy(gate="evals", run_id=42)
+MADE = ResultProducer(gate="evals", run_id=42)
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,15 @@ MADE = MadeBy(gate="evals", run_id=42)
             part(2, 2, make_result("b"), git=replace(FIRST.git, workspace_sha="f" * 40)),
             "shard 1 of 2 (run 11111111) and shard 2 of 2 (run 11111111) had other commits checked out: ",
         ),
-        (part(2, 2, make_result("b"), made_by=MADE), "are of other workflow runs: 41, 42"),
+        (part(2, 2, make_result("b"), producer=MADE), "are of other workflow runs: 41, 42"),
         (part(2, 2, make_result("b"), policy=RunPolicy(fail_on=("never",))), "were judged by other rules"),
-        (part(2, 2, make_result("b"), measuring=Measuring(trials=3)), "were measured in other ways"),
-        (part(2, 2, make_result("b"), planned=3), "are of runs with other numbers of cases: 2, 3"),
+        (part(2, 2, make_result("b"), setup=EvaluationSetup(trials=3)), "were measured in other ways"),
+        (part(2, 2, make_result("b"), planned_cases=3), "are of runs with other numbers of cases: 2, 3"),
         (
-            part(2, 2, make_result("b"), cut=ShardCut(digest="b" * 16, by="main-2")),
+            part(2, 2, make_result("b"), shard_plan=ShardPlan(digest="b" * 16, durations_from="main-2")),
             "were cut by other durations: none, the durations of run main-2",
         ),
-        (part(2, 2, make_result("b"), cut=ShardCut(digest="b" * 16)), "were cut by other cases"),
+        (part(2, 2, make_result("b"), shard_plan=ShardPlan(digest="b" * 16)), "were cut by other cases"),
         (make_run(make_suite_result([make_result("b")]), run_id="whole"), "run whole is no shard, and shard 1 of 2"),
         (
             part(2, 2, make_result("b"), target=TargetIdentity(name="other", provider="http", identity="http://x")),
@@ -202,20 +202,28 @@ def test_merge__policy__is_theirs_only_where_all_had_the_same() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "whole"),
     [
-        (Measuring(trials=3), Measuring(trials=3), Measuring(trials=3)),
-        (Measuring(trials=3), Measuring(trials=1), None),
-        (Measuring(trials=3), None, None),
+        (EvaluationSetup(trials=3), EvaluationSetup(trials=3), EvaluationSetup(trials=3)),
+        (EvaluationSetup(trials=3), EvaluationSetup(trials=1), None),
+        (EvaluationSetup(trials=3), None, None),
         (None, None, None),
-        (Measuring(trials=3), Measuring(trials=3, recorded="a.jsonl"), Measuring(trials=3, recorded="a.jsonl")),
-        (Measuring(trials=3), Measuring(trials=1, recorded="a.jsonl"), Measuring(recorded="a.jsonl")),
-        (None, Measuring(recorded="a.jsonl"), Measuring(recorded="a.jsonl")),
+        (
+            EvaluationSetup(trials=3),
+            EvaluationSetup(trials=3, recording="a.jsonl"),
+            EvaluationSetup(trials=3, recording="a.jsonl"),
+        ),
+        (
+            EvaluationSetup(trials=3),
+            EvaluationSetup(trials=1, recording="a.jsonl"),
+            EvaluationSetup(recording="a.jsonl"),
+        ),
+        (None, EvaluationSetup(recording="a.jsonl"), EvaluationSetup(recording="a.jsonl")),
     ],
     ids=["alike", "unlike", "one-unknown", "none", "recorded", "unlike-and-recorded", "unknown-and-recorded"],
 )
 def test_merge__how_parts_were_measured__is_what_they_agree_on_and_what_was_recorded(one, other, whole) -> None:
     jobs = [(make_result("a"), one), (make_result("b"), other)]
-    runs = [make_run(make_suite_result([case]), measuring=how) for case, how in jobs]
-    assert merge_runs(runs, "x").measuring == whole
+    runs = [make_run(make_suite_result([case]), setup=how) for case, how in jobs]
+    assert merge_runs(runs, "x").setup == whole
 
 
 def judged_part(index: int, case_id: str):
@@ -249,8 +257,8 @@ def test_merge__shards_that_read_responses_differently__belong_to_no_run() -> No
             setup=(SettingValue(name=name, value=value, role=role),),
         )
         for name, value, role in (
-            ("url", "1", SettingRole.PLACE),
-            ("url", "2", SettingRole.PLACE),
+            ("url", "1", SettingRole.LOCATION),
+            ("url", "2", SettingRole.LOCATION),
             ("responsePath", "3", None),
         )
     )

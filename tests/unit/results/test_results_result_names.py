@@ -31,8 +31,8 @@ def test_run_id__what_is_a_path_or_means_something_else__is_none_anywhere(tmp_pa
     assert not is_run_id(run_id)
     with pytest.raises(GateError) as caught:
         make_run_folder(tmp_path, run_id)
-    assert caught.value.code == "bad-run-id"
+    assert caught.value.code == "invalid-run-id"
     with pytest.raises(GateError) as caught:
         read_resumed_run(tmp_path, run_id)
-    assert caught.value.code == "no-such-run"
+    assert caught.value.code == "run-not-found"
     assert list(tmp_path.iterdir()) == []

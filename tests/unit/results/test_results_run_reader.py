@@ -12,11 +12,11 @@ import pytest
 
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.model.comparison import CaseClass, Unmeasured
-from eval_gate.model.grounds import GroundKind
+from eval_gate.model.comparison import CaseClass, UnscoredRun
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.limits import RESULT_BYTES
 from eval_gate.model.result import RunResult
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.selection import CaseSelection
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.history import build_history
 from eval_gate.results.run_reader import (
@@ -95,7 +95,7 @@ def test_latest__nothing_has_passed_yet__says_what_to_name_and_is_no_free_pass(t
     assert not find_baseline("latest", tmp_path).unavailable
     write_result(tmp_path, judged_run("failed", NEWER, 2))
     found = find_baseline("latest", tmp_path)
-    assert (found.code, found.unavailable) == ("none-passed", True)
+    assert (found.code, found.unavailable) == ("no-passing-baseline", True)
     assert found.reason == (
         f"no run in {tmp_path} has passed its gate yet: name the one to compare with by its id, such as {NEWER}, "
         "or begin anew with --fail-on regressions and no baseline"
@@ -129,9 +129,9 @@ def test_latest__run_of_chosen_cases_or_one_that_ended_early__is_not_it(tmp_path
 )
 def test_latest__run_of_chosen_cases__is_it_for_a_run_of_no_others(tmp_path, earlier, here, as_good) -> None:
     write_result(tmp_path, judged_run("passed", OLDER, 1))
-    chosen = {"partial": True, "selections": (msgspec.convert(earlier, ChosenCases),)}
+    chosen = {"partial": True, "selections": (msgspec.convert(earlier, CaseSelection),)}
     write_result(tmp_path, replace(judged_run("passed", NEWER, 2), **chosen))
-    asked = (msgspec.convert(here, ChosenCases),) if here else ()
+    asked = (msgspec.convert(here, CaseSelection),) if here else ()
     for reference in ("latest", str(tmp_path)):
         found = find_baseline(reference, tmp_path, chosen=asked)
         assert found.result.run_id == (NEWER if as_good else OLDER)
@@ -268,13 +268,13 @@ def test_read_run__foreign_suite_result__is_a_run_of_one_suite(tmp_path) -> None
 
 
 def test_find_baseline__none_named__is_an_absence_with_a_reason(tmp_path) -> None:
-    assert find_baseline(None, tmp_path) == NoBaseline("not-asked-for", "no baseline was named")
+    assert find_baseline(None, tmp_path) == NoBaseline("baseline-not-requested", "no baseline was named")
 
 
 def test_find_baseline__latest_before_the_first_run__is_an_absence_and_not_a_mistake(tmp_path) -> None:
     found = find_baseline("latest", tmp_path / "results")
     assert found == NoBaseline(
-        "none-yet", f"there is no complete run in {tmp_path / 'results'} yet that could be judged"
+        "no-run-yet", f"there is no complete run in {tmp_path / 'results'} yet that could be judged"
     )
 
 
@@ -287,7 +287,7 @@ def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_
         found = find_baseline(reference, tmp_path)
         assert isinstance(found, Baseline)
         assert found.result.run_id == OLDER
-        assert found.unmeasured_runs == (Unmeasured(run_id=NEWER, sha=outage.git.sha, judged=0, cases=2),)
+        assert found.unmeasured_runs == (UnscoredRun(run_id=NEWER, sha=outage.git.sha, scored=0, cases=2),)
 
 
 def test_find_baseline__only_an_outage__is_no_baseline(tmp_path) -> None:
@@ -311,7 +311,7 @@ def test_find_baseline__named__keeps_what_was_named(results) -> None:
 def test_read_run__nothing_there__is_a_usage_error(results, reference) -> None:
     with pytest.raises(GateError) as caught:
         read_run(reference, results / "none") if reference == "" else read_run(reference, results)
-    assert (caught.value.code, caught.value.exit_code) in {("baseline-not-found", 2), ("baseline-corrupt", 2)}
+    assert (caught.value.code, caught.value.exit_code) in {("baseline-not-found", 2), ("invalid-run-result", 2)}
 
 
 def test_read_run__nearly_a_run_id__says_which(results) -> None:
@@ -322,11 +322,11 @@ def test_read_run__nearly_a_run_id__says_which(results) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        ("[1]", "baseline-corrupt", "expected a mapping"),
-        ("{", "baseline-corrupt", "not valid JSON"),
-        ('{"schemaVersion": 2}', "baseline-schema", "newer version"),
-        ('{"schemaVersion": 1}', "baseline-corrupt", "not a run record"),
-        ("{}", "baseline-corrupt", "not a run record"),
+        ("[1]", "invalid-run-result", "expected a mapping"),
+        ("{", "invalid-run-result", "not valid JSON"),
+        ('{"schemaVersion": 2}', "unsupported-run-result-version", "newer version"),
+        ('{"schemaVersion": 1}', "invalid-run-result", "not a run record"),
+        ("{}", "invalid-run-result", "not a run record"),
     ],
 )
 def test_read_run__file_that_is_none__says_what_is_wrong(tmp_path, text, code, said) -> None:
@@ -344,16 +344,16 @@ def test_read_run__unknown_keys_of_a_later_version__are_ignored(results) -> None
 
 
 def test_read_run__what_an_earlier_version_knew_of_several_pushes__is_passed_over(results) -> None:
-    run = make_run(make_suite_result([make_executed("a", "FFFF")]), run_id=BROKEN, confirm=6)
+    run = make_run(make_suite_result([make_executed("a", "FFFF")]), run_id=BROKEN, reruns=6)
     write_result(results, judge_against(run, find_baseline(OLDER, results)))
-    file, counts = results / BROKEN / "run.json", {"passes": 1, "failures": 2, "crashes": 0}
+    file, counts = results / BROKEN / "run.json", {"passes": 1, "failures": 2, "agentErrors": 0}
     record = json.loads(file.read_text())
     (change,) = record["comparison"]["changes"]
     change["earlier"] = [counts]
     change["grounds"] |= {"why": "pushes", "earlier": counts, "pushes": 1}
     file.write_text(json.dumps(record))
     (read,) = read_run(BROKEN, results).comparison.changes
-    assert (read.change, read.grounds.why) == (CaseClass.REGRESSION, GroundKind.EVIDENCE)
+    assert (read.change, read.grounds.kind) == (CaseClass.REGRESSION, GroundKind.EVIDENCE)
     assert find_baseline(str(file), results).result.run_id == BROKEN
 
 

@@ -83,7 +83,7 @@ def limited(monkeypatch):
 
 
 def answers(run) -> dict[str, bool]:
-    return {case.id: case.details.response is not None for _, case in run.cases()}
+    return {case.id: case.details.response is not None for _, case in run.iter_cases()}
 
 
 def test_write_result__within_the_limits__is_indented_and_whole(tmp_path) -> None:

@@ -57,7 +57,7 @@ def test_load_registry__missing__is_refused(repository) -> None:
 @pytest.mark.parametrize("location", ["stdio://server", "ftp://host/x", "file:///etc/passwd"])
 def test_load_registry__other_scheme__is_refused(repository, location) -> None:
     error = refused(location, repository)
-    assert error.code == "unknown-registry"
+    assert error.code == "unknown-registry-format"
     assert "http(s) URL of an MCP server" in str(error.hint)
 
 
@@ -79,7 +79,7 @@ def test_load_registry__link_out_of_the_repository__is_refused(repository, tmp_p
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/b.tool.ts").write_text(TOOL)
     (repository / "link.ts").symlink_to(tmp_path / ("outside" if target == "folder" else "outside/b.tool.ts"))
-    assert refused("link.ts", repository).code == "registry-outside"
+    assert refused("link.ts", repository).code == "registry-outside-working-directory"
 
 
 def test_load_registry__root_that_is_a_link__is_no_way_out(repository, tmp_path) -> None:

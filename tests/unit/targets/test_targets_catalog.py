@@ -104,11 +104,11 @@ def test_choose__secret_in_a_wrong_place__is_not_shown(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("choice", "code"),
     [
-        (TargetChoice(), "no-target"),
-        (TargetChoice(endpoint=SecretAddress("http://x/"), name="y"), "two-targets"),
+        (TargetChoice(), "missing-target"),
+        (TargetChoice(endpoint=SecretAddress("http://x/"), name="y"), "conflicting-targets"),
         (TargetChoice(endpoint=SecretAddress("localhost:80/chat")), "invalid-url"),
         (TargetChoice(endpoint=SecretAddress("ftp://x/")), "invalid-url"),
-        (TargetChoice(targets="none.yaml"), "no-targets-file"),
+        (TargetChoice(targets="none.yaml"), "targets-file-unreadable"),
     ],
     ids=str,
 )

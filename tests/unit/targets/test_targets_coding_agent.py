@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.coding_agent import (
@@ -26,7 +26,7 @@ MESSAGES = (Message(role="user", content="Plan the stow."),)
 
 
 def request(guidelines=(), files=(), question="Plan the stow.") -> Request:
-    brief = Brief(
+    brief = CaseBrief(
         question="with the text of every file",
         linked_question=question,
         guideline_files=tuple(guidelines),

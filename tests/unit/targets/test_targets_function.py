@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import pytest
 
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.execution import Blame
+from eval_gate.model.execution import ErrorKind
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.function import FunctionTarget
 
@@ -35,7 +35,7 @@ def refused(function) -> TargetError:
 
 def test_answer__bare_text__says_nothing_of_tool_calls() -> None:
     response = asked(lambda request: f"{request.case_id}: {request.message}")
-    assert (response.text, response.tool_calls, response.calls_known) == ("c-1: How warm is it?", (), False)
+    assert (response.text, response.tool_calls, response.tool_calls_known) == ("c-1: How warm is it?", (), False)
 
 
 def test_answer__in_the_shape_of_an_agent_behind_a_url__is_read_as_that_is() -> None:
@@ -45,7 +45,12 @@ def test_answer__in_the_shape_of_an_agent_behind_a_url__is_read_as_that_is() -> 
     assert [(one.name, one.params, one.success) for one in response.tool_calls] == [
         ("get_weather", call["params"], True)
     ]
-    assert (response.text, response.calls_known, response.usage.input_tokens, response.cost_usd) == ("4", True, 3, 0.5)
+    assert (response.text, response.tool_calls_known, response.usage.input_tokens, response.cost_usd) == (
+        "4",
+        True,
+        3,
+        0.5,
+    )
 
 
 def test_function__async__is_awaited_in_the_loop() -> None:
@@ -76,7 +81,11 @@ def test_function__raises__is_the_agents_crash_in_its_own_words() -> None:
         raise KeyError("city")
 
     error = refused(broken)
-    assert (error.message, error.blame, error.retryable) == ("agent error: KeyError: 'city'", Blame.CRASHED, False)
+    assert (error.message, error.error_kind, error.retryable) == (
+        "agent error: KeyError: 'city'",
+        ErrorKind.AGENT_ERROR,
+        False,
+    )
 
 
 @pytest.mark.parametrize(

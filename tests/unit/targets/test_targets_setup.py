@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from eval_gate.model.setup import changed_settings
+from eval_gate.model.setup import compare_settings
 from eval_gate.targets.kinds import KINDS, TargetKind
 from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.settings import TargetSettings, find_no_effect
@@ -73,7 +73,7 @@ def test_setup__what_is_shown__names_the_setting_its_value_and_its_default() -> 
     "written",
     [
         {"headers": {"x-mode": "fast"}},
-        {"method": "POST", "preset": "eval-gate", "responsePath": "response", "responseFormat": "json"},
+        {"method": "POST", "agentProtocol": "eval-gate", "responsePath": "response", "responseFormat": "json"},
         {"modelPath": "answered.by"},
         {"responsePath": ["response"]},
     ],
@@ -96,7 +96,7 @@ WRITTEN_OUT: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("preset", "written"), WRITTEN_OUT)
 def test_setup__default_that_is_written_out__is_no_change(preset, written) -> None:
-    plain = {"provider": "http", "url": "http://x.test", "preset": preset}
+    plain = {"provider": "http", "url": "http://x.test", "agentProtocol": preset}
     assert setup(described(**plain, **written)) == setup(described(**plain))
 
 
@@ -133,7 +133,7 @@ def test_setup__query_of_an_address_in_a_list__is_how_it_is_asked_and_not_where(
         .settings
         for query in (one, other)
     )
-    (changed,) = changed_settings(setup(then).settings, setup(now).settings)
+    (changed,) = compare_settings(setup(then).settings, setup(now).settings)
     assert (changed.name, changed.role) == ("query", None)
 
 

@@ -72,7 +72,7 @@ def test_choice__same_name_twice__is_built_once(tmp_path) -> None:
 def test_choice__name_that_is_nowhere__says_so(tmp_path) -> None:
     with pytest.raises(GateError, match="described nowhere") as caught:
         book(tmp_path).get_target("x.yaml", "desk")
-    assert caught.value.code == "no-target"
+    assert caught.value.code == "missing-target"
 
 
 def test_targets__folder__is_searched_for_the_file(tmp_path) -> None:
@@ -93,7 +93,7 @@ def test_variables__partial_reference__is_a_literal_outside_of_http(tmp_path) ->
 @pytest.mark.parametrize("value", ["", "  "], ids=["empty", "blank"])
 def test_variables__unset_and_required__names_variable_and_field(tmp_path, value) -> None:
     text = "targets:\n- name: a\n  provider: http\n  url: ${{ PLACE }}\n"
-    assert refused(tmp_path, text, PLACE=value) == ["targets.yaml:4: targets[a].url: the variable PLACE is not set"]
+    assert refused(tmp_path, text, LOCATION=value) == ["targets.yaml:4: targets[a].url: the variable PLACE is not set"]
 
 
 @pytest.mark.contract("agentv.targets.variables")

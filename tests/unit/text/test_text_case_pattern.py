@@ -16,5 +16,5 @@ def test_idle_patterns__pattern_that_names_no_case__is_said_and_strictly_an_erro
     assert told.startswith('must-pass: "refund/partal" names no case (did you mean "refund/partial"?), so nothing')
     with pytest.raises(GateError) as caught:
         check_unmatched_patterns(patterns, CASES, strict=True)
-    assert (caught.value.code, [one.field for one in caught.value.problems]) == ("must-pass-unmatched", ["must-pass"])
+    assert (caught.value.code, [one.field for one in caught.value.problems]) == ("unmatched-must-pass", ["must-pass"])
     assert check_unmatched_patterns(("hello", "tag:core"), CASES, strict=True) == ()

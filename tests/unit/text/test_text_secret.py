@@ -94,7 +94,7 @@ def test_settings__made_of_a_reference__show_none_of_it(target) -> None:
 
 def test_configuration__addresses__show_no_user_and_no_query() -> None:
     address = f"http://u:{KEY}@h/p?k={KEY}"
-    flags = {"agentEndpoint": address, "controlEndpoint": address, "baseUrl": address}
+    flags = {"agentEndpoint": address, "baseAgentEndpoint": address, "baseUrl": address}
     config = load_config(flags, {}, None)
     assert repr(config).count("http://***@h/p?***") == len(flags)
     assert shown_in([("", repr(config))]) == []

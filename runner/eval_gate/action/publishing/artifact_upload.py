@@ -20,7 +20,7 @@ from eval_gate.github.artifacts.artifact_service import (
 )
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.model.result import MadeBy
+from eval_gate.model.result import ResultProducer
 from eval_gate.struct import FrozenStruct
 
 
@@ -36,12 +36,12 @@ class ArtifactKind(FrozenStruct):
 
     label: str
     mime_type: str
-    read_maker: Callable[[Path, OwnArtifact], MadeBy | None]
+    read_maker: Callable[[Path, OwnArtifact], ResultProducer | None]
     """Who made one that was fetched into this file; None where it is none of this sort, or does not say."""
 
 
 def find_artifact_service(step: Step) -> ArtifactService | None:
-    """The artifact service of this job; None where there is none."""
+    """Return the artifact service of this job, or None if it has none."""
     environment = step.environment
     if not environment.is_github_cloud or environment.results_url is None or environment.runtime_token is None:
         return None
@@ -88,14 +88,16 @@ class UnfinishedUploadError(GitHubError):
         super().__init__(FailureKind.REFUSED, f"storing the artifact {name}"[:120], why)
 
 
-def find_maker(step: Step, service: ArtifactService, kind: ArtifactKind, artifact: OwnArtifact) -> MadeBy | None:
+def find_maker(
+    step: Step, service: ArtifactService, kind: ArtifactKind, artifact: OwnArtifact
+) -> ResultProducer | None:
     """Who made an artifact of this run; None where it is none of this sort, or does not say. Raises GitHubError."""
     with tempfile.TemporaryDirectory(dir=step.environment.temporary_folder, prefix="eval-gate-") as folder:
         file = Path(folder) / "artifact"
         return kind.read_maker(file, artifact) if _try_fetch(step, service, artifact, file) else None
 
 
-def is_own_artifact(step: Step, name: str, maker: MadeBy) -> bool:
+def is_own_artifact(step: Step, name: str, maker: ResultProducer) -> bool:
     """Whether an artifact of this name is this gate's own; raises TakenError where the name cannot be shared."""
     found = classify_publisher(step.maker, maker)
     chosen = len(step.artifact_names) == 1
@@ -107,7 +109,10 @@ def is_own_artifact(step: Step, name: str, maker: MadeBy) -> bool:
 def _upload_named(
     step: Step, service: ArtifactService, sort: ArtifactKind, name: str, sending: OutgoingArtifact
 ) -> int | None:
-    """The id of the artifact; None where the name is another gate's. An earlier attempt's artifact is replaced."""
+    """Upload an artifact under this name, and replace this gate's artifact of an earlier attempt.
+
+    Returns the artifact's id, or None if the name belongs to another gate.
+    """
 
     def send() -> int:
         reserved = reserve_artifact(step.client, service, name, now=datetime.now(UTC), mime_type=sort.mime_type)

@@ -30,7 +30,7 @@ from eval_gate.github.check_runs import (
 )
 from eval_gate.github.failure import GitHubError
 from eval_gate.github.workflow_commands import WorkflowCommands
-from eval_gate.model.result import MadeBy
+from eval_gate.model.result import ResultProducer
 from eval_gate.reports.case_annotations import CaseAnnotation, CaseAnnotations
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
@@ -154,7 +154,10 @@ def _build_content(step: Step, name: str, draft: CheckDraft, remarks: CaseAnnota
 
 
 def _find_free_place(step: Step, ours: Publication) -> CheckPlace:
-    """The first name that no other gate has on this commit. Raises GitHubError, and TakenError."""
+    """Find the first check run name that no other gate uses on this commit.
+
+    Raises GitHubError, and NameTakenError if another leg of this run uses the name.
+    """
     chosen = step.settings.check_run != DEFAULT_CHECK
     for name in step.check_names:
         checks = list_checks_named(step.client, name, step.plan.head_sha)
@@ -171,7 +174,10 @@ def _find_free_place(step: Step, ours: Publication) -> CheckPlace:
 
 
 def _find_newest(ours: Publication, checks: Iterable[CheckRun]) -> CheckRun | None:
-    """The check run of the newest result that counts instead of ours; one that was cancelled says nothing."""
+    """Find the check run of the newest result that takes precedence over this one.
+
+    Cancelled check runs do not count.
+    """
     counting = [
         (theirs.order, one)
         for one in checks
@@ -188,7 +194,7 @@ def _build_newer_result(counts: CheckRun) -> NewerResult:
     return NewerResult(theirs.order[0], counts.conclusion == CheckConclusion.SUCCESS)
 
 
-def _is_blocking(ours: MadeBy, theirs: MadeBy, *, chosen: bool) -> bool:
+def _is_blocking(ours: ResultProducer, theirs: ResultProducer, *, chosen: bool) -> bool:
     """Whether a check of this run keeps us from writing another one of its name."""
     found = classify_publisher(ours, theirs)
     return found is Publisher.ANOTHER_LEG or (chosen and found is Publisher.ANOTHER_GATE)
@@ -202,17 +208,20 @@ def _format_signature(ours: Publication) -> str:
 
 
 def parse_publication(check: CheckRun) -> Publication | None:
-    """The result that a check of ours shows; None for anything else of that name."""
+    """Parse the result that a check run of Eval Gate shows.
+
+    Returns None for any other check run of that name.
+    """
     match = _EXTERNAL_ID.fullmatch(check.external_id or "")
     if match is None:
         return None
     gate, run_id, attempt, leg, judged, judged_attempt = match.groups()
-    maker = MadeBy(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
+    maker = ResultProducer(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
     return Publication(maker, check.head_sha, (int(judged), int(judged_attempt)) if judged else None)
 
 
 def write_annotations(commands: WorkflowCommands, remarks: CaseAnnotations) -> None:
-    """The worst as annotations of this step; the number of the others is said."""
+    """Annotate this step with the most severe problems of cases, and log how many are omitted."""
     for remark in remarks.items:
         say = commands.write_error if remark.blocking else commands.write_warning
         say(remark.message, title=remark.title, file=remark.file, line=remark.line)

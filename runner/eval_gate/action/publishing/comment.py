@@ -34,7 +34,7 @@ from eval_gate.github.comments import (
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.marked_texts import append_state
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.result import MadeBy, RunResult
+from eval_gate.model.result import ResultProducer, RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import DETAIL_LEVELS
 from eval_gate.reports.links import compute_case_digest
@@ -66,21 +66,25 @@ class CommentDraft(FrozenStruct):
 
 
 def draft_comment(result: RunResult) -> CommentDraft:
-    """The comment on a judged run."""
-    outcome = result.verdict.outcome if result.verdict else Outcome.ERROR
+    """Build the comment draft for a run result that has a gate verdict."""
+    outcome = result.verdict.outcome if result.verdict else Outcome.INCONCLUSIVE
 
     def render(context: ReportContext, start: int) -> str:
         return render_comment(build_view(result, context), start=start)
 
-    regressed = result.comparison is not None and bool(result.comparison.of(CaseClass.REGRESSION))
-    noteworthy = outcome is not Outcome.PASS or _has_changed(result)
+    regressed = result.comparison is not None and bool(result.comparison.select_changes(CaseClass.REGRESSION))
+    noteworthy = outcome is not Outcome.PASSED or _has_changed(result)
     return CommentDraft(
-        outcome, noteworthy, render, regressed, _digest_regressions(result) if outcome is not Outcome.ERROR else None
+        outcome,
+        noteworthy,
+        render,
+        regressed,
+        _digest_regressions(result) if outcome is not Outcome.INCONCLUSIVE else None,
     )
 
 
 def _digest_regressions(result: RunResult) -> frozenset[str] | None:
-    """The digests of the regressions that nobody accepted; None where nothing was compared."""
+    """Return the digests of the regressions that are not waived, or None without a comparison."""
     if result.comparison is None:
         return None
     return frozenset(compute_case_digest(one.key) for one in select_counted_changes(result, CaseClass.REGRESSION))
@@ -108,7 +112,7 @@ NO_COMMENT: Final = WrittenComment()
 def find_comment_place(step: Step, draft: CommentDraft, log: StepLog) -> CommentPlace:
     """Where the comment is to be written; nowhere where the log says why.
 
-    Raises TakenError where another leg of this run has written it, GateError `base-changed` for a verdict about
+    Raises TakenError where another leg of this run has written it, GateError `base-branch-changed` for a verdict about
     another branch than the pull request goes into by now, and nothing else.
     """
     if step.plan.pull_number is None:
@@ -129,7 +133,7 @@ def find_comment_place(step: Step, draft: CommentDraft, log: StepLog) -> Comment
         moved = f"the pull request has moved on to {thread.head_sha[:7]}, this result is for {head[:7]}"
         log.record(f"no comment: {moved}")
         return CommentPlace()
-    if draft.outcome is not Outcome.ERROR:
+    if draft.outcome is not Outcome.INCONCLUSIVE:
         _refuse_old_base(step, thread)
     if (newer := find_newer_result(step.publication, thread.own_comments, head)) is not None:
         return CommentPlace(newer_result=newer)
@@ -144,7 +148,11 @@ def find_comment_place(step: Step, draft: CommentDraft, log: StepLog) -> Comment
 def write_comment_at(
     place: PullRequestThread | None, step: Step, draft: CommentDraft, context: ReportContext, log: StepLog
 ) -> WrittenComment:
-    """The comment, once it is known where. Raises TakenError where another leg of this run writes it meanwhile."""
+    """Write the comment in a known thread, unless `place` is None.
+
+    GitHub failures are logged, not raised. Raises NameTakenError if another leg of this run writes the comment at
+    the same time.
+    """
     if place is None:
         return NO_COMMENT
     assert step.plan.pull_number is not None  # there is a place
@@ -159,7 +167,7 @@ def write_comment_at(
         left = keep_one_comment(step, step.plan.pull_number, body, written, log)
     except GitHubError as error:
         log.record_loss("Another run's comment may be left beside this one", error)
-    if draft.outcome is not Outcome.PASS:
+    if draft.outcome is not Outcome.PASSED:
         _unhide_comment(step, step.plan.pull_number, left or place.sticky, log)
     overtaken = find_newer_result(step.publication, (left,), left.state.sha) if left and left.state else None
     return WrittenComment((left.url if left else written.url) or None, overtaken)
@@ -168,13 +176,16 @@ def write_comment_at(
 def _render_and_write(
     step: Step, number: int, draft: CommentDraft, context: ReportContext, sticky: StickyComment | None, log: StepLog
 ) -> tuple[StickyComment, str]:
-    """The comment and its text. Raises GitHubError."""
+    """Render and write the comment, shorter if GitHub finds it too long.
+
+    Returns the comment and its text. Raises GitHubError.
+    """
     earlier = sticky.state if sticky else None
     ours = step.publication
     # what another leg said was broken is not fixed here
     if earlier is not None and not is_same_leg(ours.maker, earlier.leg):
         earlier = None
-    fixed = earlier.red_sha if earlier and draft.outcome is Outcome.PASS else None
+    fixed = earlier.red_sha if earlier and draft.outcome is Outcome.PASSED else None
     head = step.plan.head_sha
     context = replace(_add_previous_regressions(context, earlier, head), previous_red_sha=fixed)
     regressed, regressed_at = _choose_stored_regressions(draft, earlier)
@@ -223,10 +234,10 @@ def _add_previous_regressions(context: ReportContext, earlier: CommentState | No
 
 
 def _choose_stored_regressions(draft: CommentDraft, earlier: CommentState | None) -> tuple[str | None, str | None]:
-    """The regressions for the next comment, and the commit they are of where it is an earlier one."""
+    """Return the packed regressions that the next comment needs, and their commit if it is an earlier one."""
     if draft.regressions is not None:
         return _pack_digests(draft.regressions), None
-    if draft.outcome is not Outcome.ERROR or earlier is None:
+    if draft.outcome is not Outcome.INCONCLUSIVE or earlier is None:
         return None, None
     return earlier.regressed, (earlier.regressed_at or earlier.sha) if earlier.regressed is not None else None
 
@@ -248,18 +259,21 @@ def _unpack_digests(packed: str) -> frozenset[str] | None:
 
 
 def _refuse_second_leg(step: Step, thread: PullRequestThread) -> None:
-    """Raises TakenError where another leg of this run wrote the comment that is there."""
+    """Raise NameTakenError if another leg of this run wrote the existing comment."""
     if thread.sticky and find_publisher(step.publication, thread.sticky) is Publisher.ANOTHER_LEG:
         raise build_name_taken_error(f"the comment `{step.key}`", "comment-key")
 
 
 def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
-    """Raises GateError where the pull request goes into another branch by now: its rules and baseline are others."""
+    """Raise GateError if the base branch of the pull request has changed since the event.
+
+    Another base branch has another policy and another baseline.
+    """
     judged, now = step.plan.base_branch, thread.base_ref
     if not judged or not now or judged == now:
         return
     raise GateError(
-        "base-changed",
+        "base-branch-changed",
         f"the pull request goes into {quote_value(now)} now, and this result is about {quote_value(judged)}",
         "push a commit, or close the pull request and reopen it: a re-run repeats the old event",
         exit_code=ExitCode.INCOMPLETE,
@@ -267,8 +281,12 @@ def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
 
 
 def _find_red_commit(draft: CommentDraft, earlier: CommentState | None, head: str) -> str | None:
-    """The commit whose regressions are not known to be fixed: this one, or an earlier one where nothing was decided."""
-    if draft.outcome is Outcome.PASS:
+    """Find the commit whose regressions are not known to be fixed.
+
+    This is `head`, or an earlier commit if this result has no regressions but did not pass. Returns None if the
+    gate passed.
+    """
+    if draft.outcome is Outcome.PASSED:
         return None
     return head if draft.has_regressions else (earlier.red_sha if earlier else None)
 
@@ -280,7 +298,7 @@ def _find_skip_reason(step: Step, draft: CommentDraft) -> str | None:
     match step.settings.comment:
         case CommentMode.NEVER:
             return "comment is `never`"
-        case CommentMode.FAILURES if draft.outcome is Outcome.PASS:
+        case CommentMode.FAILURES if draft.outcome is Outcome.PASSED:
             return "comment is `failures`, and the gate passed"
         case CommentMode.CHANGES if not draft.noteworthy:
             return "comment is `changes`, and nothing changed"
@@ -330,9 +348,10 @@ def keep_one_comment(step: Step, number: int, body: str, written: StickyComment,
 def _list_own_comments(
     step: Step, number: int, there: Sequence[StickyComment], written: StickyComment
 ) -> list[StickyComment]:
-    """The comments of this gate without those of other legs, which take theirs away; the oldest first.
+    """List this gate's comments without those of other legs, oldest first.
 
-    Raises TakenError where another leg of this run was first, and GitHubError.
+    The other legs delete their own comments. Raises NameTakenError if another leg of this run commented first, and
+    GitHubError.
     """
     by_age = sorted(there, key=lambda one: one.id)
     legs = [one for one in by_age if find_publisher(step.publication, one) is Publisher.ANOTHER_LEG]
@@ -349,11 +368,14 @@ def build_ownership_test(ours: Publication) -> IsOwnComment:
 
 
 def read_publication(ours: Publication, comment: StickyComment) -> Publication | None:
-    """The result that a comment of this gate shows; None where it does not say."""
+    """Read the result that a comment of this gate shows.
+
+    Returns None if the comment holds no state.
+    """
     state = comment.state
     if state is None:
         return None
-    theirs = MadeBy(gate=ours.maker.gate, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
+    theirs = ResultProducer(gate=ours.maker.gate, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
     return Publication(theirs, state.sha, state.judged)
 
 
@@ -368,7 +390,7 @@ def _is_own_result(ours: Publication, comment: StickyComment) -> bool:
 
 
 def _find_newest(ours: Publication, comments: Iterable[StickyComment], head: str) -> StickyComment | None:
-    """The comment among these whose result counts instead of ours; None where ours does."""
+    """Find the comment whose result takes precedence over this one, or None if this result does."""
     counting = [
         (compute_rank(theirs, head), one)
         for one in comments
@@ -378,8 +400,8 @@ def _find_newest(ours: Publication, comments: Iterable[StickyComment], head: str
 
 
 def find_newer_result(ours: Publication, comments: Iterable[StickyComment], head: str) -> NewerResult | None:
-    """The result among these that counts instead of ours."""
+    """Find the result among the comments that takes precedence over this one, or return None."""
     best = _find_newest(ours, comments, head)
     if best is None or best.state is None:
         return None
-    return NewerResult((best.state.judged or (best.state.run_id,))[0], best.state.outcome == Outcome.PASS.value)
+    return NewerResult((best.state.judged or (best.state.run_id,))[0], best.state.outcome == Outcome.PASSED.value)

@@ -45,7 +45,10 @@ class _IssueText(FrozenStruct):
 
 
 def compute_branch_drift(step: Step, record: Path, pass_score: float) -> Drift | None:
-    """What is worse over the runs of the branch, by the ledger beside this record; None where it is none of them."""
+    """Compute how the branch degraded over its runs, from the history stored next to the run result.
+
+    Returns None if the run is not one of the baseline branch, or if there is no history.
+    """
     ledger = find_history(record) if step.plan.is_on_baseline_branch and step.plan.can_store else EMPTY_HISTORY
     return find_drift(ledger, pass_score) if ledger.runs else None
 
@@ -68,7 +71,10 @@ def publish_drift(step: Step, drift: Drift | None, context: ReportContext, log: 
 
 
 def _publish_issue(step: Step, drift: Drift, branch: str, context: ReportContext, log: StepLog) -> str | None:
-    """The address of the open issue; None where there is none."""
+    """Create, update or close the drift issue of the branch.
+
+    Returns the address of the open issue, or None if no issue is open.
+    """
     client, key, run_id = step.client, step.publication.maker.gate, step.environment.run_id
     there = find_issue(client, key)
     known = there.state if there else None

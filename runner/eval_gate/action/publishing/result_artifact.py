@@ -34,7 +34,7 @@ from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.artifact_service import ARCHIVE_MIME_TYPE, OwnArtifact, find_own_artifact, write_archive
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.base import decode_json
-from eval_gate.model.result import MadeBy
+from eval_gate.model.result import ResultProducer
 from eval_gate.results.result_names import RUN_NAME
 from eval_gate.results.run_reader import read_archived_head
 from eval_gate.targets.model.recording import RECORDING_NAME
@@ -55,11 +55,14 @@ class ResultUpload:
         self._stored = log.start_work(lambda own: self._store_result(step, record, own), "storing the result")
 
     def get_name(self) -> str | None:
-        """What it is called; None where there will be none. For work beside it."""
+        """Wait for the artifact's name, without replaying the log of the upload.
+
+        Returns None if no artifact is stored. Other background work uses this method.
+        """
         return self._name.result()
 
     def peek_artifact(self) -> StoredArtifact | None:
-        """What came of it, for work beside it."""
+        """Wait for the stored artifact from other background work, without replaying the log of the upload."""
         return self._stored.peek()
 
     def get_artifact(self) -> StoredArtifact | None:
@@ -111,9 +114,10 @@ def store_result(
 
 
 def refuse_second_leg(step: Step) -> None:
-    """Raises TakenError where another leg of this run has stored its result already: before evals are run for nothing.
+    """Raise NameTakenError if another leg of this run has already stored its result.
 
-    Where the service does not answer, nothing is known, and the names are looked at again when they are used.
+    The check runs before the evals, to avoid a useless run. If the service does not answer, nothing is known; the
+    names are checked again when they are used.
     """
     service = find_artifact_service(step) if step.settings.upload and step.plan.can_store else None
     if service is None:
@@ -128,10 +132,10 @@ def refuse_second_leg(step: Step) -> None:
         return
 
 
-def _read_result_maker(file: Path, artifact: OwnArtifact) -> MadeBy | None:
+def _read_result_maker(file: Path, artifact: OwnArtifact) -> ResultProducer | None:
     """Who made the result in this archive; None where it holds none of ours, or one that does not say."""
     try:
-        return read_archived_head(file, f"artifact {artifact.id}").made_by
+        return read_archived_head(file, f"artifact {artifact.id}").producer
     except GateError:
         return None
 
@@ -140,7 +144,11 @@ _RESULT_ARTIFACT = ArtifactKind("result", ARCHIVE_MIME_TYPE, _read_result_maker)
 
 
 def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
-    """The record, what people read, and recorded answers; not the journal, which only a run in progress needs."""
+    """Yield the files of the result artifact, each with its name in the archive.
+
+    These are the run result, the recording and the reports. The journal is left out: only a run in progress needs
+    it.
+    """
     yield record, RUN_NAME
     recording = record.parent / RECORDING_NAME
     if recording.is_file() and not recording.is_symlink():
@@ -156,7 +164,10 @@ def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
 
 
 def format_page_name(artifact_name: str) -> str:
-    """What the page is called beside the result of this name. A relay takes `<name>.…` for another gate's result."""
+    """Format the artifact name of the report page from the name of the result artifact.
+
+    The separator is not a dot: a relay treats `<name>.…` as the result of another gate.
+    """
     return f"{artifact_name}-report.html"
 
 
@@ -202,13 +213,16 @@ def _report_missing_page(log: StepLog, why: str, storing: ResultUpload | None) -
         log.record(f"the page was not stored by itself: {why}{otherwise}")
 
 
-def _sign_page(page: bytes, maker: MadeBy) -> bytes:
-    """The page, and who made it, in a form that no text can end early: a re-run may only replace its own."""
+def _sign_page(page: bytes, maker: ResultProducer) -> bytes:
+    """Append the maker to the page as a signature comment.
+
+    No text can end the encoded signature early. A re-run may replace only its own page.
+    """
     packed = base64.b64encode(json_of.encode(maker))
     return page.rstrip() + b"\n<!-- eval-gate:page " + packed + b" -->\n"
 
 
-def _read_page_maker(file: Path, _artifact: OwnArtifact) -> MadeBy | None:
+def _read_page_maker(file: Path, _artifact: OwnArtifact) -> ResultProducer | None:
     """Whose signature is below this page; None where there is none that could be ours."""
     with file.open("rb") as stream:
         stream.seek(max(file.stat().st_size - _SIGNATURE_BYTES, 0))
@@ -216,7 +230,7 @@ def _read_page_maker(file: Path, _artifact: OwnArtifact) -> MadeBy | None:
     if match is None:
         return None
     try:
-        return decode_json(base64.b64decode(match[1], validate=True), MadeBy)
+        return decode_json(base64.b64decode(match[1], validate=True), ResultProducer)
     except (ValueError, MsgspecError):
         return None
 

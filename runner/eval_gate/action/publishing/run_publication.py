@@ -83,7 +83,7 @@ class FinishedRun(FrozenStruct):
     @property
     def outcome(self) -> Outcome:
         """What the gate says; an interrupted run says nothing."""
-        return self.result.verdict.outcome if self.result.verdict and not self.interrupted else Outcome.ERROR
+        return self.result.verdict.outcome if self.result.verdict and not self.interrupted else Outcome.INCONCLUSIVE
 
 
 class StepEnd(FrozenStruct):
@@ -98,7 +98,8 @@ def publish_run(step: Step, finished: FinishedRun, context: ReportContext, log: 
 
     How the step ends: by the verdict, and never by a pass where a newer result of this commit counts and does not pass.
     Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
-    Raises GateError `base-changed` where the verdict is about another branch than the pull request goes into by now.
+    Raises GateError `base-branch-changed` where the verdict is about another branch than the pull request goes into by
+    now.
     """
     if finished.interrupted:
         return _publish_interrupted(step, finished, context, log)
@@ -120,14 +121,14 @@ def publish_pending(step: Step, finished: FinishedRun, context: ReportContext, l
     write_job_summary(step.environment, render_waiting_summary(len(finished.pending_cases)), log.commands)
     log.commands.write_warning(format_waiting(len(finished.pending_cases)), title="Eval Gate: not published yet")
     ids = [key.case_id for key in finished.pending_cases[:MAX_SUSPECTS]]
-    outputs = {**_build_run_outputs(finished), "needs-control": "true", "suspects": json.dumps(ids)}
+    outputs = {**_build_run_outputs(finished), "needs-base-agent": "true", "suspects": json.dumps(ids)}
     return StepEnd(finished.exit_code, outputs)
 
 
 def _withdraw_earlier(step: Step, suspects: int, context: ReportContext, log: StepLog) -> None:
     """Have what this gate published before say that a second step decides; nothing where there is nothing."""
     text = render_waiting_comment(suspects, step.plan.head_sha, context.comment_key)
-    draft = CommentDraft(Outcome.ERROR, noteworthy=True, render=lambda _context, _start: text)
+    draft = CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=lambda _context, _start: text)
     waiting = CheckDraft(CheckConclusion.FAILURE, WAITING_TITLE, text, "")
     with suppress(NameTakenError):  # it is not ours to change
         publish_comment_and_check(replace(step, provisional=True), draft, waiting, context, log)
@@ -165,17 +166,23 @@ def _publish_everywhere(step: Step, finished: FinishedRun, context: ReportContex
 
 
 def _resolve_outcome(finished: FinishedRun, overtaken: NewerResult | None) -> tuple[Outcome, ExitCode]:
-    """What the step says in the end: a pass that a newer result contradicts is none."""
-    passed = finished.outcome is Outcome.PASS
+    """Return the final outcome and exit code of the step.
+
+    A passed run becomes an error (incomplete) if a newer result contradicts it.
+    """
+    passed = finished.outcome is Outcome.PASSED
     if passed and overtaken is not None and overtaken.is_contradicting(passed=passed):
-        return Outcome.ERROR, ExitCode.INCOMPLETE
+        return Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE
     return finished.outcome, finished.exit_code
 
 
 def _store_artifacts(
     step: Step, finished: FinishedRun, context: ReportContext, log: StepLog
 ) -> tuple[StoredArtifact | None, StoredArtifact | None]:
-    """The result and the page as artifacts. Raises TakenError where another leg has stored its result."""
+    """Store the run result and the report page as artifacts.
+
+    Each of the two is None if it was not stored. Raises NameTakenError if another leg has stored its result.
+    """
     keeps = finished.files is not None and step.plan.can_store
     storing = ResultUpload(step, finished.files.result_path, log) if finished.files is not None and keeps else None
     page = log.start_work(
@@ -185,7 +192,10 @@ def _store_artifacts(
 
 
 def _render_page(finished: FinishedRun, context: ReportContext) -> bytes:
-    """The page of this verdict: as it was written, or made now where nothing is written. Never one that was given."""
+    """Return the report page of this gate verdict: the written file, or a new rendering without files.
+
+    A page that was passed in with the results is never used.
+    """
     if finished.files:
         return finished.files.page.read_bytes()
     return render("html", finished.result, context).encode("utf-8", "replace")
@@ -201,7 +211,10 @@ def _format_artifact_url(step: Step, artifact: StoredArtifact | None) -> str | N
 
 
 def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog) -> StepEnd:
-    """What needs no network first: the runner kills us within seconds. No comment, and no artifact."""
+    """Publish an interrupted run: local output first, the check run last.
+
+    The runner kills the process within seconds. No comment is written and no artifact is stored.
+    """
     end = StepEnd(finished.exit_code, _build_run_outputs(finished))
     _write_run_summary(step, finished, context, log)
     write_step_outputs(step.environment, end.outputs, log.commands)
@@ -227,7 +240,10 @@ def _build_run_outputs(finished: FinishedRun) -> dict[str, str]:
 
 
 def write_job_summary(environment: WorkflowEnvironment, text: str, commands: WorkflowCommands) -> None:
-    """The job summary, where there is one; what does not fit any more is said."""
+    """Append to the job summary, if the environment has one.
+
+    A summary that is too long or cannot be written causes a warning.
+    """
     if environment.summary_file is None:
         return
     try:
@@ -242,7 +258,10 @@ def write_job_summary(environment: WorkflowEnvironment, text: str, commands: Wor
 def write_step_outputs(
     environment: WorkflowEnvironment, outputs: Mapping[str, str], commands: WorkflowCommands
 ) -> None:
-    """The step's outputs."""
+    """Write the step's outputs, if the environment has a file for them.
+
+    A file that cannot be written causes a warning.
+    """
     if environment.output_file is None:
         return
     try:
@@ -252,7 +271,10 @@ def write_step_outputs(
 
 
 def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
-    """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
+    """Build the step outputs that come from the run as the gate counts it.
+
+    Numbers are text, and unknown values are empty.
+    """
     outputs = dict.fromkeys((one.name for one in OUTPUTS), "")
     outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code))}
     if result is None:
@@ -260,7 +282,7 @@ def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCod
     counted = apply_recorded_pass_score(result)
     summary, rate = counted.summary, compute_pass_rates(counted).current
     outputs |= {
-        "needs-control": "false",
+        "needs-base-agent": "false",
         "total": str(summary.total_cases),
         "passed": str(summary.passed),
         "failed": str(summary.failed),
@@ -274,9 +296,9 @@ def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCod
     }
     comparison = result.comparison
     if comparison is not None:
-        regressions = comparison.of(CaseClass.REGRESSION)  # those that nobody accepted or set aside
-        outputs["regressions"] = str(sum(change.key not in result.waived for change in regressions))
-        outputs["new-passes"] = str(len(comparison.of(CaseClass.NEW_PASS)))
+        regressions = comparison.select_changes(CaseClass.REGRESSION)  # those that nobody accepted or set aside
+        outputs["regressions"] = str(sum(change.key not in result.waived_keys for change in regressions))
+        outputs["new-passes"] = str(len(comparison.select_changes(CaseClass.NEW_PASS)))
         outputs["baseline-sha"] = comparison.baseline.sha or ""
     return outputs
 
@@ -291,7 +313,7 @@ def _draft_check(finished: FinishedRun, context: ReportContext) -> CheckDraft:
     text = render_check_run(view)
     if finished.interrupted:
         return CheckDraft(CheckConclusion.CANCELLED, format_cancelled_title(view), text.summary, text.page)
-    passed = finished.outcome is Outcome.PASS
+    passed = finished.outcome is Outcome.PASSED
     conclusion = CheckConclusion.SUCCESS if passed else CheckConclusion.FAILURE
     return CheckDraft(conclusion, text.title, text.summary, text.page, build_annotations(view))
 
@@ -313,7 +335,7 @@ def publish_comment_and_check(
     comment that shows nothing newer does not say otherwise than a check run that does.
     Raises TakenError where one of them is another leg's of this run: no check is written beside a comment that is, but
     the comment is beside a check that is.
-    Raises GateError `base-changed` as `find_comment_place`.
+    Raises GateError `base-branch-changed` as `find_comment_place`.
     """
     finding = log.start_work(lambda own: find_comment_place(step, draft, own), "where to comment")
     naming = log.start_work(lambda own: find_check_place(step, own), "the name of the check run")
@@ -322,7 +344,7 @@ def publish_comment_and_check(
         name = naming.get_result()
     except NameTakenError as error:
         name, taken = CheckPlace(), error
-    if name.newer_result is not None and name.newer_result.is_contradicting(passed=draft.outcome is Outcome.PASS):
+    if name.newer_result is not None and name.newer_result.is_contradicting(passed=draft.outcome is Outcome.PASSED):
         draft = _draft_superseded(name.newer_result, draft)
     commenting = log.start_work(lambda own: write_comment_at(place.thread, step, draft, context, own), "the comment")
     checking = log.start_work(lambda own: write_check_at(name, step, check_draft, own), "the check run")
@@ -336,10 +358,10 @@ def publish_comment_and_check(
 
 
 def _draft_superseded(overtaken: NewerResult, draft: CommentDraft) -> CommentDraft:
-    """The comment in place of one that would contradict the result that counts."""
-    error = overtaken.build_error(passed=draft.outcome is Outcome.PASS)
+    """Draft the comment that replaces one that would contradict the newer result."""
+    error = overtaken.build_error(passed=draft.outcome is Outcome.PASSED)
 
     def render(context: ReportContext, _start: int) -> str:
         return render_problem(error, context, "could not decide", as_comment=True)
 
-    return CommentDraft(Outcome.ERROR, noteworthy=True, render=render)
+    return CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=render)

@@ -20,10 +20,10 @@ from eval_gate.github.failure import FailureKind, GitHubError
 
 
 def find_trusted_branch(step: Step) -> str | None:
-    """The branch whose word counts for this step's pull request; None where it is about none. Raises GitHubError.
+    """Find the branch whose policy counts for this step's pull request.
 
-    That is the branch it is merged into where that is the default branch, the one that baselines are of, or protected;
-    else the default branch.
+    This is the branch that the pull request merges into, if it is the default branch, the branch of the baselines,
+    or protected; otherwise the default branch. Returns None without a pull request. Raises GitHubError.
     """
     base, trusted = step.plan.base_branch, step.plan.trusted_branches
     if base is None or not trusted or base in trusted:
@@ -36,10 +36,10 @@ def find_trusted_branch(step: Step) -> str | None:
 
 
 def find_branch_warning(step: Step) -> str | None:
-    """What to warn of where keys go by the word of a branch that counts only because `baseline-branch` names it.
+    """Build the warning for a branch that decides on secrets only because `baseline-branch` names it.
 
-    An expression such as `github.base_ref || github.ref_name` names whatever branch a pull request goes into, and the
-    input does not tell.
+    An expression such as `github.base_ref || github.ref_name` names any branch that a pull request merges into, and
+    the input does not show whether it was an expression. Returns None if no warning is needed.
     """
     base = step.plan.base_branch
     if base is None or base == step.plan.default_branch or base not in step.plan.trusted_branches:
@@ -58,15 +58,16 @@ def find_branch_warning(step: Step) -> str | None:
 
 
 def describe_branch(step: Step, branch: str) -> str:
-    """The trusted branch as a log names it, with why it is another one than the pull request's base."""
+    """Describe the trusted branch for the log, with the reason if it is not the pull request's base."""
     base = step.plan.base_branch
     return branch if base in {None, branch} else f"{branch} ({base}, which it goes into, is not protected)"
 
 
 def load_base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[RunConfig, str | None]:
-    """The configuration with this branch's file, or commit's, in place of the workspace's, and the name of that file.
+    """Load the configuration with the file of this branch or commit instead of the workspace's.
 
-    Raises GitHubError, and GateError for a file that is not valid.
+    Returns the configuration and the name of that file, or None for the name if the branch has no file. Raises
+    GitHubError, and GateError for an invalid file.
     """
     for name in (step.settings.config,) if step.settings.config else CONFIG_NAMES:
         path = resolve_repository_path(step, name)
@@ -82,7 +83,10 @@ def load_base_config(step: Step, variables: Mapping[str, str], branch: str) -> t
 
 
 def resolve_repository_path(step: Step, name: str) -> str:
-    """The path that a file of the workspace has in its repository: a checkout may lie in a folder (`path:`)."""
+    """Resolve a file of the workspace to its path in its repository.
+
+    A checkout can lie in a subfolder (`path:` of `actions/checkout`).
+    """
     root = Path(os.path.realpath(step.environment.workspace))
     checkout = find_checkout(root, name)
     place = Path(os.path.normpath(root / name))

@@ -20,9 +20,10 @@ from eval_gate.text.quoting import describe_name
 
 
 def find_read_commits(config: RunConfig, settings: StepSettings, workspace: Path) -> frozenset[str | None]:
-    """The commits of the checkouts in which all lies that is read; None is one that cannot be told.
+    """Find the commits of all checkouts that hold files to read.
 
-    Whoever named it: input, variable or file. What these files name in turn is the word of their own commits.
+    The files count whether an input, a variable or a file names them. Files that they name in turn belong to their
+    own commits. None in the result is a commit that cannot be determined.
     """
     given, left = _list_configured_paths(config), _list_result_paths(config, settings)
     around: tuple[str | Path, ...] = (
@@ -45,8 +46,11 @@ class EvaluatedCheckout(FrozenStruct):
     """None where it cannot be told, as in a workspace without any `.git`."""
 
     def locate_error(self, error: GateError) -> GateError:
-        """The error that this commit is of something else, with where it lies and what would do instead."""
-        if error.code != "other-checkout" or not self.folder:
+        """Add the location of the checkout and a remedy to an error about the wrong commit.
+
+        Other errors, and those of a checkout in the workspace root, are returned unchanged.
+        """
+        if error.code != "checkout-mismatch" or not self.folder:
             return error
         hint = (
             f"in {describe_name(self.folder)}, where `evals` or `config` leads, {error.hint}; beside the change's own "
@@ -59,9 +63,10 @@ class EvaluatedCheckout(FrozenStruct):
 
 
 def find_evaluated_checkout(settings: StepSettings, workspace: Path, repository: str) -> EvaluatedCheckout:
-    """The checkout that is evaluated: the one that the inputs lead to, which may be below the workspace.
+    """Find the checkout that is evaluated: the one that the inputs lead to, possibly below the workspace.
 
-    Where there is one of this repository, one of another, in which evals are shared, says nothing of the change.
+    A checkout of this repository takes precedence: one of another repository, for example with shared evals, does
+    not identify the change.
     """
     evals = settings.flags.get("evals", "").replace(",", " ").split()
     named = (*(pattern.partition("*")[0] for pattern in evals), settings.config or ".", ".")
@@ -80,7 +85,10 @@ def _find_commit(checkout: Path | None) -> str | None:
 
 
 def _iter_config_files(settings: StepSettings, workspace: Path) -> Iterator[Path]:
-    """The configuration, which is looked for from the workspace on, and what is read where it exists."""
+    """Yield the configuration file, and the other default files that are read if they exist.
+
+    The configuration file is looked up from the workspace on unless the settings name it.
+    """
     yield workspace / (settings.config or ".")
     usual = [workspace / name for name in (DEFAULT_SEED_MANIFEST, ACCEPTED, JUDGES)]
     found = None if settings.config else find_config(workspace)
@@ -88,7 +96,7 @@ def _iter_config_files(settings: StepSettings, workspace: Path) -> Iterator[Path
 
 
 def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
-    """The folders that eval files lie in, links followed, and the lists of targets that are found beside them."""
+    """List the folders of eval files, with links resolved, and the target lists found for them."""
     # the readers of all formats, which no other event needs before its answers from GitHub are there
     from eval_gate.formats.discovery import find_eval_files
     from eval_gate.targets.target_list import find_targets_file
@@ -102,7 +110,7 @@ def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
 
 
 def _list_configured_paths(config: RunConfig) -> tuple[str, ...]:
-    """What the configuration names of files and folders to read."""
+    """List the files and folders that the configuration names for reading, without URLs."""
     target = config.target
     named = (
         target.targets if isinstance(target.targets, str) else None,
@@ -110,13 +118,13 @@ def _list_configured_paths(config: RunConfig) -> tuple[str, ...]:
         config.tool_registry_path,
         config.seed_manifest_path,
         config.snapshot_path,
-        config.policy.accepted,
+        config.policy.waivers,
     )
     return tuple(path for path in named if path and not path.lower().startswith(("http://", "https://")))
 
 
 def iter_result_files(config: RunConfig, settings: StepSettings, workspace: Path) -> Iterator[Path]:
-    """The files of results that this step is told to read: to judge, to compare with, or as a record."""
+    """Yield the files of the results that this step reads: results, baseline and history."""
     named = [line.strip() for line in (settings.results or "").splitlines()]
     named += [settings.baseline] if settings.baseline not in {AUTO, NONE} and not settings.baseline.isdecimal() else []
     named += [config.history or ""]

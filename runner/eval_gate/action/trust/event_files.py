@@ -47,7 +47,10 @@ class FileProof(StrEnum):
 
 
 def choose_proof(event: str) -> FileProof:
-    """What this event takes. Of one that is not known here nobody can tell who causes it."""
+    """Choose the proof that files need at this event.
+
+    An unknown event needs the strongest proof, because anybody might cause it.
+    """
     if event in OWN_CODE_EVENTS:
         return FileProof.NONE
     return FileProof.NO_DOUBT if event in _DELIBERATE_EVENTS else FileProof.CONTENT
@@ -57,7 +60,10 @@ class EventFiles:
     """Files of the commit of one step's event."""
 
     def __init__(self, environment: WorkflowEnvironment, settings: StepSettings) -> None:
-        """Raises GateError for an event that cannot be read."""
+        """Prepare the checks of files for one step's event.
+
+        Raises GateError if the event cannot be read.
+        """
         self._workspace = Path(os.path.realpath(environment.workspace))
         self._event = environment.event_name
         self.proof = choose_proof(self._event)
@@ -90,9 +96,9 @@ class EventFiles:
                 self.check_read(file, _read_content(file), made=False)
 
     def check_read(self, path: Path, data: bytes, *, made: bool) -> None:
-        """Raises RefusedReadError for a file that is not the commit's, where that matters.
+        """Raise RefusedReadError if a file is not part of the event's commit and the event requires that.
 
-        Until it is known where everything lies, the configuration is only read, to know it.
+        Until `check_paths` has run, files are only noted: the configuration must be read to know where everything lies.
         """
         if self._read_before is not None:
             self._read_before.append((path, data, made))
@@ -138,7 +144,10 @@ class EventFiles:
 
 
 def _read_content(file: Path) -> bytes:
-    """The file; nothing where it cannot be read, which is then not what a commit has."""
+    """Read the file, or return no bytes if it cannot be read.
+
+    An unreadable file therefore differs from the commit's content.
+    """
     try:
         return read_limited_raw(file, GIT_OBJECT_BYTES)
     except OSError:
@@ -154,7 +163,11 @@ def is_unverified_start(step: Step) -> bool:
 
 
 def _find_event_commit(environment: WorkflowEnvironment) -> str | None:
-    """The event's commit; where a manual start names a pull request, the one that lies there, which the plan checks."""
+    """Find the commit of the event, or None if it is unknown.
+
+    If a manual start names a pull request, this is the commit in the workspace; the plan checks that it belongs to
+    the pull request.
+    """
     if environment.event_name == "workflow_dispatch":
         event = read_event(environment.event_name, environment.event_path)
         if parse_pull_number(event) is not None:

@@ -54,7 +54,7 @@ def build_secret_policy(
     for name in names:
         if name not in base.config.pass_env:
             raise GateError(
-                "secret-not-given",
+                "secret-not-allowed",
                 f"passEnv would give {name} to commands, and the configuration of {base.display_name} does not",
                 _ADVICE,
             )
@@ -85,7 +85,10 @@ class BaseBranchTargets:
             self._log.commands.write_warning(warning)
 
     def __call__(self, receiver: SecretRequest) -> None:
-        """Raises GateError for a target that the base branch does not describe alike, or where it cannot be read."""
+        """Allow the secrets of a target that the base branch describes with the same access.
+
+        Raises GateError if the base branch does not describe it so, or cannot be read.
+        """
         names = " and ".join(receiver.variables)
         if any(has_same_access(receiver.entry.open(), entry) for entry in self.get_entries(receiver.file)):
             self._log.record(f"target {receiver.name[:80]} is given {names}: {self.display_name} describes it alike")
@@ -93,7 +96,7 @@ class BaseBranchTargets:
             return
         place = f" at {receiver.place[:300]}" if receiver.place else ""
         raise GateError(
-            "secret-not-given",
+            "secret-not-allowed",
             f"target {receiver.name[:80]}{place} would be given {names}, and {self.display_name} does not "
             "describe it so",
             _ADVICE,
@@ -121,7 +124,10 @@ class BaseBranchTargets:
             raise self._build_unavailable_error(error) from error
 
     def get_entries(self, file: str | None) -> tuple[Mapping[str, JsonValue], ...]:
-        """What the base branch describes in this file; for None, in its configuration. Raises GateError."""
+        """Return the target entries of the base branch in this file, or in its configuration for None.
+
+        Raises GateError if the base branch cannot be read. Invalid targets count as no entries.
+        """
         if file is not None:
             found = self._read_target_list(file)
             return found.entries if found else ()
@@ -135,7 +141,10 @@ class BaseBranchTargets:
         return (*inline, *((fixed.entry.open(),) if fixed else ()))
 
     def _read_target_list(self, file: str) -> TargetList | None:
-        """The list in this file of the workspace as the base branch has it; None where it has none that is valid."""
+        """Read the base branch's version of a target list in the workspace.
+
+        Returns None if the branch has no valid list there. Raises GateError if the base branch cannot be read.
+        """
         workspace = os.path.normpath(self._step.environment.workspace)
         path = Path(os.path.normpath(Path(workspace) / file))
         if not path.is_relative_to(workspace):

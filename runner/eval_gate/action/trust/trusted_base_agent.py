@@ -32,20 +32,20 @@ def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str
     GitHub is asked only where a configuration file names one. Where it does not answer nobody is asked: that clears
     nothing.
     """
-    branch, choice = step.plan.base_branch, config.control
+    branch, choice = step.plan.base_branch, config.base_agent
     if branch is None or step.plan.mode is StepMode.RELAY or choice == _NO_BASE_AGENT:
         return choice
     # word by word: a pull request may add an address to the command that the workflow names
-    if choice != load_config_from(step.settings, variables, None).control:
+    if choice != load_config_from(step.settings, variables, None).base_agent:
         try:
             branch = find_trusted_branch(step) or branch
-            choice = load_base_config(step, variables, branch)[0].control
+            choice = load_base_config(step, variables, branch)[0].base_agent
         except (GitHubError, GateError) as error:
             log.commands.write_warning(
                 f"the base branch's agent is not asked: who it is could not be read from {branch}: {error}"
             )
             return _NO_BASE_AGENT
-        if choice != config.control:
+        if choice != config.base_agent:
             log.record(
                 f"{branch} names {_format_choice(choice)} as its agent; what the pull request names counts for nothing"
             )
@@ -57,19 +57,22 @@ def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str
 
 
 def drop_untrusted_base_agent(run: RunResult, choice: BaseAgentChoice) -> RunResult:
-    """A result that was made elsewhere, without what another agent said in place of the base branch's."""
-    if run.control is None:
+    """Return a stored run result without base agent results of an agent that this step does not name.
+
+    A warning in the result says that they do not count.
+    """
+    if run.base_agent is None:
         return run
-    by_name = choice.target is not None and run.control.target.name == choice.target
-    by_address = choice.endpoint is not None and run.control.target.identity == choice.display_name
-    by_command = choice.command is not None and run.control.target.identity == choice.command_name
+    by_name = choice.target is not None and run.base_agent.target.name == choice.target
+    by_address = choice.endpoint is not None and run.base_agent.target.identity == choice.display_name
+    by_command = choice.command is not None and run.base_agent.target.identity == choice.command_name
     if by_name or by_address or by_command:
         return run
     said = (
         "what the base branch's agent said is not counted: this step names "
-        f"{_format_choice(choice)}, and the result asked {run.control.target.identity[:300]}"
+        f"{_format_choice(choice)}, and the result asked {run.base_agent.target.identity[:300]}"
     )
-    return replace(run, control=None, warnings=(*run.warnings, said))
+    return replace(run, base_agent=None, warnings=(*run.warnings, said))
 
 
 def _format_choice(choice: BaseAgentChoice) -> str:

@@ -31,31 +31,29 @@ from eval_gate.gate.judge_agreement import (
 from eval_gate.gate.policy_changes import find_policy_changes
 from eval_gate.github.commits import fetch_file
 from eval_gate.github.failure import GitHubError, build_unavailable_error
-from eval_gate.model.policy import Measuring
-from eval_gate.model.yardstick import Difference
+from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.setup_change import SetupChange
 from eval_gate.struct import FrozenStruct, replace
 
 
 class TrustedConfig(FrozenStruct):
-    """Configuration with the rules that count. `unused_rules`: differing rules of the pull request.
-
-    otherwise.
-    """
+    """Configuration with the rules that count. `unused_rules`: differing rules of the pull request."""
 
     config: RunConfig
-    unused_rules: tuple[Difference, ...] = ()
+    unused_rules: tuple[SetupChange, ...] = ()
 
 
 def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> TrustedConfig:
-    """The configuration as this step judges by it. Asks GitHub only where the base branch's rules count.
+    """Load the configuration whose policy this step applies.
 
-    Raises GateError where these cannot be had or are not valid: another policy is no substitute for them.
+    GitHub is read only if the base branch's policy counts. Raises GateError if that policy is unavailable or
+    invalid: another policy is not a substitute for it.
     """
     branch = step.plan.rules_branch
     if branch is None or (step.settings.policy_from is TrustedSide.HEAD and not step.plan.from_fork):
         control = choose_base_agent(step, config, variables, log)
-        ruled = replace(config, control=control)
-        return TrustedConfig(ruled, () if control == config.control else _compare_rules(ruled, config))
+        ruled = replace(config, base_agent=control)
+        return TrustedConfig(ruled, () if control == config.base_agent else _compare_rules(ruled, config))
     try:
         branch = find_trusted_branch(step) or branch
         base, name = load_base_config(step, variables, branch)
@@ -64,21 +62,21 @@ def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, s
     which = describe_branch(step, branch)
     log.record(f"judged by the rules of {which}: {name or 'it has no configuration file, so those are the defaults'}")
     results = replace(config.results, scores=base.results.scores)
-    control = choose_base_agent(step, replace(config, control=base.control), variables, log)
-    ruled = replace(config, policy=base.policy, results=results, control=control)
+    control = choose_base_agent(step, replace(config, base_agent=base.base_agent), variables, log)
+    ruled = replace(config, policy=base.policy, results=results, base_agent=control)
     # a relay has no files of the pull request at hand, so nothing is known of its own rules
     unused = () if step.plan.mode is StepMode.RELAY else _compare_rules(ruled, config)
     return TrustedConfig(ruled, unused)
 
 
-def _compare_rules(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
+def _compare_rules(base: RunConfig, own: RunConfig) -> tuple[SetupChange, ...]:
     then, now = (
         config.policy.build_run_policy(
-            Measuring(
-                confirm=config.policy.most_reruns,
+            EvaluationSetup(
+                reruns=config.policy.most_reruns,
                 trials=own.limits.trials,
                 scores=tuple(map(str, config.results.scores)),
-                control=config.control.display_name or config.control.command_name,
+                base_agent=config.base_agent.display_name or config.base_agent.command_name,
             )
         )
         for config in (base, own)

@@ -32,8 +32,11 @@ from eval_gate.struct import replace
 
 
 def load_file_waivers(step: Step, config: RunConfig, log: StepLog) -> KnownWaivers:
-    """What the file says that counts for this step. Raises GateError for one of ours that is wrong."""
-    plan, path, today = step.plan, config.policy.accepted or DEFAULT_PATH, datetime.now(UTC).date()
+    """Load the waivers of the file that count for this step.
+
+    Raises GateError if the file in the workspace is invalid.
+    """
+    plan, path, today = step.plan, config.policy.waivers or DEFAULT_PATH, datetime.now(UTC).date()
     known = KnownWaivers(today, trusted=False)
     if plan.mode is not StepMode.RELAY:
         known = load_waivers(config, step.environment.workspace, today)
@@ -57,11 +60,14 @@ def load_file_waivers(step: Step, config: RunConfig, log: StepLog) -> KnownWaive
 
 
 def add_comment_waivers(step: Step, waivers: KnownWaivers, log: StepLog) -> KnownWaivers:
-    """The same with what was accepted in comments of the pull request. GitHub not answering accepts nothing."""
+    """Return the waivers together with those from comments of the pull request.
+
+    If GitHub does not answer, comments waive nothing.
+    """
     plan = step.plan
     if plan.pull_number is None:
         return waivers
-    asked = Discussion(plan.pull_number, plan.head_sha, waivers.today, step.settings.accept_label)
+    asked = Discussion(plan.pull_number, plan.head_sha, waivers.today, step.settings.waive_label)
     found = read_comment_waivers(step.client, asked)
     if found.waivers or found.refusals:
         log.record(
@@ -71,10 +77,10 @@ def add_comment_waivers(step: Step, waivers: KnownWaivers, log: StepLog) -> Know
 
 
 def mark_new_waivers(client: GitHubClient, own: KnownWaivers, path: str, branch: str) -> KnownWaivers:
-    """The waivers of the file at `path`, marked by what it says on `branch`. Asks nothing for none.
+    """Mark the waivers of the file at `path` that are new compared with `branch`.
 
-    Where GitHub does not answer, none is marked, and on a fork's pull request none counts. A file that is not valid on
-    the base branch has no entries.
+    Without waivers, GitHub is not read. If GitHub does not answer, no waiver is marked, and on a fork's pull
+    request none counts. A file that is invalid on the base branch has no entries.
     """
     if not own.waivers:
         return own
@@ -92,9 +98,9 @@ def mark_new_waivers(client: GitHubClient, own: KnownWaivers, path: str, branch:
 
 
 def read_base_waivers(client: GitHubClient, path: str, branch: str, today: date) -> KnownWaivers:
-    """The waivers of the file at `path` as it is on `branch`, for whoever has no files of the pull request at hand.
+    """Read the waivers of the file at `path` on `branch`, for a step without the pull request's files.
 
-    Where it cannot be had or is not valid, nothing in it counts.
+    If the file is unavailable or invalid, nothing in it counts.
     """
     try:
         data = fetch_file(client, path, branch)

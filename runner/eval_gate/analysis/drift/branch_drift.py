@@ -34,9 +34,9 @@ RUNS_TO_RECOVER: Final = 2
 MIN_CHANGE: Final = MappingProxyType(
     {
         LevelKind.FAILING: 0.01,
-        LevelKind.FIRST: 0.01,
+        LevelKind.FAILING_BEFORE_RERUNS: 0.01,
         LevelKind.SCORE: 0.02,
-        LevelKind.GRADING: 0.02,
+        LevelKind.JUDGE: 0.02,
         LevelKind.TIME: math.log(1.2),
         LevelKind.COST: math.log(1.2),
     }
@@ -45,7 +45,7 @@ MIN_CHANGE: Final = MappingProxyType(
 MIN_SLOWDOWN_MS: Final = 10.0
 """Nor is a case that takes less than so much longer: a busy machine does that to an agent that answers at once."""
 ONE_CASE_SHARE: Final = 0.9
-_HIGHER_IS_BETTER: Final = frozenset({LevelKind.SCORE, LevelKind.GRADING})
+_HIGHER_IS_BETTER: Final = frozenset({LevelKind.SCORE, LevelKind.JUDGE})
 
 
 class ModelChange(FrozenStruct):
@@ -62,9 +62,9 @@ class ModelChange(FrozenStruct):
 
 
 def find_model_changes(levels: Sequence[RunLevels]) -> tuple[ModelChange, ...]:
-    """The changes among the newest of these runs of one target, newest first, as the changes are.
+    """Find the changes of the responding models among the newest runs of one target, newest first.
 
-    Runs that do not say who answered are passed over.
+    `levels` is ordered from the newest run to the oldest. Runs that do not name their models are skipped.
     """
     known = [(at, one) for at, one in enumerate(levels[: MAX_RUNS_SINCE + 1]) if one.models]
     return tuple(
@@ -77,7 +77,10 @@ def find_model_changes(levels: Sequence[RunLevels]) -> tuple[ModelChange, ...]:
 def find_change_between(
     changes: Sequence[ModelChange], levels: Sequence[RunLevels], good: RunLevels, bad: RunLevels
 ) -> ModelChange | None:
-    """The newest change after the run `good`, up to the run `bad`; None where there is none."""
+    """Return the newest model change after the run `good` and up to the run `bad`.
+
+    Return None if there is none.
+    """
     places = {one.run_id: at for at, one in enumerate(levels)}
     first, last = places[good.run_id], places[bad.run_id]
     return next((one for one in changes if last <= places[one.new_run.run_id] < first), None)
@@ -143,12 +146,16 @@ class Drift(FrozenStruct):
         return bool(self.examined_levels)
 
 
-def find_drift(ledger: History, pass_score: float = 1.0) -> Drift:
-    """What has become worse over the runs of this ledger, as a gate with this pass score counts it."""
-    newest = ledger.levels[0] if ledger.levels else None
+def find_drift(history: History, pass_score: float = 1.0) -> Drift:
+    """Find what has degraded over the runs of `history`.
+
+    Passes are counted as by a gate with this pass score. Levels are compared only with runs of the newest run's
+    target.
+    """
+    newest = history.levels[0] if history.levels else None
     if newest is None:
         return Drift(None, 0)
-    own = [one for one in ledger.levels if one.target == newest.target]
+    own = [one for one in history.levels if one.target == newest.target]
     worse, mended, looked_at, longest = [], [], [], 0
     for measured in LevelKind:
         runs = _select_comparable_runs(own, measured)
@@ -164,24 +171,28 @@ def find_drift(ledger: History, pass_score: float = 1.0) -> Drift:
     models = find_model_changes(own)
     told = tuple(
         replace(
-            _add_cases(one, ledger, pass_score),
+            _add_cases(one, history, pass_score),
             model_change=find_change_between(models, own, one.last_surely_good, one.first_surely_bad),
         )
         for one in worse
     )
-    broken = find_broken_cases(ledger, EVIDENCE_LIMIT, pass_score)
+    broken = find_broken_cases(history, EVIDENCE_LIMIT, pass_score)
     run_ids = frozenset(one.run_id for one in own[: -MIN_RUNS_BEFORE or None])
     return Drift(newest, longest, told, broken, tuple(mended), tuple(looked_at), models, run_ids)
 
 
-def _add_cases(one: Degradation, ledger: History, pass_score: float) -> Degradation:
-    if one.kind not in {LevelKind.FAILING, LevelKind.FIRST}:
+def _add_cases(one: Degradation, history: History, pass_score: float) -> Degradation:
+    if one.kind not in {LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS}:
         return one
-    return replace(one, cases=find_degraded_cases(ledger, one.first_bad.run_id, pass_score))
+    return replace(one, cases=find_degraded_cases(history, one.first_bad.run_id, pass_score))
 
 
 def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) -> list[RunLevels]:
-    """The runs whose levels go on from each other, oldest first, up to the newest."""
+    """Return the runs whose levels are continuous up to the newest run, oldest first.
+
+    Return an empty list if the newest run does not have this level. Older runs without it are skipped. The list
+    starts at the newest run whose level does not continue from the run before.
+    """
     found: list[RunLevels] = []
     for one in levels:
         if measured not in one.levels:
@@ -189,7 +200,7 @@ def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) ->
                 return []  # of the newest nothing is known
             continue
         found.append(one)
-        if measured in one.anew:
+        if measured in one.restarted_levels:
             break
     return found[::-1]
 
@@ -223,7 +234,7 @@ class _LevelSeries:
                 self.mended_now = True
 
     def find_degradation(self) -> Degradation | None:
-        """What is worse now."""
+        """Return the degradation that persists in the newest run, or None."""
         if self._open is None:
             return None
         place, kept = self._open.place, self._kept
@@ -252,7 +263,7 @@ class _LevelSeries:
 
     def _is_relevant(self, numbers: Sequence[float], found: RiseEvidence) -> bool:
         least = MIN_CHANGE[self._measured]
-        if self._measured in {LevelKind.FAILING, LevelKind.FIRST}:
+        if self._measured in {LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS}:
             least = min(least, ONE_CASE_SHARE / max(self._kept[-1].cases, 1))
         then, now = median(numbers[: found.place]), median(numbers[found.place :])
         if self._measured is LevelKind.TIME and math.exp(now) - math.exp(then) < MIN_SLOWDOWN_MS:

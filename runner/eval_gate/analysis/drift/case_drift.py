@@ -12,7 +12,7 @@ from typing import Final
 
 from eval_gate.gate.evidence.case_history import count_executions
 from eval_gate.model.case import CaseKey
-from eval_gate.model.grounds import NO_RUNS, Counts
+from eval_gate.model.evidence import NO_EXECUTIONS, Counts
 from eval_gate.results.history import CaseHistory, History, HistoryEntry, HistoryRun
 from eval_gate.struct import FrozenStruct
 
@@ -56,14 +56,16 @@ class CaseDegradation(FrozenStruct):
         return f"{digest[:12]}@{self.first_bad.run_id}"
 
 
-def find_broken_cases(ledger: History, limit: float, pass_score: float = 1.0) -> tuple[CaseDegradation, ...]:
-    """The cases that passed and now fail in every run, by more than `limit` times the number of cases.
+def find_broken_cases(history: History, limit: float, pass_score: float = 1.0) -> tuple[CaseDegradation, ...]:
+    """Find the cases that used to pass and have failed since some run.
 
-    A case fails as often as those of its suite do that have a record like its own (their rates, as they were counted)
-    or, in a part of all suites, as often as any rate. Against that stands that it is broken since some run. The sum
-    over all runs since which it may be so is held against the limit, as for levels.
+    A case is listed when the evidence for this reaches `limit` times the number of cases. The evidence compares two
+    explanations. Without a change, the case fails as often as the other cases whose history resembles its own (with
+    the failure rates counted there), or, with a smaller weight, at any rate. Otherwise it has been broken since
+    some run. The likelihood ratios are summed over all runs in which the case may have broken, and the sum is
+    compared with the limit, as for levels.
     """
-    rows = {key: row for key in ledger.iter_keys() if (row := _select_case_runs(ledger, ledger.get_case(key)))}
+    rows = {key: row for key in history.iter_keys() if (row := _select_case_runs(history, history.get_case(key)))}
     failed = {key: tuple(_is_failed(entry, pass_score) for _, entry in row) for key, row in rows.items()}
     rates = Counter(map(_compute_rate, failed.values()))
     beliefs: dict[float, Mapping[float, float]] = {}
@@ -79,47 +81,50 @@ def find_broken_cases(ledger: History, limit: float, pass_score: float = 1.0) ->
         total, length = _compute_evidence(results, beliefs[own])
         if total >= limit * len(failed):
             row = rows[key]
-            found.append(_build_degradation(ledger, key, row, length, results))
-    return tuple(sorted(found, key=lambda one: (one.counts_since.runs, one.key))[:MAX_NAMED])
+            found.append(_build_degradation(history, key, row, length, results))
+    return tuple(sorted(found, key=lambda one: (one.counts_since.executions, one.key))[:MAX_NAMED])
 
 
-def find_degraded_cases(ledger: History, run_id: str, pass_score: float = 1.0) -> tuple[CaseDegradation, ...]:
-    """The cases that fail more often since that run, the plainest first; none where it is on record no more."""
-    start = next((at for at, run in enumerate(ledger.runs) if run.run_id == run_id), None)
+def find_degraded_cases(history: History, run_id: str, pass_score: float = 1.0) -> tuple[CaseDegradation, ...]:
+    """Find the cases that fail more often since the run `run_id`, the clearest first.
+
+    Return an empty tuple if the history no longer has that run.
+    """
+    start = next((at for at, run in enumerate(history.runs) if run.run_id == run_id), None)
     if start is None:
         return ()
     found = []
-    for key in ledger.iter_keys():
-        row = _select_case_runs(ledger, ledger.get_case(key))
+    for key in history.iter_keys():
+        row = _select_case_runs(history, history.get_case(key))
         results = tuple(_is_failed(entry, pass_score) for _, entry in row)
         length = sum(at <= start for at, _ in row)
         if 0 < length < len(row) and any(results[:length]):
             chance = _compute_chance(results, length)
             if chance <= MAX_CHANCE:
-                found.append((chance, key, _build_degradation(ledger, key, row, length, results)))
+                found.append((chance, key, _build_degradation(history, key, row, length, results)))
     return tuple(one for *_, one in sorted(found, key=lambda one: one[:2])[:MAX_NAMED])
 
 
-def _select_case_runs(ledger: History, known: CaseHistory) -> _CaseRuns:
+def _select_case_runs(history: History, case_history: CaseHistory) -> _CaseRuns:
     """Empty where the newest run does not have the case, or says nothing about it."""
-    entries = known.decode_entries()
+    entries = case_history.decode_entries()
     newest = entries[0] if entries else None
     if newest is None:
         return ()
-    target = ledger.runs[0].target
+    target = history.runs[0].target
     return [
         (at, entry)
-        for at, (entry, run) in enumerate(zip(entries, ledger.runs, strict=False))
+        for at, (entry, run) in enumerate(zip(entries, history.runs, strict=False))
         if entry is not None
         and entry.fingerprint_index == newest.fingerprint_index
-        and (at == 0 or (run.usable and run.target == target))
+        and (at == 0 or (run.is_usable and run.target == target))
         and any(one.letter in "PFCT" for one in entry.first)
     ]
 
 
 @lru_cache(maxsize=10_000)
 def _is_failed(entry: HistoryEntry, pass_score: float) -> bool:
-    return count_executions((*entry.first, *entry.reruns), pass_score).fails
+    return count_executions((*entry.first, *entry.reruns), pass_score).is_failing
 
 
 def _compute_rate(results: tuple[bool, ...]) -> float:
@@ -139,7 +144,10 @@ def _build_rate_prior(rates: Counter[float]) -> Mapping[float, float]:
 
 
 def _compute_evidence(results: tuple[bool, ...], beliefs: Mapping[float, float]) -> tuple[float, int]:
-    """The sum of all ratios, and how many newest runs the largest is about."""
+    """Compute the summed likelihood ratios that a case is broken, and since when most likely.
+
+    The second value is the number of newest runs for which the ratio is largest.
+    """
     total, best, length = 0.0, 0.0, 0
     number = len(results)
     for since in range(1, min(MAX_RUNS_SINCE, number - MIN_RUNS_BEFORE) + 1):
@@ -161,23 +169,26 @@ def _compute_evidence(results: tuple[bool, ...], beliefs: Mapping[float, float])
 
 
 def _build_degradation(
-    ledger: History, key: CaseKey, row: _CaseRuns, length: int, results: tuple[bool, ...]
+    history: History, key: CaseKey, row: _CaseRuns, length: int, results: tuple[bool, ...]
 ) -> CaseDegradation:
     return CaseDegradation(
         key,
         counts_before=_count_runs(results[length:]),
         counts_since=_count_runs(results[:length]),
-        last_good=ledger.runs[row[length][0]],
-        first_bad=ledger.runs[row[length - 1][0]],
+        last_good=history.runs[row[length][0]],
+        first_bad=history.runs[row[length - 1][0]],
     )
 
 
 def _count_runs(results: Sequence[bool]) -> Counts:
-    return NO_RUNS.plus(Counts(passes=len(results) - sum(results), failures=sum(results)))
+    return NO_EXECUTIONS.add(Counts(passes=len(results) - sum(results), failures=sum(results)))
 
 
 def _compute_chance(results: tuple[bool, ...], length: int) -> float:
-    """That so many of all failures fall into the newest runs, if they fell anywhere (Fisher's exact test)."""
+    """Compute the chance of at least as many failures in the `length` newest runs (Fisher's exact test).
+
+    The test takes each distribution of all failures over the runs to be equally likely.
+    """
     runs, failures, here = len(results), sum(results), sum(results[:length])
     ways = sum(comb(length, at) * comb(runs - length, failures - at) for at in range(here, min(failures, length) + 1))
     return ways / comb(runs, failures)

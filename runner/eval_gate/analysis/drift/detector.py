@@ -43,9 +43,10 @@ class RiseEvidence(NamedTuple):
 
 
 def compute_rise_evidence(numbers: Sequence[float]) -> RiseEvidence:
-    """The evidence that the newest of these are larger than those before; oldest first.
+    """Compute the evidence that the newest numbers are larger than the earlier ones.
 
-    Of equal numbers the newer counts as the smaller: equal ones are never evidence.
+    `numbers` is ordered from the oldest to the newest. The newer of two equal numbers counts as the smaller one, so
+    equal numbers are never evidence.
     """
     number = len(numbers)
     order = sorted(range(number), key=lambda at: (numbers[at], -at))
@@ -69,9 +70,10 @@ def _iter_likelihoods(order: Sequence[int], place: int) -> Iterator[float]:
 
 
 def _compute_log_likelihood(order: Sequence[int], place: int, weight: float) -> float:
-    """The logarithm of how likely this order is, where those from `place` on are new.
+    """Compute the log-likelihood of this order if the numbers from `place` on are new.
 
-    The next in order is one of those that are left, each old one with weight 1 and each new one with this weight.
+    Each next element of the order is drawn from the remaining ones. An old number is drawn with weight 1, a new one
+    with `weight`.
     """
     new = len(order) - place
     old = place

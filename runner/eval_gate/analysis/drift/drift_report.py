@@ -21,9 +21,9 @@ from eval_gate.text.distinct_values import format_distinct_decimals
 PAGE: Final = f"{PAGES}/drift.md"
 LEVEL_NAMES: Final = {
     LevelKind.FAILING: "failing cases",
-    LevelKind.FIRST: "failures at first",
+    LevelKind.FAILING_BEFORE_RERUNS: "failures at first",
     LevelKind.SCORE: "scores",
-    LevelKind.GRADING: "the judge",
+    LevelKind.JUDGE: "the judge",
     LevelKind.TIME: "time",
     LevelKind.COST: "cost",
 }
@@ -33,18 +33,18 @@ MAX_CASES: Final = 10
 
 
 def list_degraded_names(drift: Drift) -> tuple[str, ...]:
-    """What is worse, in a word each."""
+    """List the degraded levels by name, and "single cases" if any case is broken."""
     return (*(LEVEL_NAMES[one.kind] for one in drift.degradations), *((CASES_NAME,) if drift.broken_cases else ()))
 
 
 def format_issue_title(branch: str, name: str | None) -> str:
-    """The issue's title, which never changes."""
+    """Format the title of the drift issue, which never changes for a branch and gate."""
     gate = f" ({escape.to_one_line(name, 60)})" if name else ""
     return f"{escape.to_one_line(branch, 80)} got worse over its runs{gate}"
 
 
 def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
-    """The issue's body, without its marker."""
+    """Render the body of the drift issue, without its marker."""
     shown = escape.format_code_span(branch)
     head = (
         "is worse than it was, and it is not chance."
@@ -68,7 +68,7 @@ def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
 
 
 def render_summary_part(drift: Drift, branch: str, context: ReportContext, issue_url: str | None = None) -> str:
-    """What the job summary of a run of the branch says below everything else."""
+    """Render the drift part, which comes last in the job summary of a run of the branch."""
     shown = escape.format_code_span(branch)
     if not drift.can_detect:
         return (
@@ -88,13 +88,13 @@ def render_summary_part(drift: Drift, branch: str, context: ReportContext, issue
 
 
 def render_recovery_comment(drift: Drift, branch: str, context: ReportContext) -> str:
-    """The comment with which the issue is closed."""
+    """Render the comment that closes the drift issue after recovery."""
     until = f" up to {_format_commit_link(drift.newest, context)}" if drift.newest else ""
     return f"{escape.format_code_span(branch)} is as it was before, by its newest runs{until}."
 
 
 def render_lost_notice(branch: str) -> str:
-    """What is written below the issue when the runs that it is about are on record no more."""
+    """Render the notice for an issue whose runs are no longer in the history."""
     return (
         f"**The runs before this are no longer on record**, so {escape.format_code_span(branch)} is taken as "
         "it is now. It has"
@@ -103,7 +103,7 @@ def render_lost_notice(branch: str) -> str:
 
 
 def iter_console_lines(drift: Drift) -> Iterator[str]:
-    """The same for a terminal."""
+    """Yield the drift report as lines for a terminal."""
     if not drift.can_detect:
         yield f"not known: {format_count(drift.runs, 'run')} on record, {MIN_RUNS} are needed"
         yield from _iter_model_lines(drift)
@@ -154,7 +154,10 @@ def _iter_findings(drift: Drift, branch: str, context: ReportContext) -> Iterato
 
 
 def _describe_model_alone(drift: Drift, context: ReportContext) -> str:
-    """The newest change of the model, where nothing that is worse is said with it; one blank before it."""
+    """Describe the newest model change if no degradation mentions one, after a leading space.
+
+    Return an empty string otherwise.
+    """
     change = _find_separate_change(drift)
     if change is None:
         return ""
@@ -197,8 +200,8 @@ def _format_case(case: CaseDegradation) -> str:
 def _format_rates(case: CaseDegradation) -> str:
     since, before = case.counts_since, case.counts_before
     return (
-        f"failed in {since.failures} of {format_count(since.runs, 'run')} since, in {before.failures} of "
-        f"{before.runs} before"
+        f"failed in {since.failures} of {format_count(since.executions, 'run')} since, in {before.failures} of "
+        f"{before.executions} before"
     )
 
 
@@ -208,7 +211,7 @@ def _describe_degradation(one: Degradation) -> str:
             return (
                 f"{_format_points(one.level_now - one.level_before)} of all cases more fail: {_format_percents(one)}."
             )
-        case LevelKind.FIRST:
+        case LevelKind.FAILING_BEFORE_RERUNS:
             return (
                 f"{_format_points(one.level_now - one.level_before)} of all cases more fail at first, before re-runs: "
                 f"{_format_percents(one)}."
@@ -216,7 +219,7 @@ def _describe_degradation(one: Degradation) -> str:
         case LevelKind.SCORE:
             then, now = format_distinct_decimals(one.level_before, one.level_now, 2)
             return f"Scores fell from {then} to {now}."
-        case LevelKind.GRADING:
+        case LevelKind.JUDGE:
             return (
                 f"The judge gives less for the same answers: {MINUS}{one.level_before - one.level_now:.2f} on average."
             )
@@ -301,7 +304,7 @@ def _format_commit_link(run: HistoryRun | RunLevels, context: ReportContext) -> 
 
 
 def _format_commit_range(good: HistoryRun | RunLevels, bad: HistoryRun | RunLevels, context: ReportContext) -> str:
-    """The commits after the good one, up to the bad one; else the runs between which they are."""
+    """Format the commits after `good` up to `bad`, or name the two runs if a commit is unknown."""
     if good.sha is None or bad.sha is None or not (good.sha.isalnum() and bad.sha.isalnum()):
         return f"what came between {_format_commit_link(good, context)} and {_format_commit_link(bad, context)}"
     if good.sha == bad.sha:

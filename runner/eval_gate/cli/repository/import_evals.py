@@ -50,7 +50,7 @@ def import_evals(
         raise GateError(
             "unknown-value",
             f"the definitions of {quote_value(tool)} cannot be imported{near}; allowed: {PROMPTFOO}",
-            "what another tool found is judged as it is, without an import: `eval-gate judge --help`",
+            "what another tool found is judged as it is, without an import: `eval-gate check --help`",
         )
     from eval_gate.importers.promptfoo.conversion import import_promptfoo
 
@@ -61,14 +61,14 @@ def import_evals(
     raise typer.Exit(_get_exit_code(made))
 
 
-def _get_exit_code(made: ImportResult) -> int:
-    if not made.files:
+def _get_exit_code(result: ImportResult) -> int:
+    if not result.files:
         return 2
-    return 0 if made.is_complete else 1
+    return 0 if result.is_complete else 1
 
 
-def _write_files(made: ImportResult, folder: Path, *, force: bool, dry: bool) -> None:
-    """All files or none. Raises GateError; `import-exists` where one is there and may not be replaced."""
+def _write_files(result: ImportResult, folder: Path, *, force: bool, dry: bool) -> None:
+    """All files or none. Raises GateError; `import-target-exists` where one is there and may not be replaced."""
     import os
 
     from eval_gate.cli.starter.file_writer import check_paths, write_new_files
@@ -78,33 +78,41 @@ def _write_files(made: ImportResult, folder: Path, *, force: bool, dry: bool) ->
 
     real = resolve_path(folder, anywhere=True)
     if real is None:
-        raise GateError("output-outside", f"{folder} {OUTSIDE} by a link", "choose another folder with -o")
-    there = [name for name in made.files if os.path.lexists(folder / name)]
+        raise GateError(
+            "output-outside-working-directory", f"{folder} {OUTSIDE} by a link", "choose another folder with -o"
+        )
+    there = [name for name in result.files if os.path.lexists(folder / name)]
     if there and not force:
         problems = [Problem("is there already", file=(folder / name).as_posix()) for name in there]
-        raise GateError("import-exists", "nothing was written: there are such files", _FORCE_HINT, problems=problems)
-    if dry or not made.files:
+        raise GateError(
+            "import-target-exists", "nothing was written: there are such files", _FORCE_HINT, problems=problems
+        )
+    if dry or not result.files:
         return
     make_folder(folder)
-    check_paths(real, made.files)
+    check_paths(real, result.files)
     if force:
-        for name, text in made.files.items():
+        for name, text in result.files.items():
             write_atomically(folder / name, text)
     else:
-        write_new_files(real, made.files)
+        write_new_files(real, result.files)
 
 
-def _print_summary(made: ImportResult, folder: Path, verbosity: Verbosity, *, dry: bool) -> None:
-    """What became of the cases, on standard output. Most of it is foreign text, so whatever would hide is marked."""
+def _print_summary(result: ImportResult, folder: Path, verbosity: Verbosity, *, dry: bool) -> None:
+    """Print the summary of an import on standard output.
+
+    Most of it is untrusted text, so invisible characters appear as marks. Quiet output is the first line only.
+    With `dry`, the texts of the files follow.
+    """
     from eval_gate.cli.repository.import_summary import iter_summary_lines
     from eval_gate.text.safe_output import reveal_all_invisible
 
-    for line in iter_summary_lines(made, folder.as_posix(), dry=dry, every=verbosity is Verbosity.VERBOSE):
+    for line in iter_summary_lines(result, folder.as_posix(), dry=dry, every=verbosity is Verbosity.VERBOSE):
         print_output(reveal_all_invisible(line))
         if verbosity is Verbosity.QUIET:
             break
     if dry and verbosity is not Verbosity.QUIET:
-        for name, text in made.files.items():
+        for name, text in result.files.items():
             print_output(f"\n--- {(folder / name).as_posix()}")
             for line in text.split("\n"):
                 print_output(reveal_all_invisible(line))

@@ -14,7 +14,10 @@ _MAX_SHOWN: Final = 20
 
 
 def iter_summary_lines(imported: ImportResult, folder: str, *, dry: bool, every: bool) -> Iterator[str]:
-    """The report. Its first line alone says how much was carried over; `every` lists also long lists in full."""
+    """Yield the lines of the import summary.
+
+    The first line alone says how many cases were imported. With `every`, long lists are complete.
+    """
     total = imported.case_count + len(imported.skipped_cases)
     yield f"{imported.display_path}: {imported.case_count:,} of {total:,} cases carried over"
     yield from _iter_file_lines(imported, folder, dry=dry)
@@ -34,22 +37,25 @@ def iter_summary_lines(imported: ImportResult, folder: str, *, dry: bool, every:
         yield f"Next: {_format_next_command(imported, folder)}"
 
 
-def _iter_file_lines(made: ImportResult, folder: str, *, dry: bool) -> Iterator[str]:
-    if not made.files:
+def _iter_file_lines(result: ImportResult, folder: str, *, dry: bool) -> Iterator[str]:
+    if not result.files:
         yield "nothing was written"
-    for name in made.files:
-        yield f"  {'would write' if dry else 'wrote'} {folder}/{name}: {_describe_content(name, made)}"
+    for name in result.files:
+        yield f"  {'would write' if dry else 'wrote'} {folder}/{name}: {_describe_content(name, result)}"
 
 
-def _describe_content(name: str, made: ImportResult) -> str:
-    """What is in the file of this name."""
+def _describe_content(name: str, result: ImportResult) -> str:
+    """Describe the content of the file `name`: its cases, its targets, or a system message."""
     if name.endswith(".system.md"):
         return "a system message"
-    return format_count(made.cases[name], "case") if name in made.cases else ", ".join(made.targets)
+    return format_count(result.cases[name], "case") if name in result.cases else ", ".join(result.targets)
 
 
 def _iter_reason_lines(left: Sequence[SkippedItem], *, every: bool) -> Iterator[str]:
-    """The cases, below the reason they share; what most share comes first."""
+    """Yield the skipped cases below the reason that they share, the most common reason first.
+
+    Without `every`, each reason lists at most `_MAX_SHOWN` cases.
+    """
     groups: dict[str, list[SkippedItem]] = {}
     for one in left:
         groups.setdefault(one.reason, []).append(one)
@@ -60,9 +66,9 @@ def _iter_reason_lines(left: Sequence[SkippedItem], *, every: bool) -> Iterator[
             yield f"    and {len(group) - _MAX_SHOWN:,} more: -v lists them all"
 
 
-def _format_next_command(made: ImportResult, folder: str) -> str:
-    if len(made.targets) > 1:
-        return shlex.join(["eval-gate", "run", folder, "--target", made.targets[0]])
-    if made.targets:
+def _format_next_command(result: ImportResult, folder: str) -> str:
+    if len(result.targets) > 1:
+        return shlex.join(["eval-gate", "run", folder, "--target", result.targets[0]])
+    if result.targets:
         return shlex.join(["eval-gate", "run", folder])
     return f"{shlex.join(['eval-gate', 'run', folder])} --agent-endpoint URL"

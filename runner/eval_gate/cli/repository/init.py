@@ -26,7 +26,7 @@ class ExampleFormat(StrEnum):
     AGENT_EVALS = "agent-evals"
 
 
-USED = ("agentEndpoint", "agentPreset", "provider", "model", "baseUrl")
+USED = ("agentEndpoint", "agentProtocol", "provider", "model", "baseUrl")
 """The configuration keys that this command asks for: who is to be evaluated."""
 
 
@@ -78,19 +78,25 @@ def init(
 
 
 def _require_no_other_target(flags: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """These flags. Raises GateError `two-targets` where they say who is evaluated, too."""
+    """Check that no other option chooses a target, and return `flags`.
+
+    Raises GateError `conflicting-targets` if `flags` choose a target as well.
+    """
     from eval_gate.errors import GateError
 
     if flags:
         others = " and ".join(flags)
         raise GateError(
-            "two-targets", f"--agent-command says who is evaluated, and so does {others}", "say one of them"
+            "conflicting-targets", f"--agent-command says who is evaluated, and so does {others}", "say one of them"
         )
     return flags
 
 
 def _resolve_folder(given: Path) -> Path:
-    """The folder itself. Raises GateError `no-such-folder`."""
+    """Resolve the path of the folder.
+
+    Raises GateError `folder-not-found` if it does not exist or is not a folder.
+    """
     from eval_gate.errors import GateError
 
     try:
@@ -99,12 +105,15 @@ def _resolve_folder(given: Path) -> Path:
         there = False
     if not there:
         what = "is not a folder" if os.path.lexists(given) else "does not exist"
-        raise GateError("no-such-folder", f"{given} {what}", "make the folder first, or name another one")
+        raise GateError("folder-not-found", f"{given} {what}", "make the folder first, or name another one")
     return given.resolve()
 
 
 def _print_plan(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
-    """What became of every file on standard output, and what to do next."""
+    """Print what happened to every file, and the next steps, on standard output.
+
+    With `dry`, prints the texts of the files instead of the next steps.
+    """
     from eval_gate.cli.starter.init_wording import ALL_PRESENT, iter_file_lines, iter_next_step_lines, iter_text_lines
 
     for line in iter_file_lines(plan, dry=dry):

@@ -1,4 +1,4 @@
-"""Writes waiver entries for `eval-gate accept`, and reports what they cover."""
+"""Writes waiver entries for `eval-gate waive`, and reports what they cover."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _MAX_NAME = 80
 _STANDING_TEXTS = {
     WaiverStanding.REGRESSED: "regressed",
     WaiverStanding.FAILS: "failing",
-    WaiverStanding.WAVERS: "passing only in part",
+    WaiverStanding.UNSTABLE: "passing only in part",
     WaiverStanding.PASSES: "passing: there is nothing to accept",
-    WaiverStanding.UNJUDGED: "not measured: nothing can accept what nobody has seen",
+    WaiverStanding.NO_RESULT: "not measured: nothing can accept what nobody has seen",
 }
 
 
@@ -46,16 +46,21 @@ class WaiverPaths(FrozenStruct):
 
     @classmethod
     def from_options(cls, file: str | None, config_file: str | None, output_dir: str | None) -> WaiverPaths:
-        """What was given, else what the configuration says, else the usual. Raises GateError."""
+        """Build the paths from the options, else from the configuration, else from the defaults.
+
+        Raises GateError, such as `output-outside-working-directory` for a waiver file that may not be written.
+        """
         given = Path(config_file) if config_file else find_config(Path.cwd())
         flags = {"outputDir": output_dir} if output_dir else {}
         config = load_config(flags, os.environ, given)
-        read_by_run = config.policy.accepted or DEFAULT_PATH
+        read_by_run = config.policy.waivers or DEFAULT_PATH
         wrong = find_file_problem(file or read_by_run, anywhere=file is not None)
         if wrong is not None:
-            setting = "--file" if file is not None else "acceptedPath"
+            setting = "--file" if file is not None else "waiversPath"
             where = f"{given}: " if given is not None and file is None else ""
-            raise GateError("output-outside", f"{where}{setting}: {wrong}", "name another file with --file")
+            raise GateError(
+                "output-outside-working-directory", f"{where}{setting}: {wrong}", "name another file with --file"
+            )
         return cls(file or read_by_run, Path(config.output_dir), read_by_run)
 
 
@@ -97,7 +102,11 @@ def _iter_entry_lines(written: EditedWaivers, today: date) -> Iterator[str]:
 
 
 def _iter_unknown_names(wish: WaiverRequest, runs: Sequence[RunResult], results: Path) -> Iterator[str]:
-    """A sentence for each name that is none in any of the runs: a typo is not told from a case to come."""
+    """Yield a message for each requested name that matches no case in any of the runs.
+
+    The name may be a typo or a case that does not exist yet: the two cannot be told apart. Without runs, yields
+    one message that says so.
+    """
     if not runs:
         yield f"no results in {results} to look the names up in"
         return
@@ -125,7 +134,7 @@ def _iter_covered_lines(written: EditedWaivers, runs: Sequence[RunResult], today
     if denied := [case.case_id for case in mine if case.key in must]:
         yield f"must pass, so that this changes nothing: {_format_ids(denied)}"
     waived = exclude_must_pass(apply_waivers(written.entries, cases, today), must).keys
-    covered = waived | runs[0].waived
+    covered = waived | runs[0].waived_keys
     left = [case.case_id for case in cases if case.standing is WaiverStanding.REGRESSED and case.key not in covered]
     if left:
         yield f"{format_count(len(left), 'regression')} of it not accepted: {_format_ids(left)}"
@@ -133,7 +142,7 @@ def _iter_covered_lines(written: EditedWaivers, runs: Sequence[RunResult], today
 
 def _describe_next_step(places: WaiverPaths) -> str:
     if places.file != places.read_by_run:
-        return f"{places.read_by_run} is what a run reads: give it --accepted {places.file}"
+        return f"{places.read_by_run} is what a run reads: give it --waivers {places.file}"
     return f"commit {places.file}: a gate reads the file of its checkout"
 
 

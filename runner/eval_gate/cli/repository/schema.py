@@ -19,7 +19,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Which file: {', '.join(KINDS)}.")],
 ) -> None:
-    """Print the JSON Schema of a file: configuration, result, eval file, targets, judges, or a line for `judge`."""
+    """Print the JSON Schema of a file: configuration, result, eval file, targets, judges, or a line for `check`."""
     import json
 
     from eval_gate.cli.terminal.console import print_output
@@ -38,7 +38,10 @@ def _build_schema(kind: type) -> dict[str, object]:
 
 
 def build_document_schema(kind: str) -> dict[str, object]:
-    """The schema of one kind of file, as a document of its own. Raises GateError `unknown-value`."""
+    """Build the JSON Schema of one kind of file as a document of its own.
+
+    Raises GateError `unknown-value` for an unknown kind.
+    """
     from eval_gate.config.wire import build_json_schema as config_schema
     from eval_gate.errors import GateError, format_suggestion
     from eval_gate.external_results.jsonl import ResultLine

@@ -8,13 +8,13 @@ from eval_gate.cli import options
 from eval_gate.process.signals import run_async
 
 USED = (
-    *("evals", "target", "agentEndpoint", "agentPreset", "targets", "provider", "model", "baseUrl"),
+    *("evals", "target", "agentEndpoint", "agentProtocol", "targets", "provider", "model", "baseUrl"),
     *(
         "systemPromptPath",
         "judge",
         "rubric",
-        "controlEndpoint",
-        "controlTarget",
+        "baseAgentEndpoint",
+        "baseAgentTarget",
         "seedManifestPath",
         "toolRegistryPath",
         "strict",

@@ -111,7 +111,7 @@ def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:
 
 
 def _get_hint(error: GateError) -> str | None:
-    """What to do."""
+    """Return the hint of the error, or None for `invalid-eval-files`, whose hint names this command."""
     return None if error.code == "invalid-eval-files" else error.hint  # which names this very command
 
 
@@ -123,15 +123,15 @@ class _ProblemCollector:
         self.hints: dict[str, None] = {}
 
     def run_check(self, look: Callable[[], Value], *, named: bool = False) -> Value | None:
-        """What this look returns; None where it finds a mistake, which is taken.
+        """Run a check and return its result; collect its error and return None if it fails.
 
-        That no target is chosen yet is no mistake here, unless one was `named`; nor that a variable or a library is
-        missing: the book notes those.
+        Without `named`, a target that is not chosen yet (`missing-target`) is not an error. Missing variables and
+        libraries are not errors either: building the targets records them as notes.
         """
         try:
             return look()
         except GateError as error:
-            if error.code != "no-target" or named:
+            if error.code != "missing-target" or named:
                 self.add_error(error)
             return None
 

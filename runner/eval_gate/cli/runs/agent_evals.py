@@ -36,12 +36,15 @@ class AgentEvalsCommand(CheckedCommand):
     """Command that accepts the original's arguments: a lone `--`, and flags with a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments that are left over."""
+        """Parse the normalized arguments, and return the arguments that are left over."""
         return super().parse_args(ctx, [word for given in args for word in _normalize_argument(given, ctx)])
 
 
 def _normalize_argument(given: str, context: Any) -> list[str]:
-    """The argument as this program takes it: `--` is dropped, `--all=true` is `--all`, `--all=false` is nothing."""
+    """Normalize an argument: drop `--`, turn `--all=true` into `--all`, drop `--all=false`.
+
+    Returns the words to parse. Ends in a usage error if such an option has any other value.
+    """
     name, equals, value = given.partition("=")
     if given == "--" or not equals or name not in _FLAGS:
         return [] if given == "--" else [given]
@@ -129,7 +132,9 @@ def agent_evals(
     from eval_gate.errors import GateError
 
     if suite is None and not every:
-        raise GateError("no-suites", "either --suite NAME or --all is required", "--all runs every suite of the folder")
+        raise GateError(
+            "missing-suites", "either --suite NAME or --all is required", "--all runs every suite of the folder"
+        )
     asked = SuitesCall(
         suites=find_suite_files(None if every else suite, Path(suites_dir)),
         tmp=Path(tmp_dir),
@@ -145,9 +150,10 @@ def agent_evals(
 def build_target_settings(
     target: Sequence[str], targets: str | None, model: Sequence[str], provider: str | None, base_url: str | None
 ) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Settings of a run for each of those who answer, by name. Raises GateError for a choice that contradicts itself.
+    """Build the run settings of each chosen target or model, by name.
 
-    Nobody chosen leaves it to the suites: one without settings.
+    If nothing is chosen, the suites decide: the result is one entry without settings. Raises GateError if the
+    choices contradict each other.
     """
     from eval_gate.cli.runs.target_matrix import check_target_names
     from eval_gate.errors import GateError
@@ -156,10 +162,14 @@ def build_target_settings(
     check_target_names([*target, *model])
     if target and (model or provider or base_url):
         raise GateError(
-            "two-targets", "--target says who answers, and so do --model, --provider and --base-url", "leave one out"
+            "conflicting-targets",
+            "--target says who answers, and so do --model, --provider and --base-url",
+            "leave one out",
         )
     if targets is not None and not target:
-        raise GateError("no-target", "--targets describes targets, and none of them is chosen", "add --target NAME")
+        raise GateError(
+            "missing-target", "--targets describes targets, and none of them is chosen", "add --target NAME"
+        )
     if target:
         listed: dict[str, JsonValue] = {"targets": targets} if targets is not None else {}
         return {name: listed | {"target": name} for name in target}
@@ -169,7 +179,10 @@ def build_target_settings(
 
 
 def _build_model_settings(name: str, provider: str | None, base_url: str | None) -> dict[str, JsonValue]:
-    """A model as settings of a run: OpenAI's, unless a provider is given or named within the model."""
+    """Build the run settings of a model.
+
+    The provider is OpenAI, unless `provider` is given or the name of the model includes one.
+    """
     given: dict[str, JsonValue] = {"model": name}
     if provider is not None or ":" not in name:
         given["provider"] = provider or "openai"

@@ -76,7 +76,10 @@ class SuitesCall(FrozenStruct):
         return self.tmp.joinpath(*self.out)
 
     def build_session(self, answerer: Mapping[str, JsonValue]) -> Session:
-        """The run that is to be made. The project's own configuration is about other evals and is not read."""
+        """Build the session of the run, without the project's own configuration.
+
+        That configuration is about other evals and is not read. Nothing is compared with a baseline.
+        """
         fixed: dict[str, JsonValue] = {
             "evals": [*self.suites],
             "outputDir": str(self.folder),
@@ -179,7 +182,7 @@ async def _check_formats(call: SuitesCall) -> None:
     others = [suite.file for suite in inputs.suites if suite.format != FORMAT]
     if others:
         raise GateError(
-            "not-agent-evals",
+            "unsupported-suite-format",
             f"{len(others)} of the files {'is no suite' if len(others) == 1 else 'are no suites'} of Agent Evals",
             "`eval-gate run` runs evals of every format",
             problems=[Problem("an eval file of another format", file=file) for file in others],
@@ -195,17 +198,17 @@ class SuiteClock(Struct):
     _last: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def on_start(self, plan: RunPlan, total: int, done: int) -> None:
-        """The first case begins now."""
+        """Record the start of the first case, and forward the event."""
         self._last = datetime.now(UTC)
         self.inner.on_start(plan, total, done)
 
-    def on_trial(self, record: TrialRecord) -> None:
-        """A case ended, and the next one begins."""
+    def on_trial(self, trial_record: TrialRecord) -> None:
+        """Record the end of a case, which is the start of the next one, and forward the event."""
         now = datetime.now(UTC)
-        began, _ = self.suites.get(record.eval_file, (self._last, now))
-        self.suites[record.eval_file] = (began, now)
+        began, _ = self.suites.get(trial_record.eval_file, (self._last, now))
+        self.suites[trial_record.eval_file] = (began, now)
         self._last = now
-        self.inner.on_trial(record)
+        self.inner.on_trial(trial_record)
 
     def on_wait(self, said: str) -> None:
         """Pass it on."""
@@ -217,15 +220,17 @@ class SuiteClock(Struct):
 
 
 def find_suite_files(wanted: str | None, folder: Path) -> tuple[str, ...]:
-    """The path of the suite `wanted`, or of all suites in `folder`, by name.
+    """Find the path of the suite `wanted`, or the paths of all suites in `folder`, by name.
 
-    Raises GateError for a name that is more than one name of a file, for links, and where there is no suite.
+    Raises GateError for a name that is not a single file name, for links, and if there is no suite.
     """
     try:
         found = {path.stem: path for path in _iter_suite_files(folder)}
     except OSError as error:
         raise GateError(
-            "no-suites", f"the suites in {folder} cannot be listed: {error.strerror}", "say where with --suites-dir"
+            "missing-suites",
+            f"the suites in {folder} cannot be listed: {error.strerror}",
+            "say where with --suites-dir",
         ) from error
     if wanted is None:
         chosen = [*found.values()]
@@ -233,28 +238,33 @@ def find_suite_files(wanted: str | None, folder: Path) -> tuple[str, ...]:
         _check_suite_name(wanted)
         if wanted not in found:
             raise GateError(
-                "no-such-suite",
+                "suite-not-found",
                 f"there is no suite {quote_name(wanted)} in {folder}{format_suggestion(wanted, found)}",
                 f"NAME is that of a file {folder / 'NAME.json'}, without its ending",
             )
         chosen = [found[wanted]]
     if not chosen:
-        raise GateError("no-suites", f"there are no suites in {folder}", "a suite is a file NAME.json: nothing was run")
+        raise GateError(
+            "missing-suites", f"there are no suites in {folder}", "a suite is a file NAME.json: nothing was run"
+        )
     links = [Problem(LINK, file=path.as_posix()) for path in chosen if path.is_symlink()]
     if links:
-        raise GateError("no-such-suite", "suites are files, not links", "put the files there", problems=links)
+        raise GateError("suite-not-found", "suites are files, not links", "put the files there", problems=links)
     return tuple(path.as_posix() for path in chosen)
 
 
 def _iter_suite_files(folder: Path) -> Iterator[Path]:
-    """What may be suites, by name. Hidden files are none."""
+    """Yield the paths that may be suites, by name, without hidden files."""
     for path in sorted(folder.iterdir()):
         if path.suffix == SUFFIX and not path.name.startswith(".") and (path.is_symlink() or path.is_file()):
             yield path
 
 
 def _check_suite_name(wanted: str) -> None:
-    """A suite is named by one name and nothing that leads anywhere."""
+    """Check that the name of a suite is a single name and not a path.
+
+    Raises GateError if it is not.
+    """
     try:
         names = split_path(wanted)
     except SandboxError as error:
@@ -265,23 +275,27 @@ def _check_suite_name(wanted: str) -> None:
 
 def _build_name_error(wanted: str, why: str) -> GateError:
     message = f"--suite {quote_name(wanted)} is not the name of a suite: {why}"
-    return GateError("no-such-suite", message, "the name of a file in --suites-dir, without its folder and .json")
+    return GateError("suite-not-found", message, "the name of a file in --suites-dir, without its folder and .json")
 
 
 def split_output_path(out: str) -> tuple[str, ...]:
-    """The names that lead from the folder of temporary files to the output. Raises GateError."""
+    """Split the output path into the names below the folder of temporary files.
+
+    Raises GateError for a path that leads out of that folder or is not valid.
+    """
     try:
         return split_file_path(out)
     except SandboxError as error:
         raise GateError(
-            "bad-out", f"--out {quote_name(out)}: {error}", "a path inside --tmp-dir, such as agent-evals"
+            "invalid-output-path", f"--out {quote_name(out)}: {error}", "a path inside --tmp-dir, such as agent-evals"
         ) from None
 
 
 def make_output_folder(tmp: Path, names: tuple[str, ...]) -> Path:
-    """The folder for reports and results, made if needed, as are the folders on the way. Raises GateError.
+    """Create the folder for results and its folder for reports, and return the folder for results.
 
-    Neither `tmp` nor anything below it on the way may be a link.
+    Missing folders on the way are created as well. Neither `tmp` nor any folder below it on the way may be a
+    link. Raises GateError.
     """
     place = tmp
     for name in (".", *names, REPORTS_FOLDER):
@@ -296,4 +310,4 @@ def _require_folder(place: Path) -> None:
     kind = place.lstat().st_mode
     if not stat.S_ISDIR(kind):
         why = LINK if stat.S_ISLNK(kind) else NO_FOLDER
-        raise GateError("bad-out", f"{place}: {why}", "choose another folder with --out or --tmp-dir")
+        raise GateError("invalid-output-path", f"{place}: {why}", "choose another folder with --out or --tmp-dir")

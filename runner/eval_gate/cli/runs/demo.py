@@ -9,7 +9,9 @@ import typer
 
 def demo(
     context: typer.Context,
-    good: Annotated[bool, typer.Option("--good", help="Run the agent before its change: nothing regresses.")] = False,
+    good: Annotated[
+        bool, typer.Option("--no-regression", help="Run the agent before its change: nothing regresses.")
+    ] = False,
     keep: Annotated[
         str | None, typer.Option("--output-dir", metavar="DIR", help="Where results go.  [default: a new folder]")
     ] = None,

@@ -55,7 +55,7 @@ def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) ->
 
 
 def _build_config(home: Path, url: str, folder: Path) -> RunConfig:
-    """The demonstration's own: no file and no variable of the person who tries it."""
+    """Build the configuration of the demo, without any file or variable of the user."""
     flags: dict[str, JsonValue] = {
         "evals": ["evals"],
         "agentEndpoint": f"{url}/chat",
@@ -71,7 +71,10 @@ def _build_config(home: Path, url: str, folder: Path) -> RunConfig:
 
 
 def _write_baseline(home: Path, url: str, folder: Path) -> Path:
-    """The run before the change, as if the agent had listened where it does today: its port is of no interest here."""
+    """Write the baseline of the demo with the agent's current address, and return its path.
+
+    The comparison shows no change of the agent's port.
+    """
     text = (home / "baseline" / "run.json").read_text(encoding="utf-8").replace(BASELINE_ADDRESS, url)
     file = folder / "baseline.json"
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,12 +86,18 @@ def _find_example_folder() -> Path:
     for home in EXAMPLE_FOLDERS:
         if (home / "agent.py").is_file():
             return home
-    raise GateError("no-example", "the bundled example is missing from this installation", "install eval-gate again")
+    raise GateError(
+        "demo-files-not-found", "the bundled example is missing from this installation", "install eval-gate again"
+    )
 
 
 @contextmanager
 def _start_agent(home: Path, *, regress: bool) -> Iterator[str]:
-    """The agent as a process of its own; it says its address when it is ready and ends when its input does."""
+    """Start the bundled agent as a separate process, and yield its URL.
+
+    The agent prints its URL when it is ready, and ends when its input ends. Raises GateError `demo-agent-failed` if it
+    does not start.
+    """
     command = [
         sys.executable,
         "-I",
@@ -104,7 +113,10 @@ def _start_agent(home: Path, *, regress: bool) -> Iterator[str]:
         url = process.stdout.readline().strip()
         if not url.startswith("http://"):
             raise GateError(
-                "demo-agent", "the bundled agent did not start", "see its words above", exit_code=ExitCode.INCOMPLETE
+                "demo-agent-failed",
+                "the bundled agent did not start",
+                "see its words above",
+                exit_code=ExitCode.INCOMPLETE,
             )
         yield url
     finally:

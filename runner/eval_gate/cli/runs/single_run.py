@@ -64,34 +64,43 @@ def build_selection(call: RunCall, config: RunConfig, root: Path) -> Selection:
     return replace(call.selection, paths=find_partial_selection(config.evals, usual, root))
 
 
-def show_run(call: RunCall, session: Session, kept: EvaluatedRun) -> None:
-    """The summary of a run, how to run its cases again or to accept them, and its reports."""
+def show_run(call: RunCall, session: Session, evaluated_run: EvaluatedRun) -> None:
+    """Print the summary of a run, the commands that re-run or waive its cases, and its reports."""
     arguments = map(hide_keys, _drop_failing_option(sys.argv[1:]))
-    rerun = build_rerun_command([*arguments], kept.run, session.gate_inputs.baseline)
+    rerun = build_rerun_command([*arguments], evaluated_run.run, session.gate_inputs.baseline)
     context = replace(
-        build_report_context(session, kept),
+        build_report_context(session, evaluated_run),
         rerun_command=rerun.command if rerun else None,
         rerun_omitted_count=rerun.omitted_count if rerun else 0,
-        waive_command=build_waive_command(kept.run, session.config.policy.accepted),
+        waive_command=build_waive_command(evaluated_run.run, session.config.policy.waivers),
     )
-    show_results(session, kept, context, call.verbosity, as_json=call.as_json)
+    show_results(session, evaluated_run, context, call.verbosity, as_json=call.as_json)
 
 
 def _drop_failing_option(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a call that runs cases by their names, once; behind `--` all are paths."""
+    """Remove `--failing` from the arguments, since the re-run command names its cases.
+
+    All arguments after `--` are paths and stay.
+    """
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return [*(one for one in arguments[:end] if one != "--failing"), *arguments[end:]]
 
 
 def check_failing_options(call: RunCall, *, targets: int) -> None:
-    """Raises GateError `options-conflict` for options that contradict `--failing`."""
+    """Check that no option contradicts `--failing`.
+
+    Raises GateError `conflicting-options` for `--resume` and for several targets.
+    """
     for other, given in [("--resume", call.resume is not None), ("--target given several times", targets > 1)]:
         if call.only_failing and given:
-            raise GateError("options-conflict", f"--failing and {other} do not go together", "leave one of them out")
+            raise GateError("conflicting-options", f"--failing and {other} do not go together", "leave one of them out")
 
 
 def load_call_config(call: RunCall) -> RunConfig:
-    """Flags, variables and file as one. Raises GateError with every problem of all of them."""
+    """Load the configuration from options, variables and file.
+
+    Raises GateError with every problem of all of them.
+    """
     file = call.config_file or find_config(Path.cwd())
     config = load_config(call.flags, os.environ, file, hand=find_option_source())
     if file is not None and call.config_file is None and call.verbosity is Verbosity.VERBOSE:
@@ -100,14 +109,19 @@ def load_call_config(call: RunCall) -> RunConfig:
 
 
 def build_run_context(resume: str | None = None) -> RunContext:
-    """What a run finds around it that somebody starts on a command line."""
+    """Build the run context of a run that is started on a command line."""
     root = Path.cwd()
     return RunContext(root, os.environ, find_git_facts(os.environ, root), resume)
 
 
 def show_results(
-    session: Session, kept: EvaluatedRun, context: ReportContext, verbosity: Verbosity, *, as_json: bool = False
+    session: Session,
+    evaluated_run: EvaluatedRun,
+    context: ReportContext,
+    verbosity: Verbosity,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Print the summary, then write the reports: one that cannot be written does not take it away."""
-    print_result(kept.run, context, verbosity, as_json=as_json)
-    print_written_files(write_run_reports(session.config.output_requests, kept, context), verbosity)
+    print_result(evaluated_run.run, context, verbosity, as_json=as_json)
+    print_written_files(write_run_reports(session.config.output_requests, evaluated_run, context), verbosity)

@@ -17,7 +17,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.assignment import assign_targets
 from eval_gate.engine.preparation.plan_builder import read_inputs
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.selection import CaseSelection
 from eval_gate.process.signals import run_async
 from eval_gate.reports.matrix import Matrix, TargetRun, build_matrix, check_formats, render_matrix, write_matrix
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
@@ -65,16 +65,19 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
 
 
 def _get_report_requests(call: RunCall, config: RunConfig) -> tuple[ReportRequest, ...]:
-    """The reports to write. Raises GateError for what makes sense for one run only."""
+    """Return the reports to write for several targets.
+
+    Raises GateError `invalid-target-comparison` for options that make sense for one run only.
+    """
     if call.resume is not None:
         raise GateError(
-            "several-targets",
+            "invalid-target-comparison",
             "--resume goes on with one run, and several targets are several runs",
             "name the one target of that run",
         )
     if config.exports:
         raise GateError(
-            "several-targets",
+            "invalid-target-comparison",
             "--export writes the results of one run, and several targets are several runs",
             "`eval-gate report RUN --format agentv` exports each of them afterwards",
         )
@@ -86,23 +89,24 @@ def check_target_names(names: Sequence[str]) -> None:
     """Raise GateError for targets that make no table."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise GateError("several-targets", f"{quote_name(twice)} is named twice", "name each target once")
+        raise GateError("invalid-target-comparison", f"{quote_name(twice)} is named twice", "name each target once")
     if len(names) > MAX_TARGETS:
         raise GateError(
-            "several-targets",
+            "invalid-target-comparison",
             f"{len(names)} targets are too many for one table",
             f"compare at most {MAX_TARGETS} at once",
         )
 
 
 def find_target_baseline(
-    name: str, reference: str | None, output_dir: Path, chosen: Sequence[ChosenCases] = ()
+    name: str, reference: str | None, output_dir: Path, chosen: Sequence[CaseSelection] = ()
 ) -> Baseline | NoBaseline:
-    """The newest complete run of the same target in a folder of runs; with `latest` the newest result that passed.
+    """Find the baseline of one target: its newest complete run in a folder of runs.
 
-    `chosen` says which cases are chosen: a run of all of these is as good as one of everything.
+    With `latest`, the baseline is the newest run of the target that passed. `chosen` says which cases are
+    chosen: a run of all of these is as good as a run of all cases.
 
-    Raises GateError for any other baseline: one run cannot be what several targets are held against.
+    Raises GateError for any other baseline: one run cannot be the baseline of several targets.
     """
     if reference is None:
         return NOT_REQUESTED
@@ -111,16 +115,16 @@ def find_target_baseline(
     folder = Path(reference)
     if not folder.is_dir() or (folder / RUN_NAME).exists():
         raise GateError(
-            "several-targets",
+            "invalid-target-comparison",
             f"one run cannot be the baseline of several targets: {describe_name(reference)}",
             "name a folder of runs (or latest): each target is compared with its own newest run there",
         )
     own = [one for one in list_stored_runs(folder) if one.head.target.name == name]
     complete = [one for one in own if one.head.complete and one.head.covers(chosen)]
     if not complete:
-        return NoBaseline("none-yet", f"there is no complete run of {describe_name(name)} in {folder} yet")
+        return NoBaseline("no-run-yet", f"there is no complete run of {describe_name(name)} in {folder} yet")
     absent = NoBaseline(
-        "none-yet", f"in no run of {describe_name(name)} in {folder} could half of the cases be judged yet"
+        "no-run-yet", f"in no run of {describe_name(name)} in {folder} could half of the cases be judged yet"
     )
     return find_first_measured(complete, reference, own) or absent
 
@@ -129,18 +133,19 @@ def _add_renamed_baseline(
     found: Mapping[str, Baseline | NoBaseline],
     reference: str | None,
     output_dir: Path,
-    chosen: Sequence[ChosenCases],
+    chosen: Sequence[CaseSelection],
 ) -> Mapping[str, Baseline | NoBaseline]:
-    """The same; a target that was never run beside others that were may have had another name.
+    """Return the baselines, with one added for each target that may have been renamed.
 
-    It is compared with the newest run of a target that is not asked any more, if there is one.
+    A target without any run, next to targets that have some, may have had another name. It is compared with the
+    newest passed run of a target that is no longer evaluated, if there is one. Applies to `latest` only.
     """
     if reference != LATEST or not any(isinstance(one, Baseline) for one in found.values()):
         return found
     other = find_newest_passed(output_dir, chosen=chosen, but=found.keys())
     if isinstance(other, NoBaseline):
         return found
-    never = {name for name, one in found.items() if isinstance(one, NoBaseline) and one.code == "none-yet"}
+    never = {name for name, one in found.items() if isinstance(one, NoBaseline) and one.code == "no-run-yet"}
     return {name: other if name in never else one for name, one in found.items()}
 
 
@@ -173,7 +178,7 @@ def run_each(
 
 
 def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_json: bool = False) -> None:
-    """The table on standard output, what it amounts to last; or all of it for programs."""
+    """Print the table and its conclusion on standard output, or all of it as JSON."""
     if as_json:
         print_output(render_matrix("json", matrix), TextFormat.JSON, end="")
         return
@@ -186,5 +191,5 @@ async def check_sessions(sessions: Iterable[Session]) -> None:
     for session in sessions:
         config, context = session.config, session.context
         inputs = await read_inputs(config, session.selection, context, offline=True)
-        shared = BuildContext(context.environment, context.root, recording=Recording(config.cache))
+        shared = BuildContext(context.environment, context.root, recording=Recording(config.recording))
         assign_targets(inputs.suites, TargetCatalog(config.target, shared), config)

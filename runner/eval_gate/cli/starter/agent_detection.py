@@ -101,7 +101,10 @@ DEFAULT_URLS: Final = {
 
 
 def find_agent(folder: Path) -> FoundAgent | None:
-    """The agent of the repository; None where it is of none of these frameworks, or nothing says what it needs."""
+    """Find the agent of the repository by its files.
+
+    Return None if it uses none of the supported frameworks, or if no manifest names its packages.
+    """
     install = _build_install_commands(folder)
     if not install:
         return None
@@ -158,7 +161,10 @@ def _build_start_command(source: str, text: str, port: int) -> str | None:
 
 
 def _build_install_commands(folder: Path) -> tuple[str, ...]:
-    """What installs the agent's packages into an environment of their own; nothing where no manifest is there."""
+    """Build the commands that install the agent's packages into a separate environment.
+
+    Return an empty tuple if there is no manifest.
+    """
     if (folder / _REQUIREMENTS).is_file():
         wanted = f"--requirement {_REQUIREMENTS}"
     elif (folder / _PYPROJECT).is_file():
@@ -197,7 +203,10 @@ def _iter_sources(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read_text(file: Path) -> str:
-    """The text of a plain file, as far as it is looked at; "" for one that is none or cannot be read."""
+    """Read a plain file as text, up to `MAX_BYTES` bytes.
+
+    Return an empty string for anything that is not a plain file or cannot be read.
+    """
     try:
         if file.is_symlink() or not file.is_file():
             return ""

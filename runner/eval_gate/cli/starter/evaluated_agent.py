@@ -77,7 +77,7 @@ class EvaluatedAgent(FrozenStruct):
         """How the command line says it."""
         said = {
             "--agent-endpoint": self.endpoint,
-            "--agent-preset": self.preset,
+            "--agent-protocol": self.preset,
             "--provider": self.provider,
             "--model": self.model,
             "--base-url": self.base_url,
@@ -86,7 +86,10 @@ class EvaluatedAgent(FrozenStruct):
 
 
 def build_command_target(command: str) -> dict[str, JsonValue]:
-    """The target of a list that is this command. Raises GateError for one that never gets to know what is asked."""
+    """Build the target definition for an agent command.
+
+    Raises GateError for a command without `{PROMPT}` and `{PROMPT_FILE}`, which would never receive the prompt.
+    """
     if not any(name in command for name in ("{PROMPT}", "{PROMPT_FILE}")):
         raise GateError(
             "invalid-configuration",
@@ -110,8 +113,8 @@ def find_evaluated_agent(
     none, and for what describes no model.
     """
     said = config.target
-    if said.preset is not None and said.endpoint is None:
-        said = replace(said, endpoint=SecretAddress(_get_default_url(said.preset, agent)))
+    if said.protocol is not None and said.endpoint is None:
+        said = replace(said, endpoint=SecretAddress(_get_default_url(said.protocol, agent)))
     chosen = find_flag_target(said)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
         _check_provider(chosen, chosen.settings)
@@ -131,7 +134,7 @@ def find_evaluated_agent(
             variables=(elsewhere,) if elsewhere else (),
         )
     if said.endpoint is not None:
-        return _build_endpoint_agent(said.endpoint.open(), said.preset, agent)
+        return _build_endpoint_agent(said.endpoint.open(), said.protocol, agent)
     if isinstance(said.targets, tuple) and [one.get("name") for one in said.targets] == [COMMAND_NAME]:
         return EvaluatedAgent(AgentPlace.DESCRIBED, command=str(said.targets[0].get("command_template", "")) or None)
     if said.name is not None or said.targets is not None:
@@ -149,7 +152,10 @@ def find_evaluated_agent(
 
 
 def _check_provider(chosen: ResolvedTarget, model: ModelSettings) -> None:
-    """Raises GateError for a provider there is not. Without the library that knows them all, nobody can tell."""
+    """Check that the provider of the model exists.
+
+    Raises GateError for an unknown provider. Without the library that knows all providers, nothing is checked.
+    """
     from eval_gate.targets.model.build import check_provider
 
     try:
@@ -177,7 +183,11 @@ def _build_endpoint_agent(endpoint: str, preset: str | None, found: FoundAgent |
 
 
 def _check_url(url: str, what: str) -> None:
-    """Raises GateError `invalid-url` for a URL that is none, or is nothing to write into files that all may read."""
+    """Check that a URL is valid and may be written to files that everyone can read.
+
+    Raises GateError `invalid-url` for a URL that is malformed, or that has credentials, a query, a fragment or
+    unusual characters.
+    """
     try:
         plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
     except GateError as error:
@@ -192,7 +202,10 @@ def _check_url(url: str, what: str) -> None:
 
 
 def _find_target_list(files: Sequence[str], folder: Path, repository: Path) -> str | None:
-    """The list of targets that counts for these evals, or for the folder where there are none yet."""
+    """Find the target list that applies to these evals, or to the folder if there are no evals yet.
+
+    Return None if there is no such list.
+    """
     for place in dict.fromkeys((folder / file).parent for file in files) or (folder,):
         found = find_targets_file(place, repository, folder)
         if found is not None:

@@ -28,12 +28,12 @@ _SNAPSHOT: Final = "# Values for {{snapshot:...}} in evals."
 
 
 def read_example(kind: str) -> dict[str, str]:
-    """The example eval of a format: its files with their texts."""
+    """Read the example eval of a format: the names of its files with their texts."""
     return {name: _read_template(name) for name in _EXAMPLES[kind]}
 
 
 def render_gitignore(results: str) -> str:
-    """A .gitignore that leaves out the results."""
+    """Render a `.gitignore` that excludes the results."""
     return f"# what `eval-gate run` leaves behind\n{results}\n"
 
 
@@ -45,9 +45,9 @@ def render_config(
     *,
     strict: bool = True,
 ) -> str:
-    """The configuration: where the evals are, who is evaluated, and what else there is to say, as comments.
+    """Render the configuration: where the evals are, the target, and other settings as comments.
 
-    Without `strict` that is a comment, too.
+    Without `strict`, that setting is a comment, too.
     """
     paragraphs = {_find_setting(one): one for one in _read_template("eval-gate.yaml").rstrip("\n").split("\n\n")}
     places = "".join(f"\n  - {_format_scalar(place)}" for place in evals)
@@ -69,30 +69,36 @@ def render_config(
 
 
 def _find_setting(paragraph: str) -> str:
-    """The setting that a paragraph of the configuration is about, also where it is only a remark; "" for the head."""
+    """Find the setting that a paragraph of the configuration is about, even if it is commented out.
+
+    Return an empty string for the heading.
+    """
     found = re.search(r"(?m)^(?:# )?([a-z]\w*):", paragraph)
     return found[1] if found else ""
 
 
-def _render_target(asked: EvaluatedAgent, usual: str) -> str:
-    """The paragraph of the configuration that says who is evaluated; `usual` says it of an agent."""
-    match asked.kind:
+def _render_target(agent: EvaluatedAgent, usual: str) -> str:
+    """Render the paragraph of the configuration that chooses the target.
+
+    `usual` is the paragraph of the template, which chooses an agent.
+    """
+    match agent.kind:
         case AgentPlace.AGENT_HERE | AgentPlace.AGENT_ELSEWHERE:
-            if asked.preset is None:
-                return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {asked.endpoint}", usual)
-            return f"{_PRESET_HEAD}\nagentEndpoint: {asked.endpoint}\nagentPreset: {asked.preset}"
+            if agent.preset is None:
+                return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {agent.endpoint}", usual)
+            return f"{_PRESET_HEAD}\nagentEndpoint: {agent.endpoint}\nagentProtocol: {agent.preset}"
         case AgentPlace.MODEL:
-            said = {"provider": asked.provider, "model": asked.model, "baseUrl": asked.base_url}
+            said = {"provider": agent.provider, "model": agent.model, "baseUrl": agent.base_url}
             lines = [f"{key}: {_format_scalar(value)}" for key, value in said.items() if value]
             return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
         case AgentPlace.SUITES:
             return _SUITES_TEXT
-        case AgentPlace.DESCRIBED if asked.command is not None:
+        case AgentPlace.DESCRIBED if agent.command is not None:
             lines = ["targets:", f"  - name: {COMMAND_NAME}", "    provider: cli"]
-            lines += [f"    command_template: {_format_scalar(asked.command)}", "    cwd: .", f"target: {COMMAND_NAME}"]
+            lines += [f"    command_template: {_format_scalar(agent.command)}", "    cwd: .", f"target: {COMMAND_NAME}"]
             return "\n".join([_COMMAND_HEAD, *lines])
         case AgentPlace.DESCRIBED:
-            where = asked.targets or "the list of targets"
+            where = agent.targets or "the list of targets"
             return f"# Who is evaluated is described in {where}. To choose one for all evals:\n# target: NAME"
 
 
@@ -113,7 +119,11 @@ _SUITES_TEXT: Final = """\
 
 
 def render_workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, config_says: bool) -> str:
-    """The workflow. `config_says` is whether the configuration names model or preset: no second place has to."""
+    """Render the workflow.
+
+    `config_says` is whether the configuration names the model or preset, so that the workflow need not repeat
+    it.
+    """
     shared = {"[main]": f"[{_format_scalar(_escape_pattern(branch), flow=True)}]", "eval-gate.yaml": config_name}
     match agent.kind:
         case AgentPlace.AGENT_HERE:
@@ -121,7 +131,7 @@ def render_workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, con
             if agent.preset is not None and not config_says:
                 text = re.sub(
                     r"(?m)^( +)agent-endpoint: .*$",
-                    lambda line: f"{line[0]}\n{line[1]}agent-preset: {_format_scalar(agent.preset or '')}",
+                    lambda line: f"{line[0]}\n{line[1]}agent-protocol: {_format_scalar(agent.preset or '')}",
                     text,
                 )
             return _fill_start_step(text, agent.found_agent)
@@ -134,14 +144,17 @@ def render_workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, con
             text = _fill_template("workflow-elsewhere.yml", shared)
     said = {"agent-endpoint": agent.endpoint}
     if not config_says:
-        said |= {"agent-preset": agent.preset, "provider": agent.provider, "model": agent.model}
+        said |= {"agent-protocol": agent.preset, "provider": agent.provider, "model": agent.model}
         said |= {"base-url": agent.base_url}
     inputs = "".join(f"          {name}: {_format_scalar(value)}\n" for name, value in said.items() if value)
     return text + (f"        with:\n{inputs}" if inputs else "")
 
 
 def _fill_start_step(text: str, agent: FoundAgent | None) -> str:
-    """The workflow with the step that starts this agent; as it was where it is not known how that is done."""
+    """Fill in the workflow step that starts the agent.
+
+    Return `text` unchanged if the start command is not known.
+    """
     if agent is None or agent.start is None:
         return text
     lines = [
@@ -161,7 +174,10 @@ _IS_STARTED: Final = 'Look at the step "Start the agent": it has to start yours.
 
 
 def remove_container(text: str, because: Sequence[str], there: Sequence[str]) -> str:
-    """The workflow with the action that runs on the machine of the job, and why; `there` are lists of packages."""
+    """Render the workflow with the action that runs on the job's machine instead of in a container.
+
+    `because` are the reasons, which become comments. `there` are the package lists to install from.
+    """
     install = [_INSTALL[name] for name in there] or [
         "# to do: install what the commands need, as in\n#   pip install ..."
     ]
@@ -177,7 +193,7 @@ def remove_container(text: str, because: Sequence[str], there: Sequence[str]) ->
 
 
 def join_reasons(because: Sequence[str]) -> str:
-    """The reasons in one line."""
+    """Join the reasons in one line, with a count of those beyond the first `_MAX_REASONS`."""
     more = len(because) - _MAX_REASONS
     return "; ".join(because[:_MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
 
@@ -199,9 +215,12 @@ _SETUP: Final = """\
 """
 
 
-def _build_address_changes(asked: EvaluatedAgent) -> dict[str, str]:
-    """The agent as its step and the action know it: on the machine, and from a container."""
-    parts = asked.address
+def _build_address_changes(agent: EvaluatedAgent) -> dict[str, str]:
+    """Build the address replacements for the template, as the start step and the action reach the agent.
+
+    The start step is on the machine, the action in a container.
+    """
+    parts = agent.address
     port = f":{parts.port}" if parts.port else ""
     return {
         f"http://{HOST_NAME}:8080/chat": parts._replace(netloc=HOST_NAME + port).geturl(),
@@ -211,7 +230,10 @@ def _build_address_changes(asked: EvaluatedAgent) -> dict[str, str]:
 
 
 def _fill_template(name: str, changes: Mapping[str, str]) -> str:
-    """A template with each of these texts replaced. All at once: what was put in is not replaced again."""
+    """Fill in a template by replacing each text in `changes`.
+
+    All texts are replaced in one pass, so inserted text is not replaced again.
+    """
     pattern = "|".join(re.escape(old) for old in changes)
     return re.sub(pattern, lambda match: changes[match[0]], _read_template(name))
 
@@ -221,12 +243,15 @@ def _read_template(name: str) -> str:
 
 
 def _escape_pattern(branch: str) -> str:
-    """A branch's name as a pattern of a workflow that means just this name."""
+    """Escape a branch name so that, as a pattern of a workflow, it matches only this branch."""
     return re.sub(r"([\\*?+!\[\]])", r"\\\1", branch)
 
 
 def _format_scalar(text: str, *, flow: bool = False) -> str:
-    """A text as YAML reads it back: plain where that is the same, else in quotes."""
+    """Format a text as YAML: plain if YAML reads it back unchanged, else in quotes.
+
+    `flow` is whether the text stands in a list in brackets.
+    """
     import yaml
 
     try:

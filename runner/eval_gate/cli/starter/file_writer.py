@@ -19,7 +19,7 @@ def check_paths(folder: Path, names: Mapping[str, str]) -> None:
 
 
 def _iter_obstacles(folder: Path, name: str) -> Iterator[str]:
-    """What stands in the way of one file: at most one thing."""
+    """Yield the reason why a file cannot be created; at most one."""
     place = folder
     try:
         for part in PurePosixPath(name).parts[:-1]:
@@ -80,7 +80,7 @@ def _run_quietly(remove: Callable[[], None]) -> None:
 def _build_write_error(problems: list[Problem]) -> GateError:
     about_workflow = any((problem.file or "").startswith(".github/") for problem in problems)
     return GateError(
-        "cannot-write",
+        "file-not-writable",
         "nothing was written, because not everything can be",
         "clear these places, or choose another folder"
         + ("; --no-workflow writes no workflow" if about_workflow else ""),

@@ -57,9 +57,10 @@ class FoundEvals(FrozenStruct):
 
 
 def find_default_branch(folder: Path) -> str:
-    """The branch whose runs make baselines.
+    """Find the branch whose runs become baselines.
 
-    What the remote says, else the usual names as far as there are such branches, else the branch that is checked out.
+    The order is: the remote's default branch, the usual names if such a branch exists, the branch that is checked
+    out.
     """
     told = read_git_line(folder, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
     if told:
@@ -83,12 +84,15 @@ def is_ignored(folder: Path, name: str) -> bool:
 
 
 def find_config_file(folder: Path) -> Path | None:
-    """The configuration file of this very folder, also where it is a link that leads nowhere."""
+    """Find the configuration file of this very folder, even if it is a broken link.
+
+    Return None if there is none.
+    """
     return next((folder / name for name in CONFIG_NAMES if os.path.lexists(folder / name)), None)
 
 
 def find_evals_at(places: Iterable[str], folder: Path) -> FoundEvals:
-    """The evals at the places that a configuration names. A place that leads nowhere is none of them."""
+    """Find the evals at the places that a configuration names, and skip places that do not exist."""
     found: list[Path] = []
     for place in places:
         try:
@@ -102,9 +106,9 @@ def find_evals_at(places: Iterable[str], folder: Path) -> FoundEvals:
 
 
 def find_all_evals(folder: Path) -> FoundEvals:
-    """The evals of a repository, wherever they are.
+    """Find the evals of a repository, wherever they are.
 
-    In `to_found_evals` a file that is broken counts too. Elsewhere it may be anything.
+    In the `evals` folder, broken files count as well. Elsewhere, a broken file may be anything.
     """
     paths, complete = _list_candidates(folder)
     sorted_out = _sort_files(paths, folder)
@@ -130,7 +134,7 @@ def _list_candidates(folder: Path) -> tuple[list[Path], bool]:
 
 
 def _walk_files(top: Path, without: str | None) -> Iterator[Path]:
-    """The files that discovery would find; but bounded, and unmoved by folders that cannot be looked into."""
+    """Yield the files that discovery would find, within limits and without failing on unreadable folders."""
     for where, folders, names in islice(os.walk(top), MAX_FOLDERS):
         if any(mark in names for mark in (*RESULT_FILES, _VIRTUAL_ENVIRONMENT)):
             folders.clear()
@@ -197,7 +201,10 @@ def _sort_files(paths: Iterable[Path], folder: Path) -> _SortedEvals:
 
 
 def _list_folders(files: Iterable[str], broken: Iterable[str]) -> tuple[str, ...]:
-    """The folders of these files. A file is named itself at the root, and beside something that is broken."""
+    """List the folders of these files.
+
+    A file is listed itself if it is at the root, or if a broken file is in its folder or below it.
+    """
     unclean = {above for file in broken for above in PurePosixPath(file).parents} | {PurePosixPath()}
     found: dict[str, None] = {}
     for file in files:
@@ -214,7 +221,7 @@ class FoundTools(FrozenStruct):
 
 
 def find_tools(folder: Path) -> FoundTools:
-    """What is at the root of the repository."""
+    """Find the tool registry and the snapshot of the repository."""
     registry = next((path for path in _REGISTRIES if _has_tools(folder, path)), None)
     return FoundTools(registry, _SNAPSHOT if _is_json_object(folder / _SNAPSHOT) else None)
 

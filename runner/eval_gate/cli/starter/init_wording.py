@@ -26,14 +26,17 @@ def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
 
 
 def iter_text_lines(plan: StarterPlan) -> Iterator[str]:
-    """The texts of the files that would be written."""
+    """Yield the texts of the files that would be written, each below a line with its name."""
     for name, text in plan.files_to_write.items():
         yield f"\n=== {to_console_line(name)}"
         yield from text.splitlines()
 
 
 def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
-    """What to do next, with commands that work as they stand. `given` is the folder as the person called it."""
+    """Yield the next steps, with commands that work as they stand.
+
+    `given` is the folder as the user spelled it.
+    """
     steps = [
         *_iter_start_steps(plan),
         *_iter_example_steps(plan),
@@ -89,7 +92,7 @@ _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hell
 
 
 def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
-    """The first line of a file to be written that holds this."""
+    """Find the number (from 1) of the first line with `mark` in a file to be written."""
     return next(number for number, line in enumerate(plan.files_to_write[name].splitlines(), 1) if mark in line)
 
 

@@ -90,12 +90,12 @@ def make_plan(folder: Path, wishes: StarterRequest) -> StarterPlan:
     try:
         asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, agent)
     except GateError as error:
-        if error.code != "two-targets" or kept is None:
+        if error.code != "conflicting-targets" or kept is None:
             raise
         raise GateError(error.code, f"{error.message}; what {kept.name} says counts too", error.hint) from error
     if asked.command is not None and kept is not None and before is not None and before.target.targets is None:
         raise GateError(
-            "two-targets",
+            "conflicting-targets",
             f"{kept.name} is there and stays as it is, so that --agent-command cannot be written into it",
             f"describe the command there under `targets` ({PAGES}/targets.md#a-command)",
         )
@@ -115,15 +115,15 @@ def make_plan(folder: Path, wishes: StarterRequest) -> StarterPlan:
     return plan
 
 
-def _is_same_target(config: RunConfig, asked: EvaluatedAgent) -> bool:
+def _is_same_target(config: RunConfig, agent: EvaluatedAgent) -> bool:
     """Whether this configuration alone leads to the same target."""
     said = config.target
-    asked_so = (asked.endpoint, asked.preset, asked.provider, asked.model, asked.base_url)
-    return (said.endpoint, said.preset, said.provider, said.model, said.base_url) == asked_so
+    asked_so = (agent.endpoint, agent.preset, agent.provider, agent.model, agent.base_url)
+    return (said.endpoint, said.protocol, said.provider, said.model, said.base_url) == asked_so
 
 
 def _iter_agent_notes(asked: EvaluatedAgent) -> Iterator[str]:
-    """What was found of the agent."""
+    """Yield a note about the detected agent, if there is one."""
     agent = asked.found_agent
     if agent is None:
         return
@@ -132,11 +132,11 @@ def _iter_agent_notes(asked: EvaluatedAgent) -> Iterator[str]:
 
 
 def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
-    """What can be done with promptfoo's evals, which are no eval files of ours."""
+    """Yield notes on how to use promptfoo's evals, which are not eval files of this program."""
     for name in _PROMPTFOO:
         if (folder / name).is_file():
             yield (
-                f"found       promptfoo's evals in {name}: `eval-gate judge RESULTS.json` judges what promptfoo found, "
+                f"found       promptfoo's evals in {name}: `eval-gate check RESULTS.json` judges what promptfoo found, "
                 f"`eval-gate import promptfoo {name}` makes eval files of them"
             )
 
@@ -197,13 +197,16 @@ def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, tools: 
 
 
 def _find_seed_manifest(folder: Path, places: tuple[str, ...]) -> str | None:
-    """The one seed manifest beside these evals, where it is not the one that is taken anyway."""
+    """Find the single seed manifest in the folders of these evals.
+
+    Return None if there is not exactly one, or if it is the default one, which is used anyway.
+    """
     found = {f"{place}/{SEED_NAME}" for place in places if (folder / place / SEED_NAME).is_file()}
     return found.pop() if len(found) == 1 and DEFAULT_SEED_MANIFEST not in found else None
 
 
 def _add_evals(plan: StarterPlan, evals: FoundEvals, before: RunConfig | None, example: str) -> None:
-    """An example, where there are no evals yet and the configuration would find it."""
+    """Add an example eval if there are no evals yet and the configuration would find it."""
     if evals.places:
         plan.left_out |= dict.fromkeys(evals.places, "evals are there")
         return

@@ -62,7 +62,7 @@ class ProgramUse(FrozenStruct):
 
 
 def iter_suite_commands(suite: EvalSuite) -> Iterator[ProgramUse]:
-    """The commands that grade."""
+    """Yield the commands that the evaluators of a suite run."""
     for case in suite.cases:
         for spec in case.evaluators:
             yield from _iter_evaluator_commands(spec, suite.file)
@@ -81,7 +81,10 @@ def _iter_evaluator_commands(spec: EvaluatorSpec, where: str) -> Iterator[Progra
 def iter_target_commands(
     entries: Iterable[Mapping[str, JsonValue]], where: str, folders: tuple[Path, ...]
 ) -> Iterator[ProgramUse]:
-    """The commands that answer, and those that ask whether they can, which may run in one of these folders."""
+    """Yield the commands of targets and of their health checks.
+
+    Each may run in one of these folders, or below it in the target's own `cwd`.
+    """
     for entry in entries:
         own = entry.get("cwd")
         places = (*(folder / own for folder in folders), *folders) if isinstance(own, str) else folders
@@ -95,7 +98,10 @@ def iter_target_commands(
 
 
 def find_missing_in_image(calls: Iterable[ProgramUse], repository: Path) -> tuple[str, ...]:
-    """What the image lacks, each as the beginning of a sentence: `evals/check.py imports requests`."""
+    """Find the programs and packages that the image lacks for these commands.
+
+    Each is the beginning of a sentence: `evals/check.py imports requests`.
+    """
     found: dict[str, None] = {}
     for call in calls:
         found |= dict.fromkeys(to_console_line(one)[:_MAX_SHOWN] for one in _iter_missing(call, repository))
@@ -119,7 +125,7 @@ def _iter_missing(call: ProgramUse, repository: Path) -> Iterator[str]:
 
 
 def _iter_programs(command: str | tuple[str, ...]) -> Iterator[list[str]]:
-    """The programs of a command with their words; what a shell reads otherwise is left out."""
+    """Yield the programs of a command with their words, without the parts that only a shell interprets."""
     if not isinstance(command, str):
         if command[:1] and PurePosixPath(command[0]).name in _SHELLS and "-c" in command[1:-1]:
             yield from _iter_programs(command[command.index("-c") + 1])
@@ -150,12 +156,18 @@ def _iter_named_program(words: list[str]) -> Iterator[list[str]]:
 
 
 def _find_script(word: str, call: ProgramUse) -> Path | None:
-    """The file that is meant, where it is there."""
+    """Find the file that a word means in the folders of the command.
+
+    Return None if it is not a readable script.
+    """
     return next((place for folder in call.folders if _read_script(place := folder / word) is not None), None)
 
 
 def _read_script(file: Path) -> str | None:
-    """What a file says; None where it is not there, or no script."""
+    """Read the text of a script.
+
+    Return None if the file does not exist, is too large, or cannot be read.
+    """
     try:
         if file.is_file() and file.stat().st_size <= MAX_BYTES:
             return file.read_text(encoding="utf-8", errors="replace")
@@ -198,7 +210,10 @@ def _iter_python_gaps(words: list[str], call: ProgramUse, repository: Path) -> I
 
 
 def _iter_import_gaps(text: str, script: Path, repository: Path) -> Iterator[str]:
-    """What a script imports that is neither Python's nor its own, and what its own modules do."""
+    """Yield the imports of a script that are neither Python's nor its own, each as a sentence.
+
+    The modules of the repository that it imports are searched as well.
+    """
     waiting, seen = [(script, text)], {script}
     while waiting and len(seen) < MAX_FILES:
         file, source = waiting.pop()
@@ -217,7 +232,11 @@ def _list_third_party(source: str, folders: Iterable[Path], repository: Path) ->
 
 
 def _list_imports(source: str) -> list[str]:
-    """The top-level packages that a source imports, those that it can do without left out."""
+    """List the top-level packages that a source imports, without optional imports.
+
+    An import is optional if it stands in a `try` that catches an import error. Return an empty list if the
+    source cannot be parsed.
+    """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

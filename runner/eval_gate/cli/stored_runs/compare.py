@@ -11,8 +11,8 @@ import typer
 from eval_gate.cli import options
 from eval_gate.config.settings import POLICY_KEYS, SETTINGS
 
-_USED = POLICY_KEYS - {"errorRate", "confirm"}
-_USED |= {"history", "reports", "junit", "exports"}
+_USED = POLICY_KEYS - {"falseAlarmRate", "reruns"}
+_USED |= {"history", "reports", "junitFailures", "exports"}
 USED = tuple(key for key in SETTINGS if key in _USED)
 """The settings that judging a stored result has use for: whatever is about running is done."""
 
@@ -65,7 +65,7 @@ def compare(
     config = load_run_config(run, flags, options.find_option_source())
     with _hint_at_other_tool(baseline):
         judged = redecide_verdict(run, baseline, config, Path.cwd())
-    report_context = ReportContext(junit=config.junit)
+    report_context = ReportContext(junit=config.junit_failures)
     files = write_reports(config.output_requests, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)
     print_written_files(files, context.obj)
@@ -85,13 +85,13 @@ def _hint_at_other_tool(reference: str) -> Iterator[None]:
         from eval_gate.external_results.format_detection import find_tool
         from eval_gate.results.run_reader import is_run_reference
 
-        damaged = error.code != "baseline-corrupt" or is_run_reference(
+        damaged = error.code != "invalid-run-result" or is_run_reference(
             reference
         )  # one of ours that is cut off is nobody else's
         tool = None if damaged else find_tool(Path(reference))
         if tool is not None:
             error.hint = (
-                f"these are results of another tool ({tool}): `eval-gate judge {reference}` makes a run of them,"
+                f"these are results of another tool ({tool}): `eval-gate check {reference}` makes a run of them,"
                 " which can be compared; `--baseline latest` does both at once"
             )
         raise

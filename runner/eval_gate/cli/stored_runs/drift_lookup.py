@@ -16,11 +16,14 @@ from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.results.result_names import RUN_NAME
 from eval_gate.results.run_reader import find_baseline, read_runs
-from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.history_update import build_next_history
 
 
 def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
-    """What became worse up to this run. Raises GateError where there is no such run."""
+    """Find what became worse up to this run.
+
+    Raises GateError if there is no such run.
+    """
     config = load_settings_part(("outputDir", "history", "passScore"), flags)
     found = find_baseline(reference, Path(config.output_dir), config.history)
     if isinstance(found, NoBaseline):
@@ -34,11 +37,14 @@ def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
 
 
 def _build_history(runs: Sequence[RunResult]) -> History:
-    """The ledger that these runs would have left, newest first, had each known of the one before it."""
+    """Build the history that these runs would have left, had each known the one before it.
+
+    `runs` begin with the newest.
+    """
     ledger, before = EMPTY_HISTORY, None
     for run in reversed(runs):
         if run.complete and run.eval_paths is not None and run.shard is None:
-            ledger = ledger_after(run, Baseline(before, "", history=ledger) if before else NOT_REQUESTED)
+            ledger = build_next_history(run, Baseline(before, "", history=ledger) if before else NOT_REQUESTED)
             before = run
     return ledger
 
@@ -51,7 +57,7 @@ def choose_exit_code(drift: Drift) -> ExitCode:
 
 
 def as_data(drift: Drift) -> dict[str, JsonValue]:
-    """The same for programs. Levels are in the ledger's own measures."""
+    """Convert the drift to JSON data, with levels in the units of the history."""
     return {
         "runs": drift.runs,
         "known": drift.can_detect,
@@ -65,9 +71,9 @@ def as_data(drift: Drift) -> dict[str, JsonValue]:
 
 def _degradation_as_data(one: Degradation) -> JsonValue:
     return {
-        "measured": one.kind.value,
-        "then": one.level_before,
-        "now": one.level_now,
+        "metric": one.kind.value,
+        "levelBefore": one.level_before,
+        "levelNow": one.level_now,
         "runs": one.runs,
         "goodSha": one.last_good.sha,
         "badSha": one.first_bad.sha,

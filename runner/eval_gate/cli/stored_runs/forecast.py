@@ -62,7 +62,10 @@ class ForecastRow(FrozenStruct):
 def build_forecast_rows(
     reference: str, supposed: Supposition, output_dir: str | None, flags: Mapping[str, JsonValue]
 ) -> list[ForecastRow]:
-    """The record as it is, then what else there may be. Raises GateError `baseline-not-found` without a record."""
+    """Build the forecast rows: the history as it is, followed by suppositions.
+
+    Raises GateError `baseline-not-found` without a history.
+    """
     baseline = find_baseline(reference, find_results_folder(output_dir, reference))
     if isinstance(baseline, NoBaseline):
         hint = "`eval-gate run` makes the first run; RUN names another, by its id or its path"
@@ -81,9 +84,9 @@ def build_forecast_rows(
     ]
 
 
-def _apply_supposition(now: CaseGroups, supposed: Supposition) -> tuple[str, CaseGroups]:
+def _apply_supposition(current: CaseGroups, supposed: Supposition) -> tuple[str, CaseGroups]:
     said: list[str] = []
-    cases = now
+    cases = current
     if supposed.history is not None:
         cases, said = scale_history(cases, supposed.history), [*said, format_count(supposed.history, "run")]
     if supposed.cases is not None:
@@ -96,24 +99,27 @@ def _apply_supposition(now: CaseGroups, supposed: Supposition) -> tuple[str, Cas
     return f"with {', '.join(said)}", cases
 
 
-def _iter_suppositions(now: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
+def _iter_suppositions(current: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
     """Twice of each thing that there can be more of."""
-    longer = min(now.runs * 2, MAX_RUNS)
-    if 0 < now.runs < longer:
-        yield f"with {longer} runs on record", scale_history(now, longer)
-    if now.number:
-        yield f"with {now.number * 2:,} such cases", scale_number(now, now.number * 2)
-    again = min(now.criteria.max_reruns * 2 or DEFAULT_CONFIRM, MAX_RERUNS)
-    if again > now.criteria.max_reruns:
-        yield f"with up to {format_count(again, 're-run')}", set_max_reruns(now, again)
+    longer = min(current.runs * 2, MAX_RUNS)
+    if 0 < current.runs < longer:
+        yield f"with {longer} runs on record", scale_history(current, longer)
+    if current.number:
+        yield f"with {current.number * 2:,} such cases", scale_number(current, current.number * 2)
+    again = min(current.criteria.max_reruns * 2 or DEFAULT_CONFIRM, MAX_RERUNS)
+    if again > current.criteria.max_reruns:
+        yield f"with up to {format_count(again, 're-run')}", set_max_reruns(current, again)
 
 
 def iter_table_lines(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[str]:
-    """The figures side by side, then the cases that cannot be gated; all of these where `every` is asked for."""
+    """Yield the lines of the table with all figures, and the cases that cannot be gated.
+
+    Without `every`, at most `MAX_LISTED` of these cases are listed.
+    """
     now = rows[0]
     sight = now.sight
-    confirm = sight.max_reruns
-    again = f"up to {format_count(confirm, 're-run')} of a case in doubt" if confirm else "no re-runs"
+    max_reruns = sight.max_reruns
+    again = f"up to {format_count(max_reruns, 're-run')} of a case in doubt" if max_reruns else "no re-runs"
     yield f"{format_count(sight.cases, 'case')}, {format_count(sight.runs, 'run')} on record, {again}"
     if now.cases.quarantined:
         yield f"{format_count(now.cases.quarantined, 'more case')} in no test: in quarantine"
@@ -159,7 +165,7 @@ def _format_cells(row: ForecastRow) -> tuple[str, ...]:
 
 
 def _iter_remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:
-    """What the figures do not say of themselves."""
+    """Yield remarks on what the figures do not show."""
     now = rows[0].cases
     if any(not row.sight.max_reruns for row in rows):
         yield ""
@@ -177,20 +183,20 @@ def _iter_remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:
 
 
 def as_data(rows: Sequence[ForecastRow]) -> dict[str, JsonValue]:
-    """The same for programs: chances 0 to 1, the loss in points."""
+    """Convert the rows to JSON data, with chances from 0 to 1 and the loss in points."""
     ungated: list[JsonValue] = [
         {
             "suite": one.key.suite,
             "caseId": one.key.case_id,
-            "why": one.reason.value,
+            "reason": one.reason.value,
             "failures": one.record.failures,
-            "runs": one.record.runs,
+            "runs": one.record.executions,
             "executions": one.executions,
             "needed": one.needed_failures,
         }
         for one in rows[0].sight.ungated_cases
     ]
-    return {"rows": [_row_as_data(row) for row in rows], "aside": rows[0].cases.quarantined, "ungated": ungated}
+    return {"rows": [_row_as_data(row) for row in rows], "quarantined": rows[0].cases.quarantined, "ungated": ungated}
 
 
 def _row_as_data(row: ForecastRow) -> JsonValue:
@@ -199,7 +205,7 @@ def _row_as_data(row: ForecastRow) -> JsonValue:
         "label": row.label,
         "cases": sight.cases,
         "runs": sight.runs,
-        "confirm": sight.max_reruns,
+        "reruns": sight.max_reruns,
         "found": {
             "always": sight.dead_case_chance,
             "half": sight.half_failing_chance,

@@ -56,7 +56,7 @@ def merge(
     for difference in describe_part_differences(runs):
         print_message(f"warning: {difference}")
     if context.obj is not Verbosity.QUIET:
-        missing = f"; {run.stopped}" if run.stopped else ""
+        missing = f"; {run.stop_reason}" if run.stop_reason else ""
         print_message(
             f"{format_count(len(runs), 'result')} joined: {format_count(run.summary.total_cases, 'case')}{missing}"
         )
@@ -66,7 +66,10 @@ def merge(
 
 
 def _read_parts(reference: str, kept: Path) -> tuple[RunResult, ...]:
-    """The run, or the shards, that it leads to. Raises GateError, which never offers -o as the place to look."""
+    """Read the run, or the shards, that `reference` names.
+
+    Raises GateError, whose hint never suggests `-o` as the place to look.
+    """
     from eval_gate.errors import GateError
     from eval_gate.results.result_names import LATEST
     from eval_gate.results.shards import read_parts

@@ -8,7 +8,7 @@ import typer
 
 from eval_gate.cli import options
 
-USED = ("errorRate",)
+USED = ("falseAlarmRate",)
 """The settings that this command has options for."""
 
 
@@ -23,13 +23,13 @@ def power(
         ),
     ] = "latest",
     *,
-    history: Annotated[
+    history_runs: Annotated[
         int | None, typer.Option(min=1, max=20, metavar="N", help="Suppose that the record holds so many runs.")
     ] = None,
     cases: Annotated[
         int | None, typer.Option(min=1, max=100_000, metavar="N", help="Suppose that there are so many cases.")
     ] = None,
-    confirm: Annotated[
+    reruns: Annotated[
         int | None,
         typer.Option(min=0, max=100, metavar="N", help="Suppose so many re-runs of a case in doubt at most."),
     ] = None,
@@ -44,7 +44,7 @@ def power(
 
       eval-gate power
 
-      eval-gate power main-runs/ --confirm 12
+      eval-gate power main-runs/ --reruns 12
 
     The exit code says only whether there was a record to look at.
     """
@@ -52,7 +52,7 @@ def power(
     from eval_gate.cli.terminal.console import Verbosity, print_output
     from eval_gate.text.safe_output import TextFormat
 
-    supposed = Supposition(history, cases, confirm)
+    supposed = Supposition(history_runs, cases, reruns)
     rows = build_forecast_rows(run, supposed, output_dir, options.select_given_settings(settings))
     if as_json:
         import json

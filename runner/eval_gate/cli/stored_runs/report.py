@@ -10,7 +10,7 @@ from eval_gate.cli import options
 from eval_gate.config.outputs import FORMATS, JunitFailures
 from eval_gate.text.quoting import quote_value
 
-USED = ("junit",)
+USED = ("junitFailures",)
 """The settings that this command has options for."""
 
 
@@ -48,10 +48,10 @@ def report(
     from eval_gate.results.run_reader import read_run
 
     check_output_path(output)
-    which = str(settings["junit"] or JunitFailures.BLOCKING)
+    which = str(settings["junitFailures"] or JunitFailures.BLOCKING)
     if which not in list(JunitFailures):
         allowed = f"allowed: {', '.join(JunitFailures)}"
-        raise GateError("unknown-value", f"--junit: {quote_value(which)} is not known", allowed)
+        raise GateError("unknown-value", f"--junit-failures: {quote_value(which)} is not known", allowed)
     junit = JunitFailures(which)
     stored = read_run(result, find_results_folder(output_dir, result))
     style = build_style(Verbosity.NORMAL) if output is None else None

@@ -34,7 +34,7 @@ _ALWAYS_WITH_SCREEN: Final = ("darwin", "win32")
 def write_page(reference: str, baseline: str | None, output: str | None, flags: Mapping[str, JsonValue]) -> Path:
     """Write the page of the run; where it is. Raises GateError for a run, a baseline or a place that cannot be had."""
     check_output_path(output)
-    config = load_settings_part(("outputDir", "acceptedPath"), flags)
+    config = load_settings_part(("outputDir", "waiversPath"), flags)
     results = config.output_dir
     try:
         run, folder = read_run_and_folder(reference, Path(results))
@@ -42,7 +42,7 @@ def write_page(reference: str, baseline: str | None, output: str | None, flags: 
         if reference != LATEST or error.code != "baseline-not-found":
             raise
         hint = "`eval-gate run` makes one; --output-dir names another folder of runs, and RUN a file or an archive"
-        raise GateError("no-such-run", f"there is no run in {results} yet", hint) from error
+        raise GateError("run-not-found", f"there is no run in {results} yet", hint) from error
     name = "report.html"
     if baseline is not None:
         rules = load_run_config(run, {**flags, "outputDir": results}, find_option_source())
@@ -58,17 +58,23 @@ def write_page(reference: str, baseline: str | None, output: str | None, flags: 
 
 
 def _build_context(run: RunResult, config: RunConfig) -> ReportContext:
-    """What to do from here: how to accept, and where the configuration says whom to ask, how to run cases again."""
+    """Build the report context with the commands that waive failures and re-run cases.
+
+    The re-run command is left out if the configuration does not choose a target.
+    """
     again = build_rerun_command(["run"], run) if config.target.is_chosen else None
     return ReportContext(
         rerun_command=again.command if again else None,
         rerun_omitted_count=again.omitted_count if again else 0,
-        waive_command=build_waive_command(run, config.policy.accepted),
+        waive_command=build_waive_command(run, config.policy.waivers),
     )
 
 
 def _store_page(page: str, folder: Path | None, name: str) -> Path:
-    """The page in the run's folder; in one of its own where there is none, or it cannot be written."""
+    """Write the page into the run's folder, and return its path.
+
+    If `folder` is None or cannot be written, the page gets a new folder of its own.
+    """
     if folder is not None:
         try:
             write_atomically(folder / name, page)

@@ -26,9 +26,10 @@ def find_results_folder(given: str | None, *references: str) -> Path:
 
 
 def load_settings_part(keys: Collection[str], flags: Mapping[str, JsonValue]) -> RunConfig:
-    """The configuration with these keys of it, which is all that is asked for. Raises GateError where one is wrong.
+    """Load only the settings `keys` of the configuration.
 
-    What was run is run: that the configuration would not do for another run is said, and keeps nobody from looking.
+    Raises GateError if one of these is wrong. Other problems are printed as warnings: a configuration that does
+    not allow another run must not keep anyone from looking at a finished run.
     """
     config, problems = load_partial_config(keys, flags, os.environ, find_config(Path.cwd()))
     for line in render_problems(problems):

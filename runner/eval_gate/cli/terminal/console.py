@@ -90,7 +90,7 @@ def print_message(text: str) -> None:
 
 
 def print_error(error: GateError) -> None:
-    """The error's sentence, every place it holds for, and what to do."""
+    """Print the message of the error, every place it applies to, and the hint."""
     from eval_gate.reports.wording.problems import render_error
 
     for line in render_error(error):
@@ -120,8 +120,8 @@ def attach_log_handler(logger: logging.Logger) -> None:
         logger.addHandler(_LineHandler())
 
 
-def print_crash(error: Exception) -> None:
-    """A defect of ours: the traceback, folded where the log can fold it, and the one sentence last."""
+def print_internal_error(error: Exception) -> None:
+    """Print the traceback of an internal error, folded if the log supports that, and the message last."""
     import traceback
 
     folds = bool(os.environ.get("GITHUB_ACTIONS"))
@@ -132,13 +132,14 @@ def print_crash(error: Exception) -> None:
     if folds:
         print("::endgroup::", file=sys.stderr, flush=True)
     print_message(
-        f"error[internal]: eval-gate {__version__} broke: {type(error).__name__}. This says nothing about your change."
+        f"error[internal-error]: eval-gate {__version__} broke: {type(error).__name__}. "
+        "This says nothing about your change."
     )
     print_message("  hint: please report it with the traceback above")
 
 
 def hide_keys(text: str) -> str:
-    """The text without the values of variables that are secrets by their names."""
+    """Mask the values of variables whose names say that they are secrets."""
     from eval_gate.process.environment import find_secrets
     from eval_gate.text.redaction import Redactor
 

@@ -28,7 +28,10 @@ class CheckedCommand(TyperCommand):
     """Command that words usage errors as the configuration does, instead of quoting pydantic."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments that are left over. Raises BadParameter for an option that is wrong."""
+        """Parse the arguments, and return the arguments that are left over.
+
+        Raises BadParameter for an invalid option.
+        """
         try:
             rest = super().parse_args(ctx, args)
         except typer.BadParameter as error:
@@ -42,7 +45,10 @@ class CheckedCommand(TyperCommand):
 
 
 def _iter_path_errors(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the paths that were given for it, which is no setting: the configuration checks those."""
+    """Yield what is wrong with the paths that were given for a parameter.
+
+    A parameter that is a setting is skipped, because the configuration checks its paths.
+    """
     row = SETTINGS.get(parameter.name)
     if parameter.metavar in ({row.metavar, row.flag} if row else _NON_PATH_METAVARS):
         return
@@ -54,7 +60,10 @@ def _iter_path_errors(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]
 
 
 def _format_validation_error(error: BaseException | None) -> str | None:
-    """What pydantic found, in our words; None for an error that has words of its own."""
+    """Describe an error of pydantic in the words of this program.
+
+    Return None for any other error, which has words of its own.
+    """
     from pydantic import ValidationError
 
     from eval_gate.text.sources.validation_errors import describe_error, list_errors
@@ -70,7 +79,7 @@ class FullHelpGroup(TyperGroup):
     """Command group whose help shows whole sentences, which the library would cut."""
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """A line or two for each command."""
+        """Write a line or two of help for each command."""
         shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [
             (name, _get_first_paragraph(command.help or ""))
@@ -99,5 +108,5 @@ class PlainCommand(CheckedCommand):
 
 
 def _get_first_paragraph(text: str) -> str:
-    """The first paragraph, in one line."""
+    """Return the first paragraph on one line."""
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())

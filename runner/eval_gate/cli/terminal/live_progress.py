@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def create_progress(verbosity: Verbosity) -> RunObserver:
-    """The display that fits where standard error goes."""
+    """Create the progress display that fits standard error and the verbosity."""
     if verbosity is Verbosity.QUIET:
         return LogProgress(lambda _: None)
     if verbosity is Verbosity.VERBOSE:
@@ -71,11 +71,11 @@ class LiveProgress:
         self._bar.start()
         self._bar.add_task("cases", total=total, completed=done, counts=str(self._counts))
 
-    def on_trial(self, record: TrialRecord) -> None:
+    def on_trial(self, trial_record: TrialRecord) -> None:
         """Move the line."""
-        first = self._counts.add(record)
-        if record.status is not Status.PASSED:
-            self._last = f" · last: {to_console_line(record.case_id, 60)}"
+        first = self._counts.add(trial_record)
+        if trial_record.status is not Status.PASSED:
+            self._last = f" · last: {to_console_line(trial_record.case_id, 60)}"
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], advance=int(first), counts=f"{self._counts}{self._last}")
 

@@ -26,7 +26,7 @@ from eval_gate.text.safe_output import TextFormat
 
 
 def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity, *, as_json: bool) -> None:
-    """The result on standard output: the summary for people, or the record for programs."""
+    """Print the result on standard output: the summary for people, or the run result as JSON."""
     if as_json:
         print_output(json.format(json.encode(result), indent=2).decode(), TextFormat.JSON)
         return
@@ -44,9 +44,12 @@ def build_style(verbosity: Verbosity) -> ConsoleStyle:
 
 
 def check_output_path(output: str | None) -> None:
-    """Raises GateError for what `--output` names where no file may be written."""
+    """Check that a file may be written at the path of `--output`.
+
+    Raises GateError `output-outside-working-directory` if not.
+    """
     if output is not None and (wrong := find_file_problem(output, anywhere=True)):
-        raise GateError("output-outside", f"--output: {wrong}", "name another file")
+        raise GateError("output-outside-working-directory", f"--output: {wrong}", "name another file")
 
 
 def print_written_files(files: Iterable[Path], verbosity: Verbosity) -> None:

@@ -35,7 +35,10 @@ def open_streams() -> None:
 
 
 def _build_lasting_stream(stream: TextIO | None, number: int) -> TextIO:
-    """The stream made anew, so that it never fails on a character either: that is written as an escape."""
+    """Build a replacement for a standard stream that escapes characters it cannot encode.
+
+    Writing to it therefore never fails because of a character.
+    """
     encoding, lines = (stream.encoding, stream.line_buffering) if stream is not None else ("utf-8", False)
     buffer = io.BufferedWriter(_LastingFile(number, silent=number == 2))
     return io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", line_buffering=bool(lines))

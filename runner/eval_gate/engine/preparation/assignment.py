@@ -47,9 +47,10 @@ def assign_targets(suites: Sequence[EvalSuite], book: TargetCatalog, config: Run
 def _look_up(
     cases: Sequence[EvalCase], find: Callable[[str, str | None], Resolved], *, decided: bool
 ) -> dict[TargetKey, Resolved]:
-    """What is found for every place, once. Raises the first GateError, with the case that wants it.
+    """Resolve every pair of suite and target name of the cases once, with `find`.
 
-    `is_fixed`: nothing is as the cases want it, so that none of them is to blame.
+    Raises the first GateError, with the location of the case that names the target. If `decided`, the targets do
+    not depend on the cases, so the error names no case.
     """
     found: dict[TargetKey, Resolved] = {}
     for case in cases:
@@ -98,7 +99,7 @@ class _JudgeBuilder:
         if missing:
             rest = len(missing) - MAX_PROBLEMS
             raise GateError(
-                "no-judge",
+                "missing-judge",
                 f"{len(missing)} case{'s need' if len(missing) != 1 else ' needs'} a judge, and the target is no model "
                 f"that could grade itself{f' (the first {MAX_PROBLEMS} are named)' if rest > 0 else ''}",
                 "set `judge_target` at the target, or `judge` (--judge) to a target's name or to provider:model",
@@ -107,7 +108,10 @@ class _JudgeBuilder:
         return Judges(defaults, named)
 
     def _find_named(self, case: EvalCase, name: str) -> tuple[str, Grader]:
-        """The judge that an evaluator of the case asks. Raises GateError, with the case for its place."""
+        """Return the LLM judge that an evaluator of the case names.
+
+        Raises GateError, with the location of the case if the error has no other.
+        """
         try:
             return self._book.get_grader(case.suite, name)
         except GateError as error:
@@ -131,7 +135,10 @@ class _JudgeBuilder:
 
 
 def _iter_wanted_judges(case: EvalCase, rubric: RubricMode) -> Iterator[tuple[str | None, bool]]:
-    """The judges a case asks for, and whether it cannot do without: a rubric can, it is skipped then."""
+    """Yield the LLM judges that a case names, and whether the case requires each of them.
+
+    A rubric requires none: it is skipped without a judge. With `RubricMode.NEVER`, rubrics are left out.
+    """
     for spec in case.evaluators:
         if isinstance(spec, Rubric) and rubric is RubricMode.NEVER:
             continue

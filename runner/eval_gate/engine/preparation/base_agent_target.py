@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eval_gate.config.settings import CacheMode, RunConfig, TargetChoice
+from eval_gate.config.settings import RecordingMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
@@ -24,35 +24,35 @@ class BaseAgentTarget(FrozenStruct):
 def build_base_agent_target(
     config: RunConfig, context: BuildContext, main: Target | None, eval_file: str
 ) -> BaseAgentTarget | None:
-    """The target that the configuration names for it; None for none. It is not connected yet.
+    """Build the base agent's target from the configuration; None if none is configured.
 
-    `main` is the agent that is evaluated, None where nobody knows it.
-    It is never answered from a recording: what counts is what it does now. Raises GateError for one that is not
-    described, is described twice, or is the agent that is evaluated: that one would clear whatever it breaks.
+    The target is not connected yet. `main` is the evaluated agent, or None if it is unknown. The base agent never
+    responds from a recording: its present behavior counts. Raises GateError if the agent is not described, is
+    described twice, or is the evaluated agent, which would clear every regression that it causes.
     """
-    choice = config.control
+    choice = config.base_agent
     if choice.endpoint is None and choice.target is None:
         return None
     if choice.endpoint is not None and choice.target is not None:
         raise GateError(
-            "two-controls",
-            "controlEndpoint and controlTarget are both given: there is one base branch's agent",
+            "conflicting-base-agents",
+            "baseAgentEndpoint and baseAgentTarget are both given: there is one base branch's agent",
             "leave one of them out",
         )
-    made = replace(context, recording=Recording(CacheMode.OFF))
+    made = replace(context, recording=Recording(RecordingMode.OFF))
     book = TargetCatalog(_build_choice(config.target, choice.endpoint, choice.target), made)
     try:
         target = book.get_target(eval_file)
     except GateError as error:
         # another `--target` would be another agent that is evaluated
-        error.hint = error.hint and error.hint.replace("--target with", "--control-target with")
+        error.hint = error.hint and error.hint.replace("--target with", "--base-agent-target with")
         raise
     said = target.identity
     if main is not None and _is_same_agent(said, main.identity, by_name=choice.endpoint is None):
         raise GateError(
-            "control-is-the-target",
+            "base-agent-is-target",
             f"the base branch's agent and the one that is evaluated are the same: {said.name} ({said.identity})",
-            "controlEndpoint or controlTarget names the agent as the base branch has it, started beside this one",
+            "baseAgentEndpoint or baseAgentTarget names the agent as the base branch has it, started beside this one",
         )
     name = choice.display_name or ""
     if choice.target is not None:
@@ -61,14 +61,14 @@ def build_base_agent_target(
 
 
 def describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
-    """What is worth a line where somebody named the base branch's agent in a way that is not for evals of ours."""
-    choice = config.control
+    """Return a notice if the configured base agent is only for external results and not for these evals."""
+    choice = config.base_agent
     if choice.command is None or choice.display_name is not None:
         return ()
     return (
         (
-            "controlCommand is for results of another tool: nobody asks the base branch's agent about these evals; "
-            "controlEndpoint or controlTarget names it"
+            "baseAgentCommand is for results of another tool: nobody asks the base branch's agent about these evals; "
+            "baseAgentEndpoint or baseAgentTarget names it"
         ),
     )
 
@@ -78,15 +78,19 @@ def _is_same_agent(one: TargetIdentity, other: TargetIdentity, *, by_name: bool)
 
 
 def _build_choice(main: TargetChoice, endpoint: SecretAddress[str] | None, name: str | None) -> TargetChoice:
-    """The choice of it: with how many are asked at once and how long is waited, and with nothing else of the run's."""
-    preset = main.preset if endpoint is not None else None
+    """Build the base agent's target choice.
+
+    From the choice of the run it takes only the concurrency, waiting time and retries, and the preset for an
+    endpoint or the targets for a name.
+    """
+    preset = main.protocol if endpoint is not None else None
     return TargetChoice(
         endpoint=endpoint,
-        preset=preset,
+        protocol=preset,
         name=name,
         targets=main.targets if name is not None else None,
         concurrency=main.concurrency,
         wait_for=main.wait_for,
         max_retries=main.max_retries,
-        given=main.given.with_aliases(agentEndpoint="controlEndpoint", target="controlTarget"),
+        given=main.given.with_aliases(agentEndpoint="baseAgentEndpoint", target="baseAgentTarget"),
     )

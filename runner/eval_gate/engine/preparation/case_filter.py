@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from eval_gate.config.selection import Selection
 from eval_gate.errors import GateError, format_suggestion
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
-from eval_gate.model.result import RunResult, Shard, ShardCut
+from eval_gate.model.result import RunResult, Shard, ShardPlan
 from eval_gate.struct import replace
 from eval_gate.text.quoting import describe_name, quote_value
 
@@ -25,10 +25,9 @@ MIN_DURATION_US: Final = 1_000
 
 
 def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """The suites with only the selected cases; a suite without any is left out.
+    """Return the suites with only the selected cases, and without the suites that have none.
 
-    Raises GateError `nothing-selected` when no case is left: a gate on
-    zero cases would be green about nothing.
+    Raises GateError `no-selected-cases` if no case remains: a gate on zero cases would pass without a check.
     """
     suites = tuple(suites)
     _check_tiers(selection)
@@ -42,14 +41,14 @@ def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[Eva
         asked += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
         meant = next((text for text in (format_suggestion(pattern, ids) for pattern in selection.cases) if text), "")
         raise GateError(
-            "nothing-selected",
+            "no-selected-cases",
             f"no case is left of {len(ids)}: nothing matches {', '.join(asked)}{meant}",
             "`eval-gate validate --verbose` lists the cases",
         )
     return chosen
 
 
-def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardCut | None:
+def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardPlan | None:
     """How the cases of all shards were cut; None where there are no shards."""
     if selection.shard is None:
         return None
@@ -57,10 +56,11 @@ def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardCu
 
 
 def _filter_suites(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """What is left of the suites for all shards together.
+    """Return the suites with the selected cases of all shards together.
 
-    Where cases are chosen by how they did (`keys`), those before them are run too: without their files a case says
-    something else than it did. Who chooses by names, tags or tiers is told instead (`describe_missed_files`).
+    If the selection names cases by their earlier outcome (`keys`), the cases before them are run, too: without the
+    files of those, a case gives another result. A selection by names, tags or tiers gets a notice instead
+    (`describe_missed_files`).
     """
     return tuple(
         replace(suite, cases=cases if selection.keys is None else _add_preceding_cases(suite.cases, cases))
@@ -70,7 +70,7 @@ def _filter_suites(suites: Iterable[EvalSuite], selection: Selection) -> tuple[E
 
 
 def describe_missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuite]) -> tuple[str, ...]:
-    """A sentence for every suite whose cases may miss the files of earlier ones that were not chosen."""
+    """Return a notice for every suite whose chosen cases may miss files of earlier cases left out."""
     left = {suite.file: suite.cases for suite in chosen}
     return tuple(
         f"{suite.file}: {len(left[suite.file])} of {len(suite.cases)} cases are chosen, and they do not find files that"
@@ -82,7 +82,10 @@ def describe_missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuit
 
 
 def _add_preceding_cases(cases: Sequence[EvalCase], chosen: Collection[EvalCase]) -> tuple[EvalCase, ...]:
-    """The chosen cases of a suite, and those on whose files they work: all that stand before a dependent one."""
+    """Return the chosen cases of a suite, with the cases on whose files they depend.
+
+    These are all cases before a chosen dependent case.
+    """
     ids = {case.id for case in chosen}
     last = max((at for at, case in enumerate(cases) if case.dependent and case.id in ids), default=-1)
     return tuple(case for at, case in enumerate(cases) if at <= last or case.id in ids)
@@ -114,12 +117,13 @@ def has_shared_files(suite: EvalSuite) -> bool:
     return any(case.dependent for case in suite.cases)
 
 
-def select_shard(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | None = None) -> tuple[EvalSuite, ...]:
-    """The suites with only the cases of one shard; a suite without any is left out. Each case is in one of the shards.
+def select_shard(suites: Sequence[EvalSuite], shard: Shard, baseline: RunResult | None = None) -> tuple[EvalSuite, ...]:
+    """Return the suites with only the cases of one shard, and without the suites that have none.
 
-    `timing_run` is a run of all cases, by whose durations they are cut; without one every case counts alike.
+    Each case is in exactly one shard. `baseline` is a run of all cases whose durations balance the shards; without
+    it, every case has the same weight.
     """
-    dealt = assign_shards(suites, shard.count, before)
+    dealt = assign_shards(suites, shard.count, baseline)
     chosen = (
         replace(suite, cases=tuple(case for case in suite.cases if index_of[case.id] == shard.index))
         for suite, index_of in zip(suites, dealt, strict=True)
@@ -128,11 +132,14 @@ def select_shard(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | 
 
 
 def assign_shards(
-    suites: Sequence[EvalSuite], count: int, before: RunResult | None = None
+    suites: Sequence[EvalSuite], count: int, baseline: RunResult | None = None
 ) -> tuple[Mapping[str, int], ...]:
-    """The shard of every case, from 1, by its id: for each suite, in their order."""
+    """Assign every case to a shard, and return the shard numbers (from 1) by case id for each suite.
+
+    The mappings are in the order of the suites.
+    """
     items = sorted(
-        _build_items(suites, before), key=lambda item: (-item.weight, not item.is_suite)
+        _build_items(suites, baseline), key=lambda item: (-item.weight, not item.is_suite)
     )  # stable: else by place
     loads = [(0, index) for index in range(1, count + 1)]  # sorted, so it is a heap already
     dealt: tuple[dict[str, int], ...] = tuple({} for _ in suites)
@@ -143,16 +150,22 @@ def assign_shards(
     return dealt
 
 
-def compute_shard_cut(suites: Sequence[EvalSuite], count: int, before: RunResult | None = None) -> ShardCut:
-    """What tells this cut from any other: shards that have the same one hold each case once, and together all."""
+def compute_shard_cut(suites: Sequence[EvalSuite], count: int, baseline: RunResult | None = None) -> ShardPlan:
+    """Compute the identity of the way in which these cases are cut into shards.
+
+    Shards with the same cut contain each case once, and together all cases.
+    """
     digest = hashlib.sha256(str(count).encode())
-    for item in _build_items(suites, before):
+    for item in _build_items(suites, baseline):
         digest.update(repr((suites[item.suite_index].file, [case.id for case in item.cases], item.weight)).encode())
-    return ShardCut(digest=digest.hexdigest()[:16], by=before.run_id if _compute_durations(before) and before else None)
+    return ShardPlan(
+        digest=digest.hexdigest()[:16],
+        durations_from=baseline.run_id if _compute_durations(baseline) and baseline else None,
+    )
 
 
-def _build_items(suites: Sequence[EvalSuite], before: RunResult | None) -> list[_ShardItem]:
-    lasted = _compute_durations(before)
+def _build_items(suites: Sequence[EvalSuite], baseline: RunResult | None) -> list[_ShardItem]:
+    lasted = _compute_durations(baseline)
     known = [took for suite in suites for case in suite.cases if (took := lasted.get(case.key))]
     usual = median_low(known) if known else MIN_DURATION_US
 
@@ -168,15 +181,15 @@ def _build_items(suites: Sequence[EvalSuite], before: RunResult | None) -> list[
     return items
 
 
-def _compute_durations(before: RunResult | None) -> Mapping[CaseKey, int]:
+def _compute_durations(baseline: RunResult | None) -> Mapping[CaseKey, int]:
     """How long one execution of each case took, in microseconds; only what was judged says how long a case takes.
 
     Empty for a run of some cases only: every shard would know other durations.
     """
-    if before is None or before.eval_paths is None or before.shard is not None:
+    if baseline is None or baseline.eval_paths is None or baseline.shard is not None:
         return {}
     return {
         key: max(round(1000 * sum(times) / len(times)), MIN_DURATION_US)
-        for key, case in before.cases()
-        if (times := [one.duration_ms for one in case.trials or (case,) if one.status.judged])
+        for key, case in baseline.iter_cases()
+        if (times := [one.duration_ms for one in case.trials or (case,) if one.status.is_scored])
     }

@@ -8,8 +8,8 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.expectation import Expectation, describe_expectation
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import KEPT_QUESTION
-from eval_gate.model.result import AskedWords
+from eval_gate.model.limits import STORED_PROMPT
+from eval_gate.model.result import CaseText
 from eval_gate.results.masking import TextMasking, map_case_texts
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
 from eval_gate.text.javascript.strings import dump_compact_json
@@ -17,20 +17,23 @@ from eval_gate.text.secret import MASK
 from eval_gate.text.tokens import TokenData
 
 
-def build_case_text(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> AskedWords:
+def build_case_text(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> CaseText:
     """Question and expectation in words, cut to what a record holds. `expected` is that of the case, if it is known."""
     question, expected = _format_prompt(case.messages), expected or describe_expectation(case, tokens)
-    return AskedWords(
-        question=question[:KEPT_QUESTION],
+    return CaseText(
+        prompt=question[:STORED_PROMPT],
         expectation=expected.lines,
-        cut=expected.is_truncated or len(question) > KEPT_QUESTION,
+        truncated=expected.is_truncated or len(question) > STORED_PROMPT,
     )
 
 
 def build_case_texts(
     suites: Iterable[EvalSuite], tokens: TokenData, patterns: Sequence[str]
-) -> Mapping[CaseKey, AskedWords]:
-    """The same of every case, without what the patterns find. Raises GateError where they cannot look through it."""
+) -> Mapping[CaseKey, CaseText]:
+    """Build the prompt and expectation of every case as text, with the matches of `patterns` masked.
+
+    Raises GateError if the patterns cannot be applied to the texts.
+    """
     known: dict[int, Expectation] = {}  # by the identity of the evaluators: cases that expect the same share them
 
     def expected(case: EvalCase) -> Expectation:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.config.selection import Selection
-from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, CacheMode, ResponseRetention, RubricMode, RunConfig
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
 from eval_gate.engine.preparation.assignment import Assignment, assign_targets
 from eval_gate.engine.preparation.base_agent_target import build_base_agent_target, describe_unused_base_agent
@@ -26,7 +26,7 @@ from eval_gate.formats.discovery import find_eval_files, load_suites
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.model.result import ShardCut
+from eval_gate.model.result import ShardPlan
 from eval_gate.model.specs.evaluator import (
     ToolParams,
     ToolsAcceptable,
@@ -69,7 +69,7 @@ class RunInputs(FrozenStruct):
     warnings: tuple[str, ...]
     planned_cases: int = 0
     """Cases of all suites that can be run, the selected ones among them."""
-    shard_cut: ShardCut | None = None
+    shard_cut: ShardPlan | None = None
     """How they were cut into shards; None where they were not."""
 
     __repr__ = object.__repr__
@@ -107,7 +107,10 @@ async def read_inputs(
 async def _read_registry(
     config: RunConfig, context: RunContext, *, offline: bool
 ) -> tuple[ToolRegistry | None, tuple[str, ...]]:
-    """The tool definitions, and what is worth a line about them."""
+    """Read the tool registry, and return it with notices for people.
+
+    Return None instead of the registry if none is configured, or if `offline` prevents reading it.
+    """
     location, root, environment = config.tool_registry_path, context.root, context.environment
     if not location:
         return None, ()
@@ -180,7 +183,7 @@ async def build_run_plan(config: RunConfig, selection: Selection, context: RunCo
         config,
         files,
         _find_recording_file(config, shared, context),
-        control=control.name if control else None,
+        base_agent=control.name if control else None,
         judges=assigned.judges,
         mask=shared.redact,
     )
@@ -228,15 +231,20 @@ async def build_run_plan(config: RunConfig, selection: Selection, context: RunCo
 
 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
-    """What targets are made with, but for where agents work: tools, recorded answers, time, secrets."""
+    """Build the context in which targets are built: tools, recording, timeout, secrets and so on.
+
+    The folders in which agents work are not part of it.
+    """
     shared = Path(config.output_dir) / RECORDING_NAME
-    known = read_recording(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else None
-    kept = ResponseRetention.NONE is not config.limits.store
+    known = read_recording(shared) if config.recording in {RecordingMode.REPLAY, RecordingMode.AUTO} else None
+    kept = ResponseRetention.NONE is not config.limits.keep_responses
     return BuildContext(
         environment=context.environment,
         root=context.root,
         tools=_build_tool_specs(inputs.registry),
-        recording=Recording(config.cache, shared if kept else None, known, _read_baseline_responses(known, context)),
+        recording=Recording(
+            config.recording, shared if kept else None, known, _read_baseline_responses(known, context)
+        ),
         timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
         secret_policy=context.secret_policy,
@@ -245,7 +253,11 @@ def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) ->
 
 
 def _read_baseline_responses(known: RecordingFile | None, context: RunContext) -> Sequence[RecordedResponse]:
-    """The responses that the baseline itself was given, as its own folder has them."""
+    """Read the responses that the baseline received, from the recording in the baseline's folder.
+
+    Return nothing if no recording is replayed, or if the baseline has no readable one: the report then says that
+    the origin of the responses is unknown.
+    """
     if known is None or not known.entries or context.baseline_folder is None:
         return ()
     try:
@@ -255,9 +267,10 @@ def _read_baseline_responses(known: RecordingFile | None, context: RunContext) -
 
 
 def _find_recording_file(config: RunConfig, shared: BuildContext, context: RunContext) -> str | None:
-    """The file of answers that were there before this run, and that it may take; None for those of the baseline.
+    """Return the path of the recording that was there before this run and that the run may replay.
 
-    A program that runs before they are read, such as a registry's, could write others in their place.
+    Return None if there is none, or if it is that of the baseline. A program that runs before the recording is
+    read, such as that of a registry, could replace the responses in it.
     """
     recording = shared.recording
     if not recording.has_earlier_responses or recording.digest == context.baseline_recording_digest:
@@ -266,14 +279,22 @@ def _find_recording_file(config: RunConfig, shared: BuildContext, context: RunCo
 
 
 def _describe_disabled_recording(config: RunConfig) -> tuple[str, ...]:
-    """That nothing is recorded, where that was wished for and nothing of responses may be kept."""
-    if config.limits.store is not ResponseRetention.NONE or config.cache not in {CacheMode.RECORD, CacheMode.AUTO}:
+    """Return a notice if a recording is configured but responses may not be kept."""
+    if config.limits.keep_responses is not ResponseRetention.NONE or config.recording not in {
+        RecordingMode.RECORD,
+        RecordingMode.AUTO,
+    }:
         return ()
-    return (f"cache: {config.cache} records nothing, because `store: none` keeps no response: the next run asks anew",)
+    return (
+        (
+            f"recording: {config.recording} records nothing, because `keepResponses: none` keeps no response: "
+            "the next run asks anew"
+        ),
+    )
 
 
 def _build_tool_specs(registry: ToolRegistry | None) -> tuple[ToolSpec, ...]:
-    """The registry's tools as a model is told of them; what was removed is not there any more."""
+    """Build the tool specifications for a model from the registry, without removed tools."""
     return tuple(
         ToolSpec(name=tool.name, description=tool.description or "", parameters=tool.parameters)
         for tool in (registry.tools if registry else ())
@@ -282,7 +303,10 @@ def _build_tool_specs(registry: ToolRegistry | None) -> tuple[ToolSpec, ...]:
 
 
 def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[str, ...]:
-    """A model that knows no tool cannot choose one: worth saying before somebody wonders about a failed choice."""
+    """Return a notice if cases check tools of a model and no tool registry is configured.
+
+    A model that knows no tools cannot call one, so the notice explains the failures in advance.
+    """
     asked = any(
         assigned.targets[case.suite, case.target].takes_stubs
         for suite in inputs.suites
@@ -311,7 +335,7 @@ def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -
     earlier = read_resumed_run(output_dir, resume)
     if earlier.target.identity != target.identity.identity:
         raise GateError(
-            "another-target",
+            "resume-target-mismatch",
             f"run {resume} evaluated {earlier.target.identity}, not {target.identity.identity}",
             "resume with the same target, or start a new run",
         )
@@ -319,7 +343,10 @@ def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -
 
 
 def _check_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
-    """A case with stubs is a conversation with a model: never run against an endpoint as if stubs were absent."""
+    """Check that every case with stubs has a target that takes stubs, such as a model.
+
+    Raises GateError otherwise: such a case must not run against an endpoint as if it had no stubs.
+    """
     problems = [
         Problem(f"case {case.id} has stubs", file=case.location.file, line=case.location.line, field="stubs")
         for suite in suites
@@ -329,7 +356,7 @@ def _check_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
     ]
     if problems:
         raise GateError(
-            "stubs-need-a-model",
+            "unsupported-stubs",
             "cases with stubs need a model, and an agent endpoint cannot take stubs",
             "leave these cases out with --case, or move them to a suite that is run against a model",
             problems=problems,
@@ -337,11 +364,15 @@ def _check_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
 
 
 async def _read_snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:
-    """The snapshot. Not configured is None: assertions that need it are skipped."""
+    """Capture the snapshot, or return None if none is configured or it is disabled.
+
+    Assertions that need it are then skipped. Raises GateError if the snapshot is enabled without a source, or
+    cannot be captured.
+    """
     configured = config.snapshot_path is not None or config.snapshot_command is not None
     if config.snapshot_enabled and not configured:
         raise GateError(
-            "no-snapshot-source",
+            "missing-snapshot-source",
             "snapshotEnabled is true, but there is nothing to capture it from",
             "give snapshotPath (a file or URL) or snapshotCommand",
         )

@@ -20,21 +20,26 @@ if TYPE_CHECKING:
 def check_programs(
     config: RunConfig, suites: Sequence[EvalSuite], book: TargetCatalog, environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """What is worth a line about the user of this run's programs. Raises GateError where there can be none."""
+    """Check which user runs the programs of this run, and return notices for people.
+
+    Raises GateError if programs cannot run on this system, or may not run as this user.
+    """
     if not _can_start_programs(config, suites, book):
         return ()
     if not CAN_RUN_PROGRAMS:
         raise GateError(
-            "no-commands-here", UNSUPPORTED_SYSTEM, "use a runner with Linux or macOS, or an agent behind an address"
+            "unsupported-platform",
+            UNSUPPORTED_SYSTEM,
+            "use a runner with Linux or macOS, or an agent behind an address",
         )
     return check_command_user(environment)
 
 
 def check_command_user(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What is worth a line about the user as whom commands run.
+    """Check which user runs commands, and return notices for people.
 
-    Raises GateError where that would be root in a workflow. Outside of one it is a person who is root in a folder of
-    their own: who else could work there?
+    Raises GateError if that would be root in a workflow. Outside of a workflow, commands may run as root: it is a
+    person in a folder of their own that no other user may enter.
     """
     if find_identity(Path.cwd()) == NOBODY:
         why = "because this is root and the folder is root's"

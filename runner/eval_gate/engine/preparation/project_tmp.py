@@ -46,7 +46,7 @@ class ProjectTmp(FrozenStruct):
 def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tuple[SandboxSetup, tuple[str, ...]]:
     """Where the agents of these suites work, and what is worth a line in the result.
 
-    Raises GateError `bad-tmp` when there is more to be copied than an agent's folder may hold.
+    Raises GateError `tmp-folder-too-large` when there is more to be copied than an agent's folder may hold.
     """
     folder = root / tmp.folder
     if tmp.in_place:
@@ -65,7 +65,7 @@ def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tupl
     except (SandboxError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise GateError(
-            "bad-tmp",
+            "tmp-folder-too-large",
             f"{tmp.folder} cannot be copied for agents of suites: {why}",
             f"keep in {tmp.folder} only what suites need",
         ) from error
@@ -76,7 +76,7 @@ def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tupl
 
 
 def digest_contents(home: SandboxSetup) -> str | None:
-    """The name of all files that fresh folders begin with, by path and content; None where there are none."""
+    """Compute a digest of the initial files of fresh folders, from paths and contents; None without files."""
     files = sorted((one.path, digest_file_content(one.data)) for one in home.initial_files if one.data is not None)
     return compute_digest([list(file) for file in files]) if files else None
 
@@ -87,13 +87,19 @@ def _list_tracked(folder: Path) -> tuple[str, ...] | None:
 
 
 def _list_untracked(folder: Path) -> tuple[str, ...]:
-    """What else lies there, folders as a whole; without our results."""
+    """List what git does not track below the folder, without result folders of this program.
+
+    A folder that is untracked as a whole is one entry.
+    """
     listed = _list_git_paths(folder, "--others", "--directory", "--no-empty-directory") or ()
     return tuple(one for one in listed if not (folder / one / LATEST_NAME).is_file())
 
 
 def _list_git_paths(folder: Path, *arguments: str) -> tuple[str, ...] | None:
-    """The paths below the folder that git lists."""
+    """List the paths below the folder that `git ls-files` reports, relative to the folder.
+
+    Return None if the folder is in no checkout, or if git fails.
+    """
     top, folder = find_checkout(folder), folder.resolve()
     if top is None:
         return None

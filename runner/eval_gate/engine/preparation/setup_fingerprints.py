@@ -20,8 +20,8 @@ from eval_gate.engine.preparation.snapshot import iter_token_texts
 from eval_gate.engine.workspaces import digest_preceding_cases
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
-from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Yardstick
+from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.setup import SettingValue
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.targets.base import Target
@@ -51,8 +51,12 @@ def build_setup_fingerprints(
     scripts: ProgramFiles,
     tmp: str | None = None,
     target_of: Callable[[EvalCase], Target | None] = lambda _: None,
-) -> Mapping[CaseKey, Yardstick]:
-    """What every case of these suites is measured with. `tmp` names the files that agents of suites begin with."""
+) -> Mapping[CaseKey, CaseFingerprints]:
+    """Build the setup fingerprints of every case of these suites.
+
+    `tmp` is the digest of the files with which the agents of suites begin. `target_of` returns the target of a
+    case.
+    """
     fingerprints: dict[int, str | None] = {}
 
     def target_fingerprint(case: EvalCase) -> str | None:
@@ -80,10 +84,10 @@ def build_setup_fingerprints(
 
     before = {key: digest for suite in suites for key, digest in digest_preceding_cases(suite).items()}
     return {
-        case.key: Yardstick(
-            question=_fingerprint_question(case, tmp),
-            before=before.get(case.key),
-            expectation=case.expectation,
+        case.key: CaseFingerprints(
+            prompt=_fingerprint_question(case, tmp),
+            cases_before=before.get(case.key),
+            expectation=case.expectation_fingerprint,
             target=target_fingerprint(case),
             agent=agent,
             timeout_ms=case.timeout_ms,
@@ -106,20 +110,31 @@ class _EvaluatorFingerprints(NamedTuple):
 
 
 def _fingerprint_question(case: EvalCase, tmp: str | None) -> str | None:
-    """What the agent is asked, with the files that it finds: it may be they that the assertions are about."""
-    return compute_digest([case.question, tmp]) if tmp is not None and case.uses_files else case.question
+    """Return the fingerprint of the case's prompt, with the files that its agent finds.
+
+    The files (`tmp`) are included if the case uses files: the assertions may be about them.
+    """
+    return (
+        compute_digest([case.prompt_fingerprint, tmp])
+        if tmp is not None and case.uses_files
+        else case.prompt_fingerprint
+    )
 
 
 def _fingerprint_agent(suite: EvalSuite) -> str | None:
-    """The agent that a suite describes for all of its cases. Its name and the model it wishes for change nothing."""
+    """Compute the fingerprint of the agent that the suite describes for all its cases, or None.
+
+    The agent's name and the model that the suite names have no effect.
+    """
     agent = next((case.agent for case in suite.cases if case.agent is not None), None)
     return compute_agent_setup(agent).fingerprint if agent else None
 
 
 def list_result_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:
-    """The settings of a run that differ from their defaults, can change a result and are not compared in another way.
+    """List the settings of a run that differ from their defaults and can change a result.
 
-    A setting is among them unless its row says why not.
+    Settings that are compared in another way, such as the policy, are left out. Every other setting is included
+    unless its definition says that it has no effect.
     """
     return tuple(
         SettingValue(
@@ -141,35 +156,35 @@ def build_measurement(
     config: RunConfig,
     scripts: ProgramFiles,
     recorded: str | None = None,
-    control: str | None = None,
+    base_agent: str | None = None,
     judges: Iterable[AnyJudge] = (),
     mask: Mask = lambda value: value,
-) -> Measuring:
+) -> EvaluationSetup:
     """How all cases are measured.
 
-    `recorded` is the file of recorded answers that may stand in for models, `control` names the base branch's agent,
-    `mask` hides secrets.
+    `recording` is the file of recorded responses that may replace models, `base_agent` names the base branch's agent,
+    and `mask` hides secrets.
     """
     path, command = config.snapshot_path, config.snapshot_command
     if config.snapshot_enabled is False:
         path = command = None
     is_url = path is not None and path.lower().startswith(("http://", "https://"))
     named = scripts.collect_command_content(command, scripts.root) if command else []
-    return Measuring(
+    return EvaluationSetup(
         trials=config.limits.trials,
-        confirm=config.policy.most_reruns,
+        reruns=config.policy.most_reruns,
         snapshot=to_public_url(path) if path and is_url else path or (_format_command(command) if command else None),
-        snapshot_fixed=path is not None and not is_url,
+        snapshot_is_file=path is not None and not is_url,
         snapshot_scripts=compute_digest(named) if command else None,
-        recorded=recorded,
-        control=control,
+        recording=recorded,
+        base_agent=base_agent,
         settings=list_result_settings(config, mask),
         judges=tuple(judge.target_identity for judge in judges),
     )
 
 
 def _format_command(command: str) -> str:
-    """The command in one line, without what addresses in it give away."""
+    """Format the command in one line, with the secret parts of addresses masked."""
     return to_one_line(mask_addresses(command), MAX_COMMAND)
 
 
@@ -208,13 +223,19 @@ def _list_judges(case: EvalCase, judges: Judges) -> list[AnyJudge]:
 
 
 def _fingerprint_judges(case: EvalCase, judges: Judges) -> str | None:
-    """What those who grade the case are set up with; None where nobody grades it, or nobody described them."""
+    """Compute the fingerprint of the setup of the case's LLM judges.
+
+    Return None if the case has no LLM judge, or if no judge describes its setup.
+    """
     found = {fingerprint for judge in _list_judges(case, judges) if (fingerprint := judge.target_identity.fingerprint)}
     return compute_setup_fingerprint(sorted(found)) if found else None
 
 
 def _digest_token_values(case: EvalCase, data: TokenData, *, snapshot: bool) -> str | None:
-    """What the case's tokens of one source stand for; one that leads nowhere stands for nothing."""
+    """Compute a digest of the values of the case's tokens, either those of the snapshot or all others.
+
+    Return None if the case has no such tokens. A token that is not found has no value.
+    """
     found: dict[str, JsonValue] = {}
     for text in chain.from_iterable(map(iter_token_texts, case.evaluators)):
         of_snapshot = find_snapshot_tokens(text)

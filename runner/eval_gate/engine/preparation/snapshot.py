@@ -42,10 +42,10 @@ class _CaptureError(Exception):
 
 
 def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
-    """The seed manifest, or None when there is none.
+    """Load the seed manifest, or return None if it does not exist.
 
-    `explicit`: somebody asked for this file, so that it must exist (tool-forge behaviour A-16). Raises GateError for
-    that, for what is not JSON, and for anything but an object.
+    If `explicit`, the user named this file and it must exist (tool-forge behaviour A-16). Raises GateError if it
+    does not, if the file cannot be read, or if it is not a JSON object.
     """
     if path is None:
         return None
@@ -74,15 +74,16 @@ async def capture_snapshot(
     redact: Redactor | None = None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> JsonValue:
-    """The current values from a file or URL (`path`), or from what a command prints; None when neither is given.
+    """Capture the current values from a file or URL (`path`), or from the output of a command.
 
-    To be called immediately before the run. The command is given to the shell, in `root`: it must come from trusted
-    configuration (tool-forge behaviour A-18). Raises GateError: `snapshot-twice` (usage) for two sources, and
-    `snapshot-failed` (exit 3) when there is no snapshot to be had, since without it the run cannot be trusted.
+    Return None if neither is given. Call this immediately before the run. The shell runs the command in `root`: it
+    must come from trusted configuration (tool-forge behaviour A-18). `time_limit_s` is in seconds. Raises GateError
+    `conflicting-snapshot-sources` (usage) if both sources are given, and `snapshot-failed` (exit code 3) if no snapshot
+    can be captured, because the run cannot be trusted without it.
     """
     if path is not None and command is not None:
         raise GateError(
-            "snapshot-twice",
+            "conflicting-snapshot-sources",
             "both snapshotPath and snapshotCommand are given",
             "keep one of them: which is to be used?",
         )
@@ -125,7 +126,7 @@ def _build_snapshot_error(what: str, problems: tuple[Problem, ...]) -> GateError
 
 
 def _parse_object(data: bytes, source: str) -> JsonValue:
-    """The JSON object in `mask_bytes`. Raises GateError naming source and line."""
+    """Parse `data` as a JSON object. Raises GateError with the source and line of a mistake."""
     value, _ = parse_json(data, source)
     if isinstance(value, dict):
         return value
@@ -137,7 +138,11 @@ def _parse_object(data: bytes, source: str) -> JsonValue:
 
 
 async def _run_command(command: Command) -> bytes:
-    """What the command prints to stdout. It is ended when it takes too long or prints too much."""
+    """Run the command, and return what it prints to stdout.
+
+    The command is ended when it takes too long or prints too much. Raises _CaptureError then, and if the command
+    fails.
+    """
     try:
         finished = await run(command)
     except ProcessError as error:
@@ -152,13 +157,16 @@ async def _run_command(command: Command) -> bytes:
 
 
 def _format_stderr_end(finished: FinishedProgram) -> str:
-    """The end of stderr in one line, as the end of a sentence."""
+    """Format the last line of stderr as the end of a sentence, or return an empty text."""
     words = finished.stderr.format_last_line(_MAX_STDERR)
     return f": {words}" if words else ""
 
 
 async def _read_source(location: str, root: Path, time_limit_s: float, redact: Redactor) -> tuple[str, bytes]:
-    """What the source is called, and what it holds."""
+    """Read a file or URL, and return its name for people and its content.
+
+    Raises _CaptureError if the address does not respond within `time_limit_s` seconds.
+    """
     if not location.lower().startswith(("http://", "https://")):
         name = describe_name(location)
         return name, _read_file(root / location, name)
@@ -214,7 +222,7 @@ def _build_size_error(name: str) -> _CaptureError:
 
 
 def iter_missing_sources(suites: Sequence[EvalSuite], data: TokenData) -> Iterator[str]:
-    """A sentence for each source of values that is not there, and that tokens of these cases need."""
+    """Yield a notice for each missing source of values that tokens of these cases need."""
     for source in SOURCES:
         if data.get_source(source) is None:
             needing = sum(_has_token(case, f"{{{{{source}:") for suite in suites for case in suite.cases)
@@ -225,7 +233,7 @@ def iter_missing_sources(suites: Sequence[EvalSuite], data: TokenData) -> Iterat
 
 
 def iter_token_texts(spec: specs.EvaluatorSpec) -> Iterator[str]:
-    """The texts of an assertion that may hold tokens."""
+    """Yield the texts of an assertion that may contain tokens."""
     match spec:
         case specs.ResponseContains() | specs.ResponseNotContains():
             values: Sequence[JsonValue] = spec.values

@@ -41,7 +41,10 @@ _FENCE: Final = "```"
 
 
 async def evaluate_contains(spec: OutputContains, context: EvaluationContext) -> EvaluatorScore:
-    """The value is in the answer; letters in lower case on both sides where case does not count."""
+    """Check that the response contains the value.
+
+    If case does not matter, both sides are compared in lower case.
+    """
     text = context.response.text
     if contains_text(spec.value, text, case_sensitive=spec.case_sensitive):
         return pass_assertion(spec, f"Output contains {double_quote(spec.value)}", spec.value, text)
@@ -54,7 +57,10 @@ def contains_text(value: str, text: str, *, case_sensitive: bool) -> bool:
 
 
 async def evaluate_matches_regex(spec: OutputMatches, context: EvaluationContext) -> EvaluatorScore:
-    """The pattern finds something. One that is no pattern, or runs away, fails with the engine's words."""
+    """Check that the pattern matches somewhere in the response.
+
+    An invalid pattern, or one that takes too long, fails the assertion with the message of the regex engine.
+    """
     text, pattern = context.response.text, f"/{truncate(spec.pattern)}/{truncate(spec.flags, 20)}"
     try:
         found = await context.patterns.search(spec.pattern, text, spec.flags)
@@ -66,7 +72,10 @@ async def evaluate_matches_regex(spec: OutputMatches, context: EvaluationContext
 
 
 async def evaluate_equals(spec: OutputEquals, context: EvaluationContext) -> EvaluatorScore:
-    """The answer is the expected text to the letter; any other value is compared with the answer read as JSON."""
+    """Check that the response equals the expected value.
+
+    An expected text must match the response exactly. Any other value is compared with the response parsed as JSON.
+    """
     message = "Output does not equal expected value"
     answer: JsonValue = context.response.text
     if not isinstance(spec.expected, str):
@@ -82,7 +91,10 @@ async def evaluate_equals(spec: OutputEquals, context: EvaluationContext) -> Eva
 
 
 async def evaluate_json_path(spec: OutputJsonPath, context: EvaluationContext) -> EvaluatorScore:
-    """The value at the path of the answer, read as JSON, is the expected one. What is missing equals nothing."""
+    """Check that the value at a path of the response, parsed as JSON, is the expected one.
+
+    A missing value equals nothing.
+    """
     text, failing = context.response.text, f"Failed to evaluate path {truncate(spec.path)}"
     try:
         answer = parse_json_text(text)
@@ -127,7 +139,7 @@ async def evaluate_file_not_exists(spec: FileNotExists, context: EvaluationConte
 
 
 async def evaluate_file_contains(spec: FileContains, context: EvaluationContext) -> EvaluatorScore:
-    """The value is in the file's text."""
+    """Check that the text of a file contains the value."""
     try:
         text = _read_file_text(spec, spec.path, context)
     except SandboxError as error:
@@ -140,7 +152,7 @@ async def evaluate_file_contains(spec: FileContains, context: EvaluationContext)
 
 
 async def evaluate_file_json_path(spec: FileJsonPath, context: EvaluationContext) -> EvaluatorScore:
-    """The value at the path of the file, which is read as JSON, is the expected one."""
+    """Check that the value at a path of a file, parsed as JSON, is the expected one."""
     failing = "Failed to evaluate"
     try:
         text = _read_file_text(spec, spec.path, context)
@@ -154,7 +166,10 @@ async def evaluate_file_json_path(spec: FileJsonPath, context: EvaluationContext
 
 
 def _read_file_text(spec: SuiteAssertion, path: str, context: EvaluationContext) -> str:
-    """What the file holds. Raises SandboxError with the reason when it cannot be had."""
+    """Return the text of the file at `path`.
+
+    Raises SandboxError with the reason if the text is not available.
+    """
     found = _get_entry(spec, path, context)
     if found.text is None:
         raise SandboxError(found.problem or NO_FILE)
@@ -162,7 +177,10 @@ def _read_file_text(spec: SuiteAssertion, path: str, context: EvaluationContext)
 
 
 def _get_entry(spec: SuiteAssertion, path: str, context: EvaluationContext) -> FileEntry:
-    """The file or folder at a path. Raises SandboxError when there is none."""
+    """Return the file or folder at `path`.
+
+    Raises SandboxError if nothing exists at that path.
+    """
     found = _find_entry(spec, path, context)
     if found is None:
         raise SandboxError(MISSING)
@@ -170,10 +188,10 @@ def _get_entry(spec: SuiteAssertion, path: str, context: EvaluationContext) -> F
 
 
 def _find_entry(spec: SuiteAssertion, path: str, context: EvaluationContext) -> FileEntry | None:
-    """The file or folder at a path; None when there is nothing.
+    """Return the file or folder at `path`, or None if nothing exists there.
 
-    Raises SandboxError for a path that may not be named or leads to or through a link, and EvaluatorError where
-    nothing is known of any file.
+    Raises SandboxError for a path that is not allowed, or that is a link or leads through one. Raises
+    EvaluatorError if the response carries no information about files.
     """
     if context.response.files is None:
         raise EvaluatorError(
@@ -194,7 +212,7 @@ class NotJsonError(Exception):
 
 
 def pass_assertion(spec: SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue) -> EvaluatorScore:
-    """The assertion is true of the answer."""
+    """Build the score of an assertion that passed."""
     message = to_well_formed(truncate(message, MAX_MESSAGE))
     return EvaluatorScore(
         score=1.0, hits=(message,), checks_run=1, provider_request=_build_details(spec, message, expected, seen)
@@ -204,7 +222,10 @@ def pass_assertion(spec: SuiteAssertion, message: str, expected: JsonValue, seen
 def fail_assertion(
     spec: SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue, *, why: str | None = None
 ) -> EvaluatorScore:
-    """The assertion is not true of the answer. `why` ends the sentence where expected and seen would say it badly."""
+    """Build the score of an assertion that failed.
+
+    `why` ends the error sentence in place of the expected and the seen value, where those would explain it badly.
+    """
     message = to_well_formed(truncate(message, MAX_MESSAGE))
     wanted, got = format_distinct_values(expected, seen, format_value, MAX_VALUE)
     reason = f"expected {wanted}, got {got}" if why is None else why
@@ -219,12 +240,12 @@ def fail_assertion(
 
 
 def format_value(value: JsonValue) -> str:
-    """A value in a sentence: text in quotes, all else as JSON, bounded."""
+    """Format a value for a sentence: text in quotes, anything else as JSON, truncated."""
     return double_quote(value) if isinstance(value, str) else truncate(dump_compact_json(value))
 
 
 def _build_details(spec: SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue) -> dict[str, JsonValue]:
-    """The parts by the names that reports have for them."""
+    """Build the details of an assertion under the names that reports use."""
     return {
         "assertion": {key: _truncate_value(value) for key, value in spec.as_written.items()},
         "message": message,
@@ -234,16 +255,19 @@ def _build_details(spec: SuiteAssertion, message: str, expected: JsonValue, seen
 
 
 def _truncate_value(value: JsonValue) -> JsonValue:
-    """The value as it is; where it is long, or holds what no file can, the beginning of its text."""
+    """Return the value unchanged, or the beginning of its text if a result file cannot hold it.
+
+    That is the case if the text is too long or is not well-formed Unicode.
+    """
     text = as_text(value)
     kept = to_well_formed(truncate(text, MAX_SEEN_CHARACTERS))
     return value if kept == text else kept
 
 
 def parse_json_text(text: str, *, fenced: bool = True) -> JsonValue:
-    """The value a text holds as JSON. `fenced`: of a text that is nothing but one fenced block, what is in the fence.
+    """Parse a text as JSON.
 
-    Raises NotJsonError.
+    With `fenced`, a text that consists of a single fenced block is read without its fence. Raises NotJsonError.
     """
     try:
         return parse_untrusted_json(_strip_fence(text) if fenced else text)

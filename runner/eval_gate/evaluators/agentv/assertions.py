@@ -22,7 +22,7 @@ from eval_gate.evaluators.wording import MAX_VALUE, double_quote, format_names, 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.agentv import ExecutionMetrics, FieldAccuracy, FieldCheck, Metric, MetricLimit, TextAssertion
-from eval_gate.model.usage import total
+from eval_gate.model.usage import add_up
 from eval_gate.text.distinct_values import format_distinct_numbers, format_distinct_values
 from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
 from eval_gate.text.javascript.regex import PatternError
@@ -101,7 +101,10 @@ def _build_score(spec: TextAssertion, holds: object, what: str) -> EvaluatorScor
 
 
 async def evaluate_field_accuracy(spec: FieldAccuracy, context: EvaluationContext) -> EvaluatorScore:
-    """The weighted share of the fields that are as expected, or 1 where all are."""
+    """Score the weighted share of the fields that have the expected value.
+
+    In all-or-nothing mode the score is 1 if every field is as expected, else 0.
+    """
     answer = _extract_json(context.response.text)
     if not isinstance(answer, dict):
         said = "the answer holds no JSON object"
@@ -129,7 +132,10 @@ async def evaluate_field_accuracy(spec: FieldAccuracy, context: EvaluationContex
 
 
 def _extract_json(text: str) -> JsonValue:
-    """The object in the answer, from its first brace to its last, whatever stands around it."""
+    """Parse the JSON object in the response, from its first brace to its last.
+
+    Text around the object is ignored. Returns None if the text between the braces is not valid JSON.
+    """
     bare = _FENCE.sub("", text)
     start, end = bare.find("{"), bare.rfind("}")
     try:
@@ -167,7 +173,10 @@ def _find_number_mismatch(check: FieldCheck, given: float | None, expected: floa
 
 
 def _parse_number(value: object) -> float | None:
-    """A number, or the one that a text begins with."""
+    """Return a number, or the number that a text begins with, or None.
+
+    Booleans and numbers that are not finite give None.
+    """
     if isinstance(value, str):
         found = _NUMBER.match(value)
         value = float(found[1]) if found else None
@@ -216,7 +225,7 @@ def _count_tokens(response: Response) -> Number:
     usage = response.usage
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return total((usage.input_tokens, usage.output_tokens))
+    return add_up((usage.input_tokens, usage.output_tokens))
 
 
 _METRICS: Final[Mapping[Metric, tuple[str, str, Callable[[Response], Number]]]] = {
@@ -231,9 +240,10 @@ _METRICS: Final[Mapping[Metric, tuple[str, str, Callable[[Response], Number]]]] 
 
 
 async def evaluate_execution_metrics(spec: ExecutionMetrics, context: EvaluationContext) -> EvaluatorScore:
-    """The share of limits that are kept, or 1 where all are.
+    """Score the share of the limits that the response keeps.
 
-    Raises SilentTargetError for a number that is not reported where the score is turned round: that would be a pass.
+    Unless the evaluator scores in parts, the score is 1 if every limit is kept, else 0. Raises UnreportedDataError
+    if the score is negated and the target does not report a number: the missing number would count as a pass.
     """
     lines = [_check_limit(limit, context.response) for limit in spec.limits]
     if spec.negate and any(known is None for _, known in lines):
@@ -247,7 +257,10 @@ async def evaluate_execution_metrics(spec: ExecutionMetrics, context: Evaluation
 
 
 def _check_limit(limit: MetricLimit, response: Response) -> tuple[str, bool | None]:
-    """What is said of one limit, and whether it is kept; None where nobody knows."""
+    """Return a sentence about one limit and whether the response keeps it.
+
+    The second value is None if the target does not report the number.
+    """
     what, unit, read = _METRICS[limit.of]
     value = read(response)
     if value is None:

@@ -38,9 +38,10 @@ class _SequenceTally(Struct):
 
 
 async def evaluate_call_sequence(spec: CallSequence, context: EvaluationContext) -> EvaluatorScore:
-    """The share of steps, limits and calls that are as expected.
+    """Score the share of steps, limits and calls that are as expected.
 
-    Raises EvaluatorError where calls are not known and the score would be turned round: that would be a pass.
+    Raises EvaluatorError if the tool calls are unknown and the score is negated: the unknown calls would count as a
+    pass.
     """
     calls = list_calls(context.response)
     if calls is None:
@@ -82,7 +83,10 @@ def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[Reported
 
 
 def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
-    """The same calls in the same order; each beyond them counts as one that is wrong."""
+    """Check that the target made the same calls in the same order.
+
+    Each additional call counts as a failed check.
+    """
     for number, (step, call) in enumerate(zip(expected, calls, strict=False), 1):
         if call.name == step.tool:
             _compare_step(step, call, number, tally)
@@ -126,7 +130,7 @@ def _matches_step(step: ExpectedCall, call: ReportedCall) -> bool:
 
 
 def _compare_step(step: ExpectedCall, call: ReportedCall, number: int, tally: _SequenceTally) -> None:
-    """A call of the right tool: its arguments, and how long it took where that is limited."""
+    """Check the arguments of a call to the right tool, and its duration if the step limits it."""
     if not _matches_args(step, call.args):
         tally.add(f"call {number}: {_format_name(step.tool)} is called with other arguments", passed=False)
         _add_unmet_limit(step, tally)
@@ -144,7 +148,7 @@ def _compare_step(step: ExpectedCall, call: ReportedCall, number: int, tally: _S
 
 
 def _add_unmet_limit(step: ExpectedCall, tally: _SequenceTally) -> None:
-    """The limit of a call that was not made, or not as expected, is not kept."""
+    """Count the duration limit of a step as failed because no call matched the step."""
     if step.max_duration_ms is not None:
         tally.add(f"{_format_name(step.tool)} within {step.max_duration_ms:g} ms: not called as expected", passed=False)
 
@@ -194,7 +198,11 @@ async def evaluate_skill_trigger(spec: SkillTrigger, context: EvaluationContext)
 
 
 def _uses_skill(skill: str, call: ReportedCall) -> bool:
-    """The skill tool names the skill; any other reads a file of it, or gives one back."""
+    """Return whether a call uses the skill.
+
+    A call of the skill tool uses the skill that it names. Any other call uses it by reading a file of the skill, or
+    by returning a path of its folder.
+    """
     tool, folder = call.name.lower(), f"skills/{skill}/"
     args = call.args if isinstance(call.args, dict) else {}
     if tool == "skill" and skill in as_text(args.get("skill") or ""):

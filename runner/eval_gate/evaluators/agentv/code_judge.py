@@ -54,13 +54,19 @@ MAX_QUOTED: Final = 200
 
 
 async def evaluate_code_judge(spec: CodeJudge, context: EvaluationContext) -> EvaluatorScore:
-    """The command's score. Raises EvaluatorError when it gives none."""
+    """Score the response with the command of a `CodeJudge`.
+
+    Raises EvaluatorError if the command returns no score.
+    """
     verdict = await run_judge_command(spec.name, spec, _build_judge_input(context), context)
     return score_from_verdict(spec.name, verdict, {"command": format_command(spec)})
 
 
 async def evaluate_code_grader(spec: CodeGrader, context: EvaluationContext) -> EvaluatorScore:
-    """The command's score. Raises EvaluatorError when it gives none."""
+    """Score the response with the command of a `CodeGrader`.
+
+    Raises EvaluatorError if the command returns no score.
+    """
     finished = await run_command(spec.name, spec, _build_grader_input(spec, context), context)
     trouble = None if _is_plain_failure(finished) else find_failure(finished, get_time_limit(spec))
     if trouble is not None:
@@ -90,7 +96,12 @@ def _read_plain_output(finished: FinishedProgram) -> str:
 def _parse_grader_verdict(
     spec: CodeGrader, finished: FinishedProgram
 ) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
-    """The score of an object, of its assertions where it has none, or 1 for words without any."""
+    """Parse the output of a grader into its score, hits and misses.
+
+    The score is that of the printed object, or the share of its passed assertions if it has no score. Plain words,
+    or no output at all, count as 1. A failing exit code counts as 0. Raises EvaluatorError if the output cannot be
+    read.
+    """
     words = _read_plain_output(finished)
     if finished.code:
         return 0.0, (), (words or finished.ending,)
@@ -132,7 +143,7 @@ def _parse_assertion(value: JsonValue) -> tuple[str, bool] | None:
 
 
 def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonValue:
-    """What the command is told, all names in snake_case."""
+    """Build the input of a grader command, with all names in snake_case."""
     brief, response = get_brief(context), context.response
     usage = response.usage
     return {
@@ -159,7 +170,7 @@ def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonVal
 
 
 def _build_messages(response: Response) -> list[JsonValue]:
-    """The target's messages; a bare text is one of the assistant."""
+    """Return the messages of the target as JSON; a bare text becomes one assistant message."""
     found = find_messages(response)
     if found is None:
         return [{"role": "assistant", "content": response.text}]
@@ -201,7 +212,7 @@ def _build_trace(response: Response) -> JsonValue:
 
 
 def format_command(spec: CodeJudge | CodeAggregator) -> str:
-    """The command in one line, for people."""
+    """Format the command of an evaluator in one line for people."""
     return truncate(_join_command(spec), 2 * MAX_QUOTED)
 
 
@@ -228,14 +239,17 @@ async def run_judge_command(
 
 
 def get_time_limit(spec: CodeJudge | CodeAggregator) -> float:
-    """The seconds that the command may take."""
+    """Return the time limit of the command in seconds."""
     return (spec.timeout_seconds if isinstance(spec, CodeJudge) else None) or TIME_LIMIT_S
 
 
 def build_failure_error(
     name: str, spec: CodeJudge | CodeAggregator, trouble: str, context: EvaluationContext
 ) -> EvaluatorError:
-    """The command came to no verdict; with the variable that was kept from it, where that may be why."""
+    """Build the error for a command that gave no verdict.
+
+    The message names a variable that was withheld from the command if that may be the cause.
+    """
     missing = context.withheld_variables.find_hint(_join_command(spec), trouble)
     return EvaluatorError(f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}")
 
@@ -243,7 +257,10 @@ def build_failure_error(
 async def run_command(
     name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
 ) -> FinishedProgram:
-    """What the command did with the material on stdin. Raises EvaluatorError when it cannot be started."""
+    """Run the evaluator command with `material` as JSON on its standard input.
+
+    Raises EvaluatorError if the command cannot be started.
+    """
     command = Command(
         spec.command,
         Path(spec.cwd),
@@ -279,7 +296,10 @@ class _NoVerdictError(Exception):
 
 
 def _parse_object(printed: bytes) -> dict[str, JsonValue]:
-    """The one JSON object that was printed."""
+    """Parse the single JSON object that the command printed.
+
+    Raises `_NoVerdictError` if the output is anything else.
+    """
     try:
         value = parse_untrusted_json(printed.decode("utf-8-sig"), pairs=require_single_score)
     except UnicodeDecodeError as error:
@@ -307,18 +327,21 @@ def _parse_judge_verdict(found: dict[str, JsonValue]) -> JudgeVerdict:
 
 
 def describe_off_scale(score: float) -> str:
-    """What is wrong with a score that is outside of 0 to 1."""
+    """Describe a score that is outside the range 0 to 1."""
     return f"the score {format_raw_score(score)} is outside of the scale, which is 0 to 1"
 
 
 def format_output_start(printed: bytes) -> str:
-    """The first words of what was printed."""
+    """Return the beginning of the printed output in one line."""
     text = " ".join(to_well_formed(printed[: MAX_QUOTED * 8].decode("utf-8", "replace")).split())
     return truncate(text, MAX_QUOTED) or "(nothing)"
 
 
 def _build_judge_input(context: EvaluationContext) -> JsonValue:
-    """What the command is told. Names are snake_case on top and camelCase within, as AgentV has them."""
+    """Build the input of a judge command.
+
+    As AgentV defines it, the names are in snake_case at the top level and in camelCase below.
+    """
     brief, response = get_brief(context), context.response
     return {
         "question": brief.question,

@@ -35,7 +35,7 @@ from eval_gate.model.specs.evaluator import (
     ThresholdAggregator,
     WeightedAverage,
 )
-from eval_gate.model.usage import Usage, total
+from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.judge_template import RESULTS_VARIABLE, VARIABLE_PATTERN, find_aggregator_problem
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -112,9 +112,10 @@ def _measure_depth(spec: EvaluatorSpec) -> int:
 
 
 def _merge_members(spec: Composite, own: EvaluatorScore, members: Sequence[_Member]) -> EvaluatorScore:
-    """The aggregator's answer with all that the members said, and what all of them cost.
+    """Combine the aggregator's score with the findings and the cost of all members.
 
-    What a member requires is required of the whole, whatever the aggregator makes of it.
+    A failed requirement of a member with a weight above 0 applies to the composite, whatever score the aggregator
+    gives.
     """
     said = [member.evaluation for member in members]
     veto = next((one.evaluation for one in members if one.evaluation.vetoed and one.weight > 0), None)
@@ -134,15 +135,18 @@ def _merge_members(spec: Composite, own: EvaluatorScore, members: Sequence[_Memb
         warnings=own.warnings + tuple(line for one in members for line in one.prefix_lines(one.evaluation.warnings)),
         reasoning=own.reasoning,
         provider_request=own.provider_request,
-        usage=Usage.total((own.usage, *(evaluation.usage for evaluation in said))),
-        cost_usd=total((own.cost_usd, *(evaluation.cost_usd for evaluation in said))),
+        usage=Usage.add_up((own.usage, *(evaluation.usage for evaluation in said))),
+        cost_usd=add_up((own.cost_usd, *(evaluation.cost_usd for evaluation in said))),
         vetoed=veto is not None,
         members=tuple(build_evaluator_result(one.spec, one.evaluation, one.weight) for one in members),
     )
 
 
 def _average_members(spec: Composite, members: Sequence[_Member]) -> EvaluatorScore:
-    """The weighted mean. What a member of weight 0 says is kept and does not count."""
+    """Score the weighted mean of the members.
+
+    A member of weight 0 does not count; its findings are kept.
+    """
     counted = [member.evaluation for member in members if member.weight > 0]
     short = next((evaluation for evaluation in counted if is_below_full(evaluation)), None)
     error = None if counted else "every member has weight 0"
@@ -162,7 +166,7 @@ def _average_members(spec: Composite, members: Sequence[_Member]) -> EvaluatorSc
 
 
 def _score_passing_share(spec: Composite, members: Sequence[_Member]) -> EvaluatorScore:
-    """The share of the members that pass."""
+    """Score the share of the members that pass."""
     passed = sum(_has_passed(member) for member in members)
     score = passed / len(members)
     error = None if passed == len(members) else f"{truncate(spec.name)}: {passed} of {len(members)} members pass"
@@ -170,7 +174,11 @@ def _score_passing_share(spec: Composite, members: Sequence[_Member]) -> Evaluat
 
 
 def _has_passed(member: _Member) -> bool:
-    """A whole with a threshold passes by that; everything else at 0.8."""
+    """Return whether a member passes.
+
+    A composite with a threshold passes at that threshold; every other member passes at a score of 0.8 without a
+    veto.
+    """
     spec = member.spec
     if isinstance(spec, Composite) and isinstance(spec.aggregator, ThresholdAggregator):
         return member.evaluation.score >= spec.aggregator.threshold
@@ -216,7 +224,10 @@ def render_prompts(name: str, aggregator: JudgeAggregator, results: str) -> Prom
 
 
 def _build_results(members: Sequence[_Member]) -> dict[str, JsonValue]:
-    """What an aggregator is told, by the members' names; a name that comes again gets a number."""
+    """Build the member results that an aggregator receives, by member name.
+
+    A repeated name gets a number.
+    """
     results: dict[str, JsonValue] = {}
     for member in members:
         name, number = member.name, 1

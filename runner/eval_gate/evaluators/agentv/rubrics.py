@@ -24,7 +24,7 @@ from eval_gate.evaluators.judge.reply import MAX_ITEM, find_first_valid, parse_t
 from eval_gate.evaluators.weighted_mean import compute_weighted_mean
 from eval_gate.evaluators.wording import format_names, limit_items, truncate
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import RubricCheck, RubricJudge
 from eval_gate.struct import FrozenStruct, replace
@@ -74,7 +74,10 @@ class _RubricReply(FrozenStruct):
 
 
 async def evaluate_rubric_judge(spec: RubricJudge, context: EvaluationContext) -> EvaluatorScore:
-    """The satisfied share of all weights; a required check that is not satisfied fails it, whatever the share."""
+    """Score the weighted share of the rubric checks that the LLM judge finds satisfied.
+
+    A required check that is not satisfied fails the evaluator, whatever the share.
+    """
     judge = get_judge(spec.name, context, spec.judge_target)
     prompts = render_prompts(spec, get_brief(context), context.response)
     said = collect_target_text(context.response)
@@ -120,7 +123,7 @@ def _finding_to_json(finding: CheckFinding) -> JsonValue:
     }
 
 
-def render_prompts(spec: RubricJudge, brief: Brief, response: Response) -> Prompts:
+def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response) -> Prompts:
     """Both prompts of this rubric for this response. The judge is not told what a check weighs."""
     checks: list[JsonValue] = [{"id": check.id, "description": check.description} for check in spec.checks]
     sections = (
@@ -135,9 +138,10 @@ def render_prompts(spec: RubricJudge, brief: Brief, response: Response) -> Promp
 
 
 def read_findings(reply: str, checks: Sequence[RubricCheck], candidate: str = "") -> _RubricReply | None:
-    """A finding for every check, in the rubric's order; None when the reply speaks of none of them.
+    """Parse a finding for every check from a judge's reply, in the order of the rubric.
 
-    Of two entries for one check the first counts.
+    If the reply has two entries for one check, the first counts. Returns None if the reply gives a verdict on none
+    of the checks.
     """
 
     def read(found: dict[str, JsonValue]) -> _RubricReply | None:

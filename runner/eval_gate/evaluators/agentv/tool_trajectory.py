@@ -108,7 +108,7 @@ def _check_in_order(expected: Sequence[str], calls: Sequence[str]) -> _Trajector
 
 
 def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _TrajectoryFindings:
-    """The same names in the same order, and no other."""
+    """Check that the target called the expected tools in the same order, and no others."""
     found = _TrajectoryFindings()
     same = next(
         (at for at, (name, call) in enumerate(zip(expected, calls, strict=False)) if name != call),

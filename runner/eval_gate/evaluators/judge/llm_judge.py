@@ -20,10 +20,10 @@ from eval_gate.evaluators.judge.reply import JudgeVerdict, read_verdict
 from eval_gate.evaluators.trace import build_prompt_messages, format_calls, summarize_trace, summary_to_json
 from eval_gate.evaluators.wording import format_names, format_score, truncate
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import LlmJudge
-from eval_gate.model.usage import Usage, total
+from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.judge_template import find_template_problem
@@ -47,12 +47,12 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
     @property
     def usage(self) -> Usage | None:
         """Tokens over all replies; what no reply says stays unknown."""
-        return Usage.total(reply.usage for reply in self.replies)
+        return Usage.add_up(reply.usage for reply in self.replies)
 
     @property
     def cost_usd(self) -> float | None:
         """Cost over all replies, as far as it is known."""
-        return total(reply.cost_usd for reply in self.replies)
+        return add_up(reply.cost_usd for reply in self.replies)
 
     @property
     def request(self) -> dict[str, JsonValue]:
@@ -69,7 +69,10 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
         return request
 
     def to_error(self, name: str) -> EvaluatorError:
-        """Replies nobody could read, where that says nothing about the answer; what they cost is kept."""
+        """Build the error for unreadable replies where they say nothing about the response.
+
+        The error keeps the usage and cost of the replies.
+        """
         return EvaluatorError(
             f"{self._describe_failure(name)}; the last one: {self._last_excerpt}",
             usage=self.usage,
@@ -77,7 +80,10 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
         )
 
     def to_zero_score(self, name: str, checks_run: int = 1) -> EvaluatorScore:
-        """The zero that stands for replies nobody could read (AgentV). No warning: the spec wants none."""
+        """Build the score of 0 that AgentV defines for unreadable replies.
+
+        The score carries no warning about the replies, because the specification asks for none.
+        """
         count = len(self.replies)
         return EvaluatorScore(
             score=0.0,
@@ -144,15 +150,18 @@ async def ask_judge(
         except EvaluatorError as error:
             raise EvaluatorError(
                 f"{truncate(name)}: {error}",
-                usage=Usage.total(reply.usage for reply in replies),
-                cost_usd=total(reply.cost_usd for reply in replies),
+                usage=Usage.add_up(reply.usage for reply in replies),
+                cost_usd=add_up(reply.cost_usd for reply in replies),
             ) from error
         verdict = read(replies[-1].text)
     return JudgeExchange(prompts, verdict, tuple(replies))
 
 
 async def evaluate_llm_judge(spec: LlmJudge, context: EvaluationContext) -> EvaluatorScore:
-    """The judge's score. Only 1 passes here; what a gate makes of less is the policy's affair."""
+    """Score the response with an LLM judge.
+
+    Only a score of 1 passes; the policy decides what the gate makes of a lower score.
+    """
     judge = get_judge(spec.name, context, spec.judge_target)
     prompts = render_prompts(spec, get_brief(context), context.response)
     said = collect_target_text(context.response)
@@ -165,7 +174,7 @@ async def evaluate_llm_judge(spec: LlmJudge, context: EvaluationContext) -> Eval
 
 
 def score_from_verdict(name: str, verdict: JudgeVerdict, request: dict[str, JsonValue]) -> EvaluatorScore:
-    """What an evaluator of this name says by the verdict of whoever it asked `request`."""
+    """Build the score of the evaluator `name` from the verdict in reply to `request`."""
     what = verdict.misses[0] if verdict.misses else verdict.reasoning
     short = f"{truncate(name)}: score {format_score(verdict.score)}{f', {truncate(what, 200)}' if what else ''}"
     outside = f"{truncate(name)}: the score {verdict.raw_score} is outside of 0 to 1 and counts as {verdict.score:g}"
@@ -187,12 +196,15 @@ def collect_target_text(response: Response) -> str:
     return "\n".join((response.text, *(content for content in contents if isinstance(content, str))))
 
 
-def get_brief(context: EvaluationContext) -> Brief:
-    """What the case says to graders; of a format that says nothing more, its messages as one text."""
+def get_brief(context: EvaluationContext) -> CaseBrief:
+    """Return the brief that the case gives to evaluators.
+
+    If the format of the case has no brief, it is built from the messages of the case, joined into one text.
+    """
     if context.case.brief is not None:
         return context.case.brief
     question = flatten_messages(context.case.messages)
-    return Brief(
+    return CaseBrief(
         question=question,
         linked_question=question,
         expected_outcome=context.case.description,
@@ -200,7 +212,7 @@ def get_brief(context: EvaluationContext) -> Brief:
     )
 
 
-def render_prompts(spec: LlmJudge, brief: Brief, response: Response) -> Prompts:
+def render_prompts(spec: LlmJudge, brief: CaseBrief, response: Response) -> Prompts:
     """Both prompts of this evaluator for this response. Raises EvaluatorError for a template without an answer."""
     trace = summarize_trace(response) if spec.include_trace else None
     trace_text = None if trace is None else format_json(summary_to_json(trace))

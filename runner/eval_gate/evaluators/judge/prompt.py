@@ -44,7 +44,10 @@ Reply with a single JSON object and nothing else, in exactly this form:
 
 
 def build_object_schema(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The JSON Schema of an object with exactly these: the one form that all providers take (no bounds, no options)."""
+    """Build the JSON Schema of an object that has exactly these properties.
+
+    It is the only form that all providers accept: no bounds and no optional properties.
+    """
     return {
         "type": "object",
         "properties": dict(properties),
@@ -101,14 +104,18 @@ class Prompts(FrozenStruct):
     warnings: tuple[str, ...] = ()
 
     def format_attempt(self, number: int) -> str:
-        """The user prompt of request `number`. No two are equal: a recording would give the same reply once more."""
+        """Return the user prompt of request `number`.
+
+        No two requests are equal, because a recording would replay the same reply for an equal request.
+        """
         return self.user if number == 1 else f"{self.user}\n\n{_RETRY_NOTICE.format(number=number)}"
 
 
 def neutralize_headers(text: str) -> str:
-    """The text without anything that could be read as the beginning of a header, such as `[[ ## score ## ]]`.
+    """Rewrite everything in a text that could be read as the beginning of a section header.
 
-    Two or more opening brackets and a hash, full-width ones too, whatever invisible stands between them.
+    A header looks like `[[ ## score ## ]]`. Its beginning is two or more opening brackets and a hash, full-width
+    characters included, with any invisible characters between them.
     """
     return _HEADER.sub(_rewrite_header, to_well_formed(text))
 
@@ -124,12 +131,15 @@ def format_section(name: str, text: str) -> str:
 
 
 def format_json(value: JsonValue) -> str:
-    """A value as indented JSON, which is how a judge reads it."""
+    """Format a value as indented JSON for an LLM judge."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def join_sections(*sections: str, closing: str = _CLOSING) -> str:
-    """A user prompt: its sections, and a last one of ours, so that the end of the material is seen."""
+    """Join the sections of a user prompt and add the closing section.
+
+    The closing section marks the end of the untrusted material.
+    """
     return "\n\n".join((*sections, format_section("verdict", closing)))
 
 
@@ -148,9 +158,10 @@ def build_default_prompt(values: Mapping[str, str], trace: str | None) -> Prompt
 
 
 def build_custom_prompt(template: str, values: Mapping[str, str], trace: str | None) -> Prompts:
-    """The user's template with its variables replaced, in one pass: what a value holds is never replaced in turn.
+    """Build the prompts from the user's template by replacing its variables.
 
-    The system prompt stays ours, or the reply could not be read. The trace summary goes to the end.
+    The variables are replaced in one pass, so a variable inside a value is never replaced. The system prompt is
+    always the built-in one, because the reply could not be parsed otherwise. The trace summary is added at the end.
     """
 
     def replacement(match: re.Match[str]) -> str:

@@ -54,12 +54,15 @@ class JudgeVerdict(FrozenStruct):
 
 
 def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
-    """The first valid verdict in a reply to a question about `candidate`; None when there is none."""
+    """Return the first valid verdict in a judge's reply about `candidate`, or None."""
     return find_first_valid(reply, candidate, _parse_verdict)
 
 
 def _parse_verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
-    """Valid is an object with a finite number `score`; everything else in it may be missing or wrong."""
+    """Parse a verdict from an object with a finite number `score`, or return None.
+
+    Every other field may be missing or wrong.
+    """
     score = parse_number(found.get("score"))
     if score is None:
         return None
@@ -75,10 +78,11 @@ def _parse_verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
 def find_first_valid(
     reply: str, candidate: str, read: Callable[[dict[str, JsonValue]], VerdictT | None]
 ) -> VerdictT | None:
-    """What `read` makes of the first object it accepts; None when it accepts none.
+    """Return the result of `read` for the first object in a reply that it accepts, or None.
 
-    An object that stands among other text and stands in the candidate too, but for white space, is a quotation and
-    no verdict. A reply that is nothing but the object (a fence around it is nothing) is always the judge's own.
+    An object inside other text is a quotation, and no verdict, if the candidate contains it too; white space is
+    ignored in this comparison. A reply that consists only of the object, with or without a fence, is always the
+    judge's own.
     """
     squeezed: str | None = None
     quotes = 0
@@ -131,34 +135,49 @@ def _remove_whitespace(text: str) -> str:
 
 
 def parse_number(value: JsonValue) -> float | None:
-    """A finite number, or None: true is no number, and `1e999` is none either."""
+    """Return the value if it is a finite number, else None.
+
+    `true` is not a number, and `1e999` is not finite.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if isinstance(value, int) or math.isfinite(value) else None
 
 
 def clamp_score(score: float, limit: float) -> float:
-    """The score within 0..limit; an integer may have thousands of digits."""
+    """Limit a score to the range from 0 to `limit`.
+
+    The score may be an integer of thousands of digits.
+    """
     return float(min(max(score, 0), limit)) + 0.0
 
 
 def fit_to_scale(score: float, limit: float) -> float | None:
-    """The score, where it is from 0 to `limit` but for what rounding adds; None for a score of another scale."""
+    """Return a score from 0 to `limit`, with rounding errors removed.
+
+    Returns None for a score of another scale.
+    """
     rounding = ROUNDING * limit
     return clamp_score(score, limit) if -rounding <= score <= limit + rounding else None
 
 
 def format_raw_score(score: float) -> str:
-    """The score as it was given, cut: an integer may have thousands of digits."""
+    """Format the score as it was given, truncated.
+
+    An integer may have thousands of digits.
+    """
     return truncate(str(score), MAX_SHOWN)
 
 
 def parse_text(value: JsonValue, limit: int = MAX_REASONING) -> str | None:
-    """A trimmed, bounded text that UTF-8 can hold; None for a blank one and for anything else."""
+    """Return a text trimmed, truncated to `limit` and encodable as UTF-8.
+
+    Returns None for a blank text and for any other value.
+    """
     return truncate(to_well_formed(value).strip(), limit) or None if isinstance(value, str) else None
 
 
 def iter_texts(value: JsonValue) -> Iterator[str]:
-    """The texts of a list of hits or misses, as `parse_text` has them."""
+    """Iterate over the texts of a list of hits or misses, each as `parse_text` returns it."""
     texts = (parse_text(member, MAX_ITEM) for member in (value if isinstance(value, list) else []))
     return (text for text in texts if text is not None)

@@ -15,10 +15,7 @@ def _get_passed_score(checks_run: int) -> EvaluatorScore:
 
 
 class AssertionTally:
-    """Counter for one assertion. `finish_passed` or `finish_failed` ends it (behaviour A-01).
-
-    A-01).
-    """
+    """Counter for one assertion. `finish_passed` or `finish_failed` ends it (behaviour A-01)."""
 
     def __init__(self, assertion: str) -> None:
         self._assertion = assertion
@@ -38,7 +35,11 @@ class AssertionTally:
             self._warnings.append(f"{self._assertion}: {warning}")
 
     def add_unresolved(self, tokens: Iterable[str], *, counted: bool = True) -> None:
-        """A value with unresolved tokens is skipped; one that leaves a surviving group is only noted."""
+        """Record a value that is not compared because its tokens cannot be resolved.
+
+        The value counts as skipped if `counted`. A value that leaves a group with other values to compare only adds a
+        warning.
+        """
         tokens = list(tokens)
         self._tokens += tokens
         self._skipped += counted
@@ -55,7 +56,7 @@ class AssertionTally:
         return _get_passed_score(checks_run)
 
     def finish_failed(self, what: str) -> EvaluatorScore:
-        """The value that is evaluated now is not as expected."""
+        """Build the failed score: the value that is evaluated now is not as expected."""
         return self._build_score(0.0, self._held + 1, f"{self._assertion}: {what}")
 
     def _build_score(self, score: float, checks_run: int, error: str | None) -> EvaluatorScore:

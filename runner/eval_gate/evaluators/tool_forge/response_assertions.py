@@ -11,7 +11,7 @@ from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore
 from eval_gate.evaluators.tool_forge.assertion_tally import AssertionTally
 from eval_gate.evaluators.wording import double_quote, format_names, single_quote, truncate
 from eval_gate.model.specs import evaluator as specs
-from eval_gate.model.specs.everywhere import finds_everywhere
+from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.javascript.strings import format_js_number
 from eval_gate.text.tokens import resolve_tokens
@@ -23,7 +23,7 @@ BYTES_PER_TOKEN = 4
 def _iter_resolved(
     values: Iterable[str], context: EvaluationContext, tally: AssertionTally, *, counted: bool = True
 ) -> Iterator[str]:
-    """The values as they are compared, one after the other; one whose tokens lead nowhere is skipped."""
+    """Yield the values with their tokens resolved, and skip those that cannot be resolved."""
     for value in values:
         resolved = resolve_tokens(value, context.tokens)
         if resolved.text is None:
@@ -33,7 +33,7 @@ def _iter_resolved(
 
 
 async def evaluate_response_non_empty(spec: specs.ResponseNonEmpty, context: EvaluationContext) -> EvaluatorScore:
-    """The text is not blank."""
+    """Check that the text of the response is not blank."""
     tally = AssertionTally(spec.type)
     return tally.finish_passed() if context.response.text.strip() else tally.finish_failed("the response is empty")
 
@@ -83,7 +83,7 @@ async def evaluate_response_matches(spec: specs.ResponseMatches, context: Evalua
             return tally.finish_failed(f"/{truncate(pattern)}/ {error}")
         if not found:
             return tally.finish_failed(f"expected a match of /{truncate(pattern)}/ in response but found none")
-        if not finds_everywhere(pattern):
+        if not matches_every_text(pattern):
             tally.add_pass()
     return tally.finish_passed(of_values=True)
 
@@ -99,7 +99,10 @@ async def evaluate_max_latency(spec: specs.MaxLatency, context: EvaluationContex
 
 
 async def evaluate_max_tokens(spec: specs.MaxTokens, context: EvaluationContext) -> EvaluatorScore:
-    """The provider's own count of output tokens, else an estimate; the message says which."""
+    """Check that the response has at most `spec.limit` output tokens.
+
+    The count is the provider's own, or else an estimate of one token per 4 bytes. The message says which one it is.
+    """
     tally = AssertionTally(spec.type)
     usage = context.response.usage
     if usage is not None and usage.output_tokens is not None:

@@ -91,7 +91,10 @@ class DimensionGrade(FrozenStruct):
         return self.score / self.dimension.max_score
 
     def has_passed(self, pass_at: float) -> bool:
-        """A binary dimension at its full score, a graded one at `pass_at` of it."""
+        """Return whether the grade is high enough to pass.
+
+        A binary dimension passes at its full score, a graded one at the share `pass_at` of it.
+        """
         return self.share >= (1.0 if self.dimension.binary else pass_at - TOLERANCE)
 
     @property
@@ -182,9 +185,10 @@ def _simplify_number(value: float) -> JsonValue:
 def read_grades(
     reply: str, dimensions: Sequence[RubricDimension], candidate: str = ""
 ) -> tuple[DimensionGrade, ...] | None:
-    """A grade for every dimension, in the rubric's order; None when the reply grades none of them.
+    """Parse a grade for every dimension from a judge's reply, in the order of the rubric.
 
-    Names are compared without case and surrounding blanks; of two entries for one dimension the first counts.
+    Names are compared without case and surrounding blanks. If the reply has two entries for one dimension, the
+    first counts. Returns None if the reply grades none of the dimensions.
     """
 
     def read(found: dict[str, JsonValue]) -> tuple[DimensionGrade, ...] | None:

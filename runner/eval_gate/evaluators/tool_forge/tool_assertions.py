@@ -40,11 +40,13 @@ _TOOL_SPECS: Final = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolsNo
 
 
 def _get_calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCall, ...]:
-    """The calls of the response. Raises EvaluatorError when they are not known, which is not the same as none.
+    """Return the tool calls of the response.
 
-    A promised list that is missing counts as empty: one answer alone cannot tell (`engine.unknown_tool_calls` can).
+    Raises EvaluatorError if the tool calls are unknown, which differs from a response without calls. If the target
+    promises a list of calls and it is missing, the list counts as empty: a single response does not show whether
+    the target ever lists calls (`engine.unknown_tool_calls` finds that out).
     """
-    if context.response.calls_known is False and not has_reported_calls(context.response):
+    if context.response.tool_calls_known is False and not has_reported_calls(context.response):
         raise EvaluatorError(f"{spec.type}: {CALLS_UNKNOWN}: the target does not report its tool calls")
     return context.response.tool_calls
 
@@ -54,7 +56,7 @@ def _list_called_names(spec: EvaluatorSpec, context: EvaluationContext) -> list[
 
 
 async def evaluate_tools_called(spec: ToolsCalled, context: EvaluationContext) -> EvaluatorScore:
-    """The names are equal, order and repeats included (A-02)."""
+    """Check that the called tools are the expected ones, in order and with repeats (A-02)."""
     tally, called = AssertionTally(spec.type), _list_called_names(spec, context)
     if called == list(spec.names):
         return tally.finish_passed()
@@ -64,7 +66,7 @@ async def evaluate_tools_called(spec: ToolsCalled, context: EvaluationContext) -
 
 
 async def evaluate_tools_called_any_order(spec: ToolsCalledAnyOrder, context: EvaluationContext) -> EvaluatorScore:
-    """The names are equal, repeats included, whatever their order."""
+    """Check that the called tools are the expected ones, repeats included, in any order."""
     tally, called = AssertionTally(spec.type), _list_called_names(spec, context)
     wanted, seen = Counter(spec.names), Counter(called)
     if wanted == seen:
@@ -76,7 +78,10 @@ async def evaluate_tools_called_any_order(spec: ToolsCalledAnyOrder, context: Ev
 
 
 async def evaluate_tools_acceptable(spec: ToolsAcceptable, context: EvaluationContext) -> EvaluatorScore:
-    """The set of called names is one of the sets; repeats do not matter (A-03)."""
+    """Check that the set of called tools is one of the acceptable sets.
+
+    Repeated calls do not matter (A-03).
+    """
     tally, called = AssertionTally(spec.type), _list_called_names(spec, context)
     sets = [frozenset() if spec.NONE in one else frozenset(one) for one in spec.sets]
     if frozenset(called) in sets:
@@ -134,7 +139,10 @@ async def evaluate_tool_params(spec: ToolParams, context: EvaluationContext) -> 
 async def _find_param_failure(
     check: ParamCheck, call: ToolCall, context: EvaluationContext, tally: AssertionTally
 ) -> str | None:
-    """What is wrong with one parameter; None when it holds or its token is unresolved (then it is counted skipped)."""
+    """Return what is wrong with one parameter, or None.
+
+    Returns None if the check passes, and also if a token is unresolved; the check then counts as skipped.
+    """
     present = check.param_name in call.params
     if check.assertion in {"exists", "notExists"}:
         if present is (check.assertion == "exists"):
@@ -154,7 +162,10 @@ async def _find_param_failure(
 
 
 def _resolve_expected(check: ParamCheck, context: EvaluationContext, tally: AssertionTally) -> tuple[str, ...] | None:
-    """The expected texts; None when a token is unresolved. Only `oneOf` has several."""
+    """Return the expected texts with their tokens resolved, or None if a token is unresolved.
+
+    Only `oneOf` has more than one text.
+    """
     values = check.value if check.assertion == "oneOf" and isinstance(check.value, list) else [check.value]
     texts: list[str] = []
     for value in values:

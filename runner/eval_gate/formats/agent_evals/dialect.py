@@ -14,7 +14,11 @@ from eval_gate.model.case import EvalSuite
 
 
 def is_agent_evals_suite(document: JsonValue) -> bool:
-    """An object with a list `cases`, and an `agent` or cases with `prompt` or `assertions`; tool-forge has `input`."""
+    """Return whether the document looks like an Agent Evals suite.
+
+    It is an object with a list `cases`, and with an `agent`, or cases with `prompt` or `assertions`. No case has
+    `input` or `expect`, which are fields of tool-forge.
+    """
     if not isinstance(document, dict) or not isinstance(document.get("cases"), list):
         return False
     cases = [case for case in document["cases"] if isinstance(case, dict)]  # type: ignore[union-attr]
@@ -24,14 +28,14 @@ def is_agent_evals_suite(document: JsonValue) -> bool:
 
 
 def build_json_schema() -> dict[str, JsonValue]:
-    """The JSON Schema of a suite file."""
+    """Build the JSON Schema of a suite file."""
     from eval_gate.formats.agent_evals import file_model
 
     return file_model.AgentEvalsSuite.model_json_schema() | {"title": "Agent Evals suite"}
 
 
 def load_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
-    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    """Load the suite from this document. Raises EvalFileError with all problems of the file at once."""
     from eval_gate.formats.agent_evals.suite_reader import read_suite
 
     return read_suite(document, positions, source, reading)

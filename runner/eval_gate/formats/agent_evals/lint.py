@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from eval_gate.formats.agent_evals import file_model
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.document_reader import Findings, Path, get_known_keys
-from eval_gate.model.specs.everywhere import finds_everywhere
+from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.sandbox.paths import SandboxError, split_file_path
 from eval_gate.text.dotted_path import looks_like_jsonpath
 
@@ -51,7 +51,7 @@ def _lint_assertion(assertion: file_model.AnyAssertion, path: Path, findings: Fi
     match assertion:
         case file_model.ContainsAssertion(value=""):
             findings.add('"" is in every answer: this always holds', (*path, "value"), silent=True)
-        case file_model.MatchesRegexAssertion(pattern=pattern, flags=flags) if finds_everywhere(pattern, flags):
+        case file_model.MatchesRegexAssertion(pattern=pattern, flags=flags) if matches_every_text(pattern, flags):
             message = f"/{pattern[:80]}/ finds something in every answer: this always holds"
             findings.add(message, (*path, "pattern"), silent=True)
         case file_model.MatchesRegexAssertion(flags=flags) if not _are_valid_flags(flags):

@@ -32,9 +32,9 @@ _ASSERTION_DEPTH: Final = 4
 
 
 def read_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
-    """The suite of this document; raises EvalFileError with every problem of the file at once.
+    """Read the suite from this document. Raises EvalFileError with all problems of the file at once.
 
-    Where somebody chose who answers instead, the suite may name any model; else only `SUITE_MODEL` is allowed.
+    If the user chose another target, the suite may name any model; else only `SUITE_MODEL` is allowed.
     """
     reader = DocumentReader(source.file, positions)
     suite = reader.validate_document(
@@ -65,7 +65,10 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
 
 
 def _check_model(named: str, reading: ReadOptions, reader: DocumentReader, findings: Findings) -> None:
-    """The suite names another model than the one it is fixed to: refused, unless somebody else answers anyway."""
+    """Report a model other than the one to which suites are fixed.
+
+    It is a problem, or only a warning if the user chose another target.
+    """
     place = ("agent", "model")
     if reading.target_override is not None:
         instead = reading.target_override[:80]
@@ -76,7 +79,7 @@ def _check_model(named: str, reading: ReadOptions, reader: DocumentReader, findi
 
 
 def _strip_type_step(loc: Path) -> Path:
-    """The path in the file: pydantic names the kind of an assertion as a step of its own."""
+    """Return the path in the file, without the step that pydantic adds for the type of an assertion."""
     if len(loc) > _ASSERTION_DEPTH and loc[2] == "assertions":
         return (*loc[:_ASSERTION_DEPTH], *loc[_ASSERTION_DEPTH + 1 :])
     return loc
@@ -123,8 +126,8 @@ def _build_case(
         location=location,
         # the agent is what is evaluated: a changed one is asked the same
         fingerprint=compute_fingerprint({"prompt": case.prompt, "assertions": _dump_assertions(case)}),
-        question=compute_digest(case.prompt),
-        expectation=compute_digest(_dump_assertions(case)),
+        prompt_fingerprint=compute_digest(case.prompt),
+        expectation_fingerprint=compute_digest(_dump_assertions(case)),
         warnings=findings.get_case_messages(index),
     )
 
@@ -142,14 +145,14 @@ _SPEC_CLASSES: Final[dict[type[file_model.AnyAssertion], type[specs.SuiteAsserti
 
 
 def _build_spec(assertion: file_model.AnyAssertion) -> specs.SuiteAssertion:
-    """The same fields as data for the evaluators."""
+    """Build the evaluator specification from the fields of an assertion."""
     fields = {name: getattr(assertion, name) for name in type(assertion).model_fields if name != "description"}
     label = to_well_formed((assertion.description or "")[:MAX_LABEL]) or None
     return _SPEC_CLASSES[type(assertion)](label=label, **fields)
 
 
 def _dump_assertions(case: file_model.AgentEvalsCase) -> list[JsonValue]:
-    """The assertions as they are written, but for what they are called."""
+    """Return the case's assertions as JSON, as they are in the file but without their descriptions."""
     return [
         assertion.model_dump(mode="json", include={*type(assertion).model_fields} - {"description"})
         for assertion in case.assertions

@@ -16,7 +16,7 @@ from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.sources.validation_errors import describe_value
@@ -82,7 +82,7 @@ class MessageTurn(FrozenStruct):
         return (part for part in self.parts if isinstance(part, AttachedFile))
 
     def as_json(self) -> dict[str, JsonValue]:
-        """The message for graders, the text of its files within."""
+        """Return the message as JSON for evaluators, with the text of its files."""
         content: JsonValue
         match self.content:
             case tuple():
@@ -120,13 +120,13 @@ class TurnReader:
         self._of_suite = 0
 
     def begin_case(self) -> None:
-        """A new case has its own bound."""
+        """Begin a new case, whose size is limited by itself."""
         self._of_case = 0
 
     def read(self, raw: JsonValue, path: Path, role: file_model.Role) -> tuple[MessageTurn, ...]:
-        """The messages at `path`, without those in which something is wrong: that was said.
+        """Read the messages at `path`, without those that have a problem, which is reported.
 
-        One text stands for one message of `role`.
+        A single text is one message of `role`.
         """
         if isinstance(raw, str):
             return (MessageTurn(role, self._read_text(raw, path)),)
@@ -214,14 +214,14 @@ class TurnReader:
 
 
 def turns_to_json(turns: Sequence[MessageTurn]) -> list[JsonValue]:
-    """The messages as graders read them, with the text of their files within."""
+    """Return the messages as JSON for evaluators, with the text of their files."""
     return [turn.as_json() for turn in turns]
 
 
-def build_brief(turns: Sequence[MessageTurn], expected: Sequence[MessageTurn], expected_outcome: str) -> Brief:
-    """What the case says to graders, and to targets that take a prompt and files."""
+def build_brief(turns: Sequence[MessageTurn], expected: Sequence[MessageTurn], expected_outcome: str) -> CaseBrief:
+    """Build the case's brief for evaluators, and for targets that take a prompt and files."""
     files = [file for turn in turns for file in turn.files]
-    return Brief(  # all of it was checked as it is written, and may be lists in lists
+    return CaseBrief(  # all of it was checked as it is written, and may be lists in lists
         question=format_question(turns, linked=False),
         linked_question=format_question(turns, linked=True),
         expected_outcome=expected_outcome,
@@ -239,7 +239,7 @@ def _list_paths(files: Iterable[AttachedFile]) -> tuple[str, ...]:
 
 
 def join_guidelines(turns: Sequence[MessageTurn]) -> str:
-    """The text of all guidelines, each once, a blank line between them."""
+    """Join the texts of all guidelines, each once, with a blank line between them."""
     texts = {file.path: file.text.strip() for turn in turns for file in turn.files if file.is_guideline}
     return _join_paragraphs(texts.values())
 
@@ -286,9 +286,10 @@ def _join_paragraphs(texts: Iterable[str]) -> str:
 
 
 def to_chat_messages(turns: Sequence[MessageTurn]) -> tuple[Message, ...]:
-    """The messages for a model. Guidelines go to the system; only leading system turns are the system's.
+    """Convert the messages to chat messages for a model.
 
-    A later system turn, and every tool's, is told as what the assistant saw: providers take neither there.
+    Guidelines become part of the system message, as do leading system turns. A later system turn and every tool
+    turn become text that the assistant saw, because providers accept neither in that place.
     """
     guidelines = join_guidelines(turns)
     visible = [turn for turn in turns if turn.is_visible]
@@ -310,7 +311,10 @@ def _to_chat_message(turn: MessageTurn) -> Message:
 
 
 def format_reference_answer(last: MessageTurn) -> str | None:
-    """What the last expected message says: its text with the texts of its files, else its tool calls as JSON."""
+    """Format the last expected message as the reference answer, or return None if it is empty.
+
+    This is its text with the texts of its files, else its tool calls as JSON.
+    """
     said = last.content if isinstance(last.content, str) else _join_paragraphs(part.text.strip() for part in last.parts)
     if said.strip():
         return said

@@ -75,7 +75,7 @@ class CaseReader:
         self._lines: dict[str, int] = {}
 
     def read_defaults(self, suite: file_model.AgentVSuite) -> FileDefaults:
-        """What holds for every case that does not say otherwise."""
+        """Read the defaults of the file for its cases."""
         execution = self._read_part(file_model.AgentVExecution, file_model.as_raw_json(suite.execution), ("execution",))
         target = execution.target if execution else None
         listed = self._read_evaluator_list(file_model.as_raw_json(suite.execution), ("execution",))
@@ -84,7 +84,7 @@ class CaseReader:
         return FileDefaults(judged, listed or (), target or suite.target)
 
     def read(self, raw: JsonValue, path: Path, defaults: FileDefaults) -> EvalCase | None:
-        """The case at `path`; None when something is wrong with it, or was with anything before it."""
+        """Read the case at `path`, or return None if it, or anything before it in the file, has a problem."""
         self._findings.begin_case(format_case_name(raw, path))
         self._turns.begin_case()
         found = self._findings.read_part(file_model.AgentVCase, raw, path)
@@ -110,7 +110,7 @@ class CaseReader:
         judged: EvaluatorSet,
         target: str | None,
     ) -> EvalCase:
-        """The case, of either version, once nothing is wrong with it."""
+        """Build the case, of either version of AgentV, when the file has no problem."""
         outcome, expected = said.outcome, to_comparable(said.expected)
         asked: list[JsonValue] = [*build_question(said.turns), expected, outcome, judged.fingerprint]
         return EvalCase(
@@ -127,13 +127,13 @@ class CaseReader:
             location=Location(file=self._findings.find_file(path), line=self._findings.find_line(path)),
             # with the text of all files: the same wherever the repository lies
             fingerprint=compute_fingerprint([*asked, said.metadata] if self._findings.today else asked),
-            question=compute_digest(build_question(said.turns)),
-            expectation=compute_digest([expected, outcome, judged.expectation]),
+            prompt_fingerprint=compute_digest(build_question(said.turns)),
+            expectation_fingerprint=compute_digest([expected, outcome, judged.expectation]),
             warnings=self._findings.case_warnings,
         )
 
     def check_id(self, raw: dict[str, JsonValue], path: Path) -> None:
-        """An id is text as every reader of YAML sees it, and the only one of its kind."""
+        """Report an id that another YAML reader would not take for text, or that an earlier case has."""
         name = raw.get("id")
         if not isinstance(name, str):
             return
@@ -164,14 +164,17 @@ class CaseReader:
         return None if raw is None else self._findings.read_part(model, raw, path)
 
     def _read_evaluator_list(self, raw: JsonValue, path: Path) -> tuple[EvaluatorSpec, ...] | None:
-        """The evaluators of a part of the file, under any of their names; None where it says nothing of them."""
+        """Read the evaluators of a part of the file, under any of their names; None if it has no such list."""
         key = find_used_name(raw, file_model.EVALUATORS)
         if key is None or not isinstance(raw, dict) or raw[key] is None:
             return None
         return self._evaluators.read_evaluators(raw[key], (*path, key))
 
     def _read_evaluators(self, raw: dict[str, JsonValue], path: Path, defaults: FileDefaults) -> EvaluatorSet:
-        """The case's own evaluators, else the file's; the rubric of its `rubrics` comes first and can stand alone."""
+        """Read the case's own evaluators, or take those of the file.
+
+        The rubric of the case's `rubrics` comes first, and a case may have a rubric alone.
+        """
         specs = self._read_evaluator_list(raw.get("execution"), (*path, "execution"))
         key = find_used_name(raw, file_model.EVALUATORS)
         if specs is None:
@@ -185,7 +188,10 @@ class CaseReader:
         return self.build_evaluator_set((*((rubric,) if rubric else ()), *others), path)
 
     def build_evaluator_set(self, specs: tuple[EvaluatorSpec, ...], path: Path) -> EvaluatorSet:
-        """These evaluators with the hashes of what they ask for."""
+        """Build the set of these evaluators, with the fingerprints of what they check.
+
+        Evaluators that check nothing, or all have weight 0, are reported.
+        """
         if specs:
             self._evaluators.warn_if_no_weight((spec.weight for spec in specs), path)
         for spec in specs:
@@ -196,19 +202,22 @@ class CaseReader:
 
 
 def format_case_name(raw: JsonValue, path: Path) -> str:
-    """What people call the case: its id, or its place in the file where it has none that can be read."""
+    """Return the case's id, or its place in the file if it has no readable id."""
     name = raw.get("id") if isinstance(raw, dict) else None
     return name[:MAX_DESCRIPTION] if isinstance(name, str) and name else format_field_path(path)
 
 
 def summarize_outcome(outcome: str) -> str:
-    """The first line of the outcome, for lists of cases."""
+    """Return the first line of the outcome, for lists of cases."""
     line = next((line.strip() for line in outcome.splitlines() if line.strip()), "")
     return line if len(line) <= MAX_DESCRIPTION else f"{line[: MAX_DESCRIPTION - 1]}…"
 
 
 def _relativize_folders(value: JsonValue, repository: EvalRepository) -> JsonValue:
-    """The value with folders as they lie in the repository, the same in every checkout."""
+    """Return the value with folders relative to the repository, which are the same in every checkout.
+
+    Default fields are left out.
+    """
     match value:
         case dict():
             return {
@@ -249,7 +258,10 @@ def _drop_grader_keys(value: JsonValue) -> JsonValue:
 
 
 def to_comparable(turns: Sequence[MessageTurn]) -> list[JsonValue]:
-    """The messages, in one way for all that they may be written in: a list of one text is that text."""
+    """Return the messages as JSON that is the same for all ways of writing them.
+
+    For example, a list with one text becomes that text.
+    """
     return turns_to_json([_simplify_content(turn) for turn in turns])
 
 
@@ -262,5 +274,5 @@ def _simplify_content(turn: MessageTurn) -> MessageTurn:
 
 
 def build_question(turns: Sequence[MessageTurn]) -> list[JsonValue]:
-    """What is asked, with the text of all files, and which of these are guidelines."""
+    """Return the prompt as JSON, with the text of all files and with which of the files are guidelines."""
     return [to_comparable(turns), [[file.is_guideline for file in turn.files] for turn in turns]]

@@ -31,7 +31,11 @@ _AGENTV_WORDS: Final = re.compile(
 
 
 def is_agentv_suite(document: JsonValue) -> bool:
-    """An object with a list `evalcases` (or by a later name) of cases with `input_messages`, an outcome, or both."""
+    """Return whether the document looks like an AgentV suite.
+
+    It is an object with a list `evalcases`, or with a list under a later name whose cases have for example
+    `input_messages`, an outcome or both. The list may also be in another file that the document names.
+    """
     return isinstance(document, dict) and find_list_name(document) is not None
 
 
@@ -41,7 +45,7 @@ def mentions_cases(data: bytes) -> bool:
 
 
 def find_list_name(document: Mapping[str, JsonValue]) -> str | None:
-    """The name of the list of cases, also where it is misspelt; None where there is none of this format."""
+    """Return the name of the list of cases, even if misspelt; None if no key is a list of AgentV cases."""
     own = find_used_name(document, _UNIQUE_LIST_NAMES)
     if own is not None:
         return own
@@ -81,5 +85,5 @@ def _is_case(value: JsonValue) -> bool:
 
 
 def find_used_name(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:
-    """The name under which a field stands in `raw`, where it does."""
+    """Return the first of `names` that is a key of `raw`, or None."""
     return next((name for name in names if isinstance(raw, Mapping) and name in raw), None)

@@ -16,14 +16,14 @@ from eval_gate.model.case import EvalSuite
 
 
 def build_json_schema() -> dict[str, JsonValue]:
-    """The JSON Schema of an eval file, by every name that its fields may have."""
+    """Build the JSON Schema of an eval file, with every name that its fields may have."""
     from eval_gate.formats.agentv.json_schema import build_file_schema
 
     return build_file_schema()
 
 
 def load_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
-    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    """Load the suite from this document. Raises EvalFileError with all problems of the file at once."""
     from eval_gate.formats.agentv.suite_reader import read_suite
 
     return read_suite(document, positions, source, reading)

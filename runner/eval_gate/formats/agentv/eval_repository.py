@@ -37,10 +37,7 @@ class NoSuchFileError(FileError):
 
 
 class RepositoryFile(FrozenStruct):
-    """A file in the repository. `relative_path` is POSIX style, from the repository's root.
-
-    style.
-    """
+    """A file in the repository. `relative_path` is POSIX style, from the repository's root."""
 
     path: Path
     relative_path: str
@@ -60,29 +57,32 @@ class EvalRepository:
         self._hints = MAX_HINTS
 
     def _find_root(self) -> Path:
-        """The nearest folder with `.git`, else the root of the run, else the eval file's own folder."""
+        """Return the nearest folder with `.git`, else the root of the run, else the folder of the eval file.
+
+        The root of the run counts only if the eval file is below it.
+        """
         outside = self._working if self.folder.is_relative_to(self._working) else self.folder
         return find_repository(self.folder) or outside
 
     def iter_parent_folders(self) -> Iterator[Path]:
-        """The eval file's folder and every one above it, up to the root."""
+        """Yield the folder of the eval file and each folder above it, up to the root."""
         for place in (self.folder, *self.folder.parents):
             yield place
             if place == self.root:
                 return
 
     def to_relative_path(self, path: Path) -> str:
-        """The way from the root to `path`, POSIX style: the same in every checkout."""
+        """Return `path` relative to the root in POSIX style, which is the same in every checkout."""
         return path.relative_to(self.root).as_posix()
 
     def format_path(self, path: Path) -> str:
-        """The path as people see it: from the root of the run, where it lies below."""
+        """Format the path for people, relative to the root of the run if it is below that."""
         return (path.relative_to(self._working) if path.is_relative_to(self._working) else path).as_posix()
 
     def find_file(self, written: str) -> RepositoryFile:
-        """The file that this path means. Raises FileError when it is not there or may not be read.
+        """Find the file that this path means. Raises FileError if it does not exist or may not be read.
 
-        It is looked for in the eval file's folder, in each above it, and in the folder of the run.
+        The folder of the eval file, each folder above it and the folder of the run are searched.
         """
         if written not in self._found:
             try:
@@ -108,7 +108,10 @@ class EvalRepository:
         raise NoSuchFileError(f"there is no such file in the repository{self._suggest_name(beside)}")
 
     def find_file_at(self, path: Path) -> RepositoryFile | None:
-        """The file at exactly this place, None where there is none. Raises FileError for a link that leads away."""
+        """Return the file at exactly this path, or None if there is none.
+
+        Raises FileError for a link that leads out of the repository.
+        """
         if not path.is_relative_to(self.root) or not _is_file(path):
             return None
         self._require_inside(path)
@@ -126,7 +129,10 @@ class EvalRepository:
             raise FileError("is one of Git's own files: they are not read")
 
     def _suggest_name(self, path: Path) -> str:
-        """The nearest name in the same folder. Only for the first files of many: it takes its time."""
+        """Suggest the most similar name in the same folder, or return an empty text.
+
+        Only the first missing files get a suggestion, because the search is slow.
+        """
         self._hints -= 1
         if self._hints < 0:
             return ""
@@ -142,9 +148,9 @@ class EvalRepository:
         return format_suggestion(path.name, sorted(names))
 
     def read_text(self, found: RepositoryFile) -> str:
-        """The text of a file, with LF for every end of line. Raises FileError for what is no text, or too much of it.
+        """Read the text of a file, with LF for every end of line.
 
-        Each file is read once.
+        Each file is read once. Raises FileError if the file is not text or is too large.
         """
         if found.path not in self._texts:
             try:
@@ -154,7 +160,10 @@ class EvalRepository:
         return _return_or_raise(self._texts[found.path])
 
     def find_folder(self, written: str) -> Path:
-        """A folder, relative to the eval file's own. Raises FileError when it is not there or lies elsewhere."""
+        """Find a folder, relative to the folder of the eval file.
+
+        Raises FileError if it does not exist or is outside of the repository.
+        """
         if not _can_be_path(written):
             raise FileError("is not the path of a folder")
         path = normalize_path(self.folder / written)
@@ -167,14 +176,17 @@ class EvalRepository:
 
 
 def _return_or_raise(known: CachedValue | FileError) -> CachedValue:
-    """What is known, or the same error once more: a new one, because each keeps where it was raised."""
+    """Return the cached value, or raise the cached error again.
+
+    The raised error is a copy, because each error keeps the place where it was raised.
+    """
     if isinstance(known, FileError):
         raise type(known)(str(known))
     return known
 
 
 def normalize_newlines(text: str) -> str:
-    """The text with LF for every end of line, as an eval file means it on any machine."""
+    """Return the text with LF for every end of line, so that an eval file means the same on any machine."""
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
@@ -187,7 +199,7 @@ def _can_be_path(written: str) -> bool:
 
 
 def normalize_path(path: Path) -> Path:
-    """The path without `..`, as it is written: where links lead is looked at later."""
+    """Return the path without `..` steps, without following links. Other code checks the links later."""
     return Path(os.path.normpath(path))
 
 

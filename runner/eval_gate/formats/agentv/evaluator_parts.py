@@ -34,9 +34,10 @@ class EvaluatorPartReader:
         self._repository = repository
 
     def read_prompt(self, written: str | None, path: Path, *, aggregates: bool = False) -> str | None:
-        """The text of a judge's own prompt: of the file that is meant, else what is written itself.
+        """Read an LLM judge's own prompt, from the file that it names, else from the text itself.
 
-        `aggregates`: the prompt is shown evaluators' results, not an answer.
+        If `aggregates`, the prompt receives the results of evaluators instead of a response. Return None if there is no
+        prompt, or after reporting a problem.
         """
         if written is None:
             return None
@@ -72,7 +73,10 @@ class EvaluatorPartReader:
         return template
 
     def _resolve_prompt(self, written: str, path: Path) -> tuple[str | None, str | None]:
-        """The prompt, and, where it looks like a path and is none, why. No prompt: what is wrong was said."""
+        """Return the prompt, and the reason why a text that looks like a path is not a file.
+
+        The prompt is None after a problem was reported. The reason is None for any other text.
+        """
         if "\n" in written or len(written) > MAX_PROMPT_PATH:
             return normalize_newlines(written), None
         path_like = _LOOKS_LIKE_A_PATH.fullmatch(written) is not None
@@ -87,7 +91,10 @@ class EvaluatorPartReader:
             return None, None
 
     def read_command(self, raw: JsonValue, path: Path) -> Command | None:
-        """A shell line, or a program with its arguments."""
+        """Read a command: a shell line, or a program with its arguments.
+
+        Return None after reporting a problem.
+        """
         if isinstance(raw, str) and raw.strip():
             return raw
         if isinstance(raw, list) and raw and all(isinstance(word, str) for word in raw) and raw[0]:
@@ -111,7 +118,7 @@ class EvaluatorPartReader:
             return str(self._repository.folder)
 
     def read_checks(self, raw: JsonValue, path: Path) -> tuple[RubricCheck, ...]:
-        """What a rubric asks for; empty after saying what is wrong."""
+        """Read the checks of a rubric, or return none after reporting a problem."""
         if not isinstance(raw, list):
             self._findings.add_problem(f"expected a list of checks, got {describe_value(raw)}", path)
             return ()
@@ -142,6 +149,6 @@ class EvaluatorPartReader:
             yield RubricCheck(id=name, description=found.description, weight=found.weight, required=found.required)
 
     def read_rubric(self, raw: JsonValue, path: Path) -> RubricJudge | None:
-        """The evaluator that a case's own `rubrics` stand for."""
+        """Read the evaluator that a case's own `rubrics` describe, or return None if they hold no valid check."""
         checks = self.read_checks(raw, path)
         return RubricJudge(label="rubrics", checks=checks) if checks else None

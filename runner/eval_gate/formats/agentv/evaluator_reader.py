@@ -84,7 +84,10 @@ class EvaluatorReader:
         """The answer that the case which is read expects, where it is JSON."""
 
     def read_default(self, kind: str | None, path: Path) -> tuple[EvaluatorSpec, ...]:
-        """What judges where nothing else is said: our judge. `kind` is the file's own word for it."""
+        """Return the evaluator for cases that name none: the default LLM judge.
+
+        `kind` is the type that the file names; a type other than an LLM judge is reported as a problem.
+        """
         if kind is not None and kind not in file_model.LLM_JUDGE:
             if kind in EVALUATOR_MODELS:
                 message = f'"{kind}" needs settings: put it into the list execution.evaluators'
@@ -94,7 +97,7 @@ class EvaluatorReader:
         return (LlmJudge(),)
 
     def read_evaluators(self, raw: JsonValue, path: Path, depth: int = 0) -> tuple[EvaluatorSpec, ...]:
-        """The list at `path`, without those in which something is wrong: that was said."""
+        """Read the list of evaluators at `path`, without those that have a problem, which is reported."""
         if not isinstance(raw, list):
             self._findings.add_problem(f"expected a list of evaluators, got {describe_value(raw)}", path)
             return ()
@@ -112,7 +115,10 @@ class EvaluatorReader:
         return tuple(spec for spec in specs if spec is not None)
 
     def _build_criteria_rubric(self, texts: Sequence[str], path: Path) -> EvaluatorSpec | None:
-        """The plain texts of a list: one judge is asked all of them, and each counts as an assertion of its own."""
+        """Build one rubric from the plain texts of a list, or return None after reporting a problem.
+
+        One LLM judge scores all of them in one request, and each has the weight of one assertion.
+        """
         checks = self.parts.read_checks(list(texts), path)
         return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
 
@@ -138,7 +144,10 @@ class EvaluatorReader:
         return None
 
     def _check_member_keys(self, found: file_model.AgentVEvaluator, path: Path, depth: int) -> None:
-        """What the case needs of an evaluator is asked of the whole, not of a member of it."""
+        """Report keys that a member of a composite may not have, such as `required`.
+
+        Such a key applies only to the evaluator as a whole.
+        """
         if not depth:
             return
         for key in ("negate", "required", "min_score"):
@@ -172,7 +181,7 @@ class EvaluatorReader:
         )
 
     def _read_by_type(self, kinds: ModelsByType, raw: JsonValue, path: Path) -> file_model.AgentVFileModel | None:
-        """The part in the shape that its `type` says."""
+        """Read a part of the file with the model of its `type`, or return None after reporting a problem."""
         if not isinstance(raw, dict):
             self._findings.add_problem(f"expected a mapping with a `type`, got {describe_value(raw)}", path)
             return None
@@ -248,7 +257,10 @@ class EvaluatorReader:
         )
 
     def _read_expected_calls(self, raw: JsonValue, path: Path) -> tuple[str, ...]:
-        """The tools in their order."""
+        """Read the expected tool names, in their order.
+
+        Arguments get a warning, because they are not compared.
+        """
         if not isinstance(raw, list):
             self._findings.add_problem(f"expected a list of calls, got {describe_value(raw)}", path)
             return ()
@@ -282,7 +294,10 @@ class EvaluatorReader:
         return Composite(members=members, aggregator=aggregator, **read_common_fields(found))
 
     def _check_member_names(self, members: Sequence[EvaluatorSpec], path: Path) -> list[str]:
-        """The members' names: weights and results are told by them, so that no two may be equal."""
+        """Return the members' names, and report names that are not unique.
+
+        Weights and results refer to members by name. A member's own weight gets a warning, because it is not read.
+        """
         names = [member.name for member in members]
         for name, times in Counter(names).items():
             if times > 1:
@@ -318,13 +333,13 @@ class EvaluatorReader:
         return None
 
     def warn_if_no_weight(self, weights: Iterable[float], path: Path) -> None:
-        """A mean of nothing is 0, whatever the answer (agentv behaviour 13)."""
+        """Warn if every weight is 0, because the score is then always 0 (agentv behaviour 13)."""
         if not any(weights):
             self._findings.add_warning("every evaluator has weight 0: the score is always 0", path)
 
 
 def format_kinds(kinds: ModelsByType) -> str:
-    """The kinds by the spec's names."""
+    """Format the list of evaluator types, each by its name in the specification."""
     first: dict[type[file_model.AgentVFileModel], str] = {}
     for name, model in kinds.items():
         first.setdefault(model, name)
@@ -332,7 +347,7 @@ def format_kinds(kinds: ModelsByType) -> str:
 
 
 def normalize_kind(raw: JsonValue) -> str:
-    """The type in the spelling of today."""
+    """Return the `type` in its present spelling, with hyphens, or an empty text if it is not text."""
     kind = raw.get("type") if isinstance(raw, dict) else None
     return kind.replace("_", "-") if isinstance(kind, str) else ""
 

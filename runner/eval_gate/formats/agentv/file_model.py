@@ -42,7 +42,7 @@ class AgentVFileModel(BaseModel):
 
 
 def as_raw_json(part: object) -> JsonValue:
-    """A part that was declared and not yet read: what stands in the file."""
+    """Return a part that the model only declares, as the raw JSON of the file."""
     return cast("JsonValue", part)
 
 

@@ -61,7 +61,7 @@ class AgentVFindings:
         """What people call the case that was begun last."""
 
     def begin_case(self, name: str) -> None:
-        """What is found from here on belongs to this case."""
+        """Assign the findings from here on to this case."""
         self.case = name
         self._of_case = []
 
@@ -71,11 +71,11 @@ class AgentVFindings:
         return tuple(self._of_case)
 
     def find_line(self, path: Path) -> int:
-        """The line of a value, or of what is nearest to it."""
+        """Return the line of the value at `path`, or of its nearest ancestor."""
         return self._positions.find_line(path)
 
     def find_file(self, path: Path) -> str:
-        """The file in which a value stands."""
+        """Return the file that contains the value at `path`."""
         return self._positions.locate(path)[0] if isinstance(self._positions, MultiFilePositions) else self._file
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
@@ -146,7 +146,7 @@ class AgentVFindings:
         return self._positions.find_unquoted(path) if isinstance(self._positions, ScalarPositions) else None
 
     def add_not_text_problem(self, written: str, path: Path) -> None:
-        """A value that is meant as text, and that YAML takes for something else."""
+        """Report a value that is meant as text but that YAML reads as another type."""
         self.add_problem(f'YAML does not read this as text: put it in quotes, "{written[:60]}"', path)
 
     def _add_validation_problem(
@@ -190,7 +190,10 @@ class AgentVFindings:
 
 
 def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iterable[str]) -> str:
-    """A key that may well be AgentV's, and on which something may depend: it is never passed over."""
+    """Describe an unknown key of an AgentV 4 file as a problem.
+
+    Such a key is never ignored: it may be a key of AgentV that changes the result.
+    """
     said = describe_unsupported_key(key)
     if said is None and model is AgentV4ExpectedCall and key in UNSUPPORTED_CALL_KEYS:
         said = f"`{key}` is not supported: {UNSUPPORTED_CALL_KEYS[key]}"
@@ -200,19 +203,19 @@ def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iter
 
 
 def _find_unknown_keys(model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:
-    """The keys that no field of the model has."""
+    """List the keys of `raw` that no field of the model has."""
     known = {name for same in _list_field_names(model) for name in same}
     return [key for key in raw if key not in known]
 
 
 @cache
 def _list_field_names(model: type[AgentVFileModel]) -> tuple[tuple[str, ...], ...]:
-    """The names that each field may have in a file, the spec's first."""
+    """List the names that each field may have in a file, with the name in the specification first."""
     return tuple(get_field_names(model, field) for field in model.model_fields)
 
 
 def get_field_names(model: type[AgentVFileModel], field: str) -> tuple[str, ...]:
-    """The names that one field may have in a file, the spec's first."""
+    """Return the names that one field may have in a file, with the name in the specification first."""
     alias = model.model_fields[field].validation_alias
     if isinstance(alias, AliasChoices):
         return tuple(choice for choice in alias.choices if isinstance(choice, str))

@@ -59,7 +59,10 @@ def matches_glob(path: str, patterns: Sequence[str]) -> bool:
 
 
 def load_guidelines(repository: EvalRepository) -> Guidelines:
-    """The patterns nearest to the eval file, or the defaults. Raises GateError for patterns that are none."""
+    """Load the guideline patterns nearest to the eval file, or the defaults.
+
+    Raises GateError for invalid patterns.
+    """
     for name in CONFIG_FILES:
         for place in repository.iter_parent_folders():
             patterns = _load_patterns(place / name, repository)
@@ -69,7 +72,10 @@ def load_guidelines(repository: EvalRepository) -> Guidelines:
 
 
 def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
-    """The patterns of one file; None when it is not there or says nothing of guidelines."""
+    """Load the patterns from one file, or return None if it does not exist or has no patterns.
+
+    Raises GateError for invalid patterns.
+    """
     shown = repository.format_path(path)
     try:
         found = repository.find_file_at(path)
@@ -99,7 +105,10 @@ def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
 
 
 def _iter_problems(value: JsonValue) -> Iterator[tuple[list[int], str]]:
-    """What is wrong with the patterns, and with which of them."""
+    """Yield the problems of the patterns, each with the index of the pattern.
+
+    The list of indexes is empty if the problem is about the list as a whole.
+    """
     if not isinstance(value, list):
         yield [], f"expected a list of patterns, got {describe_value(value)}; [] means no guidelines"
         return

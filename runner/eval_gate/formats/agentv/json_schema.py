@@ -31,7 +31,10 @@ _V4_PREFIX = "Today"
 
 
 def build_file_schema() -> dict[str, JsonValue]:
-    """The JSON Schema of an AgentV file: the suite, with a definition for each part of it, of 1.6 or of today."""
+    """Build the JSON Schema of an AgentV file: the suite, with a definition for each of its parts.
+
+    It covers AgentV 1.6 and AgentV 4.
+    """
     of_old, old = _build_suite_schema(file_model.AgentVSuite, _MODELS, "")
     of_today, new = _build_suite_schema(today.AgentV4Suite, _V4_MODELS, _V4_PREFIX)
     _require_fields(of_old, [CASE_LIST_NAMES])
@@ -50,7 +53,7 @@ def build_file_schema() -> dict[str, JsonValue]:
 def _build_suite_schema(
     suite: type[file_model.AgentVFileModel], models: tuple[type[file_model.AgentVFileModel], ...], prefix: str
 ) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
-    """The schema of a suite, and of its parts by their names with this prefix."""
+    """Build the schema of a suite, and the schemas of its parts by name, with `prefix` before each name."""
     schema: dict[str, JsonValue] = suite.model_json_schema(ref_template=f"#/$defs/{prefix}{{model}}")
     definitions = schema.pop("$defs")
     assert isinstance(definitions, dict)

@@ -30,21 +30,21 @@ class LinePositions:
         self._beside = beside
 
     def find_line(self, path: Sequence[str | int]) -> int:
-        """The line (from 1) of the case, or of the key or element at `path` in the file beside."""
+        """Return the line (from 1) of the case, or of the key or element at `path` in the companion file."""
         if _is_in_case(path):
             index = path[1] if len(path) > 1 else 0
             return self._lines[index] if isinstance(index, int) and index < len(self._lines) else 1
         return self._beside[1].find_line(path) if self._beside else 1
 
     def find_unquoted(self, path: Sequence[str | int]) -> str | None:
-        """The scalar at `path` as it is written, where it stands in the file beside without quotes."""
+        """Return the scalar at `path` as written, if it is in the companion file without quotes; else None."""
         if self._beside is None or _is_in_case(path):
             return None
         positions = self._beside[1]
         return positions.find_unquoted(path) if isinstance(positions, ScalarPositions) else None
 
     def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-        """The file in which the value at `path` stands, and its path there."""
+        """Return the file that contains the value at `path`, and the value's path in that file."""
         if _is_in_case(path):
             return self._file, path[2:]
         return (self._beside[0] if self._beside else self._file), path
@@ -55,7 +55,10 @@ def _is_in_case(path: Sequence[str | int]) -> bool:
 
 
 def _parse_jsonl(data: bytes, path: Path, shown: str) -> Document:
-    """The cases of all lines, with what the YAML file beside them says of all."""
+    """Parse the cases of all lines, together with the settings of the YAML companion file.
+
+    A companion file that is a suite itself is ignored. Raises EvalFileError if it is not a mapping.
+    """
     values, numbers = _parse_lines(data, shown)
     cases: dict[str, JsonValue] = {_CASES_KEY: values}
     speaker = _find_companion(path) if is_agentv_suite(cases) else None
@@ -75,7 +78,10 @@ JSONL: Final = {_SUFFIX: Notation(_parse_jsonl, is_doubtful=lambda _: True)}
 
 
 def _find_companion(path: Path) -> Path | None:
-    """The YAML file beside a JSONL file, or None. A link is not followed: it may lead anywhere."""
+    """Return the YAML companion file of a JSONL file, or None.
+
+    A link is not followed, because it may lead anywhere.
+    """
     candidates = (path.with_suffix(suffix) for suffix in YAML)
     return next((one for one in candidates if one.is_file() and not one.is_symlink()), None)
 
@@ -86,9 +92,9 @@ def is_companion(path: Path) -> bool:
 
 
 def _parse_lines(data: bytes, file: str) -> tuple[list[JsonValue], list[int]]:
-    """The values of all lines that are not blank, and the numbers of these lines.
+    """Parse all lines that are not blank, and return their values and line numbers.
 
-    Raises GateError `invalid-json` with every line that is no JSON, up to a bound.
+    Raises GateError `invalid-json` with every line that is not JSON, up to `MAX_PROBLEMS`.
     """
     values: list[JsonValue] = []
     numbers: list[int] = []

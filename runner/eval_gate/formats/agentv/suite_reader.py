@@ -21,7 +21,7 @@ from eval_gate.text.sources.validation_errors import describe_value
 
 
 def read_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
-    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    """Read the suite from this document. Raises EvalFileError with all problems of the file at once."""
     assert isinstance(document, dict)
     name = find_list_name(document) or CASE_LIST_NAMES[0]
     repository = EvalRepository(source)

@@ -28,7 +28,12 @@ _TIER_PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSIO
 
 
 def is_tool_forge_suite(document: JsonValue) -> bool:
-    """A list of objects with `id`, or an object with a list `cases` of such that have `input`, not `assertions`."""
+    """Return whether the document looks like a tool-forge suite.
+
+    It is a list of cases, or an object with such a list `cases`. At least one case has `expect` or `rubric`, or has
+    `input` without a field of AgentV's cases such as `assertions`. An empty list counts if it is bare or the object
+    has `metadata`.
+    """
     cases = document.get("cases") if isinstance(document, dict) else document
     if not isinstance(cases, list):
         return False
@@ -44,7 +49,7 @@ def _is_case(case: Mapping[str, JsonValue]) -> bool:
 
 
 def build_json_schema() -> dict[str, JsonValue]:
-    """The JSON Schema of an eval file: the envelope, or its bare list of cases."""
+    """Build the JSON Schema of an eval file: the envelope, or a bare list of cases."""
     schema: dict[str, JsonValue] = Envelope.model_json_schema()
     definitions = schema.pop("$defs")
     return {
@@ -55,7 +60,7 @@ def build_json_schema() -> dict[str, JsonValue]:
 
 
 def load_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
-    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    """Load the suite from this document. Raises EvalFileError with all problems of the file at once."""
     bare = isinstance(document, list)
     reader = DocumentReader(source.file, positions, bare=bare)
     envelope = reader.validate_document(
@@ -134,7 +139,10 @@ def _build_metadata(envelope: Envelope) -> SuiteMetadata | None:
 def _collect_expectations(
     cases: Iterable[ToolForgeCase], raw_cases: Iterable[JsonValue], findings: Findings
 ) -> list[_CaseExpectation]:
-    """What each case expects, one object for all that expect the same; what checks nothing is found."""
+    """Collect the expectation of each case, with one object for all cases that expect the same.
+
+    A case that checks nothing is added to the findings.
+    """
     alike: dict[str, _CaseExpectation] = {}
     found: list[_CaseExpectation] = []
     for index, (case, raw) in enumerate(zip(cases, raw_cases, strict=True)):
@@ -170,8 +178,8 @@ def _build_case(
         max_turns=max_turns,
         location=location,
         fingerprint=fingerprint_json(f"[{question},{expected.canonical_json}]"),
-        question=fingerprint_json(question)[:DIGEST_DIGITS],
-        expectation=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
+        prompt_fingerprint=fingerprint_json(question)[:DIGEST_DIGITS],
+        expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
         warnings=warnings,
     )
 
@@ -193,13 +201,16 @@ class _CaseExpectation(NamedTuple):
 
     @classmethod
     def from_evaluators(cls, evaluators: tuple[specs.EvaluatorSpec, ...]) -> _CaseExpectation:
-        """What has no part in it is left out: the question in a rubric, and what is true of every answer."""
+        """Build the expectation of a case, with JSON that does not depend on how the file writes it.
+
+        The JSON leaves out the question in a rubric, and evaluators that every response satisfies.
+        """
         said: list[JsonValue] = [_dump_evaluator(one) for one in evaluators if not one.checks_nothing]
         return cls(evaluators, dump_sorted_json(said))
 
 
 def _iter_rubrics(case: ToolForgeCase) -> Iterable[specs.EvaluatorSpec]:
-    """The rubric, after the assertions: it is graded only when these hold."""
+    """Yield the case's rubric, which follows its assertions and is scored only if these pass."""
     if case.rubric:
         yield specs.Rubric(
             dimensions=tuple(
@@ -222,7 +233,10 @@ def _intern_spec(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
 
 
 def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
-    """The assertions in the contract's order ("Assertion Execution"); a key that is present asserts, even `[]`."""
+    """Yield the assertions in the order of the contract ("Assertion Execution").
+
+    A key that is present is an assertion, even with the value `[]`.
+    """
     yield from _iter_tool_assertions(expect)
     yield from _iter_response_assertions(expect)
 
@@ -269,7 +283,7 @@ _EXPECTATION_KEYS: Final = ("expect", "rubric", "referenceData")
 
 
 def _select_keys(raw: JsonValue, keys: Collection[str]) -> JsonValue:
-    """What stands under these keys, as it is written."""
+    """Return the given keys of a mapping that are present, with their values as written."""
     assert isinstance(raw, dict)
     return {key: raw[key] for key in keys if key in raw}
 

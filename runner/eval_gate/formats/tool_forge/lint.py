@@ -18,7 +18,7 @@ from eval_gate.formats.tool_forge.file_model import (
     ToolForgeMetadata,
 )
 from eval_gate.model.case import Tier
-from eval_gate.model.specs.everywhere import finds_everywhere
+from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.text.tokens import find_snapshot_tokens, find_tokens, find_unknown_tokens
 
 UNSUPPORTED_ASSERTIONS = frozenset(
@@ -90,7 +90,7 @@ def _lint_always_true(expect: Expect, path: tuple[str | int, ...], findings: Fin
         findings.add(_ALWAYS_HOLDS, (*path, "responseContains"), silent=True)
     named = [("responseMatches", pattern) for pattern in expect.response_matches or ()]
     for key, pattern in (*named, ("regexPattern", expect.regex_pattern)):
-        if pattern is not None and finds_everywhere(pattern):
+        if pattern is not None and matches_every_text(pattern):
             message = f"/{pattern[:80]}/ finds something in every answer: this always holds"
             findings.add(message, (*path, key), silent=True)
 

@@ -25,9 +25,9 @@ from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcome
+from eval_gate.model.evidence import NO_HISTORY, GroundKind
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import NO_RECORD, GroundKind
-from eval_gate.model.result import CaseResult, Control, RunResult
+from eval_gate.model.result import BaseAgentSummary, CaseResult, RunResult
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import to_one_line
@@ -55,60 +55,67 @@ class BaseAgentCases(FrozenStruct):
     trouble: str | None = None
 
 
-def select_base_agent_cases(run: RunResult, question: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
-    """What to ask the base branch's agent after what it said so far, which the run holds. Nothing unless it is red.
+def select_base_agent_cases(run: RunResult, inputs: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
+    """Select the cases that the base agent runs next, given its results so far in `run`.
 
-    `askable` are the cases that it could be asked. The run has the target that would be asked as its `control`.
+    Select nothing unless the gate fails. `askable` are the cases that the base agent can run. The run has the
+    target that would run them as its `base_agent`.
     """
-    if isinstance(question.baseline, NoBaseline) or not run.confirm:
+    if isinstance(inputs.baseline, NoBaseline) or not run.reruns:
         return BaseAgentCases()
-    now = decide_verdict(run, question)
+    now = decide_verdict(run, inputs)
     comparison = now.comparison
-    if now.verdict is None or now.verdict.outcome is not Outcome.FAIL or comparison is None:
+    if now.verdict is None or now.verdict.outcome is not Outcome.FAILED or comparison is None:
         return BaseAgentCases()
-    red = _find_clearable_regressions(now, comparison, question, askable)
+    red = _find_clearable_regressions(now, comparison, inputs, askable)
     witnesses = _select_witnesses(now, comparison, askable)
     if not red and not _select_suite_cases(now, comparison, askable):
         return BaseAgentCases()
     if not witnesses:
         return BaseAgentCases(trouble=NO_WITNESSES)
-    if not _can_turn_verdict(run, question, comparison, askable):
+    if not _can_turn_verdict(run, inputs, comparison, askable):
         return BaseAgentCases()
-    return _select_next(now, comparison, red, witnesses, question, askable)
+    return _select_next(now, comparison, red, witnesses, inputs, askable)
 
 
-def find_clearable_cases(run: RunResult, question: GateInputs) -> tuple[CaseKey, ...]:
-    """The regressions of a red run that the base branch's agent could clear; none where it need not be asked."""
-    askable = frozenset(key for key, case in run.cases() if not case.dependent)
-    if not select_base_agent_cases(run, question, askable).keys:
+def find_clearable_cases(run: RunResult, inputs: GateInputs) -> tuple[CaseKey, ...]:
+    """Find the regressions of a failed run that the base agent could clear.
+
+    Return an empty tuple if the base agent need not run. If only scores dropped together, no single case is a
+    regression, and all cases that the base agent can run are returned.
+    """
+    askable = frozenset(key for key, case in run.iter_cases() if not case.dependent)
+    if not select_base_agent_cases(run, inputs, askable).keys:
         return ()
-    comparison = decide_verdict(run, question).comparison
-    red = [one.key for one in comparison.of(CaseClass.REGRESSION)] if comparison else []
+    comparison = decide_verdict(run, inputs).comparison
+    red = [one.key for one in comparison.select_changes(CaseClass.REGRESSION)] if comparison else []
     return tuple(red) or tuple(askable)  # of scores that fell together no single case is one
 
 
-def find_cleared_cases(run: RunResult, question: GateInputs) -> frozenset[CaseKey]:
-    """The cases that are no regressions any more by what the base branch's agent said."""
-    comparison = decide_verdict(run, question).comparison
+def find_cleared_cases(run: RunResult, inputs: GateInputs) -> frozenset[CaseKey]:
+    """Find the cases that are no longer regressions because of the base agent's results."""
+    comparison = decide_verdict(run, inputs).comparison
     changes = comparison.changes if comparison else ()
-    return frozenset(one.key for one in changes if one.grounds is not None and one.grounds.why is GroundKind.CONTROL)
+    return frozenset(
+        one.key for one in changes if one.grounds is not None and one.grounds.kind is GroundKind.BASE_AGENT
+    )
 
 
 def _select_next(
-    now: RunResult,
+    current: RunResult,
     comparison: Comparison,
     red: Sequence[CaseChange],
     witnesses: Sequence[CaseKey],
-    question: GateInputs,
+    inputs: GateInputs,
     askable: Set[CaseKey],
 ) -> BaseAgentCases:
-    cases, pass_score = now.by_key(), question.policy.pass_score
-    asked = [one.key for one in comparison.of(CaseClass.STILL_PASSING) if cases[one.key].control]
+    cases, pass_score = current.index_cases(), inputs.policy.pass_score
+    asked = [one.key for one in comparison.select_changes(CaseClass.STILL_PASSING) if cases[one.key].base_agent_trials]
     if asked:
         counts = [count_base_agent_results(cases[key], pass_score) for key in asked]
-        passes, runs = sum(one.passes for one in counts), sum(one.runs for one in counts)
+        passes, runs = sum(one.passes for one in counts), sum(one.executions for one in counts)
         if not runs:
-            said = next((trial.error for key in asked for trial in cases[key].control if trial.error), None)
+            said = next((trial.error for key in asked for trial in cases[key].base_agent_trials if trial.error), None)
             return BaseAgentCases(
                 trouble=f"it gave no answer that could be judged{f': {to_one_line(said, 300)}' if said else ''}"
             )
@@ -117,14 +124,14 @@ def _select_next(
             return BaseAgentCases(trouble=f"{what}: it does not look like the base branch's agent at work")
     evidence = comparison.evidence
     prior = build_rerun_criteria(evidence).prior if evidence else DEFAULT_PRIOR
-    alone = [one for one in red if one.grounds is not None and one.grounds.why is not GroundKind.SUITE]
+    alone = [one for one in red if one.grounds is not None and one.grounds.kind is not GroundKind.SUITE_DROP]
     found = {
         one.key: decide_clearance(
-            count_base_agent_results(cases[one.key], pass_score), (one.case_record or NO_RECORD).counts, prior
+            count_base_agent_results(cases[one.key], pass_score), (one.case_history or NO_HISTORY).counts, prior
         )
         for one in alone
     }
-    if sum(one is CaseClearance.RED for one in found.values()) > question.policy.allowed_regressions:
+    if sum(one is CaseClearance.RED for one in found.values()) > inputs.policy.allowed_regressions:
         return BaseAgentCases()
     open_ = [one.key for one in alone if found[one.key] is CaseClearance.OPEN and _can_run_again(cases[one.key])]
     first = [] if asked else list(witnesses)
@@ -132,19 +139,19 @@ def _select_next(
         return BaseAgentCases((*first, *turn))
     if CaseClearance.OPEN in found.values():
         return BaseAgentCases()
-    whole = _select_suite_cases(now, comparison, askable)
-    left = [key for key in whole if len(cases[key].control) < DECISIVE_COUNT]
-    return BaseAgentCases(left, max((DECISIVE_COUNT - len(cases[key].control) for key in left), default=1))
+    whole = _select_suite_cases(current, comparison, askable)
+    left = [key for key in whole if len(cases[key].base_agent_trials) < DECISIVE_COUNT]
+    return BaseAgentCases(left, max((DECISIVE_COUNT - len(cases[key].base_agent_trials) for key in left), default=1))
 
 
 def _can_run_again(case: CaseResult) -> bool:
-    return len(case.control) < MAX_CASE_EXECUTIONS
+    return len(case.base_agent_trials) < MAX_CASE_EXECUTIONS
 
 
 def _select_batch(
     every: Sequence[CaseKey], open_: Collection[CaseKey], cases: Mapping[CaseKey, CaseResult]
 ) -> list[CaseKey]:
-    """The open ones among the next few: the first of every cause, then the second ones."""
+    """Select the open cases of the next batch: the first case of each cause, then the second ones."""
     seen, places = Counter[str](), dict[CaseKey, int]()
     for key in every:
         cause = get_group_key(find_cause(cases[key]) or "")
@@ -159,61 +166,68 @@ def _select_batch(
 
 
 def _find_clearable_regressions(
-    now: RunResult, comparison: Comparison, question: GateInputs, askable: Set[CaseKey]
+    current: RunResult, comparison: Comparison, inputs: GateInputs, askable: Set[CaseKey]
 ) -> list[CaseChange]:
-    """The regressions that count and that it may be asked about. What must pass has to, whoever else fails it."""
-    cases = now.by_key()
+    """List the regressions that count against the gate and that the base agent may clear.
+
+    Waived cases do not count. A must-pass case has to pass even if the base agent fails it too.
+    """
+    cases = current.index_cases()
     return [
         one
-        for one in comparison.of(CaseClass.REGRESSION)
+        for one in comparison.select_changes(CaseClass.REGRESSION)
         if one.key in askable
-        and one.key not in now.waived
-        and not is_must_pass(cases[one.key], question.policy.must_pass)
+        and one.key not in current.waived_keys
+        and not is_must_pass(cases[one.key], inputs.policy.must_pass)
     ]
 
 
-def _select_witnesses(now: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
-    """The cases with the best records among those that pass here at once; those that were asked stay witnesses."""
-    cases = now.by_key()
+def _select_witnesses(current: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
+    """Select the cases with the best histories among those that pass here without a failure.
+
+    There are at most three. Replayed cases are left out. The selection does not depend on which cases the base
+    agent has run, so a selected case stays selected in the next round.
+    """
+    cases = current.index_cases()
     steady = [
         one
-        for one in comparison.of(CaseClass.STILL_PASSING)
+        for one in comparison.select_changes(CaseClass.STILL_PASSING)
         if one.key in askable and not cases[one.key].flaky and not cases[one.key].details.replayed
     ]
-    records = {one.key: (one.case_record or NO_RECORD).counts for one in steady}
+    records = {one.key: (one.case_history or NO_HISTORY).counts for one in steady}
     best = sorted(steady, key=lambda one: (records[one.key].failures, -records[one.key].passes))
     return [one.key for one in best[:MAX_WITNESSES]]
 
 
-def _select_suite_cases(now: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
+def _select_suite_cases(current: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
     """All cases that are compared, which is what a drop of all of them is about; nothing where there is none."""
     found, scores = comparison.suite_finding, comparison.score_finding
-    if not ((found is not None and found.dropped) or (scores is not None and scores.dropped)):
+    if not ((found is not None and found.is_drop) or (scores is not None and scores.is_drop)):
         return []
-    cases = now.by_key()
+    cases = current.index_cases()
     return [
         one.key
         for one in comparison.changes
-        if one.key in askable and one.change.compared and cases[one.key].status.judged
+        if one.key in askable and one.change.is_compared and cases[one.key].status.is_scored
     ]
 
 
-def _can_turn_verdict(run: RunResult, question: GateInputs, comparison: Comparison, askable: Set[CaseKey]) -> bool:
+def _can_turn_verdict(run: RunResult, inputs: GateInputs, comparison: Comparison, askable: Set[CaseKey]) -> bool:
     """Whether the gate would not fail if the base branch's agent did as badly in all that it may be asked about."""
-    regressions = {one.key for one in comparison.of(CaseClass.REGRESSION)}
-    in_drop = {one.key for one in comparison.changes if one.grounds and one.grounds.why is GroundKind.SUITE}
+    regressions = {one.key for one in comparison.select_changes(CaseClass.REGRESSION)}
+    in_drop = {one.key for one in comparison.changes if one.grounds and one.grounds.kind is GroundKind.SUITE_DROP}
 
     def as_here(key: CaseKey, case: CaseResult) -> CaseResult:
-        if key not in askable or (not case.status.judged and key not in regressions):
+        if key not in askable or (not case.status.is_scored and key not in regressions):
             return case
         if key in regressions:
-            return replace(case, control=(_FAILED_TRIAL,) * MAX_CASE_EXECUTIONS)
-        first = case.executions()[0]
+            return replace(case, base_agent_trials=(_FAILED_TRIAL,) * MAX_CASE_EXECUTIONS)
+        first = case.list_executions()[0]
         passes = case.passed and key not in in_drop
-        worse = first if first.status.judged and case.graded else _PASSED_TRIAL if passes else _FAILED_TRIAL
-        return replace(case, control=(worse,) * DECISIVE_COUNT)
+        worse = first if first.status.is_scored and case.graded else _PASSED_TRIAL if passes else _FAILED_TRIAL
+        return replace(case, base_agent_trials=(worse,) * DECISIVE_COUNT)
 
-    imagined = run.with_cases({key: as_here(key, case) for key, case in run.cases()})
-    imagined = replace(imagined, control=Control(target=run.target))
-    verdict = decide_verdict(imagined, replace(question, waiver_lookup=None)).verdict
-    return verdict is None or verdict.outcome is not Outcome.FAIL
+    imagined = run.replace_cases({key: as_here(key, case) for key, case in run.iter_cases()})
+    imagined = replace(imagined, base_agent=BaseAgentSummary(target=run.target))
+    verdict = decide_verdict(imagined, replace(inputs, waiver_lookup=None)).verdict
+    return verdict is None or verdict.outcome is not Outcome.FAILED

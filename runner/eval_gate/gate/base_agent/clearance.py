@@ -28,8 +28,16 @@ from eval_gate.gate.evidence.suite.failures import Stratum, compute_suite_findin
 from eval_gate.gate.evidence.suite.score_drop import ScoredCase, compute_score_finding, select_testable_cases
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison
+from eval_gate.model.evidence import (
+    BASE_AGENT_LIMIT,
+    NO_EXECUTIONS,
+    Counts,
+    GroundKind,
+    Grounds,
+    ScoreFinding,
+    SuiteFinding,
+)
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import CONTROL_LIMIT, NO_RUNS, Counts, GroundKind, Grounds, ScoreFinding, SuiteFinding
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.history import build_executions
 from eval_gate.struct import FrozenStruct, replace
@@ -55,15 +63,15 @@ class CaseClearance(StrEnum):
     """Not known yet, or nothing was said."""
 
 
-def decide_clearance(answers: Counts, record: Counts, prior: Prior) -> CaseClearance:
+def decide_clearance(counts: Counts, record: Counts, prior: Prior) -> CaseClearance:
     """By the answers so far; `record` and `prior` say how often the case fails when nothing has changed."""
-    if answers.passes >= DECISIVE_COUNT:
+    if counts.passes >= DECISIVE_COUNT:
         return CaseClearance.RED
-    if answers.failures < DECISIVE_COUNT:
+    if counts.failures < DECISIVE_COUNT:
         return CaseClearance.OPEN
-    if prior.add_record(record).compute_failure_chance(answers) <= FLAKE_CHANCE_LIMIT:
+    if prior.add_record(record).compute_failure_chance(counts) <= FLAKE_CHANCE_LIMIT:
         return CaseClearance.CLEARED
-    return CaseClearance.RED if answers.runs >= MAX_CASE_EXECUTIONS else CaseClearance.OPEN
+    return CaseClearance.RED if counts.executions >= MAX_CASE_EXECUTIONS else CaseClearance.OPEN
 
 
 class BaseAgentResults(FrozenStruct):
@@ -73,8 +81,11 @@ class BaseAgentResults(FrozenStruct):
     is_working: bool
 
     def get_counts(self, key: CaseKey) -> Counts:
-        """Passes and failures of one case; none where it was not asked, or brought nothing to judge."""
-        return self.counts.get(key, NO_RUNS)
+        """Return the passes and failures of one case.
+
+        The counts are zero if the base agent did not run the case or gave no response that could be scored.
+        """
+        return self.counts.get(key, NO_EXECUTIONS)
 
 
 NO_BASE_AGENT_RESULTS: Final = BaseAgentResults({}, is_working=False)
@@ -83,64 +94,88 @@ NO_BASE_AGENT_RESULTS: Final = BaseAgentResults({}, is_working=False)
 def collect_base_agent_results(
     run: RunResult, settled: Sequence[ClassifiedCase], pass_score: float
 ) -> BaseAgentResults:
-    """The answers that the record of a run holds. `settled` says which cases pass here as they do on record."""
-    if run.control is None:
+    """Collect the base agent's results from a run result.
+
+    `settled` says which cases pass here as they do in their history. The base agent is working if it passes these
+    more often than it fails them.
+    """
+    if run.base_agent is None:
         return NO_BASE_AGENT_RESULTS
-    counts = {key: count_base_agent_results(case, pass_score) for key, case in run.cases() if case.control}
+    counts = {
+        key: count_base_agent_results(case, pass_score) for key, case in run.iter_cases() if case.base_agent_trials
+    }
     vouching = [counts[one.key] for one in settled if one.key in counts and one.case_class is CaseClass.STILL_PASSING]
     return BaseAgentResults(counts, sum(one.passes for one in vouching) > sum(one.failures for one in vouching))
 
 
 def count_base_agent_results(case: CaseResult, pass_score: float) -> Counts:
-    """Passes and failures among the judged answers of the base branch's agent to one case.
+    """Count passes and failures among the base agent's scored responses to one case.
 
-    A failure that came again from what looks like a cache was seen once: else that one would clear the case alone.
+    A failure that was repeated from what looks like a cache counts once. Otherwise that one failure would clear the
+    case alone.
     """
-    failed = next((one for one in case.control if one.status is Status.FAILED), None)
-    seen = [one for one in case.control if failed is None or not _is_cached(one, failed)]
-    return count_executions(build_executions(seen, graded=case.graded), pass_score).answered
+    failed = next((one for one in case.base_agent_trials if one.status is Status.FAILED), None)
+    seen = [one for one in case.base_agent_trials if failed is None or not _is_cached(one, failed)]
+    return count_executions(build_executions(seen, graded=case.graded), pass_score).without_agent_errors
 
 
 def _is_cached(one: Trial, failed: Trial) -> bool:
-    return one.repeats and failed.duration_ms >= MIN_FIRST_MS and one.duration_ms * CACHE_SPEEDUP < failed.duration_ms
+    return (
+        one.repeats_first_failure
+        and failed.duration_ms >= MIN_FIRST_MS
+        and one.duration_ms * CACHE_SPEEDUP < failed.duration_ms
+    )
 
 
 def clear_cases(
-    settlement: Classification, facts: Sequence[CaseFacts], answers: BaseAgentResults, confirmation: RerunCriteria
+    settlement: Classification,
+    facts: Sequence[CaseFacts],
+    base_agent_results: BaseAgentResults,
+    criteria: RerunCriteria,
 ) -> Classification:
-    """What became of every case, and of all together, with what the base branch's agent said of it."""
+    """Apply the base agent's results to the class of every case and to the suite finding."""
     known = {one.key: one for one in facts}
-    suite = _recheck_suite_finding(settlement, facts, answers)
-    cleared = settlement.suite_finding.dropped and not suite.dropped
+    suite = _recheck_suite_finding(settlement, facts, base_agent_results)
+    cleared = settlement.suite_finding.is_drop and not suite.is_drop
     cases = tuple(
-        _clear_case(one, known[one.key], answers, confirmation, together=cleared) if one.key in known else one
+        _clear_case(one, known[one.key], base_agent_results, criteria, together=cleared) if one.key in known else one
         for one in settlement.cases
     )
     return replace(settlement, cases=cases, suite_finding=suite)
 
 
 def _clear_case(
-    one: ClassifiedCase, facts: CaseFacts, answers: BaseAgentResults, confirmation: RerunCriteria, *, together: bool
+    one: ClassifiedCase,
+    facts: CaseFacts,
+    base_agent_results: BaseAgentResults,
+    criteria: RerunCriteria,
+    *,
+    together: bool,
 ) -> ClassifiedCase:
-    """A regression as the base branch's agent leaves it. What must pass has to pass, whoever else fails it."""
-    grounds, seen = one.grounds, answers.get_counts(one.key)
-    if together and one.case_class is CaseClass.FLAKY and grounds is not None and grounds.why is GroundKind.SUITE:
-        return replace(one, grounds=replace(grounds, why=GroundKind.MIXED, control=seen))
+    """Reclassify a regression by the base agent's results.
+
+    A flaky case that is part of a drop of the suite changes too; all other cases stay as they are. A must-pass case
+    has to pass even if the base agent fails it too. With `together`, the base agent's results explain the drop of
+    the whole suite, and the cases that are part of it are cleared.
+    """
+    grounds, seen = one.grounds, base_agent_results.get_counts(one.key)
+    if together and one.case_class is CaseClass.FLAKY and grounds is not None and grounds.kind is GroundKind.SUITE_DROP:
+        return replace(one, grounds=replace(grounds, kind=GroundKind.MIXED, base_agent=seen))
     if one.case_class is not CaseClass.REGRESSION or grounds is None or facts.must_pass:
         return one
-    if grounds.why is GroundKind.SUITE:
-        change = CaseClass.UNSETTLED if together else None
+    if grounds.kind is GroundKind.SUITE_DROP:
+        change = CaseClass.INCONCLUSIVE if together else None
     else:
         found = (
-            decide_clearance(seen, facts.record.counts, confirmation.prior)
-            if answers.is_working
+            decide_clearance(seen, facts.record.counts, criteria.prior)
+            if base_agent_results.is_working
             else CaseClearance.OPEN
         )
-        never = CaseClass.UNSETTLED if seen.passes else CaseClass.STILL_FAILING
+        never = CaseClass.INCONCLUSIVE if seen.passes else CaseClass.STILL_FAILING
         change = never if found is CaseClearance.CLEARED else None
-    told = replace(grounds, control=seen)
+    told = replace(grounds, base_agent=seen)
     if change is None:
-        return replace(one, grounds=told if seen.runs else grounds)
+        return replace(one, grounds=told if seen.executions else grounds)
     return replace(one, case_class=change, grounds=_build_cleared_grounds(told))
 
 
@@ -148,56 +183,68 @@ def _build_cleared_grounds(grounds: Grounds) -> Grounds:
     """Nothing is left to be tested: whatever the record lets expect, this is not of the change."""
     return replace(
         grounds,
-        why=GroundKind.CONTROL,
+        kind=GroundKind.BASE_AGENT,
         chance=None,
-        needed=None,
+        required_failures=None,
     )
 
 
 def _recheck_suite_finding(
-    settlement: Classification, facts: Sequence[CaseFacts], answers: BaseAgentResults
+    settlement: Classification, facts: Sequence[CaseFacts], base_agent_results: BaseAgentResults
 ) -> SuiteFinding:
-    """The finding over all cases held against fresh answers to all of them, where there are any."""
+    """Recheck a drop of the suite against the base agent's fresh results for all cases.
+
+    Return the finding unchanged if the suite did not drop, the base agent does not work, or too few cases have
+    results.
+    """
     found = settlement.suite_finding
-    if not found.dropped or not answers.is_working:
+    if not found.is_drop or not base_agent_results.is_working:
         return found
     alone = {
         one.key
         for one in settlement.cases
-        if one.case_class is CaseClass.REGRESSION and (one.grounds is None or one.grounds.why is not GroundKind.SUITE)
+        if one.case_class is CaseClass.REGRESSION
+        and (one.grounds is None or one.grounds.kind is not GroundKind.SUITE_DROP)
     }
-    asked = [one for one in facts if one.is_in_suite_test and one.key not in alone and one.first.answered.runs]
+    asked = [
+        one
+        for one in facts
+        if one.is_in_suite_test and one.key not in alone and one.first.without_agent_errors.executions
+    ]
     both = [
-        (answers.get_counts(one.key), one.first.answered)
+        (base_agent_results.get_counts(one.key), one.first.without_agent_errors)
         for one in asked
-        if answers.get_counts(one.key).runs >= DECISIVE_COUNT
+        if base_agent_results.get_counts(one.key).executions >= DECISIVE_COUNT
     ]
     if not both or len(both) < _MIN_SUITE_SHARE * len(asked):
         return found
-    again = compute_suite_finding([Stratum.from_counts(there, here) for there, here in both], CONTROL_LIMIT)
+    again = compute_suite_finding([Stratum.from_counts(there, here) for there, here in both], BASE_AGENT_LIMIT)
     there = Counts(passes=sum(one.passes for one, _ in both), failures=sum(one.failures for one, _ in both))
-    return replace(found, control=there, control_chance=again.chance)
+    return replace(found, base_agent=there, base_agent_chance=again.chance)
 
 
 def recheck_score_finding(
-    found: ScoreFinding | None, scored: Sequence[ScoredCase], run: RunResult, answers: BaseAgentResults
+    finding: ScoreFinding | None, scored: Sequence[ScoredCase], run: RunResult, base_agent_results: BaseAgentResults
 ) -> ScoreFinding | None:
-    """The finding over all scores held against fresh ones of all of them, where there are any."""
-    if found is None or not found.dropped or not answers.is_working:
-        return found
-    cases = run.by_key()
+    """Recheck a drop of all scores against the base agent's fresh scores.
+
+    Return the finding unchanged if scores did not drop, the base agent does not work, or too few cases have scores.
+    """
+    if finding is None or not finding.is_drop or not base_agent_results.is_working:
+        return finding
+    cases = run.index_cases()
     fresh = {one.key: _list_scores(cases[one.key]) for one in scored}
     both = select_testable_cases(
         ScoredCase(one.key, one.score, fresh[one.key]) for one in scored if len(fresh[one.key]) >= DECISIVE_COUNT
     )
     if not both or len(both) < _MIN_SUITE_SHARE * len(scored):
-        return found
-    again = compute_score_finding(both, CONTROL_LIMIT)
-    return replace(found, control_fall=again.fall, control_chance=again.chance)
+        return finding
+    again = compute_score_finding(both, BASE_AGENT_LIMIT)
+    return replace(finding, base_agent_fall=again.fall, base_agent_chance=again.chance)
 
 
 def _list_scores(case: CaseResult) -> tuple[float, ...]:
-    found = (one.score for one in build_executions(case.control, graded=case.graded))
+    found = (one.score for one in build_executions(case.base_agent_trials, graded=case.graded))
     return tuple(score for score in found if score is not None)
 
 
@@ -205,37 +252,42 @@ def _count_identical_responses(run: RunResult) -> int:
     """How many cases that failed here it was asked about; 0 unless each answer to each of them is one given here."""
     suspects = [
         answers
-        for _, case in run.cases()
-        if any(one.status is not Status.PASSED for one in case.executions())
-        and (answers := [one for one in case.control if one.status.judged])
+        for _, case in run.iter_cases()
+        if any(one.status is not Status.PASSED for one in case.list_executions())
+        and (answers := [one for one in case.base_agent_trials if one.status.is_scored])
     ]
-    return len(suspects) if all(one.as_here for answers in suspects for one in answers) else 0
+    return len(suspects) if all(one.same_as_current for answers in suspects for one in answers) else 0
 
 
-def iter_base_agent_notes(run: RunResult, now: Comparison) -> Iterator[str]:
-    """What is to be said of asking the base branch's agent beside the cases: why it said nothing, what it cleared."""
-    if run.control is None:
+def iter_base_agent_notes(run: RunResult, current: Comparison) -> Iterator[str]:
+    """Yield the notes about the base agent that concern no single case.
+
+    They say why it has no results, that its responses equal this change's byte for byte, and which drops it
+    explains.
+    """
+    if run.base_agent is None:
         return
-    found, scores = now.suite_finding, now.score_finding
+    found, scores = current.suite_finding, current.score_finding
     if alike := _count_identical_responses(run):
         which = "the case that failed" if alike == 1 else f"all {alike} cases that failed"
         yield (
-            f"the base branch's agent gave the same response as this change's to {which} here, byte for byte: see that "
-            f"{run.control.target.identity[:300]} is not this change's own agent, which would clear whatever it breaks"
+            f"the base branch's agent gave the same response as this change's to {which} here, byte for byte: "
+            f"see that {run.base_agent.target.identity[:300]} is not this change's own agent, which would clear "
+            "whatever it breaks"
         )
-    cleared = [one for one in now.changes if one.grounds is not None and one.grounds.why is GroundKind.CONTROL]
-    if run.control.trouble is not None:
+    cleared = [one for one in current.changes if one.grounds is not None and one.grounds.kind is GroundKind.BASE_AGENT]
+    if run.base_agent.problem is not None:
         what = "was not asked about all that failed" if cleared else "clears nothing of what failed"
-        yield f"the base branch's agent {what}: {run.control.trouble}"
-    if found is not None and found.lower and not found.dropped:
+        yield f"the base branch's agent {what}: {run.base_agent.problem}"
+    if found is not None and found.is_lower and not found.is_drop:
         yield (
             f"all cases together failed more than their records: {found.failures} of {found.cases} at first. The base "
             "branch's agent, asked twice in the same minutes, failed "
-            f"{found.control.failures} of {found.control.runs}: "
+            f"{found.base_agent.failures} of {found.base_agent.executions}: "
             "against it that is no drop"
         )
-    if scores is not None and scores.lower_than_record and not scores.dropped:
+    if scores is not None and scores.is_lower and not scores.is_drop:
         yield (
             f"scores of all cases together fell by {scores.fall:.2f} on average against their records, and by "
-            f"{scores.control_fall or 0.0:.2f} against the base branch's agent in the same minutes: that is no drop"
+            f"{scores.base_agent_fall or 0.0:.2f} against the base branch's agent in the same minutes: that is no drop"
         )

@@ -8,7 +8,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | fails here | never passes on record, or the newest run of the branch broke it | `still_failing` |
 | fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
 | fails here | none of these, and mostly fails on record | `still_failing` |
-| fails here | none of these | `unsettled` |
+| fails here | none of these | `inconclusive` |
 | fails here | none of these, nobody can run it again, and too few runs on record | `errored` |
 | fails here | re-runs that would have decided are missing, or were spared | `errored` |
 | passes here, with failures among the trials, also where they are part of a drop of the suite | | `flaky` |
@@ -30,8 +30,16 @@ from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.suite_drop import run_suite_test
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, GroundKind, Grounds, SuiteFinding
-from eval_gate.model.result import RerunEnd
+from eval_gate.model.evidence import (
+    NO_EXECUTIONS,
+    NO_HISTORY,
+    CaseHistorySummary,
+    Counts,
+    GroundKind,
+    Grounds,
+    SuiteFinding,
+)
+from eval_gate.model.result import RerunStopReason
 from eval_gate.struct import FrozenStruct
 
 SUITE_TEST_SHARE = 0.2
@@ -45,19 +53,16 @@ MIN_EXPLAINING_RUNS = 5
 
 
 class CaseFacts(FrozenStruct):
-    """Facts that the class of a case is decided from.
-
-    trials.
-    """
+    """Facts that the class of a case is decided from."""
 
     key: CaseKey
     plain_class: CaseClass
-    record: CaseRecord = NO_RECORD
-    first: Counts = NO_RUNS
-    reruns: Counts = NO_RUNS
+    record: CaseHistorySummary = NO_HISTORY
+    first: Counts = NO_EXECUTIONS
+    reruns: Counts = NO_EXECUTIONS
     """Its re-runs."""
     must_pass: bool = False
-    rerun_end: RerunEnd | None = None
+    rerun_end: RerunStopReason | None = None
     """Why it was not run once more; None where nobody had asked for re-runs."""
     preceding_cases: int | None = None
     """How many cases of its suite run before it, where it works on their files: one wrong response may fail many of
@@ -66,29 +71,31 @@ class CaseFacts(FrozenStruct):
     @property
     def total(self) -> Counts:
         """First execution and re-runs together."""
-        return self.first.plus(self.reruns)
+        return self.first.add(self.reruns)
 
     @property
     def missing_rerun_ground(self) -> GroundKind:
         """Why nobody knows what became of it, where re-runs would have decided."""
-        return _MISSING_RERUN_GROUNDS.get(self.rerun_end, GroundKind.NOT_RERUN)
+        return _MISSING_RERUN_GROUNDS.get(self.rerun_end, GroundKind.MISSING_RERUNS)
 
     @property
     def is_compared(self) -> bool:
         """Whether its record is about the same question, and it was judged here."""
-        return self.plain_class.compared and self.first.runs > 0
+        return self.plain_class.is_compared and self.first.executions > 0
 
     @property
     def is_in_suite_test(self) -> bool:
         """Whether its answers say something about the suite as a whole: not where the branch itself fails it now."""
         if self.preceding_cases is not None or not self.is_compared:
             return False
-        return not (self.record.newest_failed and self.record.before_newest != self.record.counts.answered)
+        return not (
+            self.record.newest_failed and self.record.without_newest_run != self.record.counts.without_agent_errors
+        )
 
     @property
     def stratum(self) -> Stratum:
         """Its answers on record and here, first executions only; without the run that decides whether it is in."""
-        return Stratum.from_counts(self.record.before_newest, self.first.answered)
+        return Stratum.from_counts(self.record.without_newest_run, self.first.without_agent_errors)
 
     def is_part_of_drop(self, finding: SuiteFinding) -> bool:
         """Whether the suite dropped, and this case, which usually passes, is one of those that failed more.
@@ -96,17 +103,20 @@ class CaseFacts(FrozenStruct):
         With trials it may pass most of them: in a suite of which every case lost a little no case fails.
         """
         first, record = self.stratum, self.record.counts
-        if not (finding.dropped and self.is_in_suite_test and first.runs and record.passes > record.failures):
+        if not (finding.is_drop and self.is_in_suite_test and first.runs and record.passes > record.failures):
             return False
-        if finding.steady and not Stratum.from_counts(self.record.before_newest, NO_RUNS).is_steady:
+        if (
+            finding.steady_cases_only
+            and not Stratum.from_counts(self.record.without_newest_run, NO_EXECUTIONS).is_steady
+        ):
             return False
-        return self.first.answered.fails or first.failures > first.expected_failures
+        return self.first.without_agent_errors.is_failing or first.failures > first.expected_failures
 
     @property
     def suspicion(self) -> Suspicion | None:
         """What is to be decided about it. Whether a case must pass has nothing to do with what it is compared with."""
         if not self.is_compared:
-            return Suspicion.MUST_PASS if self.must_pass and self.first.fails else None
+            return Suspicion.MUST_PASS if self.must_pass and self.first.is_failing else None
         return find_suspicion(self.record, self.first, must_pass=self.must_pass)
 
     @property
@@ -117,13 +127,13 @@ class CaseFacts(FrozenStruct):
         """
         record = self.record
         if (
-            self.rerun_end is not RerunEnd.IMPOSSIBLE
-            or self.reruns.runs
+            self.rerun_end is not RerunStopReason.NOT_REPEATABLE
+            or self.reruns.executions
             or record.newest_failed
-            or not record.newest.passes
+            or not record.newest_run.passes
         ):
             return False
-        return record.counts.runs < MIN_EXPLAINING_RUNS or record.counts.passes == record.newest.passes
+        return record.counts.executions < MIN_EXPLAINING_RUNS or record.counts.passes == record.newest_run.passes
 
 
 class ClassifiedCase(FrozenStruct):
@@ -141,69 +151,74 @@ class Classification(FrozenStruct):
     suite_finding: SuiteFinding
 
 
-def decide_next_step(case: CaseFacts, confirmation: RerunCriteria) -> RerunStep | None:
-    """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt.
+def decide_next_step(case: CaseFacts, criteria: RerunCriteria) -> RerunStep | None:
+    """Decide the next step of a case after its first execution and the re-runs so far.
 
-    Where re-runs ended because nothing more could be learnt, none are left, whatever is known by now. Where none were
-    possible, what was seen has to do as well, and a case that is unsteady on record needs more than it can bring.
+    Return None if nothing is in doubt. If the re-runs ended because nothing more could be learned, no re-runs are
+    left, whatever is known by now. If no re-runs were possible, the decision rests on the executions so far, and a
+    case that is unsteady in its history needs more evidence than these can give.
     """
     question = case.suspicion
     if question is None:
         return None
-    remaining = 0 if case.rerun_end is RerunEnd.IMPOSSIBLE else max(confirmation.max_reruns - case.reruns.runs, 0)
-    ended = case.rerun_end is RerunEnd.DECIDED
-    return confirmation.decide_next_step(question, case.record.counts, case.total, remaining, ended=ended)
+    remaining = (
+        0 if case.rerun_end is RerunStopReason.NOT_REPEATABLE else max(criteria.max_reruns - case.reruns.executions, 0)
+    )
+    ended = case.rerun_end is RerunStopReason.DECIDED
+    return criteria.decide_next_step(question, case.record.counts, case.total, remaining, ended=ended)
 
 
-def decide_next_steps(cases: Iterable[CaseFacts], confirmation: RerunCriteria) -> Mapping[CaseKey, RerunStep | None]:
-    """The same of many cases. Of those that differ in their names only it is worked out once."""
+def decide_next_steps(cases: Iterable[CaseFacts], criteria: RerunCriteria) -> Mapping[CaseKey, RerunStep | None]:
+    """Decide the next step of many cases, once for all cases that differ only in their names."""
     steps: dict[Hashable, RerunStep | None] = {}
     found = {}
     for case in cases:
         kind = _build_kind_key(case)
         if kind not in steps:
-            steps[kind] = decide_next_step(case, confirmation)
+            steps[kind] = decide_next_step(case, criteria)
         found[case.key] = steps[kind]
     return found
 
 
 def classify_cases(
     cases: Sequence[CaseFacts],
-    confirmation: RerunCriteria,
+    criteria: RerunCriteria,
     *,
     allowed: int = 0,
     share: float = SUITE_TEST_SHARE,
     days: DayEffects = NO_DAY_EFFECTS,
 ) -> Classification:
-    """What became of every case. `share` is the part of the error rate that the test of all passes may spend.
+    """Decide the final class of every case, and run the suite test.
 
-    `days` is how much whole runs of the branch differ.
+    `share` is the part of the false alarm rate that the suite test of passes may spend. `days` says how much whole
+    runs of the branch differ.
 
-    The suite as a whole is tested without the cases that are regressions by themselves: what they broke is known, and
-    must not make a regression of every other case that happened to fail. Nor is it tested with those that were spared
-    on their account: what they would have shown is likely the same. Of the regressions that are `allowed`, those
-    that are left stand for the failures that stick out most: else a case that gets worse, and so becomes a regression
-    by itself, would take the others off the hook.
+    The suite test leaves out the cases that are regressions by themselves. What they broke is known, and must not
+    turn every other case that happened to fail into a regression. It also leaves out suspected regressions that
+    were not re-run because of them, since re-runs would likely have shown the same. Regressions that `allowed`
+    still permits besides these stand for the failures that stick out most, and the test leaves those out too.
+    Otherwise a case that gets worse, and so becomes a regression by itself, could keep the other failures from
+    being a drop.
     """
     kinds = [_build_kind_key(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))
-    steps = {kind: decide_next_step(case, confirmation) for kind, case in examples.items()}
-    alone = {kind: case.first.fails and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
+    steps = {kind: decide_next_step(case, criteria) for kind, case in examples.items()}
+    alone = {kind: case.first.is_failing and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
     strata = {
         kind: case.stratum
         for kind, case in examples.items()
         if case.is_in_suite_test
         and not alone[kind]
-        and not (steps[kind] is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.NOT_ASKED)
+        and not (steps[kind] is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.GATE_FAILED)
     }
     finding = run_suite_test(
         _drop_worst_failures(
             [strata[kind] for kind in kinds if kind in strata], allowed - sum(alone[kind] for kind in kinds)
         ),
         days,
-        confirmation.error_rate * share,
+        criteria.false_alarm_rate * share,
     )
-    settled = {kind: _classify_case(case, steps[kind], confirmation, finding) for kind, case in examples.items()}
+    settled = {kind: _classify_case(case, steps[kind], criteria, finding) for kind, case in examples.items()}
     return Classification(
         tuple(ClassifiedCase(case.key, *settled[kind]) for kind, case in zip(kinds, cases, strict=True)), finding
     )
@@ -227,83 +242,85 @@ def _drop_worst_failures(strata: list[Stratum], count: int) -> list[Stratum]:
 
 
 def _classify_case(
-    case: CaseFacts, step: RerunStep | None, confirmation: RerunCriteria, finding: SuiteFinding
+    case: CaseFacts, step: RerunStep | None, criteria: RerunCriteria, finding: SuiteFinding
 ) -> tuple[CaseClass, Grounds | None]:
     if not case.is_compared:
         change, why = (
             case.plain_class,
             case.missing_rerun_ground if step is RerunStep.AGAIN else _MUST_PASS_GROUNDS.get(step),
         )
-    elif case.first.fails:
-        change, why = _classify_failing_case(case, step, confirmation, finding)
+    elif case.first.is_failing:
+        change, why = _classify_failing_case(case, step, criteria, finding)
     else:
-        change, why = _classify_passing_case(case, step, confirmation, finding)
-    return change, _build_grounds(case, why, confirmation) if why else None
+        change, why = _classify_passing_case(case, step, criteria, finding)
+    return change, _build_grounds(case, why, criteria) if why else None
 
 
-_MISSING_RERUN_GROUNDS: Mapping[RerunEnd | None, GroundKind] = {
-    RerunEnd.CERTAIN: GroundKind.NOT_ASKED,
-    RerunEnd.SPENT: GroundKind.SPENT,
+_MISSING_RERUN_GROUNDS: Mapping[RerunStopReason | None, GroundKind] = {
+    RerunStopReason.GATE_FAILED: GroundKind.GATE_FAILED,
+    RerunStopReason.BUDGET_USED: GroundKind.BUDGET_USED,
 }
 _MUST_PASS_GROUNDS = {
     RerunStep.CONFIRMED: GroundKind.MUST_PASS,
-    RerunStep.UNSETTLED: GroundKind.RECOVERED,
+    RerunStep.INCONCLUSIVE: GroundKind.RECOVERED,
     None: None,
 }
 """Of a case that must pass and has nothing to be compared with."""
 
 
 def _classify_failing_case(
-    case: CaseFacts, step: RerunStep | None, confirmation: RerunCriteria, finding: SuiteFinding
+    case: CaseFacts, step: RerunStep | None, criteria: RerunCriteria, finding: SuiteFinding
 ) -> tuple[CaseClass, GroundKind | None]:
     question, record = case.suspicion, case.record.counts
     if step is RerunStep.CONFIRMED and question is Suspicion.MUST_PASS:
-        known = record.fails or case.record.newest_failed
+        known = record.is_failing or case.record.newest_failed
         return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, GroundKind.MUST_PASS
-    expected = CaseClass.STILL_FAILING, GroundKind.KNOWN if case.plain_class is CaseClass.REGRESSION else None
+    expected = CaseClass.STILL_FAILING, GroundKind.USUAL_RESULT if case.plain_class is CaseClass.REGRESSION else None
     if question is None:
-        return expected if record.fails else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
+        return expected if record.is_failing else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
     if step is RerunStep.CONFIRMED and question is not None:
-        enough = confirmation.has_enough_evidence(question, record, case.total)
+        enough = criteria.has_enough_evidence(question, record, case.total)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
-    spared = step is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.NOT_ASKED
-    if case.is_part_of_drop(finding) and case.first.answered.fails and not spared:
-        return CaseClass.REGRESSION, GroundKind.SUITE
+    spared = step is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.GATE_FAILED
+    if case.is_part_of_drop(finding) and case.first.without_agent_errors.is_failing and not spared:
+        return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
-        return CaseClass.ERRORED, GroundKind.NOT_RERUN
-    if step is RerunStep.AGAIN and case.total.fails:  # one that mostly passed when it was asked again is no unknown
+        return CaseClass.ERRORED, GroundKind.MISSING_RERUNS
+    if (
+        step is RerunStep.AGAIN and case.total.is_failing
+    ):  # one that mostly passed when it was asked again is no unknown
         return CaseClass.ERRORED, case.missing_rerun_ground
-    if record.failures > record.passes or (record.fails and case.record.newest_failed):
+    if record.failures > record.passes or (record.is_failing and case.record.newest_failed):
         return expected
-    return CaseClass.UNSETTLED, GroundKind.RECOVERED
+    return CaseClass.INCONCLUSIVE, GroundKind.RECOVERED
 
 
 def _classify_passing_case(
-    case: CaseFacts, step: RerunStep | None, confirmation: RerunCriteria, finding: SuiteFinding
+    case: CaseFacts, step: RerunStep | None, criteria: RerunCriteria, finding: SuiteFinding
 ) -> tuple[CaseClass, GroundKind | None]:
     record = case.record.counts
     if step is RerunStep.CONFIRMED:
-        enough = confirmation.has_enough_evidence(Suspicion.NEW_PASS, record, case.total)
+        enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, record, case.total)
         return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     if case.total.failures:
-        return CaseClass.FLAKY, GroundKind.SUITE if case.is_part_of_drop(finding) else GroundKind.MIXED
+        return CaseClass.FLAKY, GroundKind.SUITE_DROP if case.is_part_of_drop(finding) else GroundKind.MIXED
     if step is not None:
-        return CaseClass.FLAKY, GroundKind.KNOWN
-    if record.failures > record.passes or (record.fails and case.plain_class is CaseClass.NEW_PASS):
+        return CaseClass.FLAKY, GroundKind.USUAL_RESULT
+    if record.failures > record.passes or (record.is_failing and case.plain_class is CaseClass.NEW_PASS):
         return CaseClass.NEW_PASS, None
-    return CaseClass.STILL_PASSING, GroundKind.KNOWN if case.plain_class is CaseClass.NEW_PASS else None
+    return CaseClass.STILL_PASSING, GroundKind.USUAL_RESULT if case.plain_class is CaseClass.NEW_PASS else None
 
 
-def _build_grounds(case: CaseFacts, why: GroundKind, confirmation: RerunCriteria) -> Grounds:
+def _build_grounds(case: CaseFacts, why: GroundKind, criteria: RerunCriteria) -> Grounds:
     tested, record = case.suspicion if case.is_compared else None, case.record.counts
     return Grounds(
-        why=why,
-        here=case.total,
-        record=record,
-        reruns=case.reruns.runs,
+        kind=why,
+        current=case.total,
+        history=record,
+        reruns=case.reruns.executions,
         cases_before=case.preceding_cases or 0,
-        chance=confirmation.compute_chance(tested, record, case.total) if tested else None,
+        chance=criteria.compute_chance(tested, record, case.total) if tested else None,
         newest_failed=case.record.newest_failed,
         broken_since=case.record.broken_since if why is GroundKind.MAIN_BROKE else None,
-        needed=confirmation.count_needed_failures(record) if tested is Suspicion.REGRESSION else None,
+        required_failures=criteria.count_needed_failures(record) if tested is Suspicion.REGRESSION else None,
     )

@@ -27,9 +27,9 @@ from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_run
 from eval_gate.gate.evidence.suite.score_noise import PooledVariance, ScoreVariance, pool_variances
 from eval_gate.gate.pass_score import is_passing_trial
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import ScoreRecord, Tally
+from eval_gate.model.comparison import PassCount, ScoreHistory
+from eval_gate.model.evidence import NO_HISTORY, BranchRun, CaseHistorySummary, Counts, RunReference
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunDay, RunName
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline, is_measured
 from eval_gate.results.history import (
@@ -65,8 +65,8 @@ class _ComparableRun(NamedTuple):
 class EarlierResult(FrozenStruct):
     """Newest earlier result of a case with the same fingerprint."""
 
-    tally: Tally
-    run: RunName | None = None
+    tally: PassCount
+    run: RunReference | None = None
 
     @property
     def passed(self) -> bool:
@@ -75,18 +75,15 @@ class EarlierResult(FrozenStruct):
 
 
 class CaseEvidence(FrozenStruct):
-    """What the history says of one case: newest earlier result, record, scores.
-
-    expectation.
-    """
+    """What the history says of one case: newest earlier result, record, scores."""
 
     newest_result: EarlierResult | None = None
     in_baseline: bool = False
     """Whether the baseline has it, judged or not."""
-    unjudged_in_baseline: bool = False
+    unscored_in_baseline: bool = False
     """The baseline could not judge it either."""
-    record: CaseRecord = NO_RECORD
-    score_record: ScoreRecord | None = None
+    record: CaseHistorySummary = NO_HISTORY
+    score_record: ScoreHistory | None = None
 
 
 NO_CASE_EVIDENCE: Final = CaseEvidence()
@@ -101,18 +98,18 @@ class HistoryEvidence:
         self._ledger = baseline.own_history
         self._runs = _find_comparable_runs(self._ledger.runs)
         self._measured = is_measured(self._baseline)
-        self._records: dict[_HistoryKind, CaseRecord] = {}
+        self._records: dict[_HistoryKind, CaseHistorySummary] = {}
         self._pasts: dict[Hashable, CaseEvidence] = {}
         self._beliefs: dict[frozenset[CaseKey], Prior] = {}
 
     def get_case_evidence(self, current: RunResult) -> Mapping[CaseKey, CaseEvidence]:
-        """The past of every case of this run, those that have another name now among them."""
-        there, earlier = self._baseline.by_key(), find_earlier_keys(self._baseline, current)
-        return {key: self._get_evidence(earlier.get(key, key), case, there) for key, case in current.cases()}
+        """Return the evidence of every case of this run, including cases that have another name now."""
+        there, earlier = self._baseline.index_cases(), find_earlier_keys(self._baseline, current)
+        return {key: self._get_evidence(earlier.get(key, key), case, there) for key, case in current.iter_cases()}
 
     def find_earlier_results(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, EarlierResult]:
         """Of the baseline's cases with these names: the newest earlier result by its own yardstick, if there is one."""
-        there = self._baseline.by_key()
+        there = self._baseline.index_cases()
         return {
             key: then for key in keys if (then := self._get_evidence(key, there[key], there).newest_result) is not None
         }
@@ -123,22 +120,25 @@ class HistoryEvidence:
         runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
         for key, kind in self._kinds.items():
             seen = self._list_case_runs(*kind)
-            answered = [(at, one.first.answered) for at, one in seen if at < len(runs)]
+            answered = [(at, one.first.without_agent_errors) for at, one in seen if at < len(runs)]
             if any(one.passes for _, one in answered) and any(one.failures for _, one in answered):
                 for at, one in answered:  # a case that did the same every time shows no change
-                    if one.runs:
+                    if one.executions:
                         runs[at][key] = one
         return count_level_runs(runs)
 
     def learn_prior(self, quarantined: Collection[CaseKey] = ()) -> Prior:
-        """What the records of the branch's own cases say about any of them; not of those that are set aside."""
+        """Learn the prior from the histories of the branch's own cases, without the quarantined ones."""
         aside = frozenset(quarantined)
         if aside not in self._beliefs:
             self._beliefs[aside] = learn_prior(self.count_records(aside))
         return self._beliefs[aside]
 
-    def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[RunDay, ...]:
-        """The runs of this level as a whole, newest first, by the branch's own cases that are not set aside."""
+    def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
+        """Build the whole-run figures of the current level, newest run first.
+
+        They cover the branch's own cases that are not in quarantine.
+        """
         at_level = self._list_level_runs(quarantined)
         return build_run_days(
             ((select_level_runs(one, self._fixed_looking_cases), number) for one, number in at_level),
@@ -151,7 +151,10 @@ class HistoryEvidence:
         return sum(number for seen, number in self._list_level_runs() if can_look_fixed(one for _, one in seen))
 
     def _list_level_runs(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, CaseRun]], int]]:
-        """What the runs of this level saw of the branch's own cases, of each kind once, and how many are of it."""
+        """List what the runs of the current level saw of the branch's own cases, once for each kind.
+
+        Each entry has the runs with their places, newest first, and the number of cases of that kind.
+        """
         seen = ((self._list_case_runs(*kind), number) for kind, number in self._count_kinds(quarantined).items())
         return [([one for one in all_of if one[0] < self.level_run_count], number) for all_of, number in seen]
 
@@ -165,7 +168,9 @@ class HistoryEvidence:
 
     def _count_kinds(self, quarantined: Collection[CaseKey]) -> Counter[_HistoryKind]:
         """How many of the branch's own cases that are not set aside are of each kind."""
-        return Counter(self._kinds.get(key, _NO_RUNS) for key, _ in self._baseline.cases() if key not in quarantined)
+        return Counter(
+            self._kinds.get(key, _NO_RUNS) for key, _ in self._baseline.iter_cases() if key not in quarantined
+        )
 
     @cached_property
     def _kinds(self) -> Mapping[CaseKey, _HistoryKind]:
@@ -173,61 +178,76 @@ class HistoryEvidence:
         cases = ((key, self._ledger.get_case(key)) for key in self._ledger.iter_keys())
         return {key: (known.runs, _find_newest_matches(known, self._runs)) for key, known in cases}
 
-    def _get_evidence(self, key: CaseKey, now: CaseResult, there: Mapping[CaseKey, CaseResult]) -> CaseEvidence:
+    def _get_evidence(self, key: CaseKey, current: CaseResult, baseline: Mapping[CaseKey, CaseResult]) -> CaseEvidence:
         """Most cases of a suite share one past: it is put together once for all that differ in nothing else."""
-        known, before = self._ledger.get_case(key), there.get(key)
-        yardstick = compute_result_fingerprint(now)
-        like = tuple([match_fingerprints(one, yardstick) for one in known.yardsticks])
+        known, before = self._ledger.get_case(key), baseline.get(key)
+        yardstick = compute_result_fingerprint(current)
+        like = tuple([match_fingerprints(one, yardstick) for one in known.fingerprints])
         errored = before is not None and before.status is Status.ERROR
-        kind = (known.runs, like, _compare_own_fingerprints(known.yardsticks), now.graded, before is not None, errored)
+        kind = (
+            known.runs,
+            like,
+            _compare_own_fingerprints(known.fingerprints),
+            current.graded,
+            before is not None,
+            errored,
+        )
         if kind not in self._pasts:
-            self._pasts[kind] = self._build_evidence(known, like, now, present=before is not None, errored=errored)
+            self._pasts[kind] = self._build_evidence(known, like, current, present=before is not None, errored=errored)
         return self._pasts[kind]
 
     def _build_evidence(
-        self, known: CaseHistory, like: Sequence[FingerprintMatch], now: CaseResult, *, present: bool, errored: bool
+        self,
+        case_history: CaseHistory,
+        like: Sequence[FingerprintMatch],
+        current: CaseResult,
+        *,
+        present: bool,
+        errored: bool,
     ) -> CaseEvidence:
-        chosen = self._find_newest_judged(known, like)
+        chosen = self._find_newest_scored(case_history, like)
         if chosen is None:
-            return CaseEvidence(in_baseline=present, unjudged_in_baseline=errored)
+            return CaseEvidence(in_baseline=present, unscored_in_baseline=errored)
         at, entry = chosen
-        measured = known.yardsticks[entry.fingerprint_index]
+        measured = case_history.fingerprints[entry.fingerprint_index]
         run = None if at == 0 else self._ledger.runs[self._runs[at]].name
         return CaseEvidence(
-            newest_result=_build_earlier_result(entry, run, self._pass_score, graded=now.graded),
+            newest_result=_build_earlier_result(entry, run, self._pass_score, graded=current.graded),
             in_baseline=present,
-            unjudged_in_baseline=errored and self._measured,
-            record=self._get_record(known.runs, _find_matches(known, measured)),
-            score_record=self._build_score_record(known, measured, same=like[entry.fingerprint_index].same_setup)
-            if now.graded
+            unscored_in_baseline=errored and self._measured,
+            record=self._get_record(case_history.runs, _find_matches(case_history, measured)),
+            score_record=self._build_score_record(case_history, measured, same=like[entry.fingerprint_index].same_setup)
+            if current.graded
             else None,
         )
 
-    def _find_newest_judged(
-        self, known: CaseHistory, like: Sequence[FingerprintMatch]
+    def _find_newest_scored(
+        self, case_history: CaseHistory, like: Sequence[FingerprintMatch]
     ) -> tuple[int, HistoryEntry] | None:
-        """The place among the comparable runs, and the entry: by the same yardstick, else by the same question.
+        """Find the newest run that scored a case, and its history entry.
 
-        `like` says of each of the case's yardsticks how alike it is to the one of this run.
+        The first value is the place among the comparable runs. Runs with the same setup fingerprint come first, then
+        those with the same case fingerprint. Return None if there is neither. `like` says how each fingerprint of the
+        case matches the one of this run.
         """
         judged = [
             (at, entry)
-            for at, entry in self._list_entries(known)
+            for at, entry in self._list_entries(case_history)
             if any(one.letter in _STATUS_LETTERS for one in (*entry.first, *entry.reruns))
         ]
         same = ((at, entry) for at, entry in judged if like[entry.fingerprint_index].same_setup)
         asked = ((at, entry) for at, entry in judged if like[entry.fingerprint_index].same_case)
         return next(same, None) or next(asked, None)
 
-    def _list_entries(self, known: CaseHistory) -> list[tuple[int, HistoryEntry]]:
-        entries = known.decode_entries()
+    def _list_entries(self, case_history: CaseHistory) -> list[tuple[int, HistoryEntry]]:
+        entries = case_history.decode_entries()
         return [
             (at, entry)
             for at, place in enumerate(self._runs)
             if place < len(entries) and (entry := entries[place]) is not None
         ]
 
-    def _get_record(self, runs: str, fits: tuple[bool, ...]) -> CaseRecord:
+    def _get_record(self, runs: str, fits: tuple[bool, ...]) -> CaseHistorySummary:
         if (runs, fits) not in self._records:
             level, seen = self.level_run_count, self._list_case_runs(runs, fits)
             record = build_case_record([one for at, one in seen if at < level], self._fixed_looking_cases)
@@ -237,7 +257,10 @@ class HistoryEvidence:
         return self._records[runs, fits]
 
     def _list_case_runs(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, CaseRun]]:
-        """What the comparable runs saw of a case by the yardsticks that fit, each with its place among them."""
+        """List what the comparable runs saw of a case, each with its place among them.
+
+        Only entries whose fingerprint is marked in `fits` count.
+        """
         return _build_case_runs(runs, fits, self._comparable_runs, self._pass_score)
 
     @cached_property
@@ -264,20 +287,25 @@ class HistoryEvidence:
                 found.add(place)
         return found
 
-    def _build_score_record(self, known: CaseHistory, measured: str, *, same: bool) -> ScoreRecord | None:
-        """`same`: this run measures by that yardstick too."""
+    def _build_score_record(self, case_history: CaseHistory, measured: str, *, same: bool) -> ScoreHistory | None:
+        """Build the score history of a case for the fingerprint `measured`, or None without scores.
+
+        `same` says whether this run has the same setup fingerprint. Without it, the scores by run are left out.
+        """
         seen = {
             at: score
-            for at, entry in self._list_entries(known)
+            for at, entry in self._list_entries(case_history)
             if at < self.level_run_count
-            and match_fingerprints(known.yardsticks[entry.fingerprint_index], measured).same_setup
+            and match_fingerprints(case_history.fingerprints[entry.fingerprint_index], measured).same_setup
             and (score := _compute_mean_score(entry.first)) is not None
         }
         if not seen:
             return None
         spread, free = self._pooled_variance.estimate_spread(_compute_variance(tuple(seen.values())))
         by_run = tuple(seen.get(at) for at in range(max(seen) + 1)) if same else ()
-        return ScoreRecord(runs=len(seen), mean=fmean(seen.values()), spread=spread, free=free, by_run=by_run)
+        return ScoreHistory(
+            runs=len(seen), mean=fmean(seen.values()), spread=spread, degrees_of_freedom=free, by_run=by_run
+        )
 
     @cached_property
     def _pooled_variance(self) -> PooledVariance:
@@ -297,7 +325,10 @@ class HistoryEvidence:
 
 
 def build_history_evidence(baseline: Baseline, pass_score: float) -> HistoryEvidence:
-    """The past that ends with this baseline. What was worked out for one run is there for the next one."""
+    """Build the evidence from the history that ends with this baseline.
+
+    The returned object caches what it computes.
+    """
     return HistoryEvidence(baseline, pass_score)
 
 
@@ -308,23 +339,27 @@ def _compare_own_fingerprints(yardsticks: Sequence[str]) -> tuple[tuple[Fingerpr
     return tuple(tuple(match_fingerprints(one, other) for other in yardsticks) for one in yardsticks)
 
 
-def _find_matches(known: CaseHistory, measured: str) -> tuple[bool, ...]:
+def _find_matches(case_history: CaseHistory, measured: str) -> tuple[bool, ...]:
     """Which of a case's yardsticks are this one."""
-    return tuple(match_fingerprints(one, measured).same_setup for one in known.yardsticks)
+    return tuple(match_fingerprints(one, measured).same_setup for one in case_history.fingerprints)
 
 
-def _find_newest_matches(known: CaseHistory, runs: Sequence[int]) -> tuple[bool, ...]:
+def _find_newest_matches(case_history: CaseHistory, runs: Sequence[int]) -> tuple[bool, ...]:
     """Which of a case's yardsticks are the one of its newest run among these."""
-    entries = known.decode_entries()
+    entries = case_history.decode_entries()
     newest = next((entry for place in runs if place < len(entries) and (entry := entries[place]) is not None), None)
     return (
-        _find_matches(known, known.yardsticks[newest.fingerprint_index]) if newest else (False,) * len(known.yardsticks)
+        _find_matches(case_history, case_history.fingerprints[newest.fingerprint_index])
+        if newest
+        else (False,) * len(case_history.fingerprints)
     )
 
 
 def _find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:
-    """The places of the runs that count: the baseline, and those before it of the same agent that were measured."""
-    return tuple(place for place, run in enumerate(runs) if place == 0 or (run.usable and run.target == runs[0].target))
+    """Return the places of the comparable runs: the baseline, and usable earlier runs of the same target."""
+    return tuple(
+        place for place, run in enumerate(runs) if place == 0 or (run.is_usable and run.target == runs[0].target)
+    )
 
 
 @lru_cache(maxsize=20_000)
@@ -344,28 +379,34 @@ def _build_case_runs(
             seen = CaseRun(run.run_id, first, again, run.sha)
             if run.outage and not seen.answered.all.failures:
                 seen = seen.answered
-            if seen.first.runs:
+            if seen.first.executions:
                 found.append((at, seen))
     return found
 
 
 @lru_cache(maxsize=20_000)
 def count_executions(executions: tuple[HistoryExecution, ...], pass_score: float) -> Counts:
-    """Passes and failures, crashes among these; what says nothing about the target is left out."""
+    """Count passes and failures, with agent errors among the failures.
+
+    Executions that say nothing about the target are left out.
+    """
     passed = sum(_is_passing(one, pass_score) for one in executions)
     answered = sum(one.letter in _STATUS_LETTERS for one in executions)
     crashes = sum(one.letter in _AGENT_ERROR_LETTERS for one in executions)
-    return Counts(passes=passed, failures=answered - passed + crashes, crashes=crashes)
+    return Counts(passes=passed, failures=answered - passed + crashes, agent_errors=crashes)
 
 
 def count_case_executions(case: CaseResult, pass_score: float) -> tuple[Counts, Counts]:
-    """The same of a case here: its first execution (or the trials), and its re-runs."""
+    """Count passes and failures of a case of this run: its first execution or trials, and its re-runs."""
     first, again = split_executions(case)
     return count_executions(first, pass_score), count_executions(again, pass_score)
 
 
 def compute_first_score(case: CaseResult) -> float | None:
-    """The score of a graded case's first execution here, or the mean of its trials; None where it has none."""
+    """Return the score of a graded case's first execution, or the mean score of its trials.
+
+    Return None if the case has no score.
+    """
     return _compute_mean_score(split_executions(case)[0])
 
 
@@ -378,13 +419,13 @@ def _is_passing(one: HistoryExecution, pass_score: float) -> bool:
 
 
 def _build_earlier_result(
-    entry: HistoryEntry, run: RunName | None, pass_score: float, *, graded: bool
+    entry: HistoryEntry, run: RunReference | None, pass_score: float, *, graded: bool
 ) -> EarlierResult:
     answered = [one for one in (*entry.first, *entry.reruns) if one.letter in _STATUS_LETTERS]
     passed = sum(_is_passing(one, pass_score) for one in answered)
     known = [one.score for one in answered if one.score is not None]
     score = fmean(known) if graded and known else passed / len(answered)
-    return EarlierResult(Tally(k=passed, n=len(answered), score=score), run)
+    return EarlierResult(PassCount(passes=passed, executions=len(answered), score=score), run)
 
 
 def _compute_variance(scores: Sequence[float]) -> ScoreVariance:

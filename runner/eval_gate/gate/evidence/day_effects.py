@@ -36,7 +36,7 @@ from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.gate.evidence.prior import DayFactors
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.evidence.thresholds import compute_run_thresholds
-from eval_gate.model.grounds import NO_RUNS, Counts, RunDay
+from eval_gate.model.evidence import NO_EXECUTIONS, BranchRun, Counts
 from eval_gate.struct import FrozenStruct, replace
 
 if TYPE_CHECKING:
@@ -99,10 +99,11 @@ class DayEffects(FrozenStruct):
         return 1.0 / (self.runs + 2)
 
     def widen_chance(self, chance: float, failures: float, mean: float, variance: float) -> float:
-        """The chance of so many failures on any of these days; `chance` is the one where days do not differ.
+        """Compute the chance of at least `failures` failures over all days that the branch may have.
 
-        `mean` and `variance` are those of the failures then. On another day they are multiplied: as far as they vary
-        like rare events they are rare events (Poisson), and what does not vary stays.
+        `chance` is the one if days do not differ; `mean` and `variance` are those of the failures then. A day
+        multiplies them. The part of the failures that varies like rare events is taken as rare events (Poisson), and
+        the part that does not vary stays.
         """
         if variance <= 0.0:
             return chance
@@ -111,16 +112,17 @@ class DayEffects(FrozenStruct):
         return max(chance, self.calm_weight * chance + other)
 
 
-def build_run_days(cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], runs: int) -> tuple[RunDay, ...]:
-    """The days of so many runs, newest first.
+def build_run_days(cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], runs: int) -> tuple[BranchRun, ...]:
+    """Build the whole-run figures of the newest `runs` runs, newest first.
 
-    Of every case (or so many of a kind) there is what each of the runs saw of it, with the run's place. A case that
-    failed its re-runs too was broken in that run, which says nothing about the day: that run of it is left out.
+    Each item of `cases` has what the runs saw of one case, each with the run's place, and how many cases have the
+    same history. A case that also failed its re-runs was broken in that run. That says nothing about the day, so
+    this run of the case is left out.
     """
     sums = [[0.0, 0.0, 0.0] for _ in range(runs)]
     for seen, number in cases:
-        usable = [(at, first) for at, one in seen if at < runs and (first := _count_unless_broken(one)).runs]
-        executions = sum(first.runs for _, first in usable)
+        usable = [(at, first) for at, one in seen if at < runs and (first := _count_unless_broken(one)).executions]
+        executions = sum(first.executions for _, first in usable)
         failures = sum(first.failures for _, first in usable)
         if not 0 < failures < executions:
             continue  # what always does the same says nothing about days
@@ -128,22 +130,29 @@ def build_run_days(cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], r
         variance = failures * (executions - failures) / (executions * (executions - 1))
         for at, first in usable:
             sums[at][0] += number * first.failures
-            sums[at][1] += number * first.runs * rate
-            sums[at][2] += number * first.runs * variance
+            sums[at][1] += number * first.executions * rate
+            sums[at][2] += number * first.executions * variance
     return tuple(
-        RunDay(failures=round(failures), expected=round(mean, 4), variance=round(variance, 4))
+        BranchRun(failures=round(failures), expected=round(mean, 4), variance=round(variance, 4))
         for failures, mean, variance in sums
     )
 
 
 def _count_unless_broken(one: CaseRun) -> Counts:
-    everything = one.all.answered
-    return NO_RUNS if one.reruns.runs and everything.runs == everything.failures else one.first.answered
+    everything = one.all.without_agent_errors
+    return (
+        NO_EXECUTIONS
+        if one.reruns.executions and everything.executions == everything.failures
+        else one.first.without_agent_errors
+    )
 
 
 @lru_cache(maxsize=64)
-def learn_day_effects(days: tuple[RunDay, ...]) -> DayEffects:
-    """What these runs say, newest first; fewer than five say too little, and would only hide a drop."""
+def learn_day_effects(days: tuple[BranchRun, ...]) -> DayEffects:
+    """Learn from these runs how much whole runs differ; `days` has the newest first.
+
+    Fewer than five runs say too little, and would only hide a drop.
+    """
     if len(days) < MIN_RUNS:
         return DayEffects(len(days))
     logs = [
@@ -155,22 +164,27 @@ def learn_day_effects(days: tuple[RunDay, ...]) -> DayEffects:
     return DayEffects(len(days), _distribute_weights([math.exp(one - whole) for one in logs], len(days)))
 
 
-def adjust_to_day(confirmation: RerunCriteria, cases: Iterable[CaseFacts], days: DayEffects) -> RerunCriteria:
+def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: DayEffects) -> RerunCriteria:
     """How cases are confirmed on the day that these show, those that are suspects left out by one failure each."""
-    if not days.has_effects or not confirmation.max_reruns:
-        return confirmation
-    known = [case for case in cases if case.is_in_suite_test and case.record.counts.runs]
+    if not days.has_effects or not criteria.max_reruns:
+        return criteria
+    known = [case for case in cases if case.is_in_suite_test and case.record.counts.executions]
     day = estimate_day(known, days)
     if not day:
-        return confirmation
+        return criteria
     records = Counter((case.record.counts.passes, case.record.counts.failures) for case in known)
     asked = compute_run_thresholds(
-        confirmation.prior, records, confirmation.cases, confirmation.execution_limits, confirmation.error_rate, day
+        criteria.prior,
+        records,
+        criteria.cases,
+        criteria.execution_limits,
+        criteria.false_alarm_rate,
+        day,
     )
     if asked is None:
-        return replace(confirmation, day=day)
+        return replace(criteria, day=day)
     return replace(
-        confirmation, day=day, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
+        criteria, day=day, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
     )
 
 
@@ -180,12 +194,14 @@ def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
     Of a suspect only the others may say it, so one failure is left out.
     """
     kinds = Counter(
-        (case.record.counts.answered, case.first.answered) for case in cases if case.record.counts.answered.runs
+        (case.record.counts.without_agent_errors, case.first.without_agent_errors)
+        for case in cases
+        if case.record.counts.without_agent_errors.executions
     )
-    rates = [(first, record.failures / record.runs, number) for (record, first), number in kinds.items()]
+    rates = [(first, record.failures / record.executions, number) for (record, first), number in kinds.items()]
     failures = sum(first.failures * number for first, _, number in rates) - 1
-    mean = math.fsum(first.runs * rate * number for first, rate, number in rates)
-    variance = math.fsum(first.runs * rate * (1 - rate) * number for first, rate, number in rates)
+    mean = math.fsum(first.executions * rate * number for first, rate, number in rates)
+    variance = math.fsum(first.executions * rate * (1 - rate) * number for first, rate, number in rates)
     if variance <= 0.0 or failures <= mean:
         return ()
     rare = failures - (mean - variance)
@@ -212,20 +228,23 @@ def _compute_log_poisson(failures: float, mean: float) -> float:
     return failures * math.log(mean) - mean
 
 
-def find_bad_days(days: Sequence[RunDay]) -> tuple[RunDay, ...]:
-    """The runs that failed far more than most: what people are told of bad days. It decides nothing."""
+def find_bad_days(days: Sequence[BranchRun]) -> tuple[BranchRun, ...]:
+    """Find the runs that failed far more than most, for the reports.
+
+    They decide nothing.
+    """
     if not days or max(day.failures for day in days) > _MAX_FAILURES:
         return ()
     level = median(day.failures / max(day.expected, _NO_VARIANCE) for day in days)
     return tuple(day for day in days if _is_bad_day(day, max(day.expected * level, _NO_VARIANCE)))
 
 
-def _is_bad_day(day: RunDay, usual: float) -> bool:
+def _is_bad_day(day: BranchRun, usual: float) -> bool:
     enough = day.failures >= max(_MIN_BAD_FAILURES, _BAD_FACTOR * usual)
     return enough and _compute_poisson_tail(day.failures, usual) <= _MAX_BAD_CHANCE
 
 
-def _compute_log_chance(day: RunDay, level: float, spread: float) -> float:
+def _compute_log_chance(day: BranchRun, level: float, spread: float) -> float:
     """Of its failures as rare events around the mean: what varies less than rare events do is shifted to them."""
     failures = max(day.failures - day.expected + day.variance, 0.0)
     mean = max(day.variance, _NO_VARIANCE) * level
@@ -237,7 +256,10 @@ def _compute_log_chance(day: RunDay, level: float, spread: float) -> float:
 
 
 def _distribute_weights(weights: Sequence[float], runs: int) -> tuple[tuple[float, float], ...]:
-    """The weights of the spreads as weights of factors: of one more run, beside the mean of so many (a gamma each)."""
+    """Convert the weights of the variances into weights of the factors of one more run.
+
+    The factors are relative to the mean of `runs` runs. Each variance stands for a gamma distribution.
+    """
     sums = [0.0] * len(_FACTORS)
     for spread, weight in zip(DAY_VARIANCES[1:], weights[1:], strict=True):
         for at, share in enumerate(_discretize_gamma(spread * (1 + 1 / runs))):
@@ -257,7 +279,10 @@ def _discretize_gamma(variance: float) -> tuple[float, ...]:
 
 
 def _compute_poisson_tail(number: float, mean: float) -> float:
-    """The chance of at least so many rare events; `number` need not be whole (the incomplete gamma function)."""
+    """Compute the chance of at least `number` rare events.
+
+    `number` need not be whole (the incomplete gamma function).
+    """
     if number <= 0.0:
         return 1.0
     if number >= _FEW_FAILURES:  # Wilson and Hilferty 1931

@@ -24,7 +24,7 @@ from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.suite.failures import Stratum, compute_suite_finding
-from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, RunName, Steadiness
+from eval_gate.model.evidence import NO_EXECUTIONS, NO_HISTORY, CaseHistorySummary, Counts, RunReference, Stability
 
 LEVEL_CHANGE_LIMIT: Final = 0.05
 """The chance of such a row at the end of the record, given how often the case failed. One failure is never below it,
@@ -38,92 +38,99 @@ class CaseRun(NamedTuple):
 
     run_id: str
     first: Counts
-    reruns: Counts = NO_RUNS
+    reruns: Counts = NO_EXECUTIONS
     sha: str | None = None
     """The commit of the run, where that is known."""
 
     @property
     def all(self) -> Counts:
         """First executions and re-runs together."""
-        return self.first.plus(self.reruns)
+        return self.first.add(self.reruns)
 
     @property
     def answered(self) -> CaseRun:
         """Without the executions that gave no answer to judge."""
-        return self._replace(first=self.first.answered, reruns=self.reruns.answered)
+        return self._replace(first=self.first.without_agent_errors, reruns=self.reruns.without_agent_errors)
 
 
-def build_case_record(seen: Sequence[CaseRun], among: int = 1) -> CaseRecord:
-    """The record of a case from its runs, newest first; runs that did not judge it are left out.
+def build_case_record(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySummary:
+    """Build the record of a case from its runs, newest first; runs that did not score it are left out.
 
-    `among` so many cases of the suite this one would be the mended one, if it is.
+    `among` is the number of cases in the suite that could look fixed by chance.
     """
-    judged = [one for one in seen if one.first.runs]
+    judged = [one for one in seen if one.first.executions]
     if not judged:
-        return NO_RECORD
+        return NO_HISTORY
     answers = _select_answered_runs(judged)
     cut = judged[: _count_level_runs(judged, answers, among)]
     counts = _sum_counts(one.first for one in cut)
-    return CaseRecord(
+    return CaseHistorySummary(
         counts=counts,
-        steadiness=_classify_steadiness(cut),
-        shown_by=_list_deviating_runs(cut, counts),
-        newest=cut[0].first,
+        stability=_classify_steadiness(cut),
+        evidence_run_ids=_list_deviating_runs(cut, counts),
+        newest_run=cut[0].first,
         newest_failed=bool(answers) and _is_broken(answers[0]),
         broken_since=find_breaking_run(judged),
-        since=cut[-1].run_id if len(cut) < len(judged) else None,
+        oldest_run_id=cut[-1].run_id if len(cut) < len(judged) else None,
     )
 
 
 def can_look_fixed(seen: Iterable[CaseRun]) -> bool:
     """Whether it passed and failed often enough for a row of passes at the end to be told from chance."""
-    first = _sum_counts(one.first.answered for one in seen)
+    first = _sum_counts(one.first.without_agent_errors for one in seen)
     return min(first.passes, first.failures) >= MIN_OF_EACH
 
 
 def select_level_runs(seen: Sequence[tuple[int, CaseRun]], among: int = 1) -> Sequence[tuple[int, CaseRun]]:
     """Those of the runs, newest first and each with its place, since the case last broke or was mended."""
-    judged = [one for _, one in seen if one.first.runs]
-    return [one for one in seen if one[1].first.runs][: _count_level_runs(judged, _select_answered_runs(judged), among)]
+    judged = [one for _, one in seen if one.first.executions]
+    return [one for one in seen if one[1].first.executions][
+        : _count_level_runs(judged, _select_answered_runs(judged), among)
+    ]
 
 
 def _is_broken(one: CaseRun) -> bool:
     """Whether it failed there, and mostly failed when it was run again: else it only flaked."""
     again = one.reruns
-    return (one.first.fails or not one.first.runs) and (not again.runs or again.failures > again.passes)
+    return (one.first.is_failing or not one.first.executions) and (
+        not again.executions or again.failures > again.passes
+    )
 
 
-def _count_level_runs(judged: Sequence[CaseRun], answers: Sequence[CaseRun], among: int) -> int:
+def _count_level_runs(case_runs: Sequence[CaseRun], answers: Sequence[CaseRun], among: int) -> int:
     """How many of the newest runs are at the level of the newest answers."""
     streak = _find_streak(answers) if answers else ()
     if not streak or len(streak) == len(answers) or not _is_level_change(streak, answers[len(streak) :], among):
-        return len(judged)
-    return next(at for at, one in enumerate(judged, start=1) if one.run_id == streak[-1].run_id)
+        return len(case_runs)
+    return next(at for at, one in enumerate(case_runs, start=1) if one.run_id == streak[-1].run_id)
 
 
 def _select_answered_runs(seen: Iterable[CaseRun]) -> list[CaseRun]:
-    """What was judged in each of the runs, without those that judged nothing."""
-    return [answered for one in seen if (answered := one.answered).all.runs]
+    """Reduce each run to its scored executions, and drop the runs without any."""
+    return [answered for one in seen if (answered := one.answered).all.executions]
 
 
-def find_breaking_run(seen: Sequence[CaseRun]) -> RunName | None:
-    """The run with which the branch began to fail the case and has failed it ever since, if it ever passed it."""
+def find_breaking_run(seen: Sequence[CaseRun]) -> RunReference | None:
+    """Find the run with which the branch began to fail the case in every run.
+
+    Return None if the newest run passes the case, or if no run of its history passed it.
+    """
     answers = _select_answered_runs(seen)
-    failing = list(takewhile(lambda one: one.all.fails, answers))
+    failing = list(takewhile(lambda one: one.all.is_failing, answers))
     if not failing or len(failing) == len(answers):
         return None
-    return RunName(run_id=failing[-1].run_id, sha=failing[-1].sha)
+    return RunReference(run_id=failing[-1].run_id, sha=failing[-1].sha)
 
 
-def _find_streak(judged: Sequence[CaseRun]) -> Sequence[CaseRun]:
-    """The newest runs in which it only passed or only failed, re-runs included."""
-    newest = judged[0].all
+def _find_streak(case_runs: Sequence[CaseRun]) -> Sequence[CaseRun]:
+    """Return the newest runs in which the case only passed or only failed, re-runs included."""
+    newest = case_runs[0].all
     if newest.passes and newest.failures:
-        return judged[:0]
+        return case_runs[:0]
     length = 1
-    while length < len(judged) and not _is_mixed(newest.plus(judged[length].all)):
+    while length < len(case_runs) and not _is_mixed(newest.add(case_runs[length].all)):
         length += 1
-    return judged[:length]
+    return case_runs[:length]
 
 
 def _is_level_change(streak: Sequence[CaseRun], older: Sequence[CaseRun], among: int) -> bool:
@@ -132,28 +139,28 @@ def _is_level_change(streak: Sequence[CaseRun], older: Sequence[CaseRun], among:
     And does not just happen to end so: the chance of that is the suite's test with this one case in it.
     """
     now, before = _sum_counts(one.all for one in streak), _sum_counts(one.first for one in older)
-    if now.fails == before.fails:
+    if now.is_failing == before.is_failing:
         return False
     stratum = Stratum.from_counts(before, now)
-    if now.fails:
+    if now.is_failing:
         return compute_suite_finding([stratum]).chance < LEVEL_CHANGE_LIMIT
     return compute_suite_finding([stratum.swapped]).chance < LEVEL_CHANGE_LIMIT / max(among, 1)
 
 
-def _classify_steadiness(judged: Sequence[CaseRun]) -> Steadiness:
-    everything = _sum_counts(one.all for one in judged)
+def _classify_steadiness(case_runs: Sequence[CaseRun]) -> Stability:
+    everything = _sum_counts(one.all for one in case_runs)
     if not _is_mixed(everything):
-        return Steadiness.FAILING if everything.failures else Steadiness.PASSING
-    turns = sum(one.first.fails != other.first.fails for one, other in pairwise(judged))
-    by_turns = turns > 1 or any(_is_mixed(one.all) for one in judged)
-    return Steadiness.FLAKY if by_turns else Steadiness.CHANGED
+        return Stability.FAILING if everything.failures else Stability.PASSING
+    turns = sum(one.first.is_failing != other.first.is_failing for one, other in pairwise(case_runs))
+    by_turns = turns > 1 or any(_is_mixed(one.all) for one in case_runs)
+    return Stability.FLAKY if by_turns else Stability.CHANGED
 
 
-def _list_deviating_runs(judged: Sequence[CaseRun], counts: Counts) -> tuple[str, ...]:
-    """The runs that differ from what the case mostly does."""
-    if counts.fails:
-        return tuple(one.run_id for one in judged if one.all.passes)
-    return tuple(one.run_id for one in judged if one.all.failures)
+def _list_deviating_runs(case_runs: Sequence[CaseRun], counts: Counts) -> tuple[str, ...]:
+    """List the ids of the runs that differ from what the case mostly does."""
+    if counts.is_failing:
+        return tuple(one.run_id for one in case_runs if one.all.passes)
+    return tuple(one.run_id for one in case_runs if one.all.failures)
 
 
 def _is_mixed(counts: Counts) -> bool:
@@ -161,4 +168,4 @@ def _is_mixed(counts: Counts) -> bool:
 
 
 def _sum_counts(many: Iterable[Counts]) -> Counts:
-    return reduce(Counts.plus, many, NO_RUNS)
+    return reduce(Counts.add, many, NO_EXECUTIONS)

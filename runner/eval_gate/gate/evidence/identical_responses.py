@@ -3,15 +3,15 @@
 Three things look like that: a cache between us and the model, an agent without chance in it (temperature 0, a seed),
 and a case that is dead and says the same words each time. Nobody can tell these apart from outside. Counting such
 re-runs once lost three dead cases for each false alarm that it spared: behind a cache the gate is the plain rule either
-way, and only a re-run that passes the cache helps (`rerunNonce`).
+way, and only a re-run that passes the cache helps (`rerunCacheBusting`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from eval_gate.model.evidence import Repeats
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import Repeats
 from eval_gate.model.result import CaseResult
 
 CACHE_SPEEDUP: Final = 5
@@ -21,13 +21,16 @@ MIN_FIRST_MS: Final = 200
 
 
 def find_repeats(case: CaseResult) -> Repeats | None:
-    """What there is to say of re-runs that all repeat the first failure; None where any of them says something else."""
-    trials = case.executions()
+    """Describe the re-runs of a case if all of them repeat the first failure.
+
+    Return None if any of them gave another response, if there are none, or if the case did not fail at first.
+    """
+    trials = case.list_executions()
     first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
     failed = next((one for one in first if one.status is Status.FAILED), None)
     if not again or failed is None or any(one.status is Status.PASSED for one in first):
         return None
-    if not all(one.repeats for one in again):
+    if not all(one.repeats_first_failure for one in again):
         return None
     slowest = max(one.duration_ms for one in again)
     cached = failed.duration_ms >= MIN_FIRST_MS and slowest * CACHE_SPEEDUP < failed.duration_ms

@@ -16,8 +16,8 @@ from typing import Final
 from eval_gate.gate.evidence.case_classification import CaseFacts
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult
 
 NEW_CASE_CLASSES: Final = frozenset({CaseClass.ADDED, CaseClass.INCOMPARABLE})
@@ -42,7 +42,7 @@ def plan_extra_executions(
     found = {}
     for one in facts:
         case = cases[one.key]
-        more = NEW_CASE_EXECUTIONS - max(len(case.executions()) - case.reruns, 1)
+        more = NEW_CASE_EXECUTIONS - max(len(case.list_executions()) - case.reruns, 1)
         if (
             more <= 0
             or one.plain_class not in NEW_CASE_CLASSES
@@ -50,7 +50,7 @@ def plan_extra_executions(
             or one.preceding_cases is not None
         ):
             continue
-        if not one.first.runs or case.details.replayed:
+        if not one.first.executions or case.details.replayed:
             continue
         if bounded and more > left:
             break
@@ -61,18 +61,18 @@ def plan_extra_executions(
 
 def count_outcomes(case: CaseResult) -> Counts:
     """How often the case passed and failed here, a crash counting as a failure. The run is held to its pass score."""
-    trials = case.executions()
-    crashes = sum(trial.status is Status.ERROR and trial.blame is Blame.CRASHED for trial in trials)
+    trials = case.list_executions()
+    crashes = sum(trial.status is Status.ERROR and trial.error_kind is ErrorKind.AGENT_ERROR for trial in trials)
     return Counts(
         passes=sum(trial.status is Status.PASSED for trial in trials),
         failures=sum(trial.status is Status.FAILED for trial in trials) + crashes,
-        crashes=crashes,
+        agent_errors=crashes,
     )
 
 
 def is_failing(case: CaseResult) -> bool:
     """Whether a new case does not pass more often than it fails; one that was never judged is an error instead."""
-    return case.status.judged and (case.status is Status.FAILED or count_outcomes(case).fails)
+    return case.status.is_scored and (case.status is Status.FAILED or count_outcomes(case).is_failing)
 
 
 def is_flaky(case: CaseResult) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
 from eval_gate.struct import FrozenStruct
 
 MIN_FAILURE_RATE: Final = 0.02
@@ -60,12 +60,15 @@ class Prior(FrozenStruct):
         """As if so many passes and failures had been seen: a Beta distribution, in the steps of `RATES`."""
         return cls(_discretize_beta(passes, failures, RATES))
 
-    def add_record(self, record: Counts) -> Prior:
+    def add_record(self, counts: Counts) -> Prior:
         """With the record of one case added."""
-        return _add_record(self, record.passes, record.failures)
+        return _add_record(self, counts.passes, counts.failures)
 
     def adjust_to_day(self, day: DayFactors) -> Prior:
-        """The same on such a day, that multiplies failures; what is believed of the others is as it was."""
+        """Return the prior for a day that multiplies failures by these factors.
+
+        This prior itself does not change.
+        """
         return _adjust_to_day(self, day) if day else self
 
     @property
@@ -80,33 +83,36 @@ class Prior(FrozenStruct):
         variance = math.fsum(weight * (rate - mean) ** 2 for weight, rate in zip(self.weights, RATES, strict=True))
         return max(mean * (1 - mean) / variance - 1, _MIN_WEIGHT) if variance > 0 else 1 / _MIN_WEIGHT
 
-    def compute_log_chance(self, here: Counts) -> float:
+    def compute_log_chance(self, current: Counts) -> float:
         """Natural logarithm of the chance of these results in one given order. All orders have the same."""
         logs = [
-            math.log(weight) + log for weight, log in zip(self.weights, _compute_log_chances(here)[1:], strict=True)
+            math.log(weight) + log for weight, log in zip(self.weights, _compute_log_chances(current)[1:], strict=True)
         ]
         most = max(logs)
         return most + math.log(math.fsum(math.exp(log - most) for log in logs))
 
-    def compute_failure_chance(self, here: Counts) -> float:
-        """The chance of at least so many failures among so many executions."""
-        runs = here.runs
-        tail = (Counts(passes=runs - failures, failures=failures) for failures in range(here.failures, runs + 1))
+    def compute_failure_chance(self, current: Counts) -> float:
+        """Compute the chance of at least as many failures among as many executions as in `current`."""
+        runs = current.executions
+        tail = (Counts(passes=runs - failures, failures=failures) for failures in range(current.failures, runs + 1))
         return min(
             1.0, math.fsum(math.exp(_compute_log_orders(counts) + self.compute_log_chance(counts)) for counts in tail)
         )
 
 
-def _compute_log_chances(here: Counts) -> list[float]:
-    """The logarithm of the chance of these results in one given order: of steady cases, then at each of `RATES`."""
+def _compute_log_chances(current: Counts) -> list[float]:
+    """Compute the log-chance of these results in one given order, at each failure rate.
+
+    The first value is that of steady cases, followed by one value for each of `RATES`.
+    """
     return [
-        here.passes * log_pass + here.failures * log_fail
+        current.passes * log_pass + current.failures * log_fail
         for log_pass, log_fail in zip(_LOG_PASS_RATES, _LOG_FAILURE_RATES, strict=True)
     ]
 
 
 def _discretize_beta(passes: float, failures: float, rates: Sequence[float]) -> tuple[float, ...]:
-    """The shares of these rates, in rising order, by a Beta distribution."""
+    """Compute the shares of these rates under a Beta distribution; `rates` is in rising order."""
     edges = [0.0, *((low + high) / 2 for low, high in itertools.pairwise(rates)), 1.0]
     return _normalize_logs(
         [
@@ -124,8 +130,8 @@ def _normalize_logs(logs: list[float]) -> tuple[float, ...]:
 
 
 def _compute_log_orders(counts: Counts) -> float:
-    """The logarithm of the number of orders in which these results can come."""
-    return math.lgamma(counts.runs + 1) - math.lgamma(counts.passes + 1) - math.lgamma(counts.failures + 1)
+    """Compute the logarithm of the number of orders in which these results can come."""
+    return math.lgamma(counts.executions + 1) - math.lgamma(counts.passes + 1) - math.lgamma(counts.failures + 1)
 
 
 _DEFAULT_COUNTS: Final = (9.0, 1.0)
@@ -135,11 +141,11 @@ _DEFAULT_WEIGHTS: Final = _discretize_beta(*_DEFAULT_COUNTS, _ALL_RATES)
 
 
 def learn_prior(records: Mapping[tuple[int, int], float]) -> Prior:
-    """The prior of a suite, from how many of its cases have passed and failed so often.
+    """Learn the prior of a suite from how many of its cases have which counts.
 
-    It is found by expectation and maximisation, in few steps.
-
-    A case that has failed every time, and at least three times, is broken and not flaky: it is left out.
+    `records` maps passes and failures to the number of cases that have them. The prior is found by
+    expectation-maximization in a few steps. A case that has failed every time, and at least three times, is broken
+    and not flaky, so it is left out.
     """
     known = {
         (passes, failures): number
@@ -173,7 +179,10 @@ def _build_prior(weights: Sequence[float]) -> Prior:
 
 @lru_cache(2_000)
 def _adjust_to_day(prior: Prior, day: DayFactors) -> Prior:
-    """A rate between two of `RATES` is shared out between them, so that the mean is right."""
+    """Multiply the failure rates of a prior by the factors of a day.
+
+    A rate between two of `RATES` is split between them so that the mean is right.
+    """
     weights = [0.0] * len(RATES)
     for factor, share in day:
         for weight, rate in zip(prior.weights, RATES, strict=True):

@@ -42,7 +42,7 @@ from eval_gate.gate.evidence.suite.failures import (
     compute_tail_chance,
     count_strata,
 )
-from eval_gate.model.grounds import SuiteFinding
+from eval_gate.model.evidence import SuiteFinding
 
 MISHAP_RATE: Final = 0.02
 """How many of the cases that mostly pass may fail in a mishap."""
@@ -63,10 +63,11 @@ class _SuiteTest(NamedTuple):
 def run_suite_test(
     strata: Iterable[Stratum], days: DayEffects, limit: float = DEFAULT_LIMIT, *, wide: float = NORMAL_VARIANCE
 ) -> SuiteFinding:
-    """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
+    """Run the suite test over all cases that have executions both in the history and in this run.
 
-    Whoever has counted equal strata already gives the counts (a `Counter`). `limit` is the accepted chance of calling a
-    drop what is none, `wide` the variance from which on the normal distribution does.
+    Without any, nothing has dropped, and the chance is 1. A caller that has counted equal strata already passes the
+    counts (a `Counter`). `limit` is the accepted chance of a false drop. Above the variance `wide`, the normal
+    distribution is used.
     """
     kinds = count_strata(strata)
     steady = Counter({kind: count for kind, count in kinds.items() if kind.is_steady})
@@ -86,8 +87,8 @@ def run_suite_test(
         expected=best.mean,
         chance=chance,
         limit=limit,
-        steady=len(tested) > 1 and best is tested[1],
-        if_alike=alike if widened else None,
+        steady_cases_only=len(tested) > 1 and best is tested[1],
+        chance_if_runs_equal=alike if widened else None,
     )
 
 
@@ -128,7 +129,10 @@ def _compute_multiplicity(
 
 
 def _find_tail_start(chances: list[float], least: float) -> int:
-    """The first place from which on all chances together are no more than this one; beyond the end where none is."""
+    """Find the first place from which on the chances add up to `least` or less.
+
+    Return the length of `chances` if there is no such place.
+    """
     tails = _compute_tails(chances)
     return next((at for at, tail in enumerate(tails) if tail <= least * (1 + 1e-9)), len(tails))
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.prior import RATES, DayFactors, Prior
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
 from eval_gate.struct import FrozenStruct
 
 THRESHOLD_SHARE: Final = 0.35
@@ -68,19 +68,17 @@ _WIDTHS: Final = tuple(
 
 
 def compute_error_share(cases: float) -> float:
-    """The part of the error rate that a run with so many cases spends: all up to 100 of them, half from 400 on.
+    """Return the part of the false alarm rate that a run with this many cases spends.
 
-    In a small suite evidence comes in such large steps that most of what may be spent is not. In a large one all of it
-    is, and there a loss of all cases shows at any limit, so that half of it finds about as much.
+    It is all of it up to 100 cases, and half of it from 400 on. In a small suite, evidence comes in such large
+    steps that most of what may be spent is not spent. In a large suite all of it is spent, and a loss of all cases
+    shows at any limit, so half of it finds about as much.
     """
     return min(1.0, max(0.5, math.sqrt(FULL_SHARE_CASES / max(cases, 1))))
 
 
 class EvidenceThresholds(FrozenStruct):
-    """Evidence that a case needs, and the lower one where it failed every time, on record too.
-
-    record too.
-    """
+    """Evidence that a case needs, and the lower one where it failed every time, on record too."""
 
     threshold: float
     all_failed_threshold: float
@@ -108,7 +106,7 @@ def compute_thresholds(
     prior: Prior,
     records: Mapping[tuple[int, int], float],
     executions: ExecutionLimits,
-    error_rate: float,
+    false_alarm_rate: float,
     day: DayFactors = (),
 ) -> EvidenceThresholds:
     """Of cases with these records (passes and failures, and how many there are) that are executed so often.
@@ -117,20 +115,20 @@ def compute_thresholds(
     """
     runs = executions.max_total
     number = max(math.fsum(records.values()), 1.0)
-    most = number / error_rate
+    most = number / false_alarm_rate
     tables = [
         (many, _build_table(prior.add_record(Counts(passes=passes, failures=failures)).adjust_to_day(day), runs))
         for (passes, failures), many in records.items()
         if passes
     ]
-    error_rate *= compute_error_share(number)
-    budget = error_rate * THRESHOLD_SHARE
+    false_alarm_rate *= compute_error_share(number)
+    budget = false_alarm_rate * THRESHOLD_SHARE
     low, high = math.log(min(MIN_THRESHOLD, most)), math.log(most)
     for _ in range(_BISECTION_STEPS):
         middle = (low + high) / 2
         spent = math.fsum(many * _compute_reach_chance(table, executions, math.exp(middle)) for many, table in tables)
         low, high = (low, middle) if spent <= budget else (middle, high)
-    sure, left, every = math.exp(high), error_rate * ALL_FAILED_SHARE, math.exp(high)
+    sure, left, every = math.exp(high), false_alarm_rate * ALL_FAILED_SHARE, math.exp(high)
     rows = sorted(
         (
             (table[0, runs], many)
@@ -155,18 +153,19 @@ def compute_run_thresholds(
     records: Mapping[tuple[int, int], int],
     number: int,
     executions: ExecutionLimits,
-    error_rate: float,
+    false_alarm_rate: float,
     day: DayFactors = (),
 ) -> EvidenceThresholds | None:
-    """The bars of a run with so many cases (`number`), of which those on record are a sample; None without any record.
+    """Compute the evidence thresholds of a run with `number` cases, or None.
 
-    None as well where nothing is run again, and where another tool made more trials of a case than are added up.
+    The cases in `records` are a sample of these. Return None if no case has a history, if nothing is re-run, or if
+    another tool made more trials of a case than can be added up.
     """
     known = sum(number for (passes, failures), number in records.items() if passes + failures)
     if not known or not executions.reruns or executions.trials > MAX_TRIALS:
         return None
     factor = max(number / known, 1.0)
-    return _compute_cached_thresholds(prior, tuple(sorted(records.items())), factor, executions, error_rate, day)
+    return _compute_cached_thresholds(prior, tuple(sorted(records.items())), factor, executions, false_alarm_rate, day)
 
 
 @lru_cache(64)
@@ -175,11 +174,11 @@ def _compute_cached_thresholds(
     records: tuple[tuple[tuple[int, int], int], ...],
     factor: float,
     executions: ExecutionLimits,
-    error_rate: float,
+    false_alarm_rate: float,
     day: DayFactors,
 ) -> EvidenceThresholds:
     many = {record: number * factor for record, number in records if sum(record)}
-    return compute_thresholds(prior, many, executions, error_rate, day)
+    return compute_thresholds(prior, many, executions, false_alarm_rate, day)
 
 
 def _build_table(unchanged: Prior, runs: int) -> EvidenceTable:
@@ -202,9 +201,9 @@ def _build_table(unchanged: Prior, runs: int) -> EvidenceTable:
 
 
 def _compute_reach_chance(table: EvidenceTable, executions: ExecutionLimits, bar: float) -> float:
-    """The chance that a case fails at first and comes to the bar, with two failures at least.
+    """Compute the chance that a case fails at first and then reaches the evidence `bar`.
 
-    At first it fails where it does not pass more than half of its trials.
+    It needs two failures at least. A case fails at first if it does not pass more than half of its trials.
     """
     trials, runs = executions.trials, executions.max_total
     # by passes; the rest of the executions are failures

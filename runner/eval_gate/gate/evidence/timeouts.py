@@ -23,9 +23,9 @@ from eval_gate.gate.evidence.case_classification import CaseFacts, ClassifiedCas
 from eval_gate.gate.evidence.case_history import count_executions
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.model.comparison import CaseClass
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import GroundKind
-from eval_gate.model.result import CaseResult, RerunEnd, RunResult
+from eval_gate.model.result import CaseResult, RerunStopReason, RunResult
 from eval_gate.results.history import build_executions
 from eval_gate.struct import replace
 
@@ -76,13 +76,13 @@ class TimeoutCounts(NamedTuple):
 
 
 def count_timeouts(run: RunResult) -> TimeoutCounts:
-    """What was late in this run."""
+    """Count the cases of a run that timed out, and how their re-runs went."""
     cases, late, rerun_cases, answering, reruns, late_reruns = 0, 0, 0, 0, 0, 0
-    for _, case in run.cases():
+    for _, case in run.iter_cases():
         if case.status is Status.PASSED and not case.reruns:
             cases += 1
             continue
-        trials = case.executions()
+        trials = case.list_executions()
         first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
         if not any(_has_outcome(trial) for trial in first):
             continue
@@ -101,9 +101,9 @@ def count_timeouts(run: RunResult) -> TimeoutCounts:
 def has_many_timeouts(run: RunResult) -> bool:
     """Whether so many first executions were late that it may be about more than these cases."""
     found = 0
-    for _, case in run.cases():
+    for _, case in run.iter_cases():
         if case.status is not Status.PASSED or case.reruns:
-            trials = case.executions()
+            trials = case.list_executions()
             found += any(trial.timed_out for trial in trials[: len(trials) - case.reruns])
     return found >= MIN_TIMED_OUT
 
@@ -112,7 +112,7 @@ def reclassify_timeouts(
     settled: Sequence[ClassifiedCase],
     facts: Sequence[CaseFacts],
     run: RunResult,
-    confirmation: RerunCriteria,
+    criteria: RerunCriteria,
     pass_score: float,
 ) -> Iterator[ClassifiedCase]:
     """Where being late is no property of cases: what their answers alone make of those that some executions were late.
@@ -124,49 +124,50 @@ def reclassify_timeouts(
     if not seen.is_general:
         yield from settled
         return
-    cases, known = run.by_key(), {one.key: one for one in facts}
+    cases, known = run.index_cases(), {one.key: one for one in facts}
     for one in settled:
         case, grounds = cases[one.key], one.grounds
-        in_doubt = one.case_class is CaseClass.REGRESSION or (grounds is not None and grounds.why.undecided)
-        by_itself = grounds is None or grounds.why in _INDEPENDENT_GROUNDS or not _has_timeout(case)
+        in_doubt = one.case_class is CaseClass.REGRESSION or (grounds is not None and grounds.kind.is_inconclusive)
+        by_itself = grounds is None or grounds.kind in _INDEPENDENT_GROUNDS or not _has_timeout(case)
         if by_itself or not in_doubt or (seen.has_hanging_cases and _is_hanging(case)):
             yield one
         else:
-            yield _classify_without_timeouts(one, known[one.key], case, confirmation, pass_score)
+            yield _classify_without_timeouts(one, known[one.key], case, criteria, pass_score)
 
 
-_INDEPENDENT_GROUNDS: Final = frozenset({GroundKind.MUST_PASS, GroundKind.SUITE})
+_INDEPENDENT_GROUNDS: Final = frozenset({GroundKind.MUST_PASS, GroundKind.SUITE_DROP})
 """What must pass is decided by any second failure, and the test of all cases knows nothing of what was late."""
 
 
 def _has_timeout(case: CaseResult) -> bool:
-    return any(trial.timed_out for trial in case.executions())
+    return any(trial.timed_out for trial in case.list_executions())
 
 
 def _is_hanging(case: CaseResult) -> bool:
     """Whether it was late whenever it was asked, once more at least."""
-    return case.reruns > 0 and all(trial.timed_out for trial in case.executions())
+    return case.reruns > 0 and all(trial.timed_out for trial in case.list_executions())
 
 
 def _classify_without_timeouts(
-    one: ClassifiedCase, facts: CaseFacts, case: CaseResult, confirmation: RerunCriteria, pass_score: float
+    one: ClassifiedCase, facts: CaseFacts, case: CaseResult, criteria: RerunCriteria, pass_score: float
 ) -> ClassifiedCase:
-    trials = case.executions()
+    trials = case.list_executions()
     first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
     left = drop_timeouts(facts, first, again, pass_score, graded=case.graded)
     if left is None:
         return _mark_slow(one)
-    (found,) = classify_cases((left,), confirmation, share=0.0).cases
-    return _mark_slow(found) if found.grounds is not None and found.grounds.why.undecided else found
+    (found,) = classify_cases((left,), criteria, share=0.0).cases
+    return _mark_slow(found) if found.grounds is not None and found.grounds.kind.is_inconclusive else found
 
 
 def drop_timeouts(
     facts: CaseFacts, first: Sequence[Trial], again: Sequence[Trial], pass_score: float, *, graded: bool
 ) -> CaseFacts | None:
-    """A case without its executions that were late, as if they had not been made; None where no answer fails.
+    """Remove the executions that timed out from the facts of a case, as if they had not been made.
 
-    The first that answered is the first then. Whether a case answers in time says nothing of what it answers, so those
-    that did are a sample like any other.
+    The first execution with a response then counts as the first one. Return None if no remaining execution fails.
+    Whether a case responds in time says nothing about its response, so the executions in time are a sample like any
+    other.
     """
     first, again = ([one for one in some if not one.timed_out] for some in (first, again))
     if not first:
@@ -175,7 +176,10 @@ def drop_timeouts(
     if not here.failures and not more.failures:
         return None
     return replace(
-        facts, first=here, reruns=more, rerun_end=facts.rerun_end if facts.rerun_end is RerunEnd.IMPOSSIBLE else None
+        facts,
+        first=here,
+        reruns=more,
+        rerun_end=facts.rerun_end if facts.rerun_end is RerunStopReason.NOT_REPEATABLE else None,
     )
 
 
@@ -183,12 +187,12 @@ def _mark_slow(one: ClassifiedCase) -> ClassifiedCase:
     assert one.grounds is not None
     grounds = replace(
         one.grounds,
-        why=GroundKind.SLOW,
+        kind=GroundKind.TIMEOUTS,
         chance=None,
-        needed=None,
+        required_failures=None,
     )
     return replace(one, case_class=CaseClass.ERRORED, grounds=grounds)
 
 
 def _has_outcome(trial: Trial) -> bool:
-    return trial.status.judged or trial.timed_out or trial.status is Status.ERROR
+    return trial.status.is_scored or trial.timed_out or trial.status is Status.ERROR

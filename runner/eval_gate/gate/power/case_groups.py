@@ -17,7 +17,7 @@ from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts
+from eval_gate.model.evidence import NO_HISTORY, CaseHistorySummary, Counts
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import FrozenStruct, replace
@@ -30,7 +30,7 @@ class CaseGroup(FrozenStruct):
     Those that are `dependent` work on files of others, and are in no test that counts cases.
     """
 
-    record: CaseRecord
+    record: CaseHistorySummary
     number: int
     keys: tuple[CaseKey, ...] = ()
     is_compared: bool = True
@@ -49,8 +49,9 @@ class CaseGroup(FrozenStruct):
 class CaseGroups(FrozenStruct):
     """All cases that a verdict is about, in groups, and the criteria of their re-runs.
 
-    `runs` is how many runs their records go back, `trials` how often a case is executed at first, `allowed_regressions`
-    the number of regressions that do not fail the gate, `quarantined` of cases in quarantine, which no test looks at.
+    `runs` is how many runs their histories go back, `trials` how often a case is executed at first,
+    `allowed_regressions` the number of regressions that do not fail the gate, and `quarantined` the number of cases in
+    quarantine, which no test looks at.
     """
 
     groups: tuple[CaseGroup, ...]
@@ -70,7 +71,7 @@ class CaseGroups(FrozenStruct):
 
 class _SingleCase(FrozenStruct):
     key: CaseKey
-    record: CaseRecord
+    record: CaseHistorySummary
     is_compared: bool
     passed_before: bool
     must_pass: bool
@@ -78,16 +79,17 @@ class _SingleCase(FrozenStruct):
 
 
 def group_run_cases(run: RunResult) -> CaseGroups | None:
-    """The cases of a judged run with the record that it was judged by.
+    """Group the cases of a run by the history that its verdict used.
 
-    None where there is none: compared with nothing, only some cases chosen, or a part of a run.
+    Return None if there is no such history: the run was compared with nothing, has only some cases, or is part of a
+    run.
     """
     comparison = run.comparison
     if comparison is None or comparison.evidence is None or run.eval_paths is None or run.shard is not None:
         return None
-    evidence, policy, results = comparison.evidence, run.policy, run.by_key()
+    evidence, policy, results = comparison.evidence, run.policy, run.index_cases()
     patterns = policy.must_pass if policy else ()
-    aside = run.quarantined
+    aside = run.quarantined_keys
 
     def one_by_one() -> Iterator[_SingleCase]:
         for change in comparison.changes:
@@ -97,7 +99,7 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
             compared = change.baseline is not None and change.change is not CaseClass.INCOMPARABLE
             yield _SingleCase(
                 key,
-                change.case_record or NO_RECORD,
+                change.case_history or NO_HISTORY,
                 compared,
                 compared and change.baseline is not None and change.baseline.passed,
                 is_must_pass(case, patterns),
@@ -109,21 +111,21 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
     return CaseGroups(
         kinds,
         build_rerun_criteria(evidence),
-        evidence.runs,
+        evidence.history_runs,
         trials=evidence.trials,
         allowed_regressions=policy.allowed_regressions if policy else 0,
         quarantined=len(results) - number,
-        day_effects=learn_day_effects(evidence.days),
+        day_effects=learn_day_effects(evidence.branch_runs),
     )
 
 
 def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> CaseGroups:
-    """The cases of a baseline with the record that ends with it: what the next run will be judged by."""
+    """Group the cases of a baseline by the history that ends with it, which the next run will use."""
     past, run = (
         build_history_evidence(baseline, policy.pass_score),
         apply_pass_score(baseline.result, policy.pass_score),
     )
-    pasts, results = past.get_case_evidence(run), run.by_key()
+    pasts, results = past.get_case_evidence(run), run.index_cases()
 
     def one(key: CaseKey, case: CaseResult) -> _SingleCase:
         known = pasts[key]
@@ -136,12 +138,12 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
             case.dependent,
         )
 
-    kinds = _group_cases(one(key, case) for key, case in run.cases() if key not in quarantined)
+    kinds = _group_cases(one(key, case) for key, case in run.iter_cases() if key not in quarantined)
     confirmation = _set_thresholds(
         RerunCriteria(
             max(count_planned_cases(run), 1),
             past.learn_prior(quarantined),
-            policy.error_rate,
+            policy.false_alarm_rate,
             policy.most_reruns,
             trials=count_trials(run),
         ),
@@ -155,13 +157,13 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
 
 
 def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
-    """The cases with the same record together, those of which there are most first."""
+    """Group the cases with the same record, largest groups first."""
     found: dict[tuple[object, ...], tuple[_SingleCase, list[CaseKey]]] = {}
     for one in cases:
         record = one.record
         same = (
             _to_numbers(record.counts),
-            _to_numbers(record.newest),
+            _to_numbers(record.newest_run),
             record.newest_failed,
             one.is_compared,
             one.passed_before,
@@ -177,11 +179,14 @@ def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
 
 
 def _to_numbers(counts: Counts) -> tuple[int, int, int]:
-    return counts.passes, counts.failures, counts.crashes
+    return counts.passes, counts.failures, counts.agent_errors
 
 
 def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
-    """The same cases after so many runs in which each failed as often as it did so far, and the belief learned anew."""
+    """Scale the histories to `runs` runs with the same failure rates, and learn the prior anew.
+
+    Cases without history do not change.
+    """
     if not cases.runs:
         return cases
     factor = runs / cases.runs
@@ -203,13 +208,13 @@ def scale_number(cases: CaseGroups, number: int) -> CaseGroups:
     return relearn_prior(replace(cases, groups=kinds, criteria=confirmation))
 
 
-def set_max_reruns(cases: CaseGroups, confirm: int) -> CaseGroups:
-    """The same cases with so many re-runs of one at most."""
-    return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, max_reruns=confirm)))
+def set_max_reruns(cases: CaseGroups, max_reruns: int) -> CaseGroups:
+    """Set the maximum number of re-runs of one case, and recompute the evidence thresholds."""
+    return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, max_reruns=max_reruns)))
 
 
 def relearn_prior(cases: CaseGroups) -> CaseGroups:
-    """The same cases with what their records let believe, and the evidence they need by it."""
+    """Learn the prior anew from the histories of the cases, and recompute the evidence thresholds."""
     prior = learn_prior(_count_records(cases))
     return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, prior=prior)))
 
@@ -225,25 +230,25 @@ def _count_records(cases: CaseGroups) -> Counter[tuple[int, int]]:
     return found
 
 
-def _set_thresholds(confirmation: RerunCriteria, records: Mapping[tuple[int, int], int]) -> RerunCriteria:
+def _set_thresholds(criteria: RerunCriteria, records: Mapping[tuple[int, int], int]) -> RerunCriteria:
     """With the evidence that cases with these records need."""
     asked = compute_run_thresholds(
-        confirmation.prior, records, confirmation.cases, confirmation.execution_limits, confirmation.error_rate
+        criteria.prior, records, criteria.cases, criteria.execution_limits, criteria.false_alarm_rate
     )
     return replace(
-        confirmation,
+        criteria,
         computed_threshold=asked.threshold if asked else None,
         all_failed_threshold=asked.all_failed_threshold if asked else None,
     )
 
 
-def _scale_record(record: CaseRecord, factor: float) -> CaseRecord:
+def _scale_record(history: CaseHistorySummary, factor: float) -> CaseHistorySummary:
     """As many executions more as the record is longer, with the same share of failures; the newest run stays."""
-    counts = record.counts
-    if not counts.runs:
-        return record
-    runs = max(round(counts.runs * factor), 1)
-    failures = round(counts.failures * runs / counts.runs)
-    crashes = round(counts.crashes * runs / counts.runs)
-    scaled = Counts(passes=runs - failures, failures=failures, crashes=min(crashes, failures))
-    return replace(record, counts=scaled)
+    counts = history.counts
+    if not counts.executions:
+        return history
+    runs = max(round(counts.executions * factor), 1)
+    failures = round(counts.failures * runs / counts.executions)
+    crashes = round(counts.agent_errors * runs / counts.executions)
+    scaled = Counts(passes=runs - failures, failures=failures, agent_errors=min(crashes, failures))
+    return replace(history, counts=scaled)

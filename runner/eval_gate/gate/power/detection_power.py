@@ -12,7 +12,7 @@ from eval_gate.gate.evidence.case_classification import CaseFacts
 from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups
 from eval_gate.gate.power.loss_detection import ExecutionTree, LossSimulation
 from eval_gate.model.case import CaseKey
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
 from eval_gate.struct import FrozenStruct, replace
 
 MAX_RERUNS: Final = 100
@@ -36,8 +36,6 @@ class UngatedReason(StrEnum):
 
 class UngatedCase(FrozenStruct):
     """A case that cannot be gated; `needed` failures in a row would be proof.
-
-    is allowed is.
 
     `executions` is how many executions of it there can be in one run.
     """
@@ -91,13 +89,16 @@ def compute_detection_power(cases: CaseGroups) -> DetectionPower:
 
 def can_compute_power(cases: CaseGroups) -> bool:
     """Whether a report may say it: there is a record and are re-runs, and they do not take long to work out."""
-    confirm = cases.criteria.max_reruns
-    states = len(cases.groups) * cases.trials * (confirm + 1) ** 2
-    return cases.number > 0 and cases.runs > 0 and confirm > 0 and states <= MAX_STATES
+    max_reruns = cases.criteria.max_reruns
+    states = len(cases.groups) * cases.trials * (max_reruns + 1) ** 2
+    return cases.number > 0 and cases.runs > 0 and max_reruns > 0 and states <= MAX_STATES
 
 
 def _compute_mean_chance(trees: Sequence[ExecutionTree], rate: float) -> float:
-    """The mean over all cases of the chance to be found."""
+    """Compute the mean chance, over all cases, that a case failing at `rate` is found.
+
+    Return 0 without cases.
+    """
     number = sum(tree.group.number for tree in trees)
     return (
         math.fsum(tree.compute_regression_chance(rate) * tree.group.number for tree in trees) / number
@@ -107,7 +108,7 @@ def _compute_mean_chance(trees: Sequence[ExecutionTree], rate: float) -> float:
 
 
 def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]:
-    """The cases that are not found even when they fail every time."""
+    """Yield the cases that are not found even if they fail every time."""
     for tree in trees:
         if tree.compute_regression_chance(1.0) > 0.0:
             continue
@@ -126,8 +127,8 @@ def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]
 
 def _find_ungated_reason(kind: CaseGroup) -> UngatedReason:
     facts: CaseFacts = kind.facts
-    if not facts.plain_class.compared:
+    if not facts.plain_class.is_compared:
         return UngatedReason.NO_RECORD
-    if kind.record.counts.fails:
+    if kind.record.counts.is_failing:
         return UngatedReason.FAILING
     return UngatedReason.MAIN_BROKE if kind.record.newest_failed or not kind.passed_before else UngatedReason.FLAKY

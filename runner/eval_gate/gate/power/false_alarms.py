@@ -16,13 +16,13 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from eval_gate.config.policy import DEFAULT_ERROR_RATE
+from eval_gate.config.policy import DEFAULT_FALSE_ALARM_RATE
 from eval_gate.gate.evidence.case_history import count_case_executions
 from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups, group_run_cases, relearn_prior
 from eval_gate.gate.power.loss_detection import ExecutionTree
 from eval_gate.model.comparison import CaseClass
+from eval_gate.model.evidence import Counts
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import Counts
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.struct import FrozenStruct, replace
 
@@ -55,10 +55,10 @@ class FlakinessMixture(NamedTuple):
     flaky_rate: float
     flaky_share: float
 
-    def compute_flaky_chance(self, record: Counts) -> float:
-        """The chance that a case with this record is one that often fails."""
-        flaky = self.flaky_share * _compute_likelihood(self.flaky_rate, record.passes, record.failures)
-        solid = (1 - self.flaky_share) * _compute_likelihood(self.solid_rate, record.passes, record.failures)
+    def compute_flaky_chance(self, counts: Counts) -> float:
+        """Compute the chance that a case with this history is one that often fails."""
+        flaky = self.flaky_share * _compute_likelihood(self.flaky_rate, counts.passes, counts.failures)
+        solid = (1 - self.flaky_share) * _compute_likelihood(self.solid_rate, counts.passes, counts.failures)
         return flaky / max(flaky + solid, 1e-300)
 
 
@@ -89,7 +89,11 @@ def estimate_run_false_alarms(run: RunResult) -> FalseAlarms | None:
 
 @lru_cache(maxsize=1)
 def estimate_false_alarms(cases: CaseGroups, seen: SeenCounts) -> FalseAlarms | None:
-    """The same of these cases, of which so much has been seen; worked out once for all reports of a run."""
+    """Estimate the chance that a harmless pull request fails the gate, from the results seen so far.
+
+    Return None if the promised share holds, or if `seen` does not show two kinds of cases. The latest estimate is
+    cached for all reports of a run.
+    """
     kinds, promised = fit_mixture(seen), compute_promised_share(cases)
     if kinds is None or (chance := compute_red_chance(cases, kinds)) <= promised:
         return None
@@ -100,12 +104,18 @@ def estimate_false_alarms(cases: CaseGroups, seen: SeenCounts) -> FalseAlarms | 
 
 
 def compute_promised_share(cases: CaseGroups) -> float:
-    """The share of harmless pull requests that may be red: in proportion where a higher error rate is accepted."""
-    return PROMISED_SHARE * max(cases.criteria.error_rate / DEFAULT_ERROR_RATE, 1.0)
+    """Return the share of harmless pull requests that may fail the gate.
+
+    It grows in proportion if a false alarm rate above the default is accepted.
+    """
+    return PROMISED_SHARE * max(cases.criteria.false_alarm_rate / DEFAULT_FALSE_ALARM_RATE, 1.0)
 
 
 def fit_mixture(seen: SeenCounts) -> FlakinessMixture | None:
-    """The two kinds of cases that explain best what was seen. None where one kind explains it about as well."""
+    """Fit the two kinds of cases that explain best what was seen.
+
+    Return None if one kind explains it about as well.
+    """
     known = [
         (passes, failures, number)
         for (passes, failures), number in sorted(seen)
@@ -145,7 +155,10 @@ def _compute_likelihood(rate: float, passes: int, failures: int) -> float:
 
 
 def compute_red_chance(cases: CaseGroups, kinds: FlakinessMixture) -> float:
-    """The chance that one case or more without a failure on record is called a regression, though nothing changed."""
+    """Compute the chance of a false regression among the cases that never failed in their history.
+
+    At least one case has to be called a regression although nothing has changed.
+    """
     expected = 0.0
     for kind in cases.groups:
         if kind.record.counts.failures or not kind.is_compared:
@@ -160,9 +173,10 @@ def compute_red_chance(cases: CaseGroups, kinds: FlakinessMixture) -> float:
 
 
 def project_history(cases: CaseGroups, kinds: FlakinessMixture, runs: int) -> CaseGroups:
-    """The same cases after so many further runs, in which each fails as often as its kind does, and what is known then.
+    """Project the histories to `runs` further runs, and learn the prior anew.
 
-    Of the cases that never failed some do once; of those that did, each fails as often as can be expected.
+    Each case fails as often as its kind does. Some of the cases that never failed fail once. Each case that did
+    fail fails as often as can be expected.
     """
     return relearn_prior(
         replace(cases, groups=tuple(_iter_projected_groups(cases.groups, kinds, runs)), runs=cases.runs + runs)
@@ -184,21 +198,24 @@ def _iter_projected_groups(groups: Sequence[CaseGroup], kinds: FlakinessMixture,
 
 
 def _add_counts(group: CaseGroup, number: int, more: Counts) -> CaseGroup:
-    return replace(group, number=number, keys=(), record=replace(group.record, counts=group.record.counts.plus(more)))
+    return replace(group, number=number, keys=(), record=replace(group.record, counts=group.record.counts.add(more)))
 
 
 def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
-    """What record and run have of every case, but for those that are regressions: these may really be broken."""
-    comparison, results = run.comparison, run.by_key()
+    """Count the passes and failures of every case in the history and in this run.
+
+    Regressions are left out because these cases may really be broken.
+    """
+    comparison, results = run.comparison, run.index_cases()
     assert comparison is not None
     assert comparison.evidence is not None
     seen: Counter[tuple[int, int]] = Counter()
     for change in comparison.changes:
         case = results.get(key := change.key)
-        if case is None or case.dependent or change.change is CaseClass.REGRESSION or key in run.quarantined:
+        if case is None or case.dependent or change.change is CaseClass.REGRESSION or key in run.quarantined_keys:
             continue
         here = _count_case(case, comparison.evidence.pass_score)
-        record = change.case_record.counts if change.case_record else Counts()
+        record = change.case_history.counts if change.case_history else Counts()
         seen[record.passes + here.passes, record.failures + here.failures] += 1
     return seen
 
@@ -210,4 +227,4 @@ def _count_case(case: CaseResult, pass_score: float) -> Counts:
     if not case.graded and len(case.trials) == 1 and case.trials[0].status is Status.PASSED:  # as most cases do
         return _PASSED_ONCE
     first, again = count_case_executions(case, pass_score)
-    return first.plus(again)
+    return first.add(again)

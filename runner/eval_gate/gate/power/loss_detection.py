@@ -28,8 +28,8 @@ from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.suite_drop import run_suite_test
 from eval_gate.gate.evidence.thresholds import compute_error_share
 from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups
-from eval_gate.model.grounds import Counts
-from eval_gate.model.result import RerunEnd
+from eval_gate.model.evidence import Counts
+from eval_gate.model.result import RerunStopReason
 from eval_gate.struct import FrozenStruct, replace
 
 DRAWS: Final = 200
@@ -63,7 +63,7 @@ class ExecutionTree(FrozenStruct, dict=True):
     groups: CaseGroups
 
     def compute_regression_chance(self, rate: float) -> float:
-        """The chance that it is called a regression in one run if it fails at this rate (0 to 1) there."""
+        """Compute the chance that one run calls the case a regression if it fails at `rate` (0 to 1)."""
         if not self.groups.criteria.max_reruns:
             return (
                 self._compute_first_failure_chance(rate) if self.group.is_compared and self.group.passed_before else 0.0
@@ -73,13 +73,16 @@ class ExecutionTree(FrozenStruct, dict=True):
         )
 
     def compute_chance_after(self, failures: int, rate: float) -> float:
-        """The same once so many of its first executions have failed."""
+        """Compute the chance of a regression once `failures` of the first executions have failed.
+
+        `rate` is the failure rate, 0 to 1.
+        """
         before = _compute_path_chance(self._build_first_path(failures), rate)
         ways = self.confirmed_paths.get(failures, ())
         return min(1.0, math.fsum(_compute_path_chance(way, rate) for way in ways) / before) if before else 0.0
 
     def compute_failure_chances(self, rate: float) -> list[float]:
-        """The chances of 0, 1, 2 … failures among its first executions."""
+        """Compute the chances of 0, 1, 2 … failures among the first executions."""
         return [
             _compute_path_chance(self._build_first_path(failures), rate) for failures in range(self.groups.trials + 1)
         ]
@@ -94,7 +97,10 @@ class ExecutionTree(FrozenStruct, dict=True):
         return RerunPaths(trials - failures, failures, math.comb(trials, failures))
 
     def _compute_first_failure_chance(self, rate: float) -> float:
-        """That at least half of the trials fail: a case passes when more than half of them do."""
+        """Compute the chance that at least half of the trials fail.
+
+        A case passes only if more than half of its trials pass.
+        """
         return math.fsum(
             chance
             for failures, chance in enumerate(self.compute_failure_chances(rate))
@@ -118,11 +124,11 @@ class ExecutionTree(FrozenStruct, dict=True):
         return found
 
 
-def _is_regression(facts: CaseFacts, confirmation: RerunCriteria) -> bool:
+def _is_regression(facts: CaseFacts, criteria: RerunCriteria) -> bool:
     """Whether it is one for the verdict, which sees that the re-runs have ended."""
-    ended = replace(facts, rerun_end=RerunEnd.DECIDED)
+    ended = replace(facts, rerun_end=RerunStopReason.DECIDED)
     fails = facts.suspicion in {Suspicion.REGRESSION, Suspicion.MUST_PASS}
-    return fails and decide_next_step(ended, confirmation) is RerunStep.CONFIRMED
+    return fails and decide_next_step(ended, criteria) is RerunStep.CONFIRMED
 
 
 def _compute_path_chance(way: RerunPaths, rate: float) -> float:
@@ -150,7 +156,10 @@ class LossSimulation:
         """Whether so many cases of each kind together are a drop: of few records, many draws come to the same."""
 
     def compute_red_chance(self, points: float) -> float:
-        """The chance that a run is red in which every case fails so many points (0 to 100) more often."""
+        """Compute the chance that the gate fails if every case fails more often by `points`.
+
+        `points` are percentage points, 0 to 100.
+        """
         outcomes = [self._compute_outcomes(tree, points) for tree in self._trees]
         return math.fsum(self._compute_draw_chance(draw, outcomes) for draw in self._draws) / len(self._draws)
 
@@ -188,7 +197,7 @@ class LossSimulation:
         return 1.0 - self._cases.criteria.prior.add_record(kind.record.counts).pass_rate
 
     def _compute_draw_chance(self, draw: list[float], outcomes: list[tuple[list[float], list[_FirstOutcome]]]) -> float:
-        """The chance that a run with these first executions is red."""
+        """Compute the chance that the gate fails with these first executions."""
         strata: Counter[Stratum] = Counter()
         unnoticed = 1.0
         at = iter(draw)
@@ -210,10 +219,10 @@ class LossSimulation:
         key = frozenset(strata.items())
         if key not in self._known:
             confirmation = self._cases.criteria
-            limit = confirmation.error_rate * SUITE_TEST_SHARE * compute_error_share(confirmation.cases)
+            limit = confirmation.false_alarm_rate * SUITE_TEST_SHARE * compute_error_share(confirmation.cases)
             self._known[key] = run_suite_test(
                 strata, self._cases.day_effects, limit, wide=_NORMAL_TEST_VARIANCE
-            ).dropped
+            ).is_drop
         return self._known[key]
 
 
@@ -238,7 +247,10 @@ def _draw_binomial(uniform: float, number: int, share: float) -> int:
 
 @lru_cache(4_096)
 def _compute_cumulative_chances(number: int, share: float) -> tuple[int, list[float]]:
-    """The least likely number that matters, and from there on the chances of at most so many."""
+    """Compute the cumulative chances of a binomial distribution.
+
+    Return the smallest number that matters, and from there on the chances of at most as many.
+    """
     mean, spread = number * share, math.sqrt(number * share * (1 - share))
     lowest, highest = max(0, int(mean - 8 * spread)), min(number, int(mean + 8 * spread) + 8)
     orders = math.lgamma(number + 1)

@@ -27,6 +27,7 @@ from eval_gate.model.case import CaseKey, CaseName
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import (
+    AppliedWaivers,
     CaseStanding,
     FileOrigin,
     WaivedCase,
@@ -35,13 +36,12 @@ from eval_gate.model.waiver import (
     WaiverKind,
     WaiverStanding,
     WaiverState,
-    Waiving,
 )
 from eval_gate.struct import replace
 from eval_gate.text.escape import format_first_few
 
 _UNJUDGED_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.NOT_RUN})
-_INCONCLUSIVE_CLASSES = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY})
+_INCONCLUSIVE_CLASSES = frozenset({CaseClass.INCONCLUSIVE, CaseClass.FLAKY})
 
 
 def list_standings(
@@ -55,7 +55,7 @@ def list_standings(
             case_id=key.case_id,
             standing=_classify_standing(case, changes.get(key), max_score_drop),
         )
-        for key, case in run.cases()
+        for key, case in run.iter_cases()
     )
 
 
@@ -63,17 +63,17 @@ def _classify_standing(case: CaseResult, change: CaseChange | None, max_score_dr
     became = change.change if change else None
     if became is CaseClass.REGRESSION:
         return WaiverStanding.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
-    if change is not None and change.grounds is not None and change.grounds.spared:
+    if change is not None and change.grounds is not None and change.grounds.is_suspected:
         return (
             WaiverStanding.FAILS
         )  # it did, and nobody asked again because of others: who accepts these, may accept it too
-    if not case.status.judged or became in _UNJUDGED_CLASSES:
-        return WaiverStanding.UNJUDGED
+    if not case.status.is_scored or became in _UNJUDGED_CLASSES:
+        return WaiverStanding.NO_RESULT
     if became in _INCONCLUSIVE_CLASSES:
-        return WaiverStanding.WAVERS
+        return WaiverStanding.UNSTABLE
     if not case.passed:
         return WaiverStanding.FAILS
-    return WaiverStanding.WAVERS if case.flaky or _has_score_drop(change, max_score_drop) else WaiverStanding.PASSES
+    return WaiverStanding.UNSTABLE if case.flaky or _has_score_drop(change, max_score_drop) else WaiverStanding.PASSES
 
 
 def _has_score_drop(change: CaseChange | None, most: float | None) -> bool:
@@ -90,15 +90,16 @@ def apply_waivers(
     everything: bool = True,
     trusted: bool = True,
     earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
-) -> Waiving:
-    """What the waivers do to these cases on this day (UTC), in whatever order they come.
+) -> AppliedWaivers:
+    """Apply the waivers to these cases on this day (UTC); the order of the waivers does not matter.
 
-    `everything` is False where only some cases were selected: a waiver that names none of them is no typo then.
-    `trusted` is False on a pull request from a fork, and where only the base branch's rules count: entries of a file
-    that are not known to be on that branch do not count there.
-    `earlier` are the names in the baseline of cases that have another one here. A waiver holds for the case that it was
-    given to: by that name. By the one that it has here an entry of the file names it by its id only, and not from a
-    fork; a comment on this very change means what it says.
+    `everything` is False if only some cases were selected. Then a waiver that matches none of them is no typo.
+    `trusted` is False on a pull request from a fork, and if only the base branch's rules count. Then entries of a
+    waiver file do not count unless they are known to be on that branch.
+
+    `earlier` has the baseline's names of cases that have another name here. A waiver holds for the case that it was
+    given to, by that name. By its new name, an entry of the file matches such a case only by its id, and not from a
+    fork. A comment on this very change matches by the new name too.
     """
     names = CaseNameIndex(cases, earlier)
     distinct = sorted(set(waivers), key=_build_sort_key)
@@ -113,17 +114,17 @@ def apply_waivers(
         for case in cases
         if case.key in decisive
     )
-    return Waiving(entries=entries, waived=waived)
+    return AppliedWaivers(entries=entries, waived=waived)
 
 
-def exclude_must_pass(waiving: Waiving, must_pass: Container[CaseKey]) -> Waiving:
-    """The same where no waiver holds for these cases, be it an acceptance or a quarantine.
+def exclude_must_pass(waiving: AppliedWaivers, must_pass: Container[CaseKey]) -> AppliedWaivers:
+    """Remove the must-pass cases from all waivers and quarantines.
 
-    Those of them that fail are named in `troubles`. A waiver that names no others becomes `idle`.
+    Those of them that fail are named in `troubles`. A waiver that matches no other case becomes `idle`.
     """
     entries = tuple(_exclude_from_entry(one, must_pass) for one in waiving.entries)
     waived = tuple(one for one in waiving.waived if one.key not in must_pass)
-    failing = [one for one in waiving.waived if one.standing is not WaiverStanding.WAVERS]
+    failing = [one for one in waiving.waived if one.standing is not WaiverStanding.UNSTABLE]
     denied = [one.case_id for one in failing if one.key in must_pass]
     if not denied:
         return replace(waiving, entries=entries, waived=waived)
@@ -135,7 +136,7 @@ def exclude_must_pass(waiving: Waiving, must_pass: Container[CaseKey]) -> Waivin
         waiving,
         entries=entries,
         waived=waived,
-        troubles=(*waiving.troubles, said),
+        problems=(*waiving.problems, said),
     )
 
 
@@ -143,33 +144,33 @@ def _exclude_from_entry(entry: WaiverEntry, must_pass: Container[CaseKey]) -> Wa
     def others(cases: Sequence[CaseName]) -> tuple[CaseName, ...]:
         return tuple(one for one in cases if one.key not in must_pass)
 
-    failing, passing, unjudged = others(entry.failing), others(entry.passing), others(entry.unjudged)
+    failing, passing, unjudged = others(entry.failing), others(entry.passing), others(entry.without_result)
     state = entry.state
     if state is WaiverState.IN_USE and not failing:
-        state = WaiverState.SUPERFLUOUS if passing and not unjudged else WaiverState.IDLE
-    elif state is WaiverState.SUPERFLUOUS and not passing:
+        state = WaiverState.UNNEEDED if passing and not unjudged else WaiverState.IDLE
+    elif state is WaiverState.UNNEEDED and not passing:
         state = WaiverState.IDLE
-    return replace(entry, failing=failing, passing=passing, unjudged=unjudged, state=state)
+    return replace(entry, failing=failing, passing=passing, without_result=unjudged, state=state)
 
 
 def _build_entry(waiver: Waiver, names: CaseNameIndex, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:
     named = names.find_cases(waiver.case, waiver.suite, _get_rename_rule(waiver, trusted=trusted))
-    failing = tuple(_to_case_name(case) for case in named if case.standing.waivable)
+    failing = tuple(_to_case_name(case) for case in named if case.standing.is_waivable)
     passing = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.PASSES)
-    unjudged = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.UNJUDGED)
+    unjudged = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.NO_RESULT)
     days_left = (waiver.until - today).days
     if days_left < 0:
         state = WaiverState.EXPIRED
-    elif not trusted and isinstance(waiver.origin, FileOrigin) and waiver.new is not False:
+    elif not trusted and isinstance(waiver.origin, FileOrigin) and waiver.is_new is not False:
         state = WaiverState.PROPOSED
     elif failing:
         state = WaiverState.IN_USE
     elif unjudged or not (named or everything):
         state = WaiverState.IDLE
     else:
-        state = WaiverState.SUPERFLUOUS if passing else WaiverState.UNMATCHED
+        state = WaiverState.UNNEEDED if passing else WaiverState.UNMATCHED
     return WaiverEntry(
-        waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, unjudged=unjudged
+        waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, without_result=unjudged
     )
 
 
@@ -179,13 +180,13 @@ def _get_rename_rule(waiver: Waiver, *, trusted: bool) -> RenameRule:
     return RenameRule.BY_ID if trusted else RenameRule.NEVER
 
 
-def find_waived_by_new_name(waiving: Waiving, earlier: Mapping[CaseKey, CaseKey]) -> tuple[WaivedCase, ...]:
-    """The waived cases that the file names by the name that they have here, and not by the one in the baseline."""
+def find_waived_by_new_name(waiving: AppliedWaivers, earlier: Mapping[CaseKey, CaseKey]) -> tuple[WaivedCase, ...]:
+    """Find the cases that the waiver file matches by their new name and not by the one in the baseline."""
     return tuple(
         case
         for case in waiving.waived
         if case.key in earlier
-        and isinstance((waiver := waiving.decisive(case).waiver).origin, FileOrigin)
+        and isinstance((waiver := waiving.get_entry(case).waiver).origin, FileOrigin)
         and not CaseNameIndex([case], earlier).find_cases(waiver.case, waiver.suite, RenameRule.NEVER)
     )
 
@@ -204,4 +205,4 @@ def _build_sort_key(waiver: Waiver) -> tuple[bool, str, int, str]:
     origin = waiver.origin
     if isinstance(origin, FileOrigin):
         return False, origin.file, origin.line, json.encode(waiver).decode()
-    return True, origin.written, 0, json.encode(waiver).decode()
+    return True, origin.written_at, 0, json.encode(waiver).decode()

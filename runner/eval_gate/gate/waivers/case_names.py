@@ -44,7 +44,7 @@ def find_reason_problem(text: str) -> str | None:
 
 
 def find_control_character(text: str) -> str | None:
-    """The first character that is not shown and changes how the rest is, as `U+202E`; None without one."""
+    """Find the first invisible character that changes how the rest is shown, as `U+202E`, or None."""
     for char in text:
         if unicodedata.category(char) in _CONTROL_CATEGORIES or unicodedata.bidirectional(char) in _BIDI_CONTROLS:
             return f"U+{ord(char):04X}"
@@ -85,10 +85,11 @@ class CaseNameIndex:
     def find_cases(
         self, case: str, suite: str | None, renamed: RenameRule = RenameRule.BY_ID
     ) -> tuple[CaseStanding, ...]:
-        """The cases of this id, or else of this glob, in eval files of this glob; both are case-sensitive.
+        """Find the cases with this id, or else those that match it as a glob, in the eval files of `suite`.
 
-        A name that is some case's id means that case only, and one that is an eval file's that file: both may hold
-        `[1]` and `?`.
+        `suite` is an eval file or a glob; None stands for all eval files. Both are case-sensitive. A name that is the
+        id of a case matches that case only, and one that is an eval file matches that file only, because both may
+        contain `[1]` and `?`.
         """
         name = _normalize_name(case)
         if suite is not None and suite in self._files:
@@ -127,7 +128,10 @@ def _group_by_id(known: Iterable[_NamedCase]) -> Mapping[str, list[_NamedCase]]:
 
 
 def _normalize_name(name: str) -> str:
-    """The same for all spellings of one text: a comment is typed in a browser, an eval file in an editor."""
+    """Normalize a name, so that all spellings of one text are equal.
+
+    A comment is typed in a browser, an eval file in an editor. A name that is too long stays as it is.
+    """
     return unicodedata.normalize("NFC", name) if len(name) <= MAX_NORMALIZED else name
 
 

@@ -1,6 +1,6 @@
 """Commands in a comment that waive failures of a pull request.
 
-    /eval-gate accept <case> [<case> ...] [at <commit>] [until <date>] -- <reason>
+    /eval-gate waive <case> [<case> ...] [at <commit>] [until <date>] -- <reason>
 
 A case is an id or a glob; one with spaces stands in `"quotes"` or in backticks. `at` and `until` come in any order,
 each once. Commands are the first lines of a comment: nothing stands before them, so they are in no quotation, code,
@@ -24,7 +24,7 @@ from eval_gate.struct import FrozenStruct, Struct
 from eval_gate.text.quoting import quote_value
 
 COMMAND_NAME: Final = "/eval-gate"
-USAGE: Final = f"{COMMAND_NAME} accept <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
+USAGE: Final = f"{COMMAND_NAME} waive <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
 MAX_COMMANDS: Final = limits.COMMANDS
 """Commands of one comment that are read."""
 MAX_CASES: Final = 50
@@ -37,11 +37,13 @@ _WORD_PATTERN: Final = re.compile(
     r'[ \t]+|"(?P<double>[^"]*)"(?=[ \t]|$)|`(?P<code>[^`]*)`(?=[ \t]|$)|(?P<plain>[^ \t"`][^ \t]*)'
 )
 _COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
-_COMMAND_LIKE: Final = re.compile(r"[^\w>`]{0,4}eval[-_ ]?gate[ :,]+accept(?: |$)|/eval-?gate(?: |$)", re.IGNORECASE)
+_COMMAND_LIKE: Final = re.compile(
+    r"[^\w>`]{0,4}eval[-_ ]?gate[ :,]+(?:accept|waive)(?: |$)|/eval-?gate(?: |$)", re.IGNORECASE
+)
 """What somebody writes who means a command. Matched at a line's beginning, after odd characters are made plain."""
 _FENCE_PATTERN: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _DASHES: Final = frozenset({"\u2014", "\u2013", "\u2212", "\u2010", "-", "---"})
-_VERBS: Final = ("accept",)
+_VERBS: Final = ("waive",)
 _OPTIONS: Final = ("at", "until")
 
 
@@ -61,7 +63,10 @@ class MalformedCommand(FrozenStruct):
 
 
 def parse_commands(body: str) -> tuple[WaiveCommand | MalformedCommand, ...]:
-    """The commands of a comment and whatever looks like one; nothing for any other comment."""
+    """Parse the commands of a comment, and report lines that only look like commands.
+
+    Return an empty tuple for any other comment.
+    """
     lines = body.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     end = next(
         (place for place, line in enumerate(lines) if line.strip(" \t") and not _is_command_line(line)), len(lines)
@@ -75,7 +80,7 @@ def parse_commands(body: str) -> tuple[WaiveCommand | MalformedCommand, ...]:
     if any(map(_is_command_like, _iter_unquoted_lines(lines[end : end + MAX_LINES]))):
         found.append(
             MalformedCommand(
-                f"a command has to be at the very top of its comment and begin with `{COMMAND_NAME} accept`"
+                f"a command has to be at the very top of its comment and begin with `{COMMAND_NAME} waive`"
             )
         )
     return tuple(found)
@@ -84,10 +89,13 @@ def parse_commands(body: str) -> tuple[WaiveCommand | MalformedCommand, ...]:
 def format_waive_command(
     cases: Sequence[str], reason: str, *, commit: str | None = None, until: date | None = None
 ) -> str:
-    """The command that accepts these cases, to be offered for copying. Raises ValueError for what cannot be written."""
+    """Format the command that waives these cases, for people to copy.
+
+    Raises ValueError if the cases cannot be named in a command.
+    """
     at = f" at {commit}" if commit else ""
     line = (
-        f"{COMMAND_NAME} accept {' '.join(map(_quote_case, cases))}{at}{f' until {until}' if until else ''} -- {reason}"
+        f"{COMMAND_NAME} waive {' '.join(map(_quote_case, cases))}{at}{f' until {until}' if until else ''} -- {reason}"
     )
     if "\n" in line or _parse_line(line) != WaiveCommand(tuple(cases), reason, until, commit):
         raise ValueError("these cases cannot be named in a command")
@@ -112,7 +120,10 @@ def _parse_line(line: str) -> WaiveCommand | MalformedCommand:
 
 
 def _parse_command(line: str) -> WaiveCommand:
-    """The command that is this line. Raises ValueError with a sentence."""
+    """Parse one line as a command.
+
+    Raises ValueError with a sentence that says what is wrong.
+    """
     if len(line) > MAX_LINE:
         raise ValueError(f"the command is longer than {MAX_LINE:,} characters")
     words, reason = _split_words(line.removeprefix(COMMAND_NAME))
@@ -175,7 +186,10 @@ def _split_cases_and_options(words: Sequence[_Word]) -> tuple[tuple[str, ...], _
 
 
 def _split_words(text: str) -> tuple[list[_Word], str | None]:
-    """The words before `--`, and the text after it; None without one. Raises ValueError with a sentence."""
+    """Split a command into the words before `--` and the text after it, or None without a `--`.
+
+    Raises ValueError with a sentence that says what is wrong.
+    """
     words: list[_Word] = []
     place = 0
     while place < len(text):
@@ -195,7 +209,7 @@ def _split_words(text: str) -> tuple[list[_Word], str | None]:
 
 
 def _find_odd_character(word: str) -> str | None:
-    """A character that is no letter of a word although nobody sees that, as `U+00A0`."""
+    """Find a space or format character that looks like part of a word, as `U+00A0`, or None."""
     return next((f"U+{ord(c):04X}" for c in word if c.isspace() or unicodedata.category(c) == "Cf"), None)
 
 
@@ -205,7 +219,10 @@ def _is_command_like(line: str) -> bool:
 
 
 def _iter_unquoted_lines(lines: Sequence[str]) -> Iterator[str]:
-    """The lines that stand in no fence, quotation, indented code or hidden comment, about as Markdown sees it."""
+    """Yield the lines outside of fences, quotations, indented code and hidden comments.
+
+    This follows Markdown roughly.
+    """
     fence: str | None = None
     hidden = quotation = False
     for line in lines:

@@ -19,7 +19,13 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.sources.yaml_edit import append_entry, replace_values
 
 _DAYS_PATTERN: Final = re.compile(r"(\d{1,3})d", re.ASCII)
-_FIELD_OPTIONS: Final = {"case": "CASE", "suite": "--suite", "reason": "--reason", "until": "--until", "by": "--by"}
+_FIELD_OPTIONS: Final = {
+    "case": "CASE",
+    "suite": "--suite",
+    "reason": "--reason",
+    "until": "--until",
+    "owner": "--owner",
+}
 """What the command line calls the fields of an entry."""
 
 
@@ -32,7 +38,7 @@ class WaiverRequest(FrozenStruct):
     until: str
     """A day as `2026-12-05`, or a number of days as `14d`."""
     suite: str | None = None
-    by: str | None = None
+    owner: str | None = None
 
 
 class EditedWaivers(FrozenStruct):
@@ -44,15 +50,17 @@ class EditedWaivers(FrozenStruct):
 
 
 def add_entries(data: bytes, wish: WaiverRequest, today: date, *, shown_as: str) -> EditedWaivers:
-    """The file with the wish fulfilled. What has ended is renewed in its place; what still holds is not touched.
+    """Add the requested entries to the text of a waiver file.
 
-    Raises GateError `cannot-accept` with everything that is wrong with the wish, or where the file is written in a way
-    that nothing can be added to; and what the reader raises for the file as it is.
+    An expired entry is renewed in its place. An entry that is still in force is never changed.
+
+    Raises GateError `waive-failed` with everything that is wrong with the request, or if nothing can be added to
+    the file because of its layout. Also raises what `parse_waivers` raises for the file as it is.
     """
     old = parse_waivers(data, today, shown_as=shown_as)
     entries = _build_waivers(wish, today)
     mine = {(wish.kind, case, wish.suite) for case in wish.cases}
-    before = {one.case: one for one in old if one.promise in mine}
+    before = {one.case: one for one in old if one.identity in mine}
     if problems := [_build_active_problem(one) for one in before.values() if one.until >= today]:
         raise _build_refusal("they are accepted already" if len(problems) > 1 else "it is accepted already", problems)
     try:
@@ -62,14 +70,17 @@ def add_entries(data: bytes, wish: WaiverRequest, today: date, *, shown_as: str)
     except (ValueError, yaml.YAMLError) as error:
         raise _build_manual_edit_error(shown_as, str(error)) from error
     found = parse_waivers(text.encode(), today, shown_as=shown_as)
-    kept = [one for one in old if one.promise not in mine]
+    kept = [one for one in old if one.identity not in mine]
     if sorted(map(_encode_waiver, found)) != sorted(map(_encode_waiver, [*kept, *_iter_renewed(entries, before)])):
         raise _build_manual_edit_error(shown_as, "its layout is unusual")
-    return EditedWaivers(text, tuple(one for one in found if one.promise in mine), frozenset(before))
+    return EditedWaivers(text, tuple(one for one in found if one.identity in mine), frozenset(before))
 
 
 def parse_until(text: str, today: date) -> date:
-    """A day, or so many days from today. Raises ValueError with a sentence."""
+    """Parse a day, or a number of days from today such as `14d`.
+
+    Raises ValueError with a sentence that says what is wrong.
+    """
     if days := _DAYS_PATTERN.fullmatch(text):
         return today + timedelta(days=int(days[1]))
     try:
@@ -104,10 +115,10 @@ def _build_waivers(wish: WaiverRequest, today: date) -> tuple[Waiver, ...]:
 
 
 def _build_single_entry_file(wish: WaiverRequest, case: str, until: date) -> bytes:
-    """A file that holds nothing but the entry for this case, so that the reader checks it."""
-    fields = {"case": case, "suite": wish.suite, "reason": wish.reason, "until": str(until), "by": wish.by}
+    """Build a file with nothing but the entry for this case, so that the reader checks it."""
+    fields = {"case": case, "suite": wish.suite, "reason": wish.reason, "until": str(until), "owner": wish.owner}
     given = {name: value for name, value in fields.items() if value is not None}
-    return append_entry("", wish.kind.value, given).encode("utf-8", "backslashreplace")
+    return append_entry("", wish.kind.list_key, given).encode("utf-8", "backslashreplace")
 
 
 def _to_option_problem(problem: Problem, case: str) -> Problem:
@@ -117,13 +128,13 @@ def _to_option_problem(problem: Problem, case: str) -> Problem:
 
 
 def _add_entry(text: str, entry: Waiver, old: Sequence[Waiver]) -> str:
-    """The text with this entry at the end of its list, or in the place of the one that had ended."""
+    """Add this entry at the end of its list, or in the place of the expired one."""
     same_list = [one for one in old if one.kind is entry.kind]
-    place = next((place for place, one in enumerate(same_list) if one.promise == entry.promise), None)
+    place = next((place for place, one in enumerate(same_list) if one.identity == entry.identity), None)
     if place is None:
-        return append_entry(text, entry.kind.value, dict(_iter_fields(entry)))
+        return append_entry(text, entry.kind.list_key, dict(_iter_fields(entry)))
     fresh = {name: value for name, value in _iter_fields(entry) if name not in {"case", "suite"}}
-    return replace_values(text, entry.kind.value, place, fresh)
+    return replace_values(text, entry.kind.list_key, place, fresh)
 
 
 def _iter_fields(entry: Waiver) -> Iterator[tuple[str, str]]:
@@ -132,16 +143,16 @@ def _iter_fields(entry: Waiver) -> Iterator[tuple[str, str]]:
         yield "suite", entry.suite
     yield "reason", entry.reason
     yield "until", str(entry.until)
-    if entry.by is not None:
-        yield "by", entry.by
+    if entry.owner is not None:
+        yield "owner", entry.owner
 
 
 def _iter_renewed(entries: Sequence[Waiver], before: dict[str, Waiver]) -> Iterator[Waiver]:
-    """The entries; one that is renewed by nobody in particular keeps the name that it had."""
+    """Yield the entries; a renewed entry without an owner keeps its earlier owner."""
     for entry in entries:
         earlier = before.get(entry.case)
-        by = earlier.by if earlier is not None and entry.by is None else entry.by
-        yield replace(entry, by=by)
+        by = earlier.owner if earlier is not None and entry.owner is None else entry.owner
+        yield replace(entry, owner=by)
 
 
 _NO_ORIGIN: Final = FileOrigin(file="", line=0)
@@ -160,12 +171,12 @@ def _build_active_problem(waiver: Waiver) -> Problem:
 
 
 def _build_refusal(message: str, problems: Sequence[Problem]) -> GateError:
-    return GateError("cannot-accept", message, f"{PAGES}/accepting.md says what an entry holds", problems=problems)
+    return GateError("waive-failed", message, f"{PAGES}/waivers.md says what an entry holds", problems=problems)
 
 
 def _build_manual_edit_error(shown_as: str, why: str) -> GateError:
     return GateError(
-        "cannot-accept",
+        "waive-failed",
         f"nothing can be added to {shown_as} without changing more of it: {' '.join(why.split())[:200]}",
-        f"add the entry by hand: {PAGES}/accepting.md shows one",
+        f"add the entry by hand: {PAGES}/waivers.md shows one",
     )

@@ -2,7 +2,7 @@
 
 The file is read strictly: all problems at once, each with its line.
 
-accepted:
+waivers:
   - case: refund/partial-order
     reason: "the new tool answers later, #481"
     until: 2026-12-05
@@ -11,7 +11,7 @@ quarantine:
     suite: evals/faq*.yaml
     reason: the judge disagrees with itself about Sundays
     until: 2026-12-01
-    by: Kim
+    owner: Kim
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from eval_gate.gate.waivers.case_names import find_control_character, find_name_
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
-from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, RefusedCommand, Waiver, WaiverKind
+from eval_gate.model.waiver import MAX_NAME, MAX_WAIVER_DAYS, FileOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.sources.validation_errors import describe_value, format_field_path
@@ -38,27 +38,30 @@ if TYPE_CHECKING:
     from eval_gate.text.sources.yaml import YamlPositions
 
 
-DEFAULT_PATH: Final = ".eval-gate/accepted.yaml"
+DEFAULT_PATH: Final = ".eval-gate/waivers.yaml"
 MAX_FILE_BYTES: Final = limits.WAIVERS_BYTES
 MAX_ENTRIES: Final = limits.WAIVERS
-"""The most entries that `accepted` or `quarantine` may have."""
-_FIELDS: Final = ("case", "suite", "reason", "until", "by")
+"""The most entries that `waivers` or `quarantine` may have."""
+_FIELDS: Final = ("case", "suite", "reason", "until", "owner")
 _REQUIRED: Final = ("case", "reason", "until")
 _ISSUE_PATTERN: Final = re.compile(r"\s#\d{1,9}\b")
 _DATE_PATTERN: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def read_waivers(file: Path, today: date, *, shown_as: str) -> tuple[Waiver, ...]:
-    """What the file says, expired entries too; nothing where there is no such file.
+    """Read the waivers of a file, expired ones included; return none if there is no such file.
 
-    Raises GateError `invalid-configuration` or `invalid-yaml` with every problem; `no-configuration` for a file that
-    cannot be read.
+    Raises GateError `invalid-configuration` or `invalid-yaml` with every problem, and `configuration-unreadable` if the
+    file cannot be read.
     """
     return parse_waivers(read_waiver_bytes(file, shown_as=shown_as), today, shown_as=shown_as)
 
 
 def read_waiver_bytes(file: Path, *, shown_as: str) -> bytes:
-    """The file's bytes, no more than one too many; none where there is no such file. Raises `no-configuration`."""
+    """Read the bytes of a waiver file; return none if there is no such file.
+
+    At most one byte more than allowed is read. Raises GateError `configuration-unreadable`.
+    """
     try:
         # a pipe or a device would be waited for
         if not file.is_file():
@@ -69,7 +72,10 @@ def read_waiver_bytes(file: Path, *, shown_as: str) -> bytes:
 
 
 def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, ...]:
-    """What these bytes of a file say, as `read_waivers` does; `shown_as` names the file in errors."""
+    """Parse the bytes of a waiver file, as `read_waivers` does.
+
+    `shown_as` names the file in errors.
+    """
     if len(data) > MAX_FILE_BYTES:
         raise _build_invalid_error(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
     from eval_gate.text.sources.yaml import parse_yaml  # 10 ms that most runs need nothing of
@@ -83,17 +89,20 @@ def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, .
 
 
 def mark_added_waivers(waivers: Iterable[Waiver], base: Sequence[Waiver]) -> tuple[Waiver, ...]:
-    """The waivers, each told whether the base branch has it: the same promise for the same name, at least as long."""
+    """Mark each waiver from a file as new or as known to the base branch.
+
+    The base branch knows a waiver if it has the same promise for the same name, for at least as long.
+    """
     known: dict[tuple[WaiverKind, str, str | None], date] = {}
     for one in base:
-        known[one.promise] = max(one.until, known.get(one.promise, one.until))
-    return tuple(_mark_waiver(one, new=known.get(one.promise, date.min) < one.until) for one in waivers)
+        known[one.identity] = max(one.until, known.get(one.identity, one.until))
+    return tuple(_mark_waiver(one, new=known.get(one.identity, date.min) < one.until) for one in waivers)
 
 
 def _mark_waiver(waiver: Waiver, *, new: bool) -> Waiver:
     if not isinstance(waiver.origin, FileOrigin):
         return waiver
-    return replace(waiver, origin=replace(waiver.origin, new=new))
+    return replace(waiver, origin=replace(waiver.origin, is_new=new))
 
 
 def _read_missing_file(file: Path, shown_as: str) -> bytes:
@@ -103,14 +112,14 @@ def _read_missing_file(file: Path, shown_as: str) -> bytes:
 
 
 def _build_unreadable_error(shown_as: str, why: str) -> GateError:
-    return GateError("no-configuration", f"{shown_as} cannot be read: {why}", f"{PAGES}/accepting.md shows one")
+    return GateError("configuration-unreadable", f"{shown_as} cannot be read: {why}", f"{PAGES}/waivers.md shows one")
 
 
 def _build_invalid_error(shown_as: str, problems: Sequence[Problem]) -> GateError:
     return GateError(
         "invalid-configuration",
         f"{shown_as} is not valid",
-        f"{PAGES}/accepting.md says what is known",
+        f"{PAGES}/waivers.md says what is known",
         problems=problems,
     )
 
@@ -122,7 +131,7 @@ class _EntryPlace(FrozenStruct):
     index: int
 
     def to_path(self, *below: str) -> tuple[str | int, ...]:
-        return (self.kind.value, self.index, *below)
+        return (self.kind.list_key, self.index, *below)
 
 
 class _WaiverReader:
@@ -140,16 +149,14 @@ class _WaiverReader:
         if document is None:
             return ()
         if not isinstance(document, dict):
-            self._add_problem(
-                (), f"expected a mapping with `accepted` and `quarantine`, got {describe_value(document)}"
-            )
+            self._add_problem((), f"expected a mapping with `waivers` and `quarantine`, got {describe_value(document)}")
             return ()
-        lists = [kind.value for kind in WaiverKind]
+        lists = [kind.list_key for kind in WaiverKind]
         self._report_unknown_keys((), document, lists)
         found = [
             waiver
             for kind in WaiverKind
-            for index, entry in enumerate(self._read_list(kind, document.get(kind.value)))
+            for index, entry in enumerate(self._read_list(kind, document.get(kind.list_key)))
             if (waiver := self._read_waiver(_EntryPlace(kind, index), entry)) is not None
         ]
         return tuple(found)
@@ -162,18 +169,18 @@ class _WaiverReader:
             self._add_problem((*path, key), f"unknown key{hint}")
 
     def _read_list(self, kind: WaiverKind, value: JsonValue) -> list[JsonValue]:
-        if value is None:  # `accepted:` with nothing below is a list that became empty
+        if value is None:  # `waivers:` with nothing below is a list that became empty
             return []
         if not isinstance(value, list):
-            self._add_problem((kind.value,), f"expected a list, got {describe_value(value)}")
+            self._add_problem((kind.list_key,), f"expected a list, got {describe_value(value)}")
             return []
         if len(value) > MAX_ENTRIES:
-            self._add_problem((kind.value,), f"{len(value):,} entries: at most {MAX_ENTRIES} in one list")
+            self._add_problem((kind.list_key,), f"{len(value):,} entries: at most {MAX_ENTRIES} in one list")
             return []
         return value
 
     def _read_waiver(self, place: _EntryPlace, entry: JsonValue) -> Waiver | None:
-        """The waiver of this entry, or None after saying what is wrong with it."""
+        """Read the waiver of this entry, or report what is wrong with it and return None."""
         if not isinstance(entry, dict):
             self._add_problem(
                 place.to_path(), f"expected a mapping with {', '.join(_REQUIRED)}, got {describe_value(entry)}"
@@ -193,12 +200,15 @@ class _WaiverReader:
             suite=texts["suite"],
             reason=(texts["reason"] or "").strip(),
             until=until,
-            by=texts["by"],
+            owner=texts["owner"],
             origin=FileOrigin(file=self._file, line=line),
         )
 
     def _read_text(self, place: _EntryPlace, name: str, entry: dict[str, JsonValue]) -> str | None:
-        """The text of a field, or None where it is left out or is none, which is then said."""
+        """Read the text of a field; return None if it is left out or is no text.
+
+        A missing required field, a value that is no text, and a problem in the text are reported.
+        """
         value = entry.get(name)
         if value is None:
             if name in entry:
@@ -215,7 +225,7 @@ class _WaiverReader:
         return value
 
     def _find_yaml_comment(self, place: _EntryPlace, name: str) -> str | None:
-        """What YAML took for a comment although it is the number of an issue, if it did."""
+        """Find an issue number that YAML took for a comment, and return the problem, or None."""
         line = self._positions.find_line(place.to_path(name)) - 1
         if self._positions.find_unquoted(place.to_path(name)) is None or line >= len(self._lines):
             return None
@@ -230,8 +240,8 @@ class _WaiverReader:
         except ValueError as error:
             self._add_problem(place.to_path("until"), str(error))
             return None
-        if (days := (until - self._today).days) > MAX_DAYS:
-            self._add_problem(place.to_path("until"), f"{text} is {days:,} days ahead: at most {MAX_DAYS}")
+        if (days := (until - self._today).days) > MAX_WAIVER_DAYS:
+            self._add_problem(place.to_path("until"), f"{text} is {days:,} days ahead: at most {MAX_WAIVER_DAYS}")
         return until
 
     def _report_duplicate(self, place: _EntryPlace, case: str | None, suite: str | None) -> None:
@@ -248,7 +258,10 @@ class _WaiverReader:
 
 
 def parse_date(text: str) -> date:
-    """A day as `2026-12-05` and in no other form. Raises ValueError with a sentence."""
+    """Parse a day in the form `2026-12-05` and in no other.
+
+    Raises ValueError with a sentence that says what is wrong.
+    """
     if not _DATE_PATTERN.fullmatch(text):
         raise ValueError(f"{quote_value(text)} is not a date like 2026-12-05")
     try:
@@ -263,7 +276,7 @@ def _find_text_problem(name: str, value: str) -> str | None:
             return find_name_problem(value)
         case "reason":
             return find_reason_problem(value)
-        case "suite" | "by":
+        case "suite" | "owner":
             if not value.strip():
                 return "must not be empty"
             if len(value) > MAX_NAME:
@@ -294,7 +307,7 @@ class KnownWaivers(FrozenStruct):
         return bool(self.waivers or self.refusals or self.troubles)
 
     def merge(self, found: KnownWaivers) -> KnownWaivers:
-        """The same with what was found elsewhere; whether the file is trusted stays as it is."""
+        """Merge what was found elsewhere; `trusted` stays as it is."""
         return replace(
             self,
             waivers=(*self.waivers, *found.waivers),
@@ -304,8 +317,11 @@ class KnownWaivers(FrozenStruct):
 
 
 def load_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
-    """What the file that the configuration names says, or the usual one where it exists. Raises GateError."""
-    named = config.policy.accepted
+    """Load the waiver file that the configuration names, or the default one if it exists.
+
+    Raises GateError.
+    """
+    named = config.policy.waivers
     file = root / (named or DEFAULT_PATH)
     if named is None and not file.exists():
         return KnownWaivers(today)

@@ -6,44 +6,49 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from eval_gate.model.case import CaseName
-from eval_gate.model.waiver import FileOrigin, Waiver, WaiverEntry, WaiverKind, WaiverState, Waiving
+from eval_gate.model.waiver import AppliedWaivers, FileOrigin, Waiver, WaiverEntry, WaiverKind, WaiverState
 from eval_gate.text.escape import format_first_few, truncate_text
 
 MAX_NAMED: Final = 5
 """Cases that a sentence names; the rest is counted."""
 MAX_ID_LENGTH: Final = 80
 """Characters of a name in a sentence, which is to have an end as well."""
-KIND_WORDS: Final = {WaiverKind.ACCEPTED: "accepted", WaiverKind.QUARANTINE: "quarantined"}
+KIND_WORDS: Final = {WaiverKind.WAIVER: "waived", WaiverKind.QUARANTINE: "quarantined"}
 
 
-def format_notices(waiving: Waiving) -> tuple[str, ...]:
-    """What is waived, one sentence for each waiver that counts: what it covers, until when, who, where and why."""
-    return tuple(f"{_format_cases(entry.failing)}: {format_terms(entry)}" for entry in waiving.of(WaiverState.IN_USE))
+def format_notices(waiving: AppliedWaivers) -> tuple[str, ...]:
+    """Format one sentence for each waiver in use: what it covers, until when, who, where and why."""
+    return tuple(
+        f"{_format_cases(entry.failing)}: {format_terms(entry)}" for entry in waiving.select_entries(WaiverState.IN_USE)
+    )
 
 
-def format_warnings(waiving: Waiving, *, without: Collection[WaiverState] = ()) -> tuple[str, ...]:
-    """What somebody should do something about, in the order of the entries; refused commands and troubles first.
+def format_warnings(waiving: AppliedWaivers, *, without: Collection[WaiverState] = ()) -> tuple[str, ...]:
+    """Format what needs attention, in the order of the entries; troubles and refused commands come first.
 
-    Entries in the states of `without` are left out, for whoever says these elsewhere.
+    Entries in the states of `without` are left out, for callers that report these elsewhere.
     """
-    refused = (f"{format_login(one.author)}: {one.sentence} ({one.url})" for one in waiving.refusals)
+    refused = (f"{format_login(one.author)}: {one.message} ({one.url})" for one in waiving.refusals)
     told = (entry for entry in waiving.entries if entry.state not in without)
     said = (sentence for entry in told if (sentence := _format_warning(entry)))
-    return (*waiving.troubles, *refused, *said)
+    return (*waiving.problems, *refused, *said)
 
 
 def format_terms(entry: WaiverEntry) -> str:
-    """`accepted until 2026-12-05 by Kim (.eval-gate/accepted.yaml:12): the new tool answers later`."""
+    """Format the terms of a waiver: kind, last day, owner, place and reason.
+
+    An example is `waived until 2026-12-05 by Kim (.eval-gate/waivers.yaml:12): the new tool answers later`.
+    """
     waiver = entry.waiver
-    brought = ", new in this pull request" if waiver.new else ""
-    by = f" by {format_author(waiver)}" if waiver.by else ""
+    brought = ", new in this pull request" if waiver.is_new else ""
+    by = f" by {format_author(waiver)}" if waiver.owner else ""
     return (
         f"{KIND_WORDS[waiver.kind]} until {waiver.until}{by} ({format_waiver_place(waiver)}{brought}): {waiver.reason}"
     )
 
 
 def format_waiver_place(waiver: Waiver) -> str:
-    """Where it stands, for people: `.eval-gate/accepted.yaml:12`, or the comment's address."""
+    """Where it stands, for people: `.eval-gate/waivers.yaml:12`, or the comment's address."""
     origin = waiver.origin
     return f"{origin.file}:{origin.line}" if isinstance(origin, FileOrigin) else origin.url
 
@@ -55,7 +60,7 @@ def format_login(login: str) -> str:
 
 def format_author(waiver: Waiver) -> str:
     """Whoever answers for it, if anybody is named. Only GitHub's word makes a login of a name."""
-    return waiver.by or "" if isinstance(waiver.origin, FileOrigin) else format_login(waiver.origin.author)
+    return waiver.owner or "" if isinstance(waiver.origin, FileOrigin) else format_login(waiver.origin.author)
 
 
 def _format_warning(entry: WaiverEntry) -> str | None:
@@ -72,11 +77,11 @@ def _format_warning(entry: WaiverEntry) -> str | None:
                 f"{what} is new and does not count, because the base branch does not have it; "
                 "somebody who may write to the repository can accept it by a comment"
             )
-        case WaiverState.IN_USE | WaiverState.SUPERFLUOUS | WaiverState.IDLE if (
+        case WaiverState.IN_USE | WaiverState.UNNEEDED | WaiverState.IDLE if (
             waiver.kind is WaiverKind.QUARANTINE and entry.passing
         ):
             return f"{what}: {_format_cases_and_verb(entry.passing, 'passes', 'pass')} again, end the quarantine"
-        case WaiverState.SUPERFLUOUS if from_file:
+        case WaiverState.UNNEEDED if from_file:
             return f"{what} is not needed: {_format_cases_and_verb(entry.passing, 'passes', 'pass')}, the entry can go"
         case _:
             return None

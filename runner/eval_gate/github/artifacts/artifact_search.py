@@ -23,7 +23,7 @@ from eval_gate.github.client import ApiResponse, GitHubClient
 from eval_gate.github.commits import ACTIONS, WorkflowRun, iter_ancestors
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.result import Shard
-from eval_gate.model.selection import ChosenCases
+from eval_gate.model.selection import CaseSelection
 from eval_gate.struct import FrozenStruct, Struct, field
 
 MAX_LISTED_ARTIFACTS: Final = 300
@@ -89,7 +89,7 @@ class BaselineSearch(FrozenStruct):
     """The commit that is evaluated here: a result of its own serves only where the gate passed. None for any result."""
     shard: Shard | None = None
     """The part of the cases that is run here; None for all of them."""
-    chosen_cases: tuple[ChosenCases, ...] = ()
+    chosen_cases: tuple[CaseSelection, ...] = ()
     """What is chosen here: a result of the same choice, or of more, will do. Empty where no case is left out."""
     gate: str | None = None
     """The key of the gate that may have made it; None for any."""
@@ -143,7 +143,7 @@ PendingLists = list[Future[list[Artifact]]]
 """The artifacts of each name, on their way."""
 
 
-def start_listing(client: GitHubClient, wanted: BaselineSearch) -> PendingLists:
+def start_listing(client: GitHubClient, search: BaselineSearch) -> PendingLists:
     """Have the artifacts of every name listed, newest first, all at the same time."""
 
     def of_name(name: str) -> Future[list[Artifact]]:
@@ -152,16 +152,16 @@ def start_listing(client: GitHubClient, wanted: BaselineSearch) -> PendingLists:
             f"listing the artifacts {name}",
         )
 
-    return [of_name(name) for name in reversed(wanted.names)]
+    return [of_name(name) for name in reversed(search.names)]
 
 
-def list_usable(wanted: BaselineSearch, lists: PendingLists) -> list[Artifact]:
-    """What the lists say nothing against."""
-    return [one for coming in lists for one in coming.result() if _is_usable(one, wanted, SearchTrail())]
+def list_usable(search: BaselineSearch, lists: PendingLists) -> list[Artifact]:
+    """List the artifacts that nothing in the listing disqualifies."""
+    return [one for coming in lists for one in coming.result() if _is_usable(one, search, SearchTrail())]
 
 
 def iter_candidates(
-    client: GitHubClient, wanted: BaselineSearch, trail: SearchTrail, lists: PendingLists
+    client: GitHubClient, search: BaselineSearch, trail: SearchTrail, lists: PendingLists
 ) -> Iterator[Artifact]:
     """Artifacts that may be trusted as far as the list tells, nearest to `wanted.near` first.
 
@@ -173,53 +173,56 @@ def iter_candidates(
         found = coming.result()
         is_full = is_full or len(found) == MAX_LISTED_ARTIFACTS
         listed += found
-    usable = [one for one in sorted(listed, key=_get_creation_time, reverse=True) if _is_usable(one, wanted, trail)]
+    usable = [one for one in sorted(listed, key=_get_creation_time, reverse=True) if _is_usable(one, search, trail)]
     if not is_full:
-        yield from _iter_nearest(client, usable, wanted)
+        yield from _iter_nearest(client, usable, search)
         return
     trail.has_searched_runs = True
-    runs = _BaselineRuns(client, wanted, trail)
-    own = [one for one in usable if _get_sha(one) == wanted.near_commit]
+    runs = _BaselineRuns(client, search, trail)
+    own = [one for one in usable if _get_sha(one) == search.near_commit]
     yield from own
-    if wanted.near_commit:  # whoever comes here has found none of them usable
-        yield from runs.iter_artifacts(runs.iter_commit_runs(wanted.near_commit))
-    if wanted.exact_commit_branch:
+    if search.near_commit:  # whoever comes here has found none of them usable
+        yield from runs.iter_artifacts(runs.iter_commit_runs(search.near_commit))
+    if search.exact_commit_branch:
         return
-    yield from _iter_nearest_with_runs(client, [one for one in usable if one not in own], wanted, runs)
+    yield from _iter_nearest_with_runs(client, [one for one in usable if one not in own], search, runs)
 
 
-def iter_newest_run_artifacts(client: GitHubClient, wanted: BaselineSearch, trail: SearchTrail) -> Iterator[Artifact]:
-    """The same, asked of the wanted workflows' newest runs on the branch, where others crowd the list by name."""
+def iter_newest_run_artifacts(client: GitHubClient, search: BaselineSearch, trail: SearchTrail) -> Iterator[Artifact]:
+    """Yield candidate artifacts from the newest runs of the wanted workflows on the branch.
+
+    This search is for a listing by name that other artifacts crowd.
+    """
     trail.has_searched_runs = True
-    runs = _BaselineRuns(client, wanted, trail)
-    if wanted.exact_commit_branch:
-        yield from runs.iter_artifacts(runs.iter_commit_runs(wanted.near_commit) if wanted.near_commit else ())
+    runs = _BaselineRuns(client, search, trail)
+    if search.exact_commit_branch:
+        yield from runs.iter_artifacts(runs.iter_commit_runs(search.near_commit) if search.near_commit else ())
     else:
-        yield from _iter_nearest_with_runs(client, [], wanted, runs)
+        yield from _iter_nearest_with_runs(client, [], search, runs)
 
 
 def _iter_nearest_with_runs(
-    client: GitHubClient, usable: list[Artifact], wanted: BaselineSearch, runs: _BaselineRuns
+    client: GitHubClient, usable: list[Artifact], search: BaselineSearch, runs: _BaselineRuns
 ) -> Iterator[Artifact]:
-    """The artifacts, nearest first, and those of the branch's newest runs in their order; each once."""
+    """Yield the artifacts and those of the branch's newest runs, nearest first, each once."""
     by_commit = _group_by_commit(usable)
     runs_by_commit: dict[str, list[WorkflowRun]] = defaultdict(list)
     for run in runs.iter_branch_runs():
         runs_by_commit[run.head_sha].append(run)
-    for sha in iter_ancestors(client, wanted.near_commit) if wanted.near_commit else ():
+    for sha in iter_ancestors(client, search.near_commit) if search.near_commit else ():
         yield from by_commit.pop(sha, ())
         yield from runs.iter_artifacts(runs_by_commit.pop(sha, ()))
         if not by_commit and not runs_by_commit:
             return
-    yield from _list_rest(by_commit, wanted)
+    yield from _list_rest(by_commit, search)
     yield from runs.iter_artifacts([run for group in runs_by_commit.values() for run in group])
 
 
 class _BaselineRuns:
     """Runs that make baselines, asked of GitHub where the list of artifacts by name leads nowhere."""
 
-    def __init__(self, client: GitHubClient, wanted: BaselineSearch, trail: SearchTrail) -> None:
-        self._client, self._wanted, self._trail = client, wanted, trail
+    def __init__(self, client: GitHubClient, search: BaselineSearch, trail: SearchTrail) -> None:
+        self._client, self._wanted, self._trail = client, search, trail
         self._asked: set[int] = set()
 
     def iter_commit_runs(self, sha: str) -> Iterator[WorkflowRun]:
@@ -229,7 +232,7 @@ class _BaselineRuns:
             yield from self._iter_trusted(self._iter_workflow_runs("", query))
 
     def iter_branch_runs(self) -> Iterator[WorkflowRun]:
-        """The newest of the branch, newest first."""
+        """Yield the newest trusted runs of the branch, newest first."""
         query = {"branch": self._wanted.branch, "exclude_pull_requests": "true"}
         for workflow in self._wanted.workflows or ("",):
             runs = list(islice(self._iter_workflow_runs(workflow, query), MAX_RUNS_LISTED))
@@ -237,7 +240,10 @@ class _BaselineRuns:
             yield from self._iter_trusted(runs)
 
     def iter_artifacts(self, runs: Iterable[WorkflowRun]) -> Iterator[Artifact]:
-        """What these left that may be a baseline. Of more runs than `MAX_RUNS` nobody asks."""
+        """Yield the artifacts of the runs that may be a baseline.
+
+        At most `MAX_RUNS` runs are queried in all.
+        """
         for run in runs:
             if run.id in self._asked:
                 continue
@@ -255,7 +261,10 @@ class _BaselineRuns:
         )
 
     def _iter_workflow_runs(self, workflow: str, query: dict[str, str]) -> Iterator[WorkflowRun]:
-        """The runs of one workflow; of an empty one those of all."""
+        """Yield the runs of one workflow, or of all workflows if `workflow` is empty.
+
+        Raises GitHubError, with a remedy if the workflow does not exist.
+        """
         below = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
         doing = f"listing the runs of {workflow or self._wanted.branch}"[:120]
         path = f"/actions{below}/runs"
@@ -271,23 +280,26 @@ class _BaselineRuns:
             raise GitHubError(error.kind, doing, detail, remedy=remedy) from error
 
 
-def _iter_nearest(client: GitHubClient, usable: list[Artifact], wanted: BaselineSearch) -> Iterator[Artifact]:
+def _iter_nearest(client: GitHubClient, usable: list[Artifact], search: BaselineSearch) -> Iterator[Artifact]:
     by_commit = _group_by_commit(usable)
-    if wanted.near_commit:
-        yield from by_commit.pop(wanted.near_commit, ())
-        if wanted.exact_commit_branch:
+    if search.near_commit:
+        yield from by_commit.pop(search.near_commit, ())
+        if search.exact_commit_branch:
             return
-        for sha in iter_ancestors(client, wanted.near_commit) if by_commit else ():
+        for sha in iter_ancestors(client, search.near_commit) if by_commit else ():
             yield from by_commit.pop(sha, ())
             if not by_commit:
                 return
-    yield from _list_rest(by_commit, wanted)
+    yield from _list_rest(by_commit, search)
 
 
-def _list_rest(by_commit: dict[str, list[Artifact]], wanted: BaselineSearch) -> list[Artifact]:
-    """What is of none of the commits before, newest first; without groups of the queue that may never be merged."""
+def _list_rest(by_commit: dict[str, list[Artifact]], search: BaselineSearch) -> list[Artifact]:
+    """List the artifacts of other commits than the base's ancestors, newest first.
+
+    Merge groups are left out, because they may never be merged.
+    """
     left = (one for group in by_commit.values() for one in group)
-    named = (one for one in left if one.workflow_run is not None and one.workflow_run.head_branch == wanted.branch)
+    named = (one for one in left if one.workflow_run is not None and one.workflow_run.head_branch == search.branch)
     return sorted(named, key=_get_creation_time, reverse=True)
 
 
@@ -303,20 +315,20 @@ def _get_sha(artifact: Artifact) -> str:
     return artifact.workflow_run.head_sha
 
 
-def find_distrust_reason(run: WorkflowRun, wanted: BaselineSearch) -> str:
+def find_distrust_reason(run: WorkflowRun, search: BaselineSearch) -> str:
     """Why a run makes no baselines, in the words of the trail; empty where it does."""
     if not run.is_from_own_repository:
         return "from a fork"
-    if run.event not in TRUSTED_EVENTS and not (run.event == MERGE_GROUP and is_queue_branch(run.head_branch, wanted)):
+    if run.event not in TRUSTED_EVENTS and not (run.event == MERGE_GROUP and is_queue_branch(run.head_branch, search)):
         return f"from a run of {run.event}"
-    if not is_wanted_workflow(run.workflow, wanted.workflows):
+    if not is_wanted_workflow(run.workflow, search.workflows):
         return f"of another workflow ({run.workflow})"
     return ""
 
 
-def is_queue_branch(branch: str | None, wanted: BaselineSearch) -> bool:
+def is_queue_branch(branch: str | None, search: BaselineSearch) -> bool:
     """Whether a branch is one that the merge queue of the wanted branch made: its head may become that branch's."""
-    return branch is not None and branch.startswith(f"gh-readonly-queue/{wanted.branch}/pr-")
+    return branch is not None and branch.startswith(f"gh-readonly-queue/{search.branch}/pr-")
 
 
 def is_wanted_workflow(path: str, wanted: tuple[str, ...]) -> bool:
@@ -325,7 +337,10 @@ def is_wanted_workflow(path: str, wanted: tuple[str, ...]) -> bool:
 
 
 def list_run_artifacts(client: GitHubClient, run_id: int, *names: str) -> tuple[Artifact, ...]:
-    """The artifacts of these names of one run, the newest first: of a later attempt before those of an earlier one."""
+    """List the artifacts of one run with these names, newest first.
+
+    Those of a later attempt precede those of an earlier one.
+    """
     doing = f"listing the artifacts of run {run_id}"
     path = f"/actions/runs/{run_id}/artifacts"
 
@@ -340,27 +355,27 @@ def list_run_artifacts(client: GitHubClient, run_id: int, *names: str) -> tuple[
 
 
 def list_run_artifact_names(client: GitHubClient, run_id: int) -> frozenset[str]:
-    """What the artifacts of one run are called; of very many the newest hundred."""
+    """Return the names of the artifacts of one run, at most the newest hundred."""
     doing = f"listing the artifacts of run {run_id}"
     path = f"/actions/runs/{run_id}/artifacts"
     return frozenset(one.name for one in client.get_page(doing, path, Artifact, permission=ACTIONS, key="artifacts"))
 
 
 def _iter_artifacts_named(client: GitHubClient, name: str) -> Iterator[Artifact]:
-    """The artifacts of this name, newest first."""
+    """Yield the artifacts of this name, newest first."""
     doing = f"listing the artifacts {name}"
     query = {"name": name}
     return client.iter_items(doing, "/actions/artifacts", Artifact, permission=ACTIONS, query=query, key="artifacts")
 
 
-def _is_usable(artifact: Artifact, wanted: BaselineSearch, trail: SearchTrail) -> bool:
+def _is_usable(artifact: Artifact, search: BaselineSearch, trail: SearchTrail) -> bool:
     """Whether the list says nothing against it. What belongs to other branches is not worth a word."""
     run = artifact.workflow_run
-    if run is None or run.id == wanted.own_run_id:
+    if run is None or run.id == search.own_run_id:
         return False
-    if is_queue_branch(run.head_branch, wanted):
+    if is_queue_branch(run.head_branch, search):
         return not artifact.expired and run.head_repository_id == run.repository_id
-    if run.head_branch not in wanted.branches:
+    if run.head_branch not in search.branches:
         return False
     trail.seen_ids.add(artifact.id)
     if run.head_repository_id != run.repository_id:

@@ -68,7 +68,7 @@ class _FinalizeResponse(ApiResponse):
 
 
 def write_archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
-    """A zip of these files under these names."""
+    """Write a zip archive of the files to `to`, each under its given name."""
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as packed:
         for file, name in files:
             packed.write(file, name)
@@ -138,9 +138,10 @@ class ArtifactCalls:
         )
 
     def upload_blob(self, address: str, file: Path, mime_type: str) -> tuple[str, int]:
-        """The file to the blob store, in blocks and then the list of them; its sha256 and size.
+        """Upload the file to the blob store, in blocks followed by their list; return its SHA-256 and size.
 
-        Not in one piece: a local emulation of GitHub accepts that and keeps nothing. No token: the address is enough.
+        A single upload does not work: a local emulation of GitHub accepts it and stores nothing. The request carries no
+        token, because the address is enough.
         """
         digest, size = hashlib.sha256(), 0
         blocks: list[str] = []
@@ -167,7 +168,10 @@ class ArtifactCalls:
     def _call_with_retries(
         self, call: Callable[[httpx.Client], httpx.Response], read: Callable[[httpx.Response], T]
     ) -> T:
-        """What `read` makes of the answer; one that it cannot read is as good as none."""
+        """Call the service with retries, and return the response as `read` parses it.
+
+        A response that `read` cannot parse counts as no response. Raises GitHubError.
+        """
         import httpx
 
         def asked() -> httpx.Response:
@@ -188,16 +192,19 @@ class ArtifactCalls:
         return self._client.call_with_retries(once)
 
 
-def _parse_json(answer: httpx.Response) -> JsonValue:
+def _parse_json(response: httpx.Response) -> JsonValue:
     try:
-        data: JsonValue = answer.json()
+        data: JsonValue = response.json()
     except ValueError:
         return None
     return data
 
 
 def parse_backend_ids(token: Secret[str]) -> tuple[str, str]:
-    """The run and job in the token's scope `Actions.Results:<run>:<job>`. It is only read: GitHub verifies it."""
+    """Parse the run and job ids from the token's scope `Actions.Results:<run>:<job>`.
+
+    The token is only read: GitHub verifies it. Raises GitHubError if it has another form.
+    """
     try:
         payload = token.open().split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -210,7 +217,10 @@ def parse_backend_ids(token: Secret[str]) -> tuple[str, str]:
 
 
 def find_job_id(token: Secret[str] | None) -> str:
-    """What the artifact service calls this job, which legs of a matrix do not share; empty where it is not known."""
+    """Return the artifact service's id of this job, or an empty string if it is unknown.
+
+    The legs of a matrix have different ids.
+    """
     try:
         return parse_backend_ids(token)[1] if token else ""
     except GitHubError:
@@ -240,7 +250,10 @@ class _SignedUrlResponse(ApiResponse):
 
 
 def find_own_artifact(client: GitHubClient, service: ArtifactService, name: str) -> OwnArtifact | None:
-    """The newest artifact of this name in this run. Raises GitHubError."""
+    """Find the newest artifact of this name in this run, or return None.
+
+    Raises GitHubError.
+    """
     run, job = parse_backend_ids(service.token)
     message = {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, "name_filter": name}
     found = (

@@ -41,7 +41,7 @@ from eval_gate.github.commits import (
     iter_commits,
 )
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
-from eval_gate.model.comparison import Outcome, Unmeasured
+from eval_gate.model.comparison import Outcome, UnscoredRun
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import extract_top_entry, find_top_entry
 from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, is_measured
@@ -117,14 +117,14 @@ class _UsableRun(NamedTuple):
 
 
 def _do_not_wait() -> None:
-    """What is fetched is read as soon as it is there."""
+    """Return at once, so that a fetched baseline is read as soon as it arrives."""
 
 
 @contextmanager
 def open_result_archive(client: GitHubClient, artifact: Artifact, temporary: Path | None) -> Iterator[Path]:
-    """The archive with a run that is an artifact, gone afterwards.
+    """Download the archive of a run result, and delete it afterwards.
 
-    Raises GitHubError, also where there is no place for it, and BadArchiveError.
+    Raises GitHubError, also if no disk space is available, and BadArchiveError.
     """
     try:
         with open_artifact_file(client, artifact.id, artifact.digest, temporary) as file:
@@ -140,19 +140,19 @@ class ArtifactStore:
     def __init__(
         self,
         client: GitHubClient,
-        wanted: BaselineSearch,
+        search: BaselineSearch,
         *,
         temporary: Path | None = None,
-        beside: CompanionFile | None = None,
+        companion: CompanionFile | None = None,
         due: Callable[[], object] = _do_not_wait,
     ) -> None:
         """`due` is waited for before a fetched archive is read: a large one takes the processor for seconds."""
         self._due = due
-        self._beside = beside
+        self._beside = companion
         self._put: str | None = None
-        self._unmeasured: list[Unmeasured] = []
+        self._unmeasured: list[UnscoredRun] = []
         self._client = client
-        self._wanted = wanted
+        self._wanted = search
         self._temporary = temporary
         self.notes: list[str] = []
         """What could not be learnt and does not matter for the verdict."""
@@ -163,7 +163,7 @@ class ArtifactStore:
         self._runs: dict[int, WorkflowRun] = {}
         self._since: dict[str, int | None] = {}
         """By commit how many the base has that it has not; None for one that is not at or before the base."""
-        self._tip: Callable[[], str | None] = lambda: find_branch_tip(client, wanted.branch)
+        self._tip: Callable[[], str | None] = lambda: find_branch_tip(client, search.branch)
         """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
@@ -177,7 +177,10 @@ class ArtifactStore:
         """The evaluated commit has a result that did not pass: what it was compared with was there."""
 
     def find_nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
-        """The nearest trusted and complete run, or what was seen instead. Raises ForeignBaseError."""
+        """Find the nearest trusted and complete run, or the reason why none qualifies.
+
+        Raises UnknownBaseError, and GitHubError.
+        """
         trail, lists = SearchTrail(), start_listing(self._client, self._wanted)
         line = self._get_branch_commits(self._wanted.branch)
         self._tip = lambda: line.tip
@@ -194,7 +197,7 @@ class ArtifactStore:
         wanted = self._wanted
         if self._tip() is None:
             why = f"there is no branch {wanted.branch} here; name another one with `baseline-branch`"
-            return NoBaseline("no-such-branch", why, unavailable=True)
+            return NoBaseline("baseline-branch-not-found", why, unavailable=True)
         if not trail.seen_ids and (before := self._find_former_name(lists)) is not None:
             why = f"{wanted.branch} was called {before}; run the workflow on {wanted.branch} to store a baseline"
             return NoBaseline("branch-renamed", f"no artifact {wanted.name} of {wanted.branch}: {why}")
@@ -218,7 +221,7 @@ class ArtifactStore:
         # one that has expired may have passed
         unknown = unknown or self._may_be_the_branch_s or trail.has_expired or wanted.exact_commit_branch is not None
         said = f"{reason}{seen}; {self._describe_remedy(trail)}"
-        return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.has_expired)
+        return NoBaseline("baseline-artifact-not-found", said, unavailable=unknown, expired=trail.has_expired)
 
     def find_ineligible_results(self, is_named_alike: Callable[[str, str], bool]) -> tuple[IneligibleResult, ...]:
         """Results at or before the base that `find_nearest` has seen and did not count, and that may be of this gate.
@@ -234,7 +237,7 @@ class ArtifactStore:
             shown = f"artifact {artifact.id}"
             try:
                 with open_result_archive(self._client, artifact, self._temporary) as archive:
-                    made = read_archived_head(archive, shown).made_by
+                    made = read_archived_head(archive, shown).producer
                     if made is not None and is_named_alike(made.gate, run.workflow):
                         found.append(IneligibleResult(read_archived_run(archive, shown, compared=False), why))
             except (BadArchiveError, GateError):
@@ -242,13 +245,19 @@ class ArtifactStore:
         return tuple(found)
 
     def iter_base_commits(self, limit: int) -> Iterator[str]:
-        """The base, once `find_nearest` knows it, and its first parents: so many in all. Raises GitHubError."""
+        """Yield the base, once `find_nearest` has found it, and its first parents: at most `limit` commits.
+
+        Raises GitHubError.
+        """
         if near := self._wanted.near_commit:
             listed = islice(iter_commits(self._client, near), FIRST_LISTED_COMMITS)
             yield from islice(iter_first_parents(near, {one.sha: one.first_parent for one in listed}), limit)
 
     def _find_former_name(self, lists: PendingLists) -> str | None:
-        """The name that the branch had, where results of its commits are there under one that no branch has now."""
+        """Find the former name of a branch whose commits have results under a name that no branch has now.
+
+        Returns None if there is no such name.
+        """
         line = self._get_branch_commits(self._wanted.branch)
         runs = [one.workflow_run for coming in lists for one in coming.result() if one.workflow_run is not None]
         named = {
@@ -273,7 +282,7 @@ class ArtifactStore:
         return any(since is None for since in self._since.values())
 
     def _describe_remedy(self, trail: SearchTrail) -> str:
-        """What to do where there is none."""
+        """Describe what to do if no baseline is available."""
         reasons = set(trail.rejection_reasons.values())
         if self._only_red:
             return "name an earlier run with `baseline`"
@@ -297,7 +306,7 @@ class ArtifactStore:
         return by_itself
 
     def _describe_update_remedy(self) -> str:
-        """What to do where the base has no result, and others that have one are not in it."""
+        """Describe what to do if the base has no result, but commits outside of it have one."""
         wanted = self._wanted
         left = wanted.forked_from or wanted.branch
         if wanted.near_commit != self._get_branch_commits(left).tip:
@@ -307,7 +316,7 @@ class ArtifactStore:
         return f"run the workflow on {left} too and write `baseline-branch: base`, or name a run with `baseline`"
 
     def _get_branch_commits(self, branch: str) -> BranchCommits:
-        """The commits of a branch, asked for once."""
+        """Return the commits of a branch, requested once per branch."""
         if branch not in self._lines:
             self._lines[branch] = BranchCommits(self._client, branch)
         return self._lines[branch]
@@ -315,9 +324,9 @@ class ArtifactStore:
     def _find_first_usable(
         self, artifacts: Iterable[Artifact], trail: SearchTrail, now: datetime
     ) -> FoundBaseline | None:
-        """The first of these that can be used; not more are looked at than is reasonable.
+        """Find the first artifact that can be the baseline, within the limits on reads and downloads.
 
-        Of another gate's it is only where the same run has none of this gate's own.
+        An artifact of another gate serves only if no artifact of this gate is found.
         """
         other: FoundBaseline | None = None
         for looked_at, artifact in enumerate(artifacts):
@@ -345,39 +354,48 @@ class ArtifactStore:
             other = other or found
         return other
 
-    def _merge_histories(self, found: FoundBaseline, listed: list[Artifact], trail: SearchTrail) -> FoundBaseline:
+    def _merge_histories(
+        self, found_baseline: FoundBaseline, listed: list[Artifact], trail: SearchTrail
+    ) -> FoundBaseline:
         """With what the results before it know of runs that the baseline's own ledger has not: they overlapped."""
-        ledger = own = found.baseline.own_history
+        ledger = own = found_baseline.baseline.own_history
         in_vain = 0
         try:
-            for artifact in self._iter_unknown_artifacts(ledger, found, listed, trail):
+            for artifact in self._iter_unknown_artifacts(ledger, found_baseline, listed, trail):
                 if not self._to_join or in_vain == MAX_USELESS_HISTORIES:
                     break
                 if _is_in_history(artifact, ledger):
                     continue
-                other = self._load_history(artifact, found, trail)
+                other = self._load_history(artifact, found_baseline, trail)
                 joined = join_histories(ledger, [other]) if other is not None else ledger
                 in_vain += joined is ledger
                 ledger = joined
         except GitHubError as error:  # less of the past says less, and nothing wrong
             self.notes.append(f"what runs beside the baseline's saw is not known: {error}")
-        return found if ledger is own else replace(found, baseline=replace(found.baseline, history=ledger))
+        return (
+            found_baseline
+            if ledger is own
+            else replace(found_baseline, baseline=replace(found_baseline.baseline, history=ledger))
+        )
 
     def _iter_unknown_artifacts(
-        self, ledger: History, found: FoundBaseline, listed: list[Artifact], trail: SearchTrail
+        self, history: History, found_baseline: FoundBaseline, listed: list[Artifact], trail: SearchTrail
     ) -> Iterator[Artifact]:
-        """The artifacts of commits before the baseline's that its ledger does not know, the nearest first."""
-        others = [one for one in listed if one.id not in trail.rejection_reasons and not _is_in_history(one, ledger)]
+        """Yield artifacts of commits before the baseline that its history does not include, nearest first."""
+        others = [one for one in listed if one.id not in trail.rejection_reasons and not _is_in_history(one, history)]
         by_commit = defaultdict(list)
         for one in others:
-            if one.workflow_run is not None and one.workflow_run.id != found.run_id:
+            if one.workflow_run is not None and one.workflow_run.id != found_baseline.run_id:
                 by_commit[one.workflow_run.head_sha].append(one)
-        if by_commit and ledger.runs:
-            for sha in islice(self._get_branch_commits(self._wanted.branch).iter_before(found.sha), MAX_RUNS):
+        if by_commit and history.runs:
+            for sha in islice(self._get_branch_commits(self._wanted.branch).iter_before(found_baseline.sha), MAX_RUNS):
                 yield from by_commit.pop(sha, ())
 
-    def _load_history(self, artifact: Artifact, found: FoundBaseline, trail: SearchTrail) -> History | None:
-        """The ledger that ends with the run in an artifact; None where that is none of this gate on this branch."""
+    def _load_history(self, artifact: Artifact, found_baseline: FoundBaseline, trail: SearchTrail) -> History | None:
+        """Load the history that ends with the run in an artifact.
+
+        Returns None if the run is not one of this gate on this branch, or has no readable history.
+        """
         run = self._find_trusted_run(artifact, trail)
         if run is None:
             return None
@@ -386,7 +404,7 @@ class ArtifactStore:
         try:
             with open_result_archive(self._client, artifact, self._temporary) as archive:
                 head = read_archived_head(archive, shown)
-                if self._find_objection(head, run) or self._find_other_gate(head) != found.baseline.other_gate:
+                if self._find_objection(head, run) or self._find_other_gate(head) != found_baseline.baseline.other_gate:
                     return None
                 data = find_top_entry(archive, HISTORY_NAME, MAX_HISTORY_BYTES)
                 return trim_to_run_id(parse_history(data, shown), head.run_id) if data is not None else None
@@ -394,7 +412,10 @@ class ArtifactStore:
             return None
 
     def _find_trusted_run(self, artifact: Artifact, trail: SearchTrail) -> WorkflowRun | None:
-        """The artifact's run, where it is one of the branch that makes baselines: all that costs no try."""
+        """Return the artifact's run if it belongs to the branch that makes baselines, or None.
+
+        The checks download nothing. The trail records why a run is rejected.
+        """
         assert artifact.workflow_run is not None
         run_id = artifact.workflow_run.id
         if run_id not in self._runs:
@@ -414,7 +435,10 @@ class ArtifactStore:
         return None if why else run
 
     def find_in_run(self, run_id: int, now: datetime) -> FoundBaseline:
-        """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
+        """Find the baseline in a run that somebody named.
+
+        Raises GateError if the run has no usable artifact.
+        """
         run = find_or_none(lambda: get_workflow_run(self._client, run_id))
         if run is None:
             raise GateError("baseline-not-found", f"there is no run {run_id} here", "name another run")
@@ -435,9 +459,10 @@ class ArtifactStore:
         )
 
     def _load_usable_run(self, artifact: Artifact, run: WorkflowRun, trail: SearchTrail) -> _UsableRun | None:
-        """The run in an artifact, with what travels with it; None, and a word on the trail, where it cannot serve.
+        """Load the run in an artifact with its history, or record on the trail why it cannot be used.
 
-        It has to be complete, and measured.
+        The run must be complete and measured. Returns None if it cannot be used. Raises GitHubError if a listed
+        artifact is gone, because an older one cannot stand for it.
         """
         if artifact.id in self._usable:
             return self._usable[artifact.id]
@@ -462,7 +487,10 @@ class ArtifactStore:
         except BadArchiveError as error:
             self._unread, refused = True, f"not usable ({error})"
         except GateError as error:
-            self._unread, refused = True, "written by a newer version" if error.code == "baseline-schema" else "corrupt"
+            self._unread, refused = (
+                True,
+                "written by a newer version" if error.code == "unsupported-run-result-version" else "corrupt",
+            )
         except GitHubError as error:
             if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                 raise
@@ -475,14 +503,14 @@ class ArtifactStore:
         return self._usable.get(artifact.id)
 
     def _find_objection(self, result: RunResult, run: WorkflowRun) -> str:
-        """What a run's head says against it as a baseline, in the words of the trail; empty when nothing does."""
+        """Return the reason why a run cannot be the baseline, as worded in the trail, or an empty string."""
         evaluated = result.sha
         if evaluated and evaluated != run.head_sha:
             return "of another commit than its run's"
         if not result.complete:
             return "of an incomplete run"
-        if self._wanted.gate and result.made_by and result.made_by.gate != self._wanted.gate:
-            return f"{OF_ANOTHER_GATE} ({result.made_by.gate})"
+        if self._wanted.gate and result.producer and result.producer.gate != self._wanted.gate:
+            return f"{OF_ANOTHER_GATE} ({result.producer.gate})"
         covers = result.eval_paths is not None or result.covers(self._wanted.chosen_cases)
         if not covers or result.shard != self._wanted.shard:
             self._only_parts = True
@@ -494,7 +522,10 @@ class ArtifactStore:
         return ""
 
     def _check_measured(self, result: RunResult, run: WorkflowRun) -> str:
-        """The same of how much of it was judged. It is remembered: the baseline says what it was preferred to."""
+        """Return the reason if too few of the run's cases have a score, or an empty string.
+
+        The run is remembered, because the baseline names the runs that it was preferred to.
+        """
         if not is_measured(result):
             self._unmeasured.append(replace(build_unmeasured(result), sha=run.head_sha))
             return "that could not be measured"
@@ -525,12 +556,16 @@ class ArtifactStore:
         return FoundBaseline(baseline, run.id, run.head_sha, trail, usable.history_error, self._put)
 
     def _find_other_gate(self, run: RunResult) -> str | None:
-        """The key of the gate that made a run, where it is another one."""
-        made = run.made_by.gate if run.made_by else None
+        """Return the key of the gate that made a run if it is another gate, or None."""
+        made = run.producer.gate if run.producer else None
         return made if made and self._wanted.gates and made not in self._wanted.gates else None
 
     def _find_base_commit(self) -> str | NoBaseline | None:
-        """The commit to which the nearest is sought; None where any will do. Raises ForeignBaseError."""
+        """Find the commit for which to search the nearest baseline, or None if any commit will do.
+
+        Returns NoBaseline if the commit cannot be determined. Raises UnknownBaseError if the branch never pointed at
+        the commit that a test merge names.
+        """
         wanted = self._wanted
         left, left_by = wanted.forked_from or wanted.branch, wanted.fork_point_of
         if wanted.near_commit and wanted.merged_head:
@@ -588,11 +623,11 @@ class ArtifactStore:
 
 def _has_passed(result: RunResult) -> bool:
     """Whether the gate passed there, by the verdict that is stored with it; a result without one does not tell."""
-    return result.verdict is not None and result.verdict.outcome is Outcome.PASS
+    return result.verdict is not None and result.verdict.outcome is Outcome.PASSED
 
 
 def build_unknown_base(why: str) -> NoBaseline:
-    """That nobody knows with which commit to compare, which is no absence."""
+    """Build the reason for an unknown base commit: the baseline is unavailable, not absent."""
     hint = "bring the change up to date, or name a run with `baseline`"
     return NoBaseline(
         "baseline-unavailable", f"the commit to compare with cannot be told: {why}; {hint}", unavailable=True
@@ -603,10 +638,10 @@ def _compute_age_days(made: datetime | None, now: datetime) -> float | None:
     return max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None
 
 
-def _is_in_history(artifact: Artifact, ledger: History) -> bool:
+def _is_in_history(artifact: Artifact, history: History) -> bool:
     """Whether a ledger has a run of the artifact's commit."""
     run = artifact.workflow_run
-    return run is not None and any(one.sha == run.head_sha for one in ledger.runs)
+    return run is not None and any(one.sha == run.head_sha for one in history.runs)
 
 
 def _format_source(artifact: Artifact, run: WorkflowRun) -> str:
@@ -614,7 +649,10 @@ def _format_source(artifact: Artifact, run: WorkflowRun) -> str:
 
 
 def _read_history(archive: Path, shown: str, result: RunResult) -> tuple[History, str]:
-    """What travels with the baseline, as foreign as the run itself; one that cannot be read is worth none, and why."""
+    """Read the history stored with the baseline, which is as untrusted as the run itself.
+
+    Returns the history and an error message. A history that cannot be read counts as empty.
+    """
     data = find_top_entry(archive, HISTORY_NAME, MAX_HISTORY_BYTES)
     try:
         return (EMPTY_HISTORY if data is None else trim_to_run(parse_history(data, shown), result)), ""

@@ -30,7 +30,7 @@ class _Activity(ApiResponse):
 
 
 def iter_first_parents(tip: str, parents: Mapping[str, str | None]) -> Iterator[str]:
-    """The commit and its first parents, as far as they are known."""
+    """Yield the commit and its first parents, as far as `parents` knows them."""
     at: str | None = tip
     while at is not None and at in parents:
         yield at
@@ -81,7 +81,10 @@ class BranchCommits:
         return sha in self._line
 
     def iter_before(self, sha: str) -> Iterator[str]:
-        """The commit and its first parents, newest first, as far as they were listed: asks nothing."""
+        """Yield the commit and its first parents, newest first, as far as they were listed.
+
+        No request is sent.
+        """
         return iter_first_parents(sha, self._parents)
 
     def _start_listing(self) -> None:
@@ -96,7 +99,10 @@ class BranchCommits:
             self._line.update(iter_first_parents(self.tip, self._parents))
 
     def _fetch_activity(self) -> frozenset[str]:
-        """The commits between which it was moved lately: its newest hundred changes."""
+        """Fetch the commits between which the branch moved in its newest hundred changes.
+
+        If the server has no such list or refuses it, as an older Enterprise Server does, the result is empty.
+        """
         if self._active is None:
             ref, doing = f"refs/heads/{self._branch}", f"listing the activity of {self._branch}"[:120]
             try:

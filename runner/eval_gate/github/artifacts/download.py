@@ -36,7 +36,10 @@ class BadArchiveError(Exception):
 def open_artifact_file(
     client: GitHubClient, artifact_id: int, digest: str | None, temporary: Path | None
 ) -> Iterator[Path]:
-    """The artifact's archive, gone afterwards. Raises as `fetch_artifact`, and OSError for no room."""
+    """Download the artifact's archive, and delete it afterwards.
+
+    Raises like `fetch_artifact`, and OSError if no disk space is available.
+    """
     with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
         file = Path(folder) / "artifact.zip"
         fetch_artifact(client, artifact_id, digest, file)
@@ -87,7 +90,11 @@ def download_once(client: GitHubClient, address: Callable[[httpx.Client], str], 
 
 
 def _save_stream(http: httpx.Client, address: str, to: Path, doing: str, until: float) -> str:
-    """The archive's sha256 in hexadecimal. The request carries no token: the blob store refuses one."""
+    """Save the archive to `to`, and return its SHA-256 in hexadecimal.
+
+    The request carries no token, because the blob store refuses one. `until` is a time of `time.monotonic`. Raises
+    GitHubError, and BadArchiveError if the archive is too large or compressed a second time.
+    """
     digest, size = hashlib.sha256(), 0
     # as it is stored: an archive is compressed already, and a second layer could stand for anything
     headers = {"User-Agent": format_user_agent(), "Accept-Encoding": "identity"}

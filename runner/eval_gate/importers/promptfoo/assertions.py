@@ -54,11 +54,17 @@ class PromptfooAssertion(FrozenStruct):
     read_file: Callable[[str], str]
 
     def read_text(self) -> str:
-        """The value as one text with something in it. Raises CannotCarryError."""
+        """Return the value as one text that is not empty.
+
+        Raises NotImportableError.
+        """
         return self.require_text(self.render_value(self.value))
 
     def read_texts(self) -> list[str]:
-        """The values of a list, or of a text with commas. Raises CannotCarryError."""
+        """Return the values of a list, or of a text separated by commas.
+
+        Raises NotImportableError.
+        """
         value = self.value
         if isinstance(value, str):
             found = split_commas(self.render_value(value))
@@ -79,14 +85,20 @@ class PromptfooAssertion(FrozenStruct):
         return value_to_text(value, f"the value of {self.kind}")
 
     def require_text(self, text: str) -> str:
-        """The text. Raises CannotCarryError where there is nothing in it."""
+        """Return the text if it is not empty.
+
+        Raises NotImportableError otherwise.
+        """
         if not text:
             raise NotImportableError(f"{self.kind} has an empty value")
         return text
 
 
 def split_commas(text: str) -> list[str]:
-    """The fields of `a, "b, c", d`. Raises CannotCarryError for what promptfoo refuses."""
+    """Split a text such as `a, "b, c", d` into its fields.
+
+    Raises NotImportableError for a text that promptfoo rejects.
+    """
     found: list[str] = []
     at = 0
     while at < len(text):
@@ -109,7 +121,10 @@ def split_commas(text: str) -> list[str]:
 
 
 def _read_quoted(text: str, at: int) -> tuple[str, int]:
-    """What stands in quotes from here on, and where it goes on behind them."""
+    """Read a quoted field from position `at`, and return it with the position after its closing quote.
+
+    Raises NotImportableError if the closing quote is missing.
+    """
     parts: list[str] = []
     while at < len(text):
         pair = text[at : at + 2]
@@ -142,7 +157,7 @@ class CaseChecks(Struct):
     assertion_count: int = 0
 
     def build_expect(self) -> dict[str, JsonValue] | None:
-        """The case's `build_expect`; None where only a model judges it."""
+        """Build the `expect` of the case, or return None if only an LLM judge scores it."""
         made: dict[str, JsonValue] = {
             "responseContains": self.contains,
             "responseContainsAny": self.contains_any,
@@ -207,7 +222,10 @@ def _read_weight(one: Mapping[str, JsonValue]) -> float:
 
 
 def _refuse_partial_threshold(checks: CaseChecks, threshold: JsonValue) -> None:
-    """A threshold lets a case pass of which a part fails. Here all of its checks hold, or it fails."""
+    """Raise NotImportableError for a threshold with which a case passes although some checks fail.
+
+    In Eval Gate a case passes only if all of its checks pass.
+    """
     if threshold is None:
         return
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):

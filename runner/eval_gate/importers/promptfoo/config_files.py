@@ -22,7 +22,7 @@ from eval_gate.formats.documents import JSON, parse_document, parse_yaml, read_b
 from eval_gate.importers.import_result import NotImportableError, SourcePlace
 from eval_gate.importers.promptfoo.templates import DATE_KEY
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import BROUGHT_TEXT, EVAL_FILE_BYTES, FINDINGS
+from eval_gate.model.limits import EVAL_FILE_BYTES, EXTERNAL_TEXT, FINDINGS
 
 YAML_SUFFIXES: Final = frozenset({".yaml", ".yml"})
 _MAX_NAMES: Final = 10_000
@@ -70,7 +70,10 @@ class PromptfooFolder:
     """What each name led to: a hundred thousand tests may name one file."""
 
     def find_files(self, name: str) -> list[tuple[Path, str]]:
-        """The files that a path or glob leads to, each as people see it, sorted. Raises CannotCarryError."""
+        """Find the files that a path or glob matches, sorted, each with the path to display.
+
+        Raises NotImportableError.
+        """
         if "\x00" in name or len(name) > 1_000:
             raise NotImportableError(f"{_quote_name(name)} is no name of a file")
         if name not in self.found_files:
@@ -126,25 +129,37 @@ class PromptfooFolder:
             return False
 
     def get_file(self, name: str) -> tuple[Path, str]:
-        """The one file of this name. Raises CannotCarryError."""
+        """Return the only file that this name matches, with the path to display.
+
+        Raises NotImportableError if the name matches more than one file or none.
+        """
         found = self.find_files(name)
         if len(found) != 1:
             raise NotImportableError(f"{_quote_name(name)} is more than one file")
         return found[0]
 
     def read_text(self, name: str) -> str:
-        """The text of a file that is a part of a prompt or a value. Raises CannotCarryError."""
+        """Read the text of a file that is part of a prompt or value.
+
+        Raises NotImportableError.
+        """
         if name not in self.texts:
-            self.texts[name] = read_text_file(*self.get_file(name), most=BROUGHT_TEXT)
+            self.texts[name] = read_text_file(*self.get_file(name), most=EXTERNAL_TEXT)
         return self.texts[name]
 
     def read_document(self, name: str) -> PromptfooFile:
-        """The document in a file. Raises CannotCarryError."""
+        """Read the document in a file.
+
+        Raises NotImportableError.
+        """
         return read_importable_document(*self.get_file(name))
 
 
 def read_text_file(path: Path, shown: str, most: int = EVAL_FILE_BYTES) -> str:
-    """The text of a file of so many bytes at most. Raises CannotCarryError."""
+    """Read the text of a file of at most `most` bytes.
+
+    Raises NotImportableError if the file is larger or is not readable UTF-8 text.
+    """
     try:
         data = read_limited(path, most)
         if len(data) > most:
@@ -155,7 +170,10 @@ def read_text_file(path: Path, shown: str, most: int = EVAL_FILE_BYTES) -> str:
 
 
 def read_importable_document(path: Path, shown: str) -> PromptfooFile:
-    """What a file of JSON or YAML says to promptfoo. Raises CannotCarryError."""
+    """Read a JSON or YAML file as promptfoo does.
+
+    Raises NotImportableError with the first problem of the file.
+    """
     try:
         return read_document(path, shown)
     except GateError as error:
@@ -163,7 +181,10 @@ def read_importable_document(path: Path, shown: str) -> PromptfooFile:
 
 
 def read_document(path: Path, shown: str) -> PromptfooFile:
-    """The same, with every problem. Raises GateError."""
+    """Read a JSON or YAML file as promptfoo does, and report every problem.
+
+    Raises GateError.
+    """
     data = read_bytes(path, shown)
     if path.suffix == ".json":
         found = parse_document(JSON[".json"], data, path, shown)
@@ -173,7 +194,7 @@ def read_document(path: Path, shown: str) -> PromptfooFile:
 
 
 def _to_javascript_value(value: JsonValue, positions: Positions) -> JsonValue:
-    """The value of a YAML document as JavaScript's reader has it."""
+    """Convert the value of a YAML document to the value that promptfoo's JavaScript reader gives."""
     if not isinstance(positions, ScalarPositions):
         return value
 
@@ -191,7 +212,7 @@ def _to_javascript_value(value: JsonValue, positions: Positions) -> JsonValue:
 
 
 def _parse_scalar(written: str) -> JsonValue:
-    """A scalar without quotes, by the core schema of YAML 1.2; dates are marked as such."""
+    """Parse an unquoted scalar by the core schema of YAML 1.2, and mark dates as such."""
     if written in _SCALAR_WORDS:
         return _SCALAR_WORDS[written]
     if _DATE.fullmatch(written):
@@ -213,7 +234,7 @@ def _parse_float(sign: int, digits: str, written: str) -> JsonValue:
 
 
 def iter_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with something on them, with their numbers from 1."""
+    """Iterate over the lines that are not blank, each with its number, counted from 1."""
     return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 

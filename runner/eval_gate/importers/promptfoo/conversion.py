@@ -63,10 +63,10 @@ class _ImportedSuite(Struct):
 
 
 def import_promptfoo(config: Path, shown: str, into: str) -> ImportResult:
-    """What the configuration in this file becomes; nothing is written, asked or executed.
+    """Convert a promptfoo configuration to suites and targets, without writing or running anything.
 
-    `display_path` is the file as people see it, `into` the folder that it is meant for, relative to the working
-    directory. Raises GateError for a file that cannot be read, or is no promptfoo configuration.
+    No target is called either. `shown` is the path to display, and `into` is the folder for the result, relative to
+    the working directory. Raises GateError for a file that cannot be read or is not a promptfoo configuration.
     """
     if config.suffix not in {".yaml", ".yml", ".json"} and os.path.exists(config):  # noqa: PTH110 (which never raises)
         raise _build_config_error(
@@ -122,7 +122,7 @@ def import_promptfoo(config: Path, shown: str, into: str) -> ImportResult:
 
 
 def _build_config_error(shown: str, what: str, hint: str) -> GateError:
-    return GateError("cannot-import", f"{shown} {what}", hint)
+    return GateError("import-failed", f"{shown} {what}", hint)
 
 
 def _find_blocker(value: dict[str, JsonValue]) -> str | None:
@@ -133,7 +133,7 @@ def _find_blocker(value: dict[str, JsonValue]) -> str | None:
 
 
 def _iter_skipped_settings(document: PromptfooFile) -> Iterator[SkippedItem]:
-    """Settings of the configuration that have no counterpart here."""
+    """Yield the settings of the configuration that have no counterpart in Eval Gate."""
     value = document.value
     assert isinstance(value, dict)
     for key, found in value.items():
@@ -154,7 +154,11 @@ def _build_suites(
     *,
     chat: bool,
 ) -> tuple[list[_ImportedSuite], list[SkippedItem], tuple[str, ...]]:
-    """A suite for each prompt, with a case for each test that can be carried over; the tests that cannot; remarks."""
+    """Build a suite for each prompt, with a case for each test that can be imported.
+
+    Returns the suites, the tests that cannot be imported, and remarks. Raises GateError `import-failed` if the
+    cases are too large.
+    """
     names = _name_tests(tests)
     room = EVAL_FILE_BYTES
     left: list[SkippedItem] = []
@@ -175,7 +179,7 @@ def _build_suites(
             suite.cases.append(_build_case(name, test, question, checks))
             room -= len(question.message) + len(name)
             if room < 0:
-                raise GateError("cannot-import", f"the cases are larger than {EVAL_FILE_BYTES:,} bytes", _SPLIT_HINT)
+                raise GateError("import-failed", f"the cases are larger than {EVAL_FILE_BYTES:,} bytes", _SPLIT_HINT)
             suite.places.append((test.place, shown))
             suite.untrusted_patterns.append(checks.untrusted_patterns)
             graded |= checks.graded_types
@@ -207,19 +211,23 @@ def _convert_case(
     return checks, render_prompt(f"{test.prefix}{prompt.raw}{test.suffix}", test.variables, chat=chat)
 
 
-def _set_system_message(suite: _ImportedSuite, question: RenderedPrompt) -> None:
-    """The system message is the target's, so it is one for all cases."""
-    if suite.cases and suite.system != question.system:
+def _set_system_message(suite: _ImportedSuite, prompt: RenderedPrompt) -> None:
+    """Set the system message of a suite from one of its cases.
+
+    The system message belongs to the target, so it is the same for all cases. Raises NotImportableError if it
+    differs from that of earlier cases.
+    """
+    if suite.cases and suite.system != prompt.system:
         raise NotImportableError("its system message is another one than that of the cases before it")
-    suite.system = question.system
-    suite.chat = suite.chat or question.chat
+    suite.system = prompt.system
+    suite.chat = suite.chat or prompt.chat
 
 
-def _build_case(name: str, test: PromptfooTest, question: RenderedPrompt, checks: CaseChecks) -> dict[str, JsonValue]:
+def _build_case(name: str, test: PromptfooTest, prompt: RenderedPrompt, checks: CaseChecks) -> dict[str, JsonValue]:
     case: dict[str, JsonValue] = {"id": name}
     if test.description and test.description != name:
         case["description"] = test.description
-    case["input"] = {"message": question.message}
+    case["input"] = {"message": prompt.message}
     if (expect := checks.build_expect()) is not None:
         case["expect"] = expect
     if checks.rubric:
@@ -228,7 +236,10 @@ def _build_case(name: str, test: PromptfooTest, question: RenderedPrompt, checks
 
 
 def _name_tests(tests: tuple[PromptfooTest, ...]) -> list[str]:
-    """A name for each test, each another one: its `testCaseId`, its description, or its variables."""
+    """Return a unique name for each test.
+
+    The name is its `testCaseId`, its description, or its variables.
+    """
     wishes = [
         _find_usable_name(test.test_case_id) or _find_usable_name(test.description) or _name_by_variables(test)
         for test in tests
@@ -252,7 +263,7 @@ def _name_tests(tests: tuple[PromptfooTest, ...]) -> list[str]:
 
 
 def _find_usable_name(name: str | None) -> str | None:
-    """The name, if anything of it can be in an id."""
+    """Return the name if any of its characters can stand in an id, else None."""
     return name if name and _shorten_id(name) else None
 
 
@@ -264,7 +275,7 @@ def _name_by_variables(test: PromptfooTest) -> str:
 
 
 def _shorten_id(name: str) -> str:
-    """The name without what no id may hold."""
+    """Return the name without characters that an id may not contain, shortened to the length of an id."""
     plain = "".join(" " if sign < " " or sign == "\x7f" else sign for sign in name).strip()
     return plain if len(plain) <= _MAX_ID else f"{plain[: _MAX_ID - 11]}… {compute_digest(plain)[:8]}"
 
@@ -310,7 +321,7 @@ def _format_suite(suite: _ImportedSuite) -> str:
 def _build_targets(
     providers: list[PromptfooProvider], systems: tuple[str, ...], into: str
 ) -> list[dict[str, JsonValue]]:
-    """The settings of each target: with each system message, where there are some."""
+    """Build the settings of each target, once for every system message if the cases have any."""
     targets: list[dict[str, JsonValue]] = []
     for provider in providers:
         if not systems or not provider.is_model:

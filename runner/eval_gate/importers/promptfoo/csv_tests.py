@@ -16,7 +16,7 @@ from eval_gate.importers.import_result import NotImportableError, SourcePlace
 from eval_gate.importers.promptfoo.assertions import KNOWN_TYPES, split_commas
 from eval_gate.importers.promptfoo.config_files import LocatedValue, read_text_file
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import BROUGHT_TEXT
+from eval_gate.model.limits import EXTERNAL_TEXT
 
 _ASSERTION_CELL: Final = re.compile(
     rf"(not-)?({'|'.join(sorted(map(re.escape, KNOWN_TYPES)))})(?:\((\d+(?:\.\d+)?)\))?(?::([\s\S]*))?", re.ASCII
@@ -33,9 +33,12 @@ _OUTPUT_COLUMN: Final = "__providerOutput"
 
 
 def iter_table_tests(path: Path, shown: str) -> Iterator[LocatedValue]:
-    """A test for each row. Raises CannotCarryError for a table that cannot be read."""
+    """Yield a test for each row of a table.
+
+    Raises NotImportableError if the table cannot be read.
+    """
     text = read_text_file(path, shown)
-    csv.field_size_limit(BROUGHT_TEXT)
+    csv.field_size_limit(EXTERNAL_TEXT)
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         head = [name.strip() for name in next(rows, [])]
@@ -53,7 +56,7 @@ def iter_table_tests(path: Path, shown: str) -> Iterator[LocatedValue]:
 
 
 def _build_test(row: dict[str, str]) -> dict[str, JsonValue]:
-    """The row as a test is written in a configuration."""
+    """Convert a table row to a test as it is written in a configuration."""
     variables: dict[str, JsonValue] = {}
     asserts: list[JsonValue] = []
     options: dict[str, JsonValue] = {}
@@ -78,7 +81,10 @@ def _build_test(row: dict[str, str]) -> dict[str, JsonValue]:
 
 
 def parse_assertion_cell(cell: str) -> dict[str, JsonValue]:
-    """What a cell such as `icontains-any: yes, sure` asserts; without a type it is the whole answer."""
+    """Parse a cell such as `icontains-any: yes, sure` as an assertion.
+
+    A cell without an assertion type is the expected whole response.
+    """
     if cell.startswith("file://"):
         # promptfoo runs what is a program, and compares with the path itself where it is none
         return {"type": "javascript"} if re.search(r"\.(?:[cm]?[jt]s|py)(?::|$)", cell) else _build_equals(cell)

@@ -21,14 +21,16 @@ _CASED_CODE_POINTS: Final = 0x1E944
 
 
 def escape_literal(text: str) -> str:
-    """A pattern for this text as it is."""
+    """Build a pattern that matches this text literally."""
     return _SPECIAL.sub(r"\\\g<0>", text).replace("\n", r"\n").replace("\r", r"\r")
 
 
 def match_any_case(text: str, *, forbidden: bool = False) -> str:
-    """A pattern for what `toLowerCase()` makes equal to the text in lower case.
+    """Build a pattern that matches the text in any case.
 
-    `forbidden`: it says what must not be there, and rather finds too much: `İ` in lower case begins with an `i`.
+    It matches everything that `toLowerCase()` turns into the text in lower case. With `forbidden`, the text must
+    not occur, so the pattern may match too much: the lower case of `İ` begins with an `i`. Raises
+    NotImportableError if the case of a letter depends on its neighbors.
     """
     lower = text.lower()
     if _CONTEXT_DEPENDENT & set(lower):
@@ -56,12 +58,12 @@ def _map_capitals() -> dict[str, str]:
 
 
 def match_whole(pattern: str) -> str:
-    """The answer is this and nothing else."""
+    """Build a pattern that matches a response consisting only of this pattern."""
     return f"^{pattern}$"
 
 
 def match_start(pattern: str) -> str:
-    """The answer begins with this."""
+    """Build a pattern that matches a response beginning with this pattern."""
     return f"^{pattern}"
 
 
@@ -71,7 +73,7 @@ def match_any(patterns: Sequence[str]) -> str:
 
 
 def match_absence(pattern: str) -> str:
-    """This is nowhere in the answer."""
+    """Build a pattern that matches a response in which this pattern does not occur."""
     return f"^(?!{ANYTHING}(?:{pattern}))"
 
 
@@ -81,11 +83,14 @@ def match_not_all(patterns: Iterable[str]) -> str:
 
 
 def match_not_at_start(pattern: str) -> str:
-    """The answer does not match this, which is tied to its start."""
+    """Build a pattern that matches a response that does not begin with this pattern."""
     return f"^(?!{pattern})"
 
 
 def match_word_count(least: int, most: int | None) -> str:
-    """The answer has so many words, parted by white space."""
+    """Build a pattern that matches a response of `least` to `most` words separated by white space.
+
+    If `most` is None, the number of words has no upper limit.
+    """
     times = f"{{{least},}}" if most is None else f"{{{least},{most}}}"
     return rf"^\s*(?:\S+(?:\s+|$)){times}$"

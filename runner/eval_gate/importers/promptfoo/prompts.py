@@ -88,7 +88,10 @@ def _iter_text_prompts(raw: str, place: SourcePlace, folder: PromptfooFolder) ->
 
 
 def _load_texts(raw: str, folder: PromptfooFolder) -> list[str]:
-    """The prompts that an entry stands for. Raises CannotCarryError."""
+    """Load the prompts that an entry stands for.
+
+    Raises NotImportableError.
+    """
     if raw.startswith("exec:"):
         raise NotImportableError("a program makes the prompt, and no program is run")
     if raw.startswith(_REMOTE_PREFIXES):
@@ -143,7 +146,7 @@ def _iter_file_texts(path: Path, shown: str) -> Iterator[str]:
 
 
 def _split_prompts(text: str) -> Iterator[str]:
-    """The prompts of a text that lines of `---` part."""
+    """Yield the prompts of a text in which lines of `---` separate them."""
     parts: list[list[str]] = [[]]
     for line in re.split(r"\r?\n", text):
         if line.strip() == _SEPARATOR:
@@ -154,16 +157,20 @@ def _split_prompts(text: str) -> Iterator[str]:
 
 
 def _require_no_files(value: JsonValue) -> JsonValue:
-    """The value itself. Raises CannotCarryError where it names files, or holds what is no JSON."""
+    """Return the value unchanged.
+
+    Raises NotImportableError if the value names files, or contains dates without quotes, which are not JSON.
+    """
     if (text := dump_compact_json(value)) and ('"file://' in text or f'"{DATE_KEY}"' in text):
         raise NotImportableError("the prompt's file names further files, or holds dates without quotes")
     return value
 
 
 def render_prompt(raw: str, variables: Mapping[str, JsonValue], *, chat: bool) -> RenderedPrompt:
-    """What the prompt asks. Raises CannotCarryError.
+    """Render a prompt with its variables.
 
-    `chat`: a list of messages is a conversation, as models take it. An agent over HTTP is sent its text.
+    With `chat`, a list of messages is a conversation, as models accept it. An agent over HTTP receives its text
+    instead. Raises NotImportableError.
     """
     try:
         value = parse_untrusted_json(raw)

@@ -78,9 +78,10 @@ class PromptfooProvider(FrozenStruct):
 
 
 def convert_providers(config: PromptfooFile, variable: str | None) -> tuple[list[PromptfooProvider], list[SkippedItem]]:
-    """The providers that are targets here, by different names, and what is not carried over of all.
+    """Convert the providers to targets with unique names, and list what cannot be imported.
 
-    `variable` is the one that every prompt consists of, where they do: a body that names it means the prompt.
+    `variable` is the single variable that every prompt consists of, if there is one: a request body that names it
+    means the prompt.
     """
     found: list[PromptfooProvider] = []
     left: list[SkippedItem] = []
@@ -132,9 +133,9 @@ def _find_label(one: JsonValue) -> str | None:
 
 
 def _build_name(wish: str, taken: dict[str, int]) -> str:
-    """A name for people to type, which no other target has. `taken` counts how often each name was wished for.
+    """Build a target name that is easy to type and that no other target has.
 
-    Of an address neither user part nor query is in it.
+    `taken` counts how often each name was requested. The name of an address leaves out its user part and its query.
     """
     address = re.sub(r"[?#].*", "", re.sub(r"^https?://(?:[^/@]*@)?", "", wish)) if "://" in wish else wish
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", address).strip("-.")[:60] or "target"
@@ -147,7 +148,11 @@ def _build_name(wish: str, taken: dict[str, int]) -> str:
 
 
 def _convert_provider(one: JsonValue, variable: str | None) -> tuple[dict[str, JsonValue], list[str]]:
-    """The settings of a target, and the names of settings that have no counterpart. Raises CannotCarryError."""
+    """Convert a provider to the settings of a target.
+
+    Returns the settings, and the names of the provider's settings that have no counterpart. Raises
+    NotImportableError.
+    """
     identity = _get_id(one)
     description = one if isinstance(one, dict) else {}
     if isinstance(one, dict) and "id" not in one and isinstance(one.get(identity), dict):
@@ -195,7 +200,10 @@ def _convert_model(identity: str, config: Mapping[str, JsonValue]) -> tuple[dict
 
 
 def _convert_variables(text: str) -> str:
-    """The text with variables of the environment as a list of targets names them. Raises CannotCarryError."""
+    """Rewrite references to environment variables as target settings write them.
+
+    Raises NotImportableError if the rest of the text is a template.
+    """
     found = _ENVIRONMENT.sub(lambda match: f"${{{{ {match[1] or match[2] or match[3]} }}}}", text)
     if is_template(re.sub(r"\$\{\{ \w+ \}\}", "", found)):
         raise NotImportableError(f'"{text[:80]}" is a template')
@@ -205,7 +213,10 @@ def _convert_variables(text: str) -> str:
 def _convert_http(
     identity: str, config: Mapping[str, JsonValue], variable: str | None
 ) -> tuple[dict[str, JsonValue], list[str]]:
-    """An agent that is sent JSON and answers with it. Raises CannotCarryError."""
+    """Convert an HTTP provider to the settings of an agent that receives and returns JSON.
+
+    Returns the settings, and the names of those that have no counterpart. Raises NotImportableError.
+    """
     for key in config:
         if key not in _HTTP_KEYS:
             raise NotImportableError(f"its setting `{key[:60]}` has no counterpart")

@@ -11,7 +11,7 @@ from typing import Final
 
 from eval_gate.importers.import_result import NotImportableError
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import BROUGHT_TEXT
+from eval_gate.model.limits import EXTERNAL_TEXT
 from eval_gate.text.javascript.strings import format_js_string
 
 DATE_KEY: Final = "$date"
@@ -30,13 +30,19 @@ def is_template(text: str) -> bool:
 
 
 def find_only_variable(text: str) -> str | None:
-    """The name in a template that is nothing but one variable: `question` of `{{ question }}`."""
+    """Return the name in a template that consists of a single variable, or None.
+
+    For `{{ question }}` the name is `question`.
+    """
     found = _NAME.fullmatch(text.strip())
     return found[1] if found else None
 
 
 def render_template(text: str, variables: Mapping[str, JsonValue]) -> str:
-    """The text with the values of its variables. Raises CannotCarryError."""
+    """Replace the variables in a text with their values.
+
+    Raises NotImportableError.
+    """
     if not is_template(text):
         return text
     parts: list[str] = []
@@ -45,8 +51,8 @@ def render_template(text: str, variables: Mapping[str, JsonValue]) -> str:
         parts += [_require_plain(text[at : found.start()]), _look_up_value(found[1], variables)]
         at = found.end()
         length += len(parts[-1])
-        if length > BROUGHT_TEXT:
-            raise NotImportableError(f"it becomes longer than {BROUGHT_TEXT:,} characters")
+        if length > EXTERNAL_TEXT:
+            raise NotImportableError(f"it becomes longer than {EXTERNAL_TEXT:,} characters")
     whole = "".join([*parts, _require_plain(text[at:])])
     if is_template(whole):
         # `{{seed:…}}` stands for something else in our own files, and would be skipped where that is not there
@@ -55,7 +61,10 @@ def render_template(text: str, variables: Mapping[str, JsonValue]) -> str:
 
 
 def render_values(value: JsonValue, variables: Mapping[str, JsonValue]) -> JsonValue:
-    """A value with all texts in it rendered; keys stay. Raises CannotCarryError."""
+    """Replace the variables in every text of a value, but not in keys.
+
+    Raises NotImportableError.
+    """
     match value:
         case str():
             return render_template(value, variables)
@@ -92,7 +101,11 @@ def _look_up_value(path: str, variables: Mapping[str, JsonValue]) -> str:
 
 
 def value_to_text(value: JsonValue, name: str) -> str:
-    """A single value as promptfoo writes it into a text; `name` is what an error calls it. Raises CannotCarryError."""
+    """Convert a single value to the text that promptfoo writes for it.
+
+    `name` is the name of the value in an error. Raises NotImportableError for a list, a mapping, null, or a
+    template.
+    """
     if value is None or isinstance(value, list | dict):
         raise NotImportableError(f"{name} is {_describe_kind(value)}")
     text = format_js_string(value)

@@ -54,10 +54,7 @@ _MAX_REFERENCES: Final = 20
 
 
 class PromptfooTest(FrozenStruct):
-    """A test with its defaults and one value per variable. `skip_reason` says why it is skipped.
-
-    over.
-    """
+    """A test with its defaults and one value per variable. `skip_reason` says why it is skipped."""
 
     place: SourcePlace
     description: str
@@ -116,7 +113,10 @@ def _find_test_case_id(value: JsonValue) -> str | None:
 
 
 def _iter_all(config: PromptfooFile, folder: PromptfooFolder) -> Iterator[LocatedValue | PromptfooTest]:
-    """The tests as they are written; a file of them that cannot be read is one PromptfooTest that says so."""
+    """Yield the tests as they are written.
+
+    A file of tests that cannot be read yields one PromptfooTest that gives the reason.
+    """
     value = config.value
     assert isinstance(value, dict)
     tests, scenarios = value.get("tests"), value.get("scenarios")
@@ -134,7 +134,7 @@ def _iter_all(config: PromptfooFile, folder: PromptfooFolder) -> Iterator[Locate
 def _iter_listed(
     written: LocatedValue, config: PromptfooFile, steps: tuple[str | int, ...], folder: PromptfooFolder
 ) -> Iterator[LocatedValue | PromptfooTest]:
-    """A list of tests, or what stands for one."""
+    """Yield the tests of a list, or of the path or mapping that stands for one."""
     match written.value:
         case list():
             for index, one in enumerate(written.value):
@@ -156,7 +156,7 @@ def _iter_listed(
 
 
 def _iter_named_files(name: str, place: SourcePlace, folder: PromptfooFolder) -> Iterator[LocatedValue | PromptfooTest]:
-    """The tests in the files that a path or glob leads to."""
+    """Yield the tests in the files that a path or glob matches."""
     if "://" in name.removeprefix("file://"):
         yield _build_skipped_test(place, "tests on other machines are not fetched")
         return
@@ -253,7 +253,10 @@ def _get_list(test: Mapping[str, JsonValue], key: str) -> list[JsonValue]:
 
 
 def _load_default_test(value: JsonValue, config: PromptfooFile, folder: PromptfooFolder) -> Mapping[str, JsonValue]:
-    """What holds for all tests. Raises CannotCarryError."""
+    """Load the settings that apply to all tests.
+
+    Raises NotImportableError.
+    """
     if isinstance(value, str):
         value = folder.read_document(value.removeprefix("file://")).value
     if value is None:
@@ -274,7 +277,10 @@ def _refuse_keys(test: Mapping[str, JsonValue]) -> None:
 
 
 def _merge_default(written: LocatedValue, default: Mapping[str, JsonValue], config: PromptfooFile) -> PromptfooTest:
-    """A test with the default test, its variables not yet taken apart. Raises CannotCarryError."""
+    """Merge a test with the default test.
+
+    The variables are not expanded yet. Raises NotImportableError.
+    """
     value = written.value
     if not isinstance(value, dict):
         raise NotImportableError("it is no mapping")
@@ -314,7 +320,10 @@ def _require_text(value: JsonValue) -> str:
 
 
 def _resolve_reference(one: JsonValue, config: JsonValue) -> JsonValue:
-    """An assertion, or the one of the configuration that `$ref: '#/…'` leads to. Raises CannotCarryError."""
+    """Return an assertion, following references such as `$ref: '#/…'` into the configuration.
+
+    Raises NotImportableError if a reference cannot be resolved.
+    """
     for _ in range(_MAX_REFERENCES):
         if not isinstance(one, dict) or "$ref" not in one:
             return one
@@ -330,7 +339,10 @@ def _resolve_reference(one: JsonValue, config: JsonValue) -> JsonValue:
 
 
 def _expand_variables(test: PromptfooTest, folder: PromptfooFolder) -> Iterator[PromptfooTest]:
-    """The test with each combination of its variables' values. Raises CannotCarryError."""
+    """Yield the test once for each combination of its variables' values.
+
+    Raises NotImportableError if there are too many combinations.
+    """
     values = {name: _list_values(value) for name, value in test.variables.items()}
     count = prod(map(len, values.values()))
     test = replace(
@@ -348,12 +360,16 @@ def _expand_variables(test: PromptfooTest, folder: PromptfooFolder) -> Iterator[
 
 
 def _list_values(value: JsonValue) -> list[JsonValue]:
-    """A list of texts stands for its members, every other value for itself."""
+    """Return the members of a list of texts, or the value itself as the only member."""
     return [*value] if isinstance(value, list) and value and isinstance(value[0], str) else [value]
 
 
 def _read_variable(value: JsonValue, folder: PromptfooFolder) -> JsonValue:
-    """The value of a variable: a file's text where it names one. A line feed at its end is not kept."""
+    """Return the value of a variable, or the text of the file that it names.
+
+    A line feed at the end is removed. Raises NotImportableError for a value that a program makes, or a file that is
+    not a text.
+    """
     if not isinstance(value, str):
         return value
     if value.startswith("package:"):
@@ -370,7 +386,10 @@ def _read_variable(value: JsonValue, folder: PromptfooFolder) -> JsonValue:
 
 
 def format_variables(test: PromptfooTest) -> str:
-    """The variables that tell this test from others, in a line: of a single text the text itself."""
+    """Format the variables that distinguish this test from others in one line.
+
+    A single text is returned as it is.
+    """
     names = test.own_variables or test.variables.keys()
     shown = {name: _unwrap_date(value) for name, value in test.variables.items() if name in names}
     values = list(shown.values())

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from eval_gate.model.base import JsonValue, as_json
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
-from eval_gate.model.specs.everywhere import finds_everywhere
+from eval_gate.model.specs.match_all_patterns import matches_every_text
 
 
 class SuiteAssertion(NamedEvaluatorSpec, kw_only=True):
@@ -45,7 +45,7 @@ class OutputMatches(SuiteAssertion, kw_only=True):
     @property
     def checks_nothing(self) -> bool:
         """Whether the pattern finds something in every answer."""
-        return finds_everywhere(self.pattern, self.flags)
+        return matches_every_text(self.pattern, self.flags)
 
 
 class OutputEquals(SuiteAssertion, kw_only=True):

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
-from eval_gate.model.specs.everywhere import finds_everywhere
+from eval_gate.model.specs.match_all_patterns import matches_every_text
 
 TextQuestion = Literal[
     "contains",
@@ -42,7 +42,7 @@ class TextAssertion(NamedEvaluatorSpec, kw_only=True):
             return False
         match self.type:
             case "regex":
-                return finds_everywhere(self.values[0], self.flags)
+                return matches_every_text(self.values[0], self.flags)
             case "starts-with" | "ends-with":
                 return not self.values[0].strip(" \t\n\r")
             case _:

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 from pydantic import Field, SerializeAsAny
 
 from eval_gate.model.base import Frozen, JsonValue
-from eval_gate.model.specs.everywhere import finds_everywhere
+from eval_gate.model.specs.match_all_patterns import matches_every_text
 
 
 class EvaluatorSpec(Frozen, kw_only=True):
@@ -141,7 +141,7 @@ class ResponseMatches(EvaluatorSpec, kw_only=True):
     @property
     def checks_nothing(self) -> bool:
         """Whether every pattern finds something in every text."""
-        return all(finds_everywhere(pattern) for pattern in self.patterns)
+        return all(matches_every_text(pattern) for pattern in self.patterns)
 
 
 class MaxLatency(EvaluatorSpec, kw_only=True):

@@ -31,7 +31,7 @@ _LABEL_WIDTH: Final = len("baseline") + 2
 
 
 def render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
-    """A block for each list of cases that is not empty, with an empty line behind it."""
+    """Render a block of lines for each non-empty list of cases, with an empty line after each block."""
     yield from _render_regressions(view, style)
     yield from _render_group(style, "red", "MUST PASS", view.must_pass)
     yield from _render_group(style, "yellow", "NOT DECIDED", view.unconfirmed)
@@ -43,7 +43,7 @@ def render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     )
     yield from _render_group(style, "yellow", "BROKEN ON THE BASE, NOT BY THIS CHANGE", view.broken_on_main)
     yield from _render_waivers(view, style)
-    for group in view.errors_by_blame:
+    for group in view.errors_by_kind:
         yield from _render_group(style, "yellow", f"{group.title}s".upper(), group.rows, group.explanation)
     yield from _render_group(style, "yellow", f"SCORE DROPS OVER {view.score_tolerance}", view.score_drops)
     if any(row.evidence for row in view.new_passes):
@@ -68,7 +68,11 @@ def render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
 
 
 def _render_regressions(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
-    """The contract's line with every id, then what was seen, wanted and answered, once for all that share it."""
+    """Render the title lines with the ids of all regressions, then the evidence and the responses.
+
+    The title lines follow the contract. Cases that share evidence, expectation and responses are shown together
+    once.
+    """
     rows = view.regressions_and_suspects
     if not rows:
         return
@@ -92,7 +96,10 @@ def _render_regressions(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
 
 
 def _render_responses(row: CaseRow, style: ConsoleStyle) -> Iterator[str]:
-    """What was wanted, what the baseline answered and what is answered here: a line each, as far as they are known."""
+    """Render one line each for the expectation, the baseline's response and the current response.
+
+    A line is omitted if its text is unknown. Equal responses share a line.
+    """
     then, now = _format_responses(row)
     both = (("both", now),) if then == now else (("baseline", then), ("here", now))
     for label, words in (_format_expectation(row), *both):
@@ -102,16 +109,22 @@ def _render_responses(row: CaseRow, style: ConsoleStyle) -> Iterator[str]:
 
 
 def _format_expectation(row: CaseRow) -> tuple[str, str]:
-    """What the case expects, where that is short; else what failed, unless it is what stands for the answer."""
-    checks = row.case.asked.expectation if row.case and row.case.asked else ()
+    """Return the label and text of what the case expects, if it has few checks, else of what failed.
+
+    The text of a failure is empty for a case without a score, because its error is shown as the response.
+    """
+    checks = row.case.text.expectation if row.case and row.case.text else ()
     if 0 < len(checks) <= _MAX_SHOWN_CHECKS:
         return "wanted", to_console_line("; ".join(checks))
-    return "failed", to_console_line(row.failure_summary or "") if row.judged else ""
+    return "failed", to_console_line(row.failure_summary or "") if row.is_scored else ""
 
 
 def _format_responses(row: CaseRow) -> tuple[str, str]:
-    """Calls and answer on both sides; calls only where they differ, and of long answers from where they differ."""
-    before, case = row.case_change.before if row.case_change else None, row.case
+    """Format the responses of the baseline and of this run, with tool calls only if they differ.
+
+    Long responses begin shortly before their first difference. Without a baseline, the first text is empty.
+    """
+    before, case = row.case_change.baseline_result if row.case_change else None, row.case
     if case is None:
         return "", ""
     if before is None:
@@ -131,7 +144,10 @@ def _get_error(case: CaseResult) -> str:
 
 
 def _format_response(details: CaseDetails, broken: str, answer: str, *, calls: bool) -> str:
-    """`called escalate · "I am sorry"`; what broke where there is no answer."""
+    """Format a response with its tool calls: `called escalate · "I am sorry"`.
+
+    Return the error if `broken` is not empty.
+    """
     if broken:
         return to_console_line(broken)
     said = [_format_tool_calls(details.tools_called)] if calls else []
@@ -157,7 +173,7 @@ def _strip_common_start(one: str, other: str) -> tuple[str, str]:
 
 
 def _render_waivers(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
-    """What does not count, and by whose word."""
+    """Render the waived and quarantined cases, and the new and proposed waivers, with their terms."""
     said = dict[WaiverText, str]()
     if view.waived:
         yield from style.wrap_text(f"ACCEPTED AND QUARANTINED ({len(view.waived)})", colour="yellow")
@@ -183,7 +199,10 @@ def _render_waivers(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
 def _render_waiver(
     style: ConsoleStyle, name: str, words: WaiverText | None, seen: str = "", *, above: str | None = None
 ) -> Iterator[str]:
-    """A waiver's terms, and what was seen of its case; where they stand already if they do."""
+    """Render the terms of a waiver and the evidence of its case.
+
+    With `above`, the line refers to the case that already shows the terms.
+    """
     terms = f"see {above} above" if above else to_console_line(words.terms if words else "", MAX_TERMS)
     parts = "; ".join(filter(None, [terms, seen]))
     yield from style.wrap_text(f"{truncate_text(to_console_line(name), MAX_ID)}: {parts}", begin="  ", indent=" " * 4)
@@ -232,7 +251,7 @@ def _format_label(row: CaseRow) -> str:
 
 
 def _format_evidence(row: CaseRow) -> str:
-    """What was seen of the case; what failed only where it does not stand below its line in the list of all cases."""
+    """Format the evidence of a case, and its failure unless the list of all cases already shows it."""
     listed = row.case is not None and row.case.error and row.status is not Status.NOT_RUN
     what = None if listed else row.failure_summary
     said = [

@@ -44,13 +44,13 @@ def measure_width(text: str) -> int:
 
 
 def pad_text(text: str, columns: int, *, right: bool = False) -> str:
-    """The text with blanks behind it up to so many columns; `right`: before it."""
+    """Pad `text` with blanks to a width of `columns`: at its end, or at its start if `right`."""
     blanks = " " * (columns - measure_width(text))
     return blanks + text if right else text + blanks
 
 
 def cut_end(text: str, columns: int, sign: str = "…") -> str:
-    """The beginning of the text, and the sign where something is missing."""
+    """Truncate `text` to `columns` columns and append `sign` if something is missing."""
     if measure_width(text) <= columns:
         return text
     return text[: _count_fitting(text, columns - measure_width(sign))].rstrip() + sign
@@ -103,7 +103,10 @@ def wrap_parts(
 
 
 def _split_parts(parts: Iterable[str], room: int, between: str, *, whole: bool) -> Iterator[tuple[str, str]]:
-    """What stays together on a line, and what comes before it."""
+    """Split the parts that are wider than `room` into words; yield each piece with its separator.
+
+    With `whole`, no part is split.
+    """
     for part in parts:
         if whole or measure_width(part) <= room:
             yield between, part
@@ -112,7 +115,10 @@ def _split_parts(parts: Iterable[str], room: int, between: str, *, whole: bool) 
 
 
 def _escape_workflow_command(line: str, rest: str) -> str:
-    """A runner takes a line of its log that begins with `::` for a command."""
+    """Escape `::` at the start of a line, which a GitHub runner would read as a workflow command.
+
+    `line` is the text of the line before `rest`.
+    """
     return f": :{rest[2:]}" if rest.startswith("::") and not line.strip() else rest
 
 
@@ -132,21 +138,24 @@ class ConsoleStyle(FrozenStruct):
     width: int = DEFAULT_WIDTH
 
     def paint(self, colour: str | None, text: str) -> str:
-        """The text in this colour, where there are colours."""
+        """Return `text` in `colour`, or unchanged if the output has no colours."""
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self.colour and colour else text
 
     def join_lines(self, lines: Iterable[str]) -> str:
-        """The lines together, each ended by a line break."""
+        """Join the lines, each ended by a line break, as displayable text."""
         return self.to_displayable("\n".join(lines) + "\n")
 
     def to_displayable(self, text: str) -> str:
-        """The text in the signs that can be shown. Some become longer: this comes before anything is measured."""
+        """Replace characters that the output cannot show.
+
+        Replacements may be longer than the original, so call it before you measure widths.
+        """
         return text.translate(_ASCII) if self.ascii else text
 
     def wrap_text(
         self, text: str, *, begin: str = "", indent: str = "  ", colour: str | None = None, whole: bool = False
     ) -> Iterator[str]:
-        """The text as lines that fit, the first behind `begin`, all others behind `indent`."""
+        """Wrap `text` to the width of the output: the first line after `begin`, all others after `indent`."""
         yield from self.wrap_parts(text.split(), begin=begin, indent=indent, colour=colour, whole=whole)
 
     def wrap_parts(
@@ -159,13 +168,16 @@ class ConsoleStyle(FrozenStruct):
         colour: str | None = None,
         whole: bool = False,
     ) -> Iterator[str]:
-        """The parts as lines that fit."""
+        """Wrap `parts` to the width of the output, separated by `between`, and colour the lines.
+
+        With `whole`, no part is broken.
+        """
         shown, begin = map(self.to_displayable, parts), self.to_displayable(begin)
         for line in wrap_parts(shown, self.width, begin=begin, indent=indent, between=between, whole=whole):
             yield self.paint(colour, line)
 
     def cut_text(self, text: str, columns: int) -> str:
-        """The beginning of the text in so many columns."""
+        """Truncate `text` to `columns` columns."""
         return cut_end(self.to_displayable(text), columns, self.to_displayable("…"))
 
     def cut_name(self, text: str, columns: int) -> str:
@@ -185,7 +197,10 @@ class ConsoleStyle(FrozenStruct):
 
 
 def align_columns(rows: Sequence[Sequence[str]], align: Sequence[str]) -> list[str]:
-    """A line for each row, its cells below each other and two blanks apart; `align` says `left` or `right` of each."""
+    """Lay out `rows` as lines with aligned columns, two blanks apart.
+
+    `align` holds `left` or `right` for each column.
+    """
     from tabulate import tabulate
 
     text = tabulate(rows, tablefmt="plain", colalign=align, disable_numparse=True) if rows else ""
@@ -193,9 +208,10 @@ def align_columns(rows: Sequence[Sequence[str]], align: Sequence[str]) -> list[s
 
 
 def wrap_command(label: str, command: str, style: ConsoleStyle) -> Iterator[str]:
-    """The command behind its label. An option keeps its value; a word is never broken, however long it is.
+    """Wrap a shell command after its label, with line continuations.
 
-    None begins a line that a runner would take for a command of its own.
+    An option stays on one line with its value, and a word is never broken, however long it is. No line begins with
+    `::`, which a GitHub runner would read as a workflow command.
     """
     line = label
     for part in _split_command(command):

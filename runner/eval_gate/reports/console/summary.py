@@ -49,7 +49,7 @@ _STATUS_COLOURS: Final = {Status.PASSED: "green", Status.FAILED: "red", Status.E
 
 
 def render_console(view: ReportView, style: ConsoleStyle) -> str:
-    """The whole summary, ending with a line break."""
+    """Render the complete summary of a run for the console, ended by a line break."""
     return style.join_lines(_ConsoleSummary(view, style).render_lines())
 
 
@@ -99,13 +99,13 @@ class _ConsoleSummary:
             if case.error and case.status is not Status.NOT_RUN:
                 broken = f"{row.current_result}: " if row.current_result else ""
                 word = {Status.ERROR: broken, Status.SKIPPED: "skipped: "}.get(case.status, "")
-                for one in row.failures if case.graded and case.status.judged else (case.error,):
+                for one in row.failures if case.graded and case.status.is_scored else (case.error,):
                     yield from self._style.wrap_text(
                         f"{word}{to_console_line(one, 500)}", begin="    → ", indent=" " * 6
                     )
 
     def _render_totals(self) -> Iterator[str]:
-        """What there is in numbers, and what it was compared with."""
+        """Render the totals of the run, and the baseline that it was compared with."""
         view, style = self._view, self._style
         yield from style.wrap_parts(_iter_counts(view), between="   ")
         yield from style.wrap_parts(_iter_pass_rates(view), between="  ")
@@ -125,12 +125,15 @@ class _ConsoleSummary:
             yield from style.wrap_text(to_console_line(f"not compared: {view.context.no_baseline_reason}", 1_000))
 
     def _render_verdict(self) -> Iterator[str]:
-        """The last block: who reads a log begins at its end."""
+        """Render the verdict as the last block, because people read a log from its end.
+
+        The block has the reasons, the setup changes, the path of the result, and the commands to re-run or waive cases.
+        """
         view, style, context = self._view, self._style, self._view.context
         words, colour = {
-            Outcome.PASS: ("GATE PASSED", "green"),
-            Outcome.FAIL: ("GATE FAILED", "red"),
-            Outcome.ERROR: ("COULD NOT DECIDE", "yellow"),
+            Outcome.PASSED: ("GATE PASSED", "green"),
+            Outcome.FAILED: ("GATE FAILED", "red"),
+            Outcome.INCONCLUSIVE: ("COULD NOT DECIDE", "yellow"),
         }[view.verdict.outcome]
         if view.has_no_verdict:
             words = "NO VERDICT YET"
@@ -148,7 +151,7 @@ class _ConsoleSummary:
                 yield from style.wrap_text(to_console_line(line, 500), begin="  · ", indent=" " * 4)
         if context.result_path:
             yield from style.wrap_parts([context.result_path], begin="report: ", whole=True)
-        if context.rerun_command and view.verdict.outcome is not Outcome.PASS:
+        if context.rerun_command and view.verdict.outcome is not Outcome.PASSED:
             yield from wrap_command("rerun:  ", context.rerun_command, style)
             if context.rerun_omitted_count:
                 where = f"all of them are in {context.result_path}" if context.result_path else "see above"
@@ -158,7 +161,10 @@ class _ConsoleSummary:
             yield from wrap_command("accept: ", context.waive_command, style)
 
     def _render_reasons(self, words: str, colour: str, said: Sequence[str], ended: str) -> Iterator[str]:
-        """The verdict and its reasons on one line, else each reason on its own; the exit code ends the first."""
+        """Render the verdict and its reasons on one line, or each reason on its own line if that is too long.
+
+        The exit code, `ended`, follows the first reason.
+        """
         style = self._style
         together = style.to_displayable(f"{words}: {'; '.join(said)}{ended}")
         if measure_width(together) <= style.width:
@@ -176,17 +182,20 @@ class _ConsoleSummary:
 
 def _build_cells(row: CaseRow, case: CaseResult) -> Cells:
     """Id, description, time, and the score of a graded case, or how many of several trials passed."""
-    time = f"{case.duration_ms:.0f}ms" if case.status.judged or case.duration_ms else ""
+    time = f"{case.duration_ms:.0f}ms" if case.status.is_scored or case.duration_ms else ""
     passed = sum(trial.status is Status.PASSED for trial in case.trials)
     result = f"{passed}/{len(case.trials)}" if len(case.trials) > 1 else ""
-    if case.graded and case.status.judged:
+    if case.graded and case.status.is_scored:
         result = row.current_result or ""
     flaky = " flaky" if result and case.flaky else ""
     return to_console_line(case.id), to_console_line(case.description), time, f"{result}{flaky}"
 
 
 def _render_case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[str]:
-    """A line for each case. Where room is short, ids lose their middle and descriptions their end."""
+    """Render one line per case.
+
+    In a narrow output, ids lose their middle and descriptions their end.
+    """
     if not rows:
         return
     times, results = (max(measure_width(style.to_displayable(row[place])) for row in rows) for place in (2, 3))
@@ -209,7 +218,7 @@ def _render_case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[s
 
 
 def _iter_suite_totals(suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
-    """The contract's four numbers together, then what the contract has no word for."""
+    """Yield the four totals of a suite that the contract defines, then the nonzero ones that it does not."""
     summary = suite.summary
     yield f"{summary.passed}/{summary.total_cases} passed"
     yield f"{summary.failed} failed"

@@ -23,7 +23,10 @@ STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}
 
 
 def render(run: RunResult, _context: ReportContext) -> str:
-    """The records in file order, each ended by a line break. Only ASCII: no reader finds another end of line."""
+    """Render the AgentV records in file order, one line each.
+
+    The output is ASCII only, so that no reader finds line ends within a record.
+    """
     records = (_build_record(run, suite, case) for suite in run.suites for case in suite.cases)
     return "".join(_encode_record(record) + "\n" for record in records)
 
@@ -37,7 +40,7 @@ def _encode_record(record: dict[str, Any]) -> str:
 
 def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
     """Every field in every record; null where there is nothing to say."""
-    judged, results = case.status.judged, case.evaluator_results
+    judged, results = case.status.is_scored, case.evaluator_results
     record = {
         "timestamp": run.timestamp,
         "eval_id": case.id,
@@ -65,9 +68,10 @@ def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[
 
 
 def _collect_misses(case: CaseResult) -> list[str]:
-    """What the evaluators missed; of a failure that no evaluator saw, such as a timeout, its reason.
+    """Collect what the evaluators missed.
 
-    A judge that named nothing, or gave no verdict, has missed nothing: that list stays empty (agentv spec).
+    For a failure that no evaluator saw, such as a timeout, return the error of the case. If an LLM judge named no
+    misses or returned no score, the list stays empty (AgentV specification).
     """
     misses = [miss for result in case.evaluator_results for miss in result.misses]
     unseen = not misses and not (case.graded and case.evaluator_results)
@@ -80,7 +84,7 @@ def _join_reasoning(results: Iterable[EvaluatorResult]) -> str | None:
 
 
 def _find_first_request(results: Iterable[EvaluatorResult]) -> dict[str, Any] | None:
-    """What the first judge was asked; the others' stand with their results."""
+    """Return the first request to an LLM judge, or None; the other requests are stored with their results."""
     return next((result.evaluator_provider_request for result in results if result.evaluator_provider_request), None)
 
 
@@ -104,5 +108,5 @@ def _format_error(run: RunResult, case: CaseResult) -> str:
         case Status.SKIPPED:
             return f"skipped: {case.error or 'no reason was given'}"
         case Status.NOT_RUN:
-            return f"not run: {run.stopped or 'the run ended before'}"
+            return f"not run: {run.stop_reason or 'the run ended before'}"
     return case.error or "no reason was given"

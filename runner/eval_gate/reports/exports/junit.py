@@ -68,9 +68,9 @@ def _set_counts(element: ET.Element, time: str) -> None:
 
 
 def _build_gate_suite(view: ReportView) -> ET.Element:
-    """What blocks although no case of the run says so."""
+    """Build the suite of the gate itself, with a test case for each blocking reason that no case shows."""
     element = ET.Element("testsuite", name=GATE_SUITE)
-    tag = "failure" if view.verdict.outcome is Outcome.FAIL else "error"
+    tag = "failure" if view.verdict.outcome is Outcome.FAILED else "error"
     for reason in view.blockers.other_reasons:
         case = ET.SubElement(
             element, "testcase", name=_to_xml_text(reason.code), classname=GATE_SUITE, time=_format_seconds(0)
@@ -100,8 +100,8 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
         _explain_result(case, row, view.verdict.pass_score),
     ]
     if tag := _choose_tag(case, row, view):
-        blamed = row.blame.value if row.blame else case.status.value
-        _add_result(element, tag, "\n".join([*said, *_format_both_results(row)]), blamed)
+        error_type = row.error_kind.value if row.error_kind else case.status.value
+        _add_result(element, tag, "\n".join([*said, *_format_both_results(row)]), error_type)
     elif waived is not None:
         _add_result(element, "skipped", "\n".join(said), waived.effect)
     elif case.status is Status.SKIPPED:
@@ -131,17 +131,17 @@ def _add_result(element: ET.Element, tag: str, said: str, kind: str) -> None:
 
 
 def _collect_properties(case: CaseResult, row: CaseRow) -> list[tuple[str, str]]:
-    """What is known of the case beside its result, each under a name that stays."""
-    scored = f"{case.score:.6g}" if case.graded and case.status.judged else None
+    """Collect the facts about a case besides its result, under stable names and without empty values."""
+    scored = f"{case.score:.6g}" if case.graded and case.status.is_scored else None
     reason = row.evidence_text or row.reason or row.failure_summary
     found = {
         "suite": row.suite,
         "change": row.change_text,
         "reason": reason,
-        "record": row.history_text,
+        "history": row.history_text,
         "score": scored,
         "baseline": row.baseline_result,
-        "here": row.current_result,
+        "current": row.current_result,
         "waived": row.waiver.terms if row.waiver else None,
     }
     return [(name, value) for name, value in found.items() if value]
@@ -155,7 +155,11 @@ def _format_change(row: CaseRow) -> list[str]:
 
 
 def _format_both_results(row: CaseRow) -> list[str]:
-    """What the other lines do not say."""
+    """Format the results of the baseline and of this run as lines.
+
+    Return an empty list without a baseline result, and for a case with evidence from its history, which states
+    both.
+    """
     both = [
         f"{name}: {words}" for name, words in (("baseline", row.baseline_result), ("here", row.current_result)) if words
     ]
@@ -163,9 +167,12 @@ def _format_both_results(row: CaseRow) -> list[str]:
 
 
 def _explain_result(case: CaseResult, row: CaseRow, least: float) -> str:
-    """What the case itself says; of a graded one `score 0.67`, then an evaluator a line."""
+    """Explain the result of a case.
+
+    A graded case gives its score, such as `score 0.67`, and one line for each evaluator that took points off.
+    """
     word = case.status.value.replace("_", " ")
-    if not case.status.judged:
+    if not case.status.is_scored:
         return f"{word}: {case.error}" if case.error and case.status is not Status.ERROR else case.error or word
     error = case.error or row.failure_summary or word
     if not case.graded:

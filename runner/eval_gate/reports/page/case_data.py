@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.page.truncation import PageTruncation
 from eval_gate.reports.rerun_command import build_case_rerun_command, find_preparatory_cases
@@ -48,7 +48,7 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
         "change": row.change_text,
         "compared": _truncate_text(row.reason, cut, 600) if row.reason != row.failure_summary else None,
         "record": reveal_invisible(row.history_text) if row.history_text else None,
-        "past": row.case_change.past if row.case_change else None,
+        "past": row.case_change.recent_results if row.case_change else None,
         "waived": _build_waiver(row),
         "before": _build_baseline_side(row, cut),
     }
@@ -74,17 +74,17 @@ def _truncate_text(text: str | None, cut: PageTruncation, most: int | None = Non
 
 
 def _describe_case(case: CaseResult, cut: PageTruncation) -> Data:
-    asked = case.asked
+    asked = case.text
     lines = asked.expectation[:MAX_EXPECTED] if asked else ()
     return {
         "about": _truncate_text(case.description, cut, 2_000),
         "error": _truncate_text(case.error, cut),
-        "question": _truncate_text(asked.question, cut) if asked else None,
+        "question": _truncate_text(asked.prompt, cut) if asked else None,
         "expected": [_truncate_text(line, cut, 2_000) for line in lines],
-        "askedCut": (asked.cut or len(asked.expectation) > MAX_EXPECTED if asked else False) or None,
+        "askedCut": (asked.truncated or len(asked.expectation) > MAX_EXPECTED if asked else False) or None,
         "target": reveal_invisible(case.target) if case.target else None,
         "difficulty": reveal_invisible(case.difficulty) if case.difficulty else None,
-        "asserted": [case.assertions_run, case.assertions_skipped] if case.status.judged else None,
+        "asserted": [case.assertions_run, case.assertions_skipped] if case.status.is_scored else None,
         "skippedTokens": [reveal_invisible(token) for token in case.details.skipped_tokens[:20]],
         "warnings": [_truncate_text(warning, cut, 600) for warning in case.warnings[:20]],
     }
@@ -96,7 +96,7 @@ def _build_actions(row: CaseRow, view: ReportView) -> Data:
     place, context = row.case.location, view.context
     command = line = None
     before = find_preparatory_cases([row.id], view.run) if row.case.dependent else ()
-    if view.verdict.outcome is Outcome.FAIL and row in view.waivable:
+    if view.verdict.outcome is Outcome.FAILED and row in view.waivable:
         command = build_waive_comment((row.id,), context)
         line = build_case_waive_command(row.key, context.waive_command) if context.waive_command else None
     return {
@@ -104,7 +104,7 @@ def _build_actions(row: CaseRow, view: ReportView) -> Data:
         "url": row.url,
         "rerun": build_case_rerun_command(row.id, context.rerun_command, before) if context.rerun_command else None,
         "comment": command,
-        "accept": line,
+        "waive": line,
     }
 
 
@@ -112,7 +112,7 @@ def _build_waiver(row: CaseRow) -> Data | None:
     if row.waiver is None:
         return None
     waiver = row.waiver
-    words = {"done": waiver.effect, "until": waiver.expiry, "by": waiver.author, "where": waiver.place}
+    words = {"done": waiver.effect, "until": waiver.expiry, "owner": waiver.author, "where": waiver.place}
     return _drop_empty(
         {name: reveal_invisible(text) for name, text in words.items()}
         | {"reason": reveal_invisible(waiver.reason)[:2_000]}
@@ -139,7 +139,7 @@ def _build_current_side(case: CaseResult, cut: PageTruncation) -> Data:
 
 
 def _build_baseline_side(row: CaseRow, cut: PageTruncation) -> Data | None:
-    before = row.case_change.before if row.case_change else None
+    before = row.case_change.baseline_result if row.case_change else None
     if before is None:
         return None
     known = before.input_tokens is not None or before.output_tokens is not None
@@ -161,13 +161,16 @@ def _format_cost(dollars: float | None) -> str | None:
 
 
 def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
-    """What one execution left: answer, calls, conversation. Of calls without arguments there are the names."""
+    """Build the data of one execution: response, tool calls and conversation, truncated by `cut`.
+
+    Tool calls without stored arguments are listed by name only. What is missing is counted.
+    """
     answer = _truncate_text(details.response, cut)
     kept = details.tool_calls
     calls = [_build_tool_call(call, cut) for call in kept[: cut.max_parts]]
     calls = calls or [{"name": reveal_invisible(name)} for name in details.tools_called[: cut.max_parts]]
     messages = details.conversation[: cut.max_parts]
-    missing = dict(details.left_out)
+    missing = dict(details.dropped_counts)
     if more := max(len(kept), len(details.tools_called)) - len(calls):
         missing["toolCalls"] = missing.get("toolCalls", 0) + more
     if more := len(details.conversation) - len(messages):
@@ -183,7 +186,7 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
     }
 
 
-def _build_tool_call(call: KeptCall, cut: PageTruncation) -> Data:
+def _build_tool_call(call: StoredCall, cut: PageTruncation) -> Data:
     return _drop_empty(
         {
             "name": reveal_invisible(call.name),
@@ -191,7 +194,7 @@ def _build_tool_call(call: KeptCall, cut: PageTruncation) -> Data:
             "result": _format_json(call.result, cut),
             "ok": call.success,
             "ms": round(call.duration_ms, 1) if call.duration_ms is not None else None,
-            "cut": list(call.cut),
+            "cut": list(call.truncated_parts),
         }
     )
 
@@ -223,31 +226,33 @@ def _build_message(message: Message, cut: PageTruncation) -> Data:
 
 
 def _get_baseline_checks(row: CaseRow) -> tuple[EvaluatorResult, ...]:
-    """What the checks said in the baseline; where only their scores are known, these."""
+    """Return the evaluator results of the baseline, or only its scores if nothing else is known."""
     change = row.case_change
     if change is None:
         return ()
-    if change.before is not None and change.before.evaluator_results:
-        return change.before.evaluator_results
-    return tuple(EvaluatorResult(name=name, type="", score=value) for name, value in change.evaluators_then.items())
+    if change.baseline_result is not None and change.baseline_result.evaluator_results:
+        return change.baseline_result.evaluator_results
+    return tuple(
+        EvaluatorResult(name=name, type="", score=value) for name, value in change.baseline_evaluator_scores.items()
+    )
 
 
 def _build_checks(
-    now: Sequence[EvaluatorResult], then: Sequence[EvaluatorResult], cut: PageTruncation, depth: int = 0
+    current: Sequence[EvaluatorResult], baseline: Sequence[EvaluatorResult], cut: PageTruncation, depth: int = 0
 ) -> list[Data]:
     """Each check beside what it was, those that miss something first; then those that are no longer there."""
     earlier: dict[tuple[str, str], deque[EvaluatorResult]] = defaultdict(deque)
-    for result in then:
+    for result in baseline:
         earlier[result.name, result.type].append(result)
         if result.type:
             earlier[result.name, ""].append(result)
     made = []
     taken: set[int] = set()
-    for result in now:
+    for result in current:
         was = _take_first(earlier[result.name, result.type] or earlier[result.name, ""], taken)
         made.append((result.score >= 1 and not result.misses, _build_check(result, was, cut, depth)))
     made.sort(key=lambda one: one[0])
-    gone = [_build_check(None, result, cut, depth) for result in then if id(result) not in taken and result.type]
+    gone = [_build_check(None, result, cut, depth) for result in baseline if id(result) not in taken and result.type]
     both = [data for _, data in made] + gone
     shown_ones = both[: cut.max_parts]
     left = len(both) - len(shown_ones)
@@ -262,25 +267,31 @@ def _take_first(found: deque[EvaluatorResult], taken: set[int]) -> EvaluatorResu
     return None
 
 
-def _build_check(now: EvaluatorResult | None, then: EvaluatorResult | None, cut: PageTruncation, depth: int) -> Data:
-    one = now or then
+def _build_check(
+    current: EvaluatorResult | None, baseline: EvaluatorResult | None, cut: PageTruncation, depth: int
+) -> Data:
+    one = current or baseline
     assert one is not None
-    members = now.evaluator_results if now else (), then.evaluator_results if then else ()
-    facts = (now.evaluator_provider_request if now else None) or {}
+    members = current.evaluator_results if current else (), baseline.evaluator_results if baseline else ()
+    facts = (current.evaluator_provider_request if current else None) or {}
     return _drop_empty(
         {
             "name": reveal_invisible(one.name)[:300],
             "type": reveal_invisible(one.type)[:100],
-            "now": format_score(now.score) if now else None,
-            "then": format_score(then.score) if then else None,
-            "state": _classify_check(now) if now else "gone",
+            "now": format_score(current.score) if current else None,
+            "then": format_score(baseline.score) if baseline else None,
+            "state": _classify_check(current) if current else "gone",
             "weight": f"{one.weight:g}" if one.weight != 1 else None,
-            "required": (now.vetoed if now else False) or None,
-            "misses": _truncate_lines(now.misses, cut) if now else None,
-            "hits": _truncate_lines(now.hits, cut) if now else None,
-            "says": _truncate_text(now.reasoning, cut) if now else None,
-            "said": _truncate_text(then.reasoning, cut) if then and now and then.reasoning != now.reasoning else None,
-            "missed": _truncate_lines(then.misses, cut) if then and now and then.misses != now.misses else None,
+            "required": (current.vetoed if current else False) or None,
+            "misses": _truncate_lines(current.misses, cut) if current else None,
+            "hits": _truncate_lines(current.hits, cut) if current else None,
+            "says": _truncate_text(current.reasoning, cut) if current else None,
+            "said": _truncate_text(baseline.reasoning, cut)
+            if baseline and current and baseline.reasoning != current.reasoning
+            else None,
+            "missed": _truncate_lines(baseline.misses, cut)
+            if baseline and current and baseline.misses != current.misses
+            else None,
             "model": reveal_invisible(str(facts["model"]))[:200] if facts.get("model") else None,
             "prompts": [[name, _format_json(facts[name], cut)] for name in _PROMPTS if facts.get(name)],
             "members": _build_checks(*members, cut, depth + 1) if any(members) and depth < MAX_DEPTH else None,

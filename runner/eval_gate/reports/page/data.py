@@ -21,7 +21,7 @@ MAX_CAUSES: Final = 50
 _MAX_TAGS: Final = 20
 _FRAME_BYTES: Final = 300_000
 """Bytes of the page that are neither rows nor details: our script and style sheet, the first screen, plain HTML."""
-_LOW_PRIORITY_GROUPS: Final = frozenset({"passing", "added", "incomparable", "skipped", "not-run", "flaky-record"})
+_LOW_PRIORITY_GROUPS: Final = frozenset({"passing", "added", "incomparable", "skipped", "not-run", "flaky-history"})
 _MAX_FAILURE: Final = 160
 """Characters of what failed that stand in a row of the list, where there are many cases."""
 
@@ -112,7 +112,10 @@ class PageData(FrozenStruct, eq=False, dict=True):
     def _available_evidence(self) -> dict[str, bool]:
         """Which evidence the run has of any case at all. What a format never carries leaves no gap in each case."""
         sides = [
-            side.details for row in self.rows for side in (row.case, row.case_change and row.case_change.before) if side
+            side.details
+            for row in self.rows
+            for side in (row.case, row.case_change and row.case_change.baseline_result)
+            if side
         ]
         return {
             "answers": any(details.response is not None for details in sides),
@@ -171,7 +174,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @property
     def _history(self) -> list[list[str]]:
-        found = self.view.comparison.history if self.view.comparison else ()
+        found = self.view.comparison.recent_runs if self.view.comparison else ()
         return [[reveal_invisible((one.sha or one.run_id)[:7]), reveal_invisible(one.timestamp[:10])] for one in found]
 
 
@@ -203,27 +206,27 @@ def _find_failure(row: CaseRow) -> str | None:
 
 
 def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
-    """The lists of a run as people look through them. A case may be in several."""
+    """Yield the groups of cases that the page lists, in reading order; a case may be in several."""
     yield PageGroup("regression", "Regressions", "fail", view.regressions)
     yield PageGroup("suspected", "Suspected regressions, not re-run", "fail", view.suspected)
     yield PageGroup("must-pass", "Must pass", "fail", view.must_pass)
-    yield PageGroup("not-decided", "Not decided", "warn", view.unconfirmed)
+    yield PageGroup("unconfirmed", "Not decided", "warn", view.unconfirmed)
     yield PageGroup(
         "failing", "Failing, nothing to compare with" if view.comparison else "Failing", "fail", view.failing
     )
     yield PageGroup("score-drop", "Score drops", "warn", view.score_drops)
-    for errors in view.errors_by_blame:
+    for errors in view.errors_by_kind:
         yield PageGroup(f"error-{errors.title.split()[0].lower()}", f"{errors.title}s", "warn", errors.rows)
-    yield PageGroup("fresh-flaky", "New or changed, and flaky", "warn", view.new_and_flaky)
-    yield PageGroup("unsettled", "Not sure", "warn", view.inconclusive_cases)
+    yield PageGroup("new-flaky", "New or changed, and flaky", "warn", view.new_and_flaky)
+    yield PageGroup("inconclusive", "Not sure", "warn", view.inconclusive_cases)
     yield PageGroup("new-pass", "New passes", "pass", view.new_passes)
-    yield PageGroup("by-control", "Fails with the base branch's agent too", "soft", view.base_agent_failures)
+    yield PageGroup("base-agent", "Fails with the base branch's agent too", "soft", view.base_agent_failures)
     yield PageGroup("main-broke", "Broken before this change", "soft", view.broken_on_main)
     yield PageGroup("waived", "Accepted and quarantined", "soft", view.waived)
     yield PageGroup("flaky", "Flaky", "warn", view.flaky)
     yield PageGroup("still-failing", "Still failing", "soft", view.known_failing)
     yield PageGroup("still-errored", "Not judged on either side", "soft", view.still_errored)
-    yield PageGroup("flaky-record", "Flaky, passing here", "soft", view.flaky_in_history)
+    yield PageGroup("flaky-history", "Flaky, passing here", "soft", view.flaky_in_history)
     yield PageGroup("incomparable", "Not comparable", "soft", view.incomparable)
     yield PageGroup("added", "New cases", "soft", view.added)
     yield PageGroup("removed", "Removed since the baseline", "soft", view.removed)
@@ -239,7 +242,7 @@ def _select_by_status(rows: Iterable[CaseRow], status: Status) -> tuple[CaseRow,
 
 
 def _deduplicate_groups(groups: Iterable[PageGroup]) -> Iterator[PageGroup]:
-    """The groups with every case only in the first of its groups; without those that have none."""
+    """Yield the groups with each case only in its first group, and without empty groups."""
     seen: set[int] = set()
     for group in groups:
         rows = tuple(row for row in group.rows if id(row) not in seen)

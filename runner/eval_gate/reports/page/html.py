@@ -38,7 +38,7 @@ MIN_BAR_HEIGHT: Final = 3
 
 
 def render_html(view: ReportView) -> str:
-    """The page."""
+    """Render the self-contained HTML page of a run."""
     page = PageData(view)
     page_text = (
         get_environment()
@@ -60,7 +60,7 @@ def render_html(view: ReportView) -> str:
 
 @cache
 def read_asset(name: str) -> str:
-    """A file of this room as it stands on the page."""
+    """Read a file of this package, without surrounding blanks, for embedding in the page."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
 
 
@@ -71,7 +71,7 @@ def _hash_asset(name: str) -> str:
 
 @cache
 def get_environment() -> Environment:
-    """What renders the page of a run."""
+    """Return the cached template environment of a run's page."""
     from markupsafe import Markup
 
     filters = {"island": lambda data: Markup(encode_island(data)), "unbroken": lambda text: text.replace(" ", "\u00a0")}  # noqa: S704 (made safe by `encode_island`)
@@ -103,8 +103,8 @@ class HistoryChart(FrozenStruct):
 
 
 def build_history_chart(view: ReportView) -> HistoryChart | None:
-    """The strip; None where no earlier run is known."""
-    history = view.comparison.history if view.comparison else ()
+    """Build the chart of recent runs and this one; return None if no earlier run is known."""
+    history = view.comparison.recent_runs if view.comparison else ()
     if not history:
         return None
     summary = view.summary

@@ -523,7 +523,7 @@
   }
 
   function waived(one) {
-    return make("p", {}, make("b", {}, one.done), ` until ${one.until}, `, one.by ? `by ${one.by}, ` : "",
+    return make("p", {}, make("b", {}, one.done), ` until ${one.until}, `, one.owner ? `by ${one.owner}, ` : "",
       one.url ? make("a", { href: one.url }, one.where === one.url ? "comment" : one.where) : foreign("code", one.where), ": ", foreign("bdi", one.reason || ""));
   }
 
@@ -731,7 +731,7 @@
     return part("Where to go", make("ul", { class: "ways" }, line,
       said.rerun ? copying("Run it again", said.rerun) : null,
       said.comment ? copying("Accept it", said.comment, "as a comment, with a reason") : null,
-      said.accept ? copying("Accept it", said.accept, "with a reason") : null,
+      said.waive ? copying("Accept it", said.waive, "with a reason") : null,
       copying("Link", here)),
       said.target ? make("p", { class: "soft" }, "Asked: ", foreign("code", said.target)) : null,
       said.difficulty ? make("p", { class: "soft" }, "Difficulty: ", foreign("bdi", said.difficulty)) : null);

@@ -31,12 +31,15 @@ _BASE64_RATIO: Final = 4 / 3
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """The text without halves of characters, which no file can hold."""
+    """Replace lone surrogates, which no file can store, by the replacement character."""
     return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def encode_island(data: Any) -> str:
-    """The data as JSON on one line that ends no element, opens none, and is no command of a runner."""
+    """Encode `data` as JSON on one line that is safe to embed in HTML.
+
+    The text neither ends nor opens an element, and a GitHub runner reads no workflow command in it.
+    """
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     text = _HTML_SIGNS.sub(lambda match: _HTML_ESCAPES[match[0]], text)
     return neutralize_json(_LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
@@ -81,9 +84,10 @@ class PageCases(FrozenStruct):
 def truncate_cases(
     cases: Sequence[tuple[int, Found]], make: Callable[[Found, PageTruncation], Any], used: int
 ) -> PageCases:
-    """What there is to say of these cases, at the first step that has room for all; the most important case is first.
+    """Encode the data of cases at the first truncation step at which all of them fit.
 
-    Where not even the last step has, those at the end have nothing. `used` are the bytes of all else on the page.
+    The most important case comes first. If not even the last step fits, the cases at the end have no data. `used`
+    is the size in bytes of everything else on the page.
     """
     room = max(MAX_PAGE_BYTES - used, _MIN_ROOM)
     for cut in TRUNCATION_STEPS:

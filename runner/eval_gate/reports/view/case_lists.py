@@ -12,8 +12,8 @@ from eval_gate.gate.rules import SCORE_SHARE, compute_score_drop, compute_score_
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.groups import ErrorGroup, group_errors
@@ -22,24 +22,33 @@ from eval_gate.reports.view.rows import CaseRow, CaseRows
 from eval_gate.reports.wording.waivers import WaiverReport, build_waiver_report
 from eval_gate.struct import FrozenStruct
 
-_FAILURES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED, CaseClass.FLAKY})
+_FAILURES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.INCONCLUSIVE, CaseClass.FLAKY})
 """Classes whose failing cases have a list of their own."""
-_SPECIFIC_CLASSES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED})
+_SPECIFIC_CLASSES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.INCONCLUSIVE})
 """Classes that say more of a case than that it is flaky."""
 _NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED})
 """Classes of cases that could not be judged, and are no errors of their own."""
 _SEPARATE_GROUNDS: Final = frozenset(
-    {GroundKind.MUST_PASS, GroundKind.NOT_RERUN, GroundKind.NOT_ASKED, GroundKind.SPENT, GroundKind.SLOW}
+    {
+        GroundKind.MUST_PASS,
+        GroundKind.MISSING_RERUNS,
+        GroundKind.GATE_FAILED,
+        GroundKind.BUDGET_USED,
+        GroundKind.TIMEOUTS,
+    }
 )
 """Grounds that have a list of their own, whatever the class."""
 RowPredicate: TypeAlias = Callable[[CaseRow], bool]
-_NOT_CLEAN: Final = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION})
-_SECONDARY_REASONS: Final = frozenset({"all-crashed"})
+_NOT_CLEAN: Final = frozenset({CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION})
+_SECONDARY_REASONS: Final = frozenset({"all-agent-errors"})
 """Reasons that only say more of another one."""
 
 
 def _select_rows(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cached_property[tuple[CaseRow, ...]]:
-    """The cases of the run for which it holds, waived ones apart; `by_drop`: the largest drop first."""
+    """Build a cached property of the unwaived notable rows for which `holds` is true.
+
+    With `by_drop`, the largest score drop comes first.
+    """
 
     def made(lists: CaseLists) -> tuple[CaseRow, ...]:
         found = (row for row in lists.notable if not row.waiver and holds(row))
@@ -49,7 +58,10 @@ def _select_rows(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> 
 
 
 def _select_class(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
-    """The rows of one class but `still_passing`, waived ones too: for classes that are no failures."""
+    """Build a cached property of the rows of one class, waived ones included.
+
+    It is meant for classes that are not failures, and does not work for `still_passing`.
+    """
     return cached_property(
         lambda lists: (
             tuple(row for row in (*lists.notable, *lists.rows.removed) if row.change_class is wanted)
@@ -77,7 +89,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     @property
     def uses_history(self) -> bool:
         """Whether records and re-runs decided, and not the two runs alone."""
-        return self.comparison is not None and self.comparison.error_rate is not None
+        return self.comparison is not None and self.comparison.false_alarm_rate is not None
 
     @cached_property
     def waivers(self) -> WaiverReport:
@@ -107,7 +119,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     suspected = _select_rows(lambda row: row.suspected, by_drop=True)
     """Suspected regressions: cases that failed, and were not re-run because the gate had failed already."""
     unconfirmed = _select_rows(
-        lambda row: row.decided_by is not None and row.decided_by.undecided and not row.suspected
+        lambda row: row.decided_by is not None and row.decided_by.is_inconclusive and not row.suspected
     )
     """Cases that may be regressions, and whose re-runs are missing."""
     new_passes = _select_class(CaseClass.NEW_PASS)
@@ -115,7 +127,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         lambda row: row.change_class is CaseClass.STILL_FAILING and row.decided_by not in _SEPARATE_GROUNDS
     )
     """Failures that are not of this change; those that must pass are a matter of their own."""
-    base_agent_failures = _select_rows(lambda row: row.decided_by is GroundKind.CONTROL)
+    base_agent_failures = _select_rows(lambda row: row.decided_by is GroundKind.BASE_AGENT)
     """What would have failed the gate, had the base branch's agent not failed it too in the same minutes."""
     broken_on_main = _select_rows(lambda row: row.is_broken_on_main)
     """Those of the still failing ones that the default branch broke itself."""
@@ -142,9 +154,9 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     """Cases that could not be judged here, nor in the baseline."""
     inconclusive_cases = _select_rows(
         lambda row: (
-            row.change_class is CaseClass.UNSETTLED
+            row.change_class is CaseClass.INCONCLUSIVE
             and row.status is not Status.ERROR
-            and row.decided_by is not GroundKind.CONTROL
+            and row.decided_by is not GroundKind.BASE_AGENT
         )
     )
     """Failures that may be chance; what crashed and was never judged is among the errors."""
@@ -177,7 +189,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         return tuple(
             row
             for row in self.still_failing
-            if not (row.has_score_drop or row.is_broken_on_main or row.decided_by is GroundKind.CONTROL)
+            if not (row.has_score_drop or row.is_broken_on_main or row.decided_by is GroundKind.BASE_AGENT)
         )
 
     @cached_property
@@ -201,7 +213,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         return (*self.inconclusive_cases, *self.flaky)
 
     @cached_property
-    def errors_by_blame(self) -> tuple[ErrorGroup, ...]:
+    def errors_by_kind(self) -> tuple[ErrorGroup, ...]:
         """The errors by whose fault they are."""
         return group_errors(self.errors)
 
@@ -215,8 +227,11 @@ class GateBlockers(FrozenStruct):
 
 
 def find_blockers(lists: CaseLists) -> GateBlockers:
-    """What the verdict rests on. Waived cases are never among it."""
-    if lists.verdict.outcome is Outcome.PASS:
+    """Find the cases and reasons that the verdict rests on; waived cases are never among them.
+
+    A gate that passed has none.
+    """
+    if lists.verdict.outcome is Outcome.PASSED:
         return GateBlockers(frozenset())
     about, found, apart = _build_predicates(lists), set[CaseKey](), list[Reason]()
     for reason in lists.verdict.reasons:
@@ -229,7 +244,7 @@ def find_blockers(lists: CaseLists) -> GateBlockers:
 
 
 def _build_incomplete_reason(run: RunResult) -> Reason:
-    return Reason(code="not-complete", message=run.stopped or "the run ended before it could be judged")
+    return Reason(code="run-incomplete", message=run.stop_reason or "the run ended before it could be judged")
 
 
 def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
@@ -237,28 +252,28 @@ def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
     errors = {id(case) for case in iter_new_errors(lists.run, lists.comparison)}
     return {
         RuleCode.REGRESSIONS: lambda row: row.change_class is CaseClass.REGRESSION,
-        RuleCode.SUITE_DROP: lambda row: row.decided_by is GroundKind.SUITE,
+        RuleCode.SUITE_DROP: lambda row: row.decided_by is GroundKind.SUITE_DROP,
         RuleCode.MUST_PASS: lambda row: _fails_must_pass(row, lists),
         RuleCode.FAILURES: lambda row: row.status is Status.FAILED,
         RuleCode.PASS_RATE: lambda row: row.status is Status.FAILED,
         RuleCode.SCORE_DROP: _build_drop_predicate(lists),
-        RuleCode.UNMEASURED: lambda row: id(row.case) in errors,
+        RuleCode.ERRORS: lambda row: id(row.case) in errors,
         RuleCode.COVERAGE: lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
         RuleCode.FLAKY: lambda row: row.flaky or row.change_class in _NOT_CLEAN or row.is_new_and_flaky,
         RuleCode.NEW_FAILURES: lambda row: (
             row.case is not None and is_new_or_changed(row.case_change) and is_failing(row.case)
         ),
-        "nothing-judged": lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
-        "too-many-errors": lambda row: row.status is Status.ERROR,
-        "not-complete": lambda row: row.status is Status.NOT_RUN,
-        "not-confirmed": lambda row: row.decided_by is not None and row.decided_by.undecided,
+        "no-scored-cases": lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
+        "too-few-scored-cases": lambda row: row.status is Status.ERROR,
+        "run-incomplete": lambda row: row.status is Status.NOT_RUN,
+        "unconfirmed-regressions": lambda row: row.decided_by is not None and row.decided_by.is_inconclusive,
     }
 
 
 def _fails_must_pass(row: CaseRow, lists: CaseLists) -> bool:
     """As the rule has it; by what was concluded where an older version did not keep the rule."""
     policy = lists.run.policy
-    if row.case is None or row.status is not Status.FAILED or row.change_class is CaseClass.UNSETTLED:
+    if row.case is None or row.status is not Status.FAILED or row.change_class is CaseClass.INCONCLUSIVE:
         return False
     return is_must_pass(row.case, policy.must_pass) if policy else row.decided_by is GroundKind.MUST_PASS
 

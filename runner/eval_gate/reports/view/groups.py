@@ -1,4 +1,4 @@
-"""Groups of cases and suites: failures by cause, errors by blame, stale suites by tool."""
+"""Groups of cases and suites: failures by cause, errors by kind, stale suites by tool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 from eval_gate.gate.failure_causes import get_group_key, mask_numbers
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.wording.case_errors import BLAME_ORDER, TITLES, explain_errors, format_error_count
+from eval_gate.reports.wording.case_errors import ERROR_KIND_ORDER, TITLES, explain_errors, format_error_count
 from eval_gate.struct import FrozenStruct
 
 MAX_EXAMPLES: Final = 2
@@ -40,10 +40,10 @@ class Cause(FrozenStruct, Generic[CaseT]):
 
 
 def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[CaseT], ...]:
-    """The causes of (case, failure) pairs, the most frequent first: a list of a hundred names is often one broken tool.
+    """Group (case, failure) pairs by cause, the most frequent first.
 
-    Failures are held together by their check. A cause whose failures are the same to the letter is shown as it is, else
-    without the numbers that differ.
+    A list of a hundred names is often one broken tool. Failures with the same check belong together. A cause whose
+    failures are identical keeps their exact text; otherwise the numbers that differ are masked.
     """
     groups: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, what in failures:
@@ -54,7 +54,7 @@ def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[Ca
 
 
 def _build_cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
-    """The examples are of what is said most often."""
+    """Build a cause from its failures, with examples of the most frequent one."""
     kinds: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, said in members:
         kinds[mask_numbers(said)].append((case, said))
@@ -75,7 +75,7 @@ def _choose_text(common: str, members: Sequence[tuple[CaseT, str]]) -> str:
 
 
 class ErrorGroup(FrozenStruct):
-    """Cases without a score that share the blame for it."""
+    """Cases without a score of the same error kind."""
 
     headline: str
     """`2 cases crashed`."""
@@ -87,16 +87,18 @@ class ErrorGroup(FrozenStruct):
 
 
 def group_errors(rows: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
-    """What may be of the change's making first."""
-    groups = ((blame, tuple(row for row in rows if row.blame is blame)) for blame in BLAME_ORDER)
+    """Group cases without a score by error kind; errors that the change may have caused come first."""
+    groups = (
+        (error_kind, tuple(row for row in rows if row.error_kind is error_kind)) for error_kind in ERROR_KIND_ORDER
+    )
     return tuple(
         ErrorGroup(
-            format_error_count(blame, len(found)),
-            explain_errors(blame, (row.case for row in found)),
-            TITLES[blame],
+            format_error_count(error_kind, len(found)),
+            explain_errors(error_kind, (row.case for row in found)),
+            TITLES[error_kind],
             found,
         )
-        for blame, found in groups
+        for error_kind, found in groups
         if found
     )
 
@@ -112,7 +114,10 @@ class StaleSuites(FrozenStruct):
 
 
 def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
-    """The stale ones in order of appearance: one line for a tool whose golden and labeled evals are old alike."""
+    """Group stale suites by tool and by why they are stale, in order of appearance.
+
+    A tool whose golden and labeled evals are stale for the same reason gets one line.
+    """
     groups: dict[tuple[str, tuple[StaleFact, ...]], list[SuiteResult]] = defaultdict(list)
     for suite in suites:
         if suite.stale:

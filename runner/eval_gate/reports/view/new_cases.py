@@ -7,7 +7,7 @@ from typing import Final
 
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, count_outcomes, is_flaky
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
 from eval_gate.model.result import CaseResult, RunResult
 
 _KINDS: Final = {CaseClass.ADDED: "new", CaseClass.INCOMPARABLE: "changed"}
@@ -25,16 +25,20 @@ def is_new_and_flaky(case: CaseResult | None, change: CaseChange | None) -> bool
 
 
 def describe_new_case(case: CaseResult | None, change: CaseChange | None) -> str | None:
-    """`new: passed 2 of 3 here, it flakes: mend it before it is merged`; None of one that ran once, or is not new."""
+    """Describe the executions of a new or changed case: `new: passed 2 of 3 here`.
+
+    The text of a flaky case ends with a hint to fix it before the merge. Return None if the case ran only once, or
+    is neither new nor changed.
+    """
     if case is None or change is None or not is_new_or_changed(change):
         return None
     seen = count_outcomes(case)
-    if seen.runs < 2:
+    if seen.executions < 2:
         return None
-    crashed = f" ({seen.crashes} crashed)" if seen.crashes else ""
+    crashed = f" ({seen.agent_errors} crashed)" if seen.agent_errors else ""
     done = f"failed {seen.failures}" if not seen.passes else f"passed {seen.passes}"
     more = f", {FIX_HINT}" if is_flaky(case) else ""
-    return f"{_KINDS[change.change]}: {done} of {seen.runs} here{crashed}{more}"
+    return f"{_KINDS[change.change]}: {done} of {seen.executions} here{crashed}{more}"
 
 
 def summarize_new_cases(run: RunResult) -> str | None:
@@ -45,14 +49,14 @@ def summarize_new_cases(run: RunResult) -> str | None:
     classes = {
         one.key: one.change for one in (run.comparison.changes if run.comparison else ()) if is_new_or_changed(one)
     }
-    found = [(classes[key], count_outcomes(case)) for key, case in run.cases() if key in classes]
-    several = [(change, seen) for change, seen in found if seen.runs > 1]
+    found = [(classes[key], count_outcomes(case)) for key, case in run.iter_cases() if key in classes]
+    several = [(change, seen) for change, seen in found if seen.executions > 1]
     if not several:
         return None
     ran = " and ".join(
         f"{number} {_KINDS[kind]}" for kind in _KINDS if (number := sum(change is kind for change, _ in several))
     )
-    once = sum(seen.runs == 1 for _, seen in found)
+    once = sum(seen.executions == 1 for _, seen in found)
     shown = _summarize_outcomes(seen for _, seen in several)
     said = f"{ran} {'case' if len(several) == 1 else 'cases'} ran several times: {shown}"
     return f"{said}; {once} more ran once" if once else said

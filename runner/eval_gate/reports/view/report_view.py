@@ -12,8 +12,8 @@ from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.pass_score import apply_recorded_pass_score
 from eval_gate.gate.score_changes import format_limit
 from eval_gate.model.comparison import BaselineFacts, CaseClass, Outcome, RuleCode, Verdict
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports import run_statistics
@@ -26,7 +26,7 @@ from eval_gate.reports.view.scores import list_grades
 from eval_gate.reports.view.tables import SuiteRow, build_rule_rows, build_suite_rows, is_baseline_stale
 from eval_gate.reports.wording import headline
 from eval_gate.reports.wording import verdict as verdict_words
-from eval_gate.reports.wording.case_errors import format_blame_counts
+from eval_gate.reports.wording.case_errors import format_error_kind_counts
 from eval_gate.reports.wording.doc_links import find_doc_link
 from eval_gate.reports.wording.grounds import describe_score_finding, format_place
 from eval_gate.reports.wording.judges import describe_judges
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 def _cache_property(made: Callable[[ReportView], T]) -> cached_property[T]:
-    """What is made of the view when it is first asked for."""
+    """Wrap `made` as a property that is computed on first use."""
     return cached_property(made)
 
 
@@ -57,7 +57,7 @@ class ReportView(CaseLists):
     summary = _cache_property(lambda view: view.run.summary)
     """The counts."""
     has_no_verdict = _cache_property(lambda view: view.verdict.reasons == (verdict_words.NO_VERDICT,))
-    is_inconclusive = _cache_property(lambda view: view.verdict.outcome is Outcome.ERROR)
+    is_inconclusive = _cache_property(lambda view: view.verdict.outcome is Outcome.INCONCLUSIVE)
     """Whether the run says nothing about the change."""
     nothing_comparable = _cache_property(lambda view: run_statistics.has_no_comparable_case(view.run))
     """Whether there is a baseline, but not one case that could be held against it."""
@@ -123,9 +123,9 @@ class ReportView(CaseLists):
             return None
         found, scores = self.comparison.suite_finding, self.comparison.score_finding
         reasons, said = {reason.code for reason in self.verdict.reasons}, []
-        if found is not None and (found.excused or (found.dropped and RuleCode.SUITE_DROP not in reasons)):
+        if found is not None and (found.is_run_variation or (found.is_drop and RuleCode.SUITE_DROP not in reasons)):
             said.append(verdict_words.describe_suite_drop(self.run))
-        if scores is not None and scores.dropped and RuleCode.SUITE_SCORES not in reasons:
+        if scores is not None and scores.is_drop and RuleCode.SUITE_SCORES not in reasons:
             said.append(describe_score_finding(scores))
         return "; ".join(said) or None
 
@@ -139,7 +139,7 @@ class ReportView(CaseLists):
     @property
     def next_step(self) -> str | None:
         """What to do about a failed gate; None where it did not fail, or nobody knows."""
-        failed = self.verdict.outcome is Outcome.FAIL
+        failed = self.verdict.outcome is Outcome.FAILED
         return (
             verdict_words.suggest_next_step(self.verdict, acceptable=self.waive_comment is not None) if failed else None
         )
@@ -147,7 +147,7 @@ class ReportView(CaseLists):
     @cached_property
     def waive_comment(self) -> str | None:
         """What somebody with write access may comment to accept the regressions."""
-        if self.verdict.outcome is not Outcome.FAIL:
+        if self.verdict.outcome is not Outcome.FAILED:
             return None
         return build_waive_comment((row.id for row in self.waivable), self.context)
 
@@ -203,7 +203,7 @@ class ReportView(CaseLists):
         """What silently weakens the run: warnings of files first, then of what happened while running, each once."""
         of_files = [f"{suite.eval_file}: {warning}" for suite in self.run.suites for warning in suite.warnings]
         said = {warning for suite in self.run.suites for warning in suite.warnings}
-        of_cases = [f"{case.id}: {warning}" for _, case in self.run.cases() for warning in case.warnings]
+        of_cases = [f"{case.id}: {warning}" for _, case in self.run.iter_cases() for warning in case.warnings]
         return tuple(dict.fromkeys((*self.run.warnings, *of_files, *(one for one in of_cases if one not in said))))
 
     @cached_property
@@ -253,7 +253,9 @@ class ReportView(CaseLists):
             *self.score_drops,
             *self.new_passes,
         )
-        graded = (row.case.yardstick.judge for row in rows if row.case is not None and row.case.yardstick is not None)
+        graded = (
+            row.case.fingerprints.judge for row in rows if row.case is not None and row.case.fingerprints is not None
+        )
         return describe_judges(self.run, frozenset(judge for judge in graded if judge))
 
     new_case_summary = _cache_property(lambda view: summarize_new_cases(view.run))
@@ -274,8 +276,10 @@ class ReportView(CaseLists):
     @property
     def flaky_blocks(self) -> bool:
         """Whether a rule counts flaky and unsettled cases, or the flaky ones are what all cases together lost."""
-        of_drop = (row for row in self.flaky if row.decided_by is GroundKind.SUITE)
-        return self.verdict.rule(RuleCode.FLAKY) is not None or any(row.key in self.blockers.cases for row in of_drop)
+        of_drop = (row for row in self.flaky if row.decided_by is GroundKind.SUITE_DROP)
+        return self.verdict.find_rule(RuleCode.FLAKY) is not None or any(
+            row.key in self.blockers.cases for row in of_drop
+        )
 
     @property
     def has_only_agent_errors(self) -> bool:
@@ -296,13 +300,13 @@ class ReportView(CaseLists):
             "suspected": len(self.suspected),
             "must pass": len(self.must_pass),
             "not worse than the base branch's agent": sum(
-                row.change_class is CaseClass.UNSETTLED for row in self.base_agent_failures
+                row.change_class is CaseClass.INCONCLUSIVE for row in self.base_agent_failures
             ),
             "not decided": len(self.unconfirmed),
             "not sure": len(self.inconclusive_cases),
             "new and flaky": len(self.new_and_flaky),
             "flaky": len(self.flaky) if self.uses_history else 0,
-            "accepted": kinds.count(WaiverKind.ACCEPTED),
+            "waived": kinds.count(WaiverKind.WAIVER),
             "quarantined": kinds.count(WaiverKind.QUARANTINE),
         }
         return tuple(f"{number} {word}" for word, number in numbers.items() if number)
@@ -322,7 +326,7 @@ class ReportView(CaseLists):
         """` (2 crashed, 1 unreachable, 2 of them regressions)`; empty where there is nothing to say."""
         rows = {"regression": self.regressions, "still failing": self.still_failing}
         broken = {words: sum(row.status is Status.ERROR for row in found) for words, found in rows.items()}
-        said = [format_blame_counts(run_statistics.find_blames(self.run))]
+        said = [format_error_kind_counts(run_statistics.find_error_kinds(self.run))]
         said += [f"{format_count(broken['regression'], 'regression')} among them"] if broken["regression"] else []
         said += [f"{broken['still failing']} still failing"] if broken["still failing"] else []
         said += [f"{len(self.still_errored)} in the baseline too"] if self.still_errored else []
@@ -330,7 +334,11 @@ class ReportView(CaseLists):
 
 
 def build_view(run: RunResult, context: ReportContext) -> ReportView:
-    """The view of a judged run. A run without a verdict was interrupted, or is complete and nothing judged it yet."""
+    """Build the view of a run and its verdict.
+
+    A run without a verdict was interrupted, or is complete and the gate has not decided yet. The view then omits
+    the comparison, because the classes of its cases are provisional.
+    """
     if run.verdict is None:  # what is known of its cases is no judgement yet
         run = replace(run, comparison=None)
     return ReportView(apply_recorded_pass_score(run), run.verdict or _build_missing_verdict(run), context)
@@ -338,4 +346,4 @@ def build_view(run: RunResult, context: ReportContext) -> ReportView:
 
 def _build_missing_verdict(run: RunResult) -> Verdict:
     reasons = (verdict_words.NO_VERDICT,) if run.complete else ()
-    return Verdict(outcome=Outcome.ERROR, exit_code=ExitCode.INCOMPLETE, reasons=reasons)
+    return Verdict(outcome=Outcome.INCONCLUSIVE, exit_code=ExitCode.INCOMPLETE, reasons=reasons)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eval_gate.model.comparison import CaseChange
-from eval_gate.model.execution import BaselineSide, CaseDetails, Status
+from eval_gate.model.execution import BaselineResult, CaseDetails, Status
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS, TextDifference, compare_texts
 from eval_gate.reports.wording.tool_calls import describe_call_changes
@@ -26,7 +26,7 @@ class ResponseComparison(FrozenStruct):
     """Whether there is an earlier side at all."""
 
     def compare_responses(self, around: int = CONTEXT_CHARACTERS) -> TextDifference | None:
-        """The two answers held against each other; None where there is none at all."""
+        """Compare both responses; return None if neither side has one."""
         if self.baseline_response is None and self.current_response is None:
             return None
         return compare_texts(self.baseline_response or "", self.current_response or "", around)
@@ -34,7 +34,7 @@ class ResponseComparison(FrozenStruct):
 
 def build_response_comparison(case: CaseResult, change: CaseChange | None) -> ResponseComparison | None:
     """Both sides of a case; None where nothing is kept that could be shown. Without a change there is only one side."""
-    before = change.before if change else None
+    before = change.baseline_result if change else None
     shown = _find_failed_details(case)
     details = shown or case.details
     then = before.details.response if before else None
@@ -43,8 +43,8 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
     if then is None and here is None and not calls:
         return None
     return ResponseComparison(
-        question=case.asked.question or None if case.asked else None,
-        expected=case.asked.expectation if case.asked else (),
+        question=case.text.prompt or None if case.text else None,
+        expected=case.text.expectation if case.text else (),
         call_changes=calls,
         baseline_response=then,
         current_response=here,
@@ -59,13 +59,16 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
 
 
 def _find_failed_details(case: CaseResult) -> CaseDetails | None:
-    """What was kept of an execution that failed, of a case that passes in the end; None where that is not so."""
+    """Find the details of a failed execution of a case that passed in the end.
+
+    Return None if there are none, or if the case did not pass.
+    """
     failed = (trial.details for trial in case.trials if trial.status is Status.FAILED)
     return next((details for details in failed if details is not None), None) if case.passed else None
 
 
-def _collect_notes(details: CaseDetails, before: BaselineSide | None, *, compared: bool, status: Status) -> list[str]:
-    """What the difference alone would say wrongly."""
+def _collect_notes(details: CaseDetails, before: BaselineResult | None, *, compared: bool, status: Status) -> list[str]:
+    """Collect notes about what the difference of the responses alone would misrepresent."""
     notes = []
     if compared and (before is None or before.details.response is None):
         notes.append("The baseline kept no answer.")

@@ -9,14 +9,14 @@ from typing import Final
 from eval_gate.gate.case_comparison import count_passes, has_no_response
 from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
-from eval_gate.model.comparison import CaseChange, CaseClass, Tally
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.grounds import GroundKind, Steadiness
+from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
+from eval_gate.model.evidence import GroundKind, Stability
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import build_case_url, build_line_url
-from eval_gate.reports.run_statistics import find_blame
+from eval_gate.reports.run_statistics import find_error_kind
 from eval_gate.reports.view.new_cases import describe_new_case, is_new_and_flaky
 from eval_gate.reports.view.response_comparison import ResponseComparison, build_response_comparison
 from eval_gate.reports.view.scores import describe_shortfalls
@@ -26,13 +26,11 @@ from eval_gate.reports.wording.numbers import format_score, format_score_change,
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 
-_CHANGE_TEXTS: Final = {CaseClass.UNSETTLED: "not sure", CaseClass.STILL_ERRORED: "not judged on either side"}
+_CHANGE_TEXTS: Final = {CaseClass.INCONCLUSIVE: "not sure", CaseClass.STILL_ERRORED: "not judged on either side"}
 
 
 class CaseRow(FrozenStruct, eq=False, dict=True):
     """Row of one case; `case` is None for a removed case, `case_change` is None without a comparison.
-
-    compared.
 
     `baseline_result` and `current_result` are `3/3`, or `pass` and `fail` where there was one trial; of a graded case
     they are scores: `0.90` and `0.67 (−0.23)`.
@@ -49,7 +47,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     """Where the record was made: `on main`."""
     pass_score: float
     """The score from which a graded case passes."""
-    blame: Blame | None = None
+    error_kind: ErrorKind | None = None
     """Whose fault it is that it could not be judged; None of a judged case, and where an older version did not say."""
     waiver: WaiverText | None = None
     """Why its failure does not block, where it would otherwise."""
@@ -72,9 +70,9 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return self.case.status if self.case else None
 
     @property
-    def judged(self) -> bool:
+    def is_scored(self) -> bool:
         """Whether it passed or failed here."""
-        return self.case is not None and self.case.status.judged
+        return self.case is not None and self.case.status.is_scored
 
     @property
     def change_class(self) -> CaseClass | None:
@@ -104,7 +102,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def reason(self) -> str | None:
         """Why the comparison says what it says of a judged or removed case."""
-        return self.case_change.reason if self.case_change and (self.judged or self.case is None) else None
+        return self.case_change.reason if self.case_change and (self.is_scored or self.case is None) else None
 
     @property
     def has_score_drop(self) -> bool:
@@ -124,8 +122,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def current_result(self) -> str | None:
         """What came of it here: `2/3`, `crashed`, `0.67 (−0.23)`."""
         if self.case is None or self.case.status is Status.ERROR:
-            return blame_words.format_blame(self.case, self.blame) if self.case else None
-        if not self.judged:
+            return blame_words.format_error_kind(self.case, self.error_kind) if self.case else None
+        if not self.is_scored:
             return self.case.status.value.replace("_", " ")
         counted = count_passes(self.case)
         if not self.graded or counted is None:
@@ -135,7 +133,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def score(self) -> str | None:
         """`0.67 (−0.23)` of a graded case that was judged."""
-        if self.case is None or not self.graded or not self.judged:
+        if self.case is None or not self.graded or not self.is_scored:
             return None
         return f"{format_score(self.case.score, self.pass_score)}{format_score_change(self._score_change)}"
 
@@ -151,7 +149,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         """
         if self.case is None:
             return ()
-        low = describe_shortfalls(self.case, self.case_change.evaluators_then if self.case_change else None)
+        low = describe_shortfalls(self.case, self.case_change.baseline_evaluator_scores if self.case_change else None)
         failed = (trial.error for trial in self.case.trials if trial.status is Status.FAILED)
         first = find_first_line(self.case.error or next(failed, None))
         return low or ((first,) if first else ())
@@ -174,20 +172,20 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         if self._score_change is not None:
             return -self._score_change
         if self.case_change.grounds is not None:
-            record, runs = self.case_change.grounds.record, self.case_change.grounds.here
-            return record.passes / max(record.runs, 1) - runs.passes / max(runs.runs, 1)
+            record, runs = self.case_change.grounds.history, self.case_change.grounds.current
+            return record.passes / max(record.executions, 1) - runs.passes / max(runs.executions, 1)
         then, here = self.case_change.baseline, count_passes(self.case) if self.case else None
-        return (then.k / then.n if then else 0.0) - (here.k / here.n if here else 0.0)
+        return (then.passes / then.executions if then else 0.0) - (here.passes / here.executions if here else 0.0)
 
     @property
     def decided_by(self) -> GroundKind | None:
         """What decided about it, where more than the two runs was looked at."""
-        return self.case_change.grounds.why if self.case_change and self.case_change.grounds else None
+        return self.case_change.grounds.kind if self.case_change and self.case_change.grounds else None
 
     @property
     def suspected(self) -> bool:
         """Whether it failed and was not re-run, because the gate had failed already."""
-        return self.decided_by is GroundKind.NOT_ASKED
+        return self.decided_by is GroundKind.GATE_FAILED
 
     @cached_property
     def evidence(self) -> str | None:
@@ -204,7 +202,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def history_text(self) -> str | None:
         """What recent runs of the default branch say about it, where that was looked at."""
-        known = self.case_change.case_record if self.case_change else None
+        known = self.case_change.case_history if self.case_change else None
         return grounds_words.describe_history(known, self.place) if known else None
 
     @property
@@ -215,8 +213,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def is_flaky_in_history(self) -> bool:
         """Whether recent runs of the default branch call it flaky."""
-        known = self.case_change.case_record if self.case_change else None
-        return known is not None and known.steadiness is Steadiness.FLAKY
+        known = self.case_change.case_history if self.case_change else None
+        return known is not None and known.stability is Stability.FLAKY
 
     @cached_property
     def is_new_and_flaky(self) -> bool:
@@ -234,14 +232,14 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def scores(self) -> str | None:
         """`0.90 → 0.67 (−0.23)` of a graded case, `0.90` where nothing changed; None where there is no score."""
-        if not self.graded or (self.case is not None and not self.judged):
+        if not self.graded or (self.case is not None and not self.is_scored):
             return None
         return " → ".join(dict.fromkeys(words for words in (self.baseline_result, self.current_result) if words))
 
     @property
     def outcome(self) -> str:
         """`pass`, `2/3`, `error`; of a graded case the word and the score: `fail 0.67 (−0.23)`."""
-        if self.graded and self.judged:
+        if self.graded and self.is_scored:
             return f"{'pass' if self.status is Status.PASSED else 'fail'} {self.current_result}"
         return self.current_result or ""
 
@@ -274,7 +272,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         """`regression`, `new pass`, `regression, accepted`; empty without a baseline."""
         if self.suspected and not self.waiver:
             return "suspected regression"
-        if self.decided_by is not None and self.decided_by.undecided:
+        if self.decided_by is not None and self.decided_by.is_inconclusive:
             return "not decided"
         if self.waiver and self.waiver.kind is WaiverKind.QUARANTINE:
             return self.waiver.effect
@@ -289,7 +287,7 @@ class CaseRows:
     def __init__(self, run: RunResult, context: ReportContext, waivers: WaiverReport) -> None:
         """`run` is as its verdict counts it."""
         changes = run.comparison.changes if run.comparison else ()
-        self._cases = list(run.cases())
+        self._cases = list(run.iter_cases())
         self._by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
         self._removed = [change for change in changes if change.change is CaseClass.REMOVED]
         self._place, self._least = grounds_words.format_place(context), run.verdict.pass_score if run.verdict else 1.0
@@ -324,12 +322,15 @@ class CaseRows:
         )
 
     def get_slice(self, begin: int, end: int, *, passing: bool = True) -> tuple[CaseRow, ...]:
-        """The cases from one place up to another, those that pass among them or not."""
+        """Return the rows of the cases from index `begin` up to `end`.
+
+        Without `passing`, the rows of cases that passed are omitted.
+        """
         places = range(begin, end)
         return tuple(self._get_row(at) for at in places if passing or self._cases[at][1].status is not Status.PASSED)
 
     def _get_row(self, place: int) -> CaseRow:
-        """The row of the case at this place: always the same one."""
+        """Return the row of the case at index `place`, built on first use and then reused."""
         if place not in self._made:
             key, case = self._cases[place]
             self._made[place] = CaseRow(
@@ -341,7 +342,7 @@ class CaseRows:
                 url=build_line_url(case.location, self._context),
                 place=self._place,
                 pass_score=self._least,
-                blame=None if case.status is Status.PASSED else find_blame(case, silent=self._silent),
+                error_kind=None if case.status is Status.PASSED else find_error_kind(case, silent=self._silent),
                 waiver=self._waivers.by_case.get(key),
                 page_url=build_case_url(key, self._context),
             )
@@ -354,20 +355,20 @@ def _is_notable(case: CaseResult, change: CaseChange | None) -> bool:
         return True
     if change is None:
         return False
-    known = change.case_record
+    known = change.case_history
     return (
         change.change is not CaseClass.STILL_PASSING
         or change.grounds is not None
         or change.score_change is not None
         or change.score_drop
-        or (known is not None and known.steadiness is Steadiness.FLAKY)
+        or (known is not None and known.stability is Stability.FLAKY)
     )
 
 
-def _format_score(tally: Tally, least: float) -> str:
+def _format_score(tally: PassCount, least: float) -> str:
     """`0.67`, and of several trials how many of them passed: `0.67, 1/3`."""
     words = format_score(tally.score, least)
-    return f"{words}, {tally.k}/{tally.n}" if tally.n > 1 else words
+    return f"{words}, {tally.passes}/{tally.executions}" if tally.executions > 1 else words
 
 
 def _format_baseline_result(change: CaseChange | None, least: float) -> str | None:
@@ -378,17 +379,17 @@ def _format_baseline_result(change: CaseChange | None, least: float) -> str | No
     """
     if change is None or change.baseline is None:
         return None
-    baseline, record = change.baseline, change.case_record
+    baseline, record = change.baseline, change.case_history
     where = f" at {grounds_words.format_run_name(change.compared_with)}" if change.compared_with else ""
     if change.graded:
-        words, scores = f"{_format_score(baseline, least)}{where}", change.score_record
+        words, scores = f"{_format_score(baseline, least)}{where}", change.score_history
         return (
             words
             if scores is None or scores.runs <= 1
             else f"{words}, {format_score(scores.mean)} over {scores.runs} runs"
         )
     words = f"{format_tally(baseline)}{where}"
-    runs = record.counts.runs if record else 0
-    if record is None or runs <= baseline.n:
+    runs = record.counts.executions if record else 0
+    if record is None or runs <= baseline.executions:
         return words
-    return f"{words}, {'' if baseline.k else 'passed '}{record.counts.passes} of {runs}"
+    return f"{words}, {'' if baseline.passes else 'passed '}{record.counts.passes} of {runs}"

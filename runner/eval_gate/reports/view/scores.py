@@ -31,7 +31,7 @@ class MeanScore(FrozenStruct):
 
 def compute_mean_score(cases: Iterable[CaseResult], changes: Iterable[CaseChange]) -> MeanScore | None:
     """Of one suite; None where nothing is graded. What could not be judged has no score and is left out."""
-    scores = [case.score for case in cases if case.graded and case.status.judged]
+    scores = [case.score for case in cases if case.graded and case.status.is_scored]
     if not scores:
         return None
     differences = [change.score_change for change in changes if change.score_change is not None]
@@ -39,22 +39,26 @@ def compute_mean_score(cases: Iterable[CaseResult], changes: Iterable[CaseChange
     return MeanScore(sum(scores) / len(scores), change)
 
 
-def describe_shortfalls(case: CaseResult, then: Mapping[str, float] | None = None) -> tuple[str, ...]:
+def describe_shortfalls(case: CaseResult, baseline: Mapping[str, float] | None = None) -> tuple[str, ...]:
     """`style 0.90 → 0.40: too long; no greeting`: the evaluators below 1, the one that costs most first.
 
     One that misses what is required comes before all others. Nothing for a yes or no, and nothing for evaluators that
-    do not count. `then` are earlier scores by name.
+    do not count. `baseline` are earlier scores by name.
     """
     low = find_low_evaluators(case)
-    shown = [_describe_evaluator(result, (then or {}).get(result.name)) for result in low[:MAX_EVALUATORS]]
+    shown = [_describe_evaluator(result, (baseline or {}).get(result.name)) for result in low[:MAX_EVALUATORS]]
     rest = len(low) - len(shown)
     return (*shown, *([f"{rest} more below 1"] if rest else []))
 
 
-def _describe_evaluator(result: EvaluatorResult, then: float | None) -> str:
+def _describe_evaluator(result: EvaluatorResult, baseline: float | None) -> str:
     name = to_one_line(result.name, MAX_EVALUATOR_NAME)
     now = format_score(result.score)
-    scored = f"{name} {now}" if then is None or format_score(then) == now else f"{name} {format_score(then)} → {now}"
+    scored = (
+        f"{name} {now}"
+        if baseline is None or format_score(baseline) == now
+        else f"{name} {format_score(baseline)} → {now}"
+    )
     scored += ", required" if result.vetoed else ""
     said = result.misses[:MAX_MISSES] or ([result.reasoning] if result.reasoning else [])
     words = [to_one_line(miss, MAX_MISS) for miss in said if miss.strip()]
@@ -74,7 +78,7 @@ class RubricGrade(FrozenStruct):
 
 def list_grades(run: RunResult) -> tuple[RubricGrade, ...]:
     """All grades of a run, in the order of its cases."""
-    return tuple(grade for _, case in run.cases() for grade in _iter_grades(case))
+    return tuple(grade for _, case in run.iter_cases() for grade in _iter_grades(case))
 
 
 def _iter_grades(case: CaseResult) -> Iterator[RubricGrade]:

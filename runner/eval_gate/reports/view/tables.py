@@ -70,7 +70,10 @@ def is_baseline_stale(baseline: BaselineFacts, context: ReportContext) -> bool:
 
 
 def build_rule_rows(run: RunResult, verdict: Verdict, context: ReportContext, *, stale: bool) -> tuple[RuleRow, ...]:
-    """The policy's rules, and the age of the baseline where it is known, which only warns."""
+    """Build the rows for the policy's rules, the age of the baseline if it is known, and the pass score.
+
+    The age only warns.
+    """
     rows = [RuleRow(rule.name, rule.value, rule.limit, "ok" if rule.ok else "fail") for rule in verdict.rules]
     baseline = run.comparison.baseline if run.comparison else None
     return (*rows, *_build_age_row(baseline, context, stale=stale), *_build_pass_score_row(run, verdict))
@@ -89,8 +92,11 @@ def _build_age_row(baseline: BaselineFacts | None, context: ReportContext, *, st
 
 
 def _build_pass_score_row(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ...]:
-    """What the other rules take for a pass, where it is not the specification's 1."""
-    graded = [case for _, case in run.cases() if case.graded and case.status.judged]
+    """Build the row of the score that the other rules count as a pass.
+
+    It is empty if that score is the specification's 1, or no graded case has a score.
+    """
+    graded = [case for _, case in run.iter_cases() if case.graded and case.status.is_scored]
     if verdict.pass_score >= 1.0 or not graded:
         return ()
     value = f"{sum(case.passed for case in graded)} of {len(graded)} graded cases"

@@ -22,36 +22,36 @@ INCONCLUSIVE: Final = DocLink("verdict.md#what-happens", "Why is that not sure?"
 SETUP_CHANGE: Final = DocLink("setup-changes.md#what-counts", 'What does "measured otherwise" mean?')
 NO_BASELINE: Final = DocLink("baselines.md#when-there-is-none", "Where does a baseline come from?")
 STALE_BASELINE: Final = DocLink("baselines.md#which-one-is-taken", "Which baseline is taken?")
-WAIVED: Final = DocLink("accepting.md#what-it-does", "What does accepting do?")
-ALL_AGENT_ERRORS: Final = DocLink("errors.md#all-crashed", "What if every case crashes?")
+WAIVED: Final = DocLink("waivers.md#what-it-does", "What does accepting do?")
+ALL_AGENT_ERRORS: Final = DocLink("errors.md#all-agent-errors", "What if every case crashes?")
 LINKS_BY_RULE: Final = {
     RuleCode.REGRESSIONS: REGRESSION,
     RuleCode.SUITE_DROP: INCONCLUSIVE,
-    RuleCode.REMOVED: SETUP_CHANGE,
-    RuleCode.CHANGED: SETUP_CHANGE,
-    RuleCode.LOOSENED: SETUP_CHANGE,
+    RuleCode.REMOVED_CASES: SETUP_CHANGE,
+    RuleCode.CHANGED_CASES: SETUP_CHANGE,
+    RuleCode.LOOSENED_RULES: SETUP_CHANGE,
 }
 """Pages about the reason of a failed gate; every other code has its entry in the page of errors."""
 
 
 def find_doc_link(run: RunResult, verdict: Verdict, *, baseline_is_stale: bool) -> DocLink | None:
-    """The one page about the state that the run is in; None where nothing has to be explained.
+    """Find the documentation page about the state of a run; return None if it needs no explanation.
 
-    Of a run without a verdict none: what it says to do names its page.
+    An inconclusive run has none, because its next step already names a page.
     """
     match verdict.outcome:
-        case Outcome.FAIL:
+        case Outcome.FAILED:
             return _find_failure_link(run, verdict)
-        case Outcome.ERROR:
+        case Outcome.INCONCLUSIVE:
             return None
     if run.comparison is None:
         return NO_BASELINE
-    measured = run.comparison.measured
+    measured = run.comparison.setup_changes
     states = {
-        SETUP_CHANGE: has_no_comparable_case(run) or (measured is not None and measured.loosened),
+        SETUP_CHANGE: has_no_comparable_case(run) or (measured is not None and measured.loosened_rules),
         REGRESSION: select_counted_changes(run, CaseClass.REGRESSION),
-        WAIVED: run.waived,
-        INCONCLUSIVE: select_counted_changes(run, CaseClass.UNSETTLED, CaseClass.FLAKY),
+        WAIVED: run.waived_keys,
+        INCONCLUSIVE: select_counted_changes(run, CaseClass.INCONCLUSIVE, CaseClass.FLAKY),
         STALE_BASELINE: baseline_is_stale,
     }
     return next((page for page, holds in states.items() if holds), None)

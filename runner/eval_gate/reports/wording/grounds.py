@@ -9,15 +9,15 @@ import re
 from typing import Final
 
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import (
-    NO_RUNS,
-    CaseRecord,
+from eval_gate.model.evidence import (
+    NO_EXECUTIONS,
+    CaseHistorySummary,
     Counts,
     GroundKind,
     Grounds,
-    RunName,
+    RunReference,
     ScoreFinding,
-    Steadiness,
+    Stability,
     SuiteFinding,
 )
 from eval_gate.reports.context import ReportContext
@@ -36,14 +36,22 @@ _UNKNOWN_PLACE: Final = "on record"
 """The place where the branch is not known."""
 _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
 _UNTESTED: Final = frozenset(
-    {GroundKind.KNOWN, GroundKind.NOT_RERUN, GroundKind.NOT_ASKED, GroundKind.SPENT, GroundKind.SLOW}
+    {
+        GroundKind.USUAL_RESULT,
+        GroundKind.MISSING_RERUNS,
+        GroundKind.GATE_FAILED,
+        GroundKind.BUDGET_USED,
+        GroundKind.TIMEOUTS,
+    }
 )
 """Where no chance is said: nothing was decided by it."""
 _GROUND_TEXTS: Final = {
-    GroundKind.NOT_RERUN: "the re-runs that would decide gave no result",
-    GroundKind.NOT_ASKED: "suspected: not re-run, because the gate had failed already",
-    GroundKind.SLOW: "no answer in time, as of so many others: a slow provider, or all of it is slow with this change",
-    GroundKind.SPENT: "not asked again, or not often enough: the rerun-budget is spent",
+    GroundKind.MISSING_RERUNS: "the re-runs that would decide gave no result",
+    GroundKind.GATE_FAILED: "suspected: not re-run, because the gate had failed already",
+    GroundKind.TIMEOUTS: (
+        "no answer in time, as of so many others: a slow provider, or all of it is slow with this change"
+    ),
+    GroundKind.BUDGET_USED: "not asked again, or not often enough: the rerun-budget is spent",
 }
 
 
@@ -60,7 +68,7 @@ def describe_evidence(change: CaseChange, place: str) -> str | None:
 def describe_chance(change: CaseChange) -> str | None:
     """`if nothing changed, that happens 1 time in 50,000`; None where nothing rests on a chance."""
     grounds = change.grounds
-    one_in = grounds.one_in if grounds is not None and grounds.why not in _UNTESTED else None
+    one_in = grounds.one_in if grounds is not None and grounds.kind not in _UNTESTED else None
     return _format_chance(one_in)
 
 
@@ -71,15 +79,15 @@ def _format_chance(one_in: int | None) -> str | None:
 
 
 def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
-    here, record = grounds.here, grounds.record
+    here, record = grounds.current, grounds.history
     passes = change in _PASSING
-    if here.crashes and here.crashes == here.runs:
-        return f"crashed {here.crashes} of {here.runs} here, {_describe_responses(record, place)}"
-    said_passes = passes or (change in {CaseClass.UNSETTLED, CaseClass.FLAKY} and here.passes > 0)
+    if here.agent_errors and here.agent_errors == here.executions:
+        return f"crashed {here.agent_errors} of {here.executions} here, {_describe_responses(record, place)}"
+    said_passes = passes or (change in {CaseClass.INCONCLUSIVE, CaseClass.FLAKY} and here.passes > 0)
     seen = _format_count(
         "passed" if said_passes else "failed", here.passes if said_passes else here.failures, here, "here"
     )
-    if not record.runs:
+    if not record.executions:
         return f"{seen}, never judged {place}"
     verb = "" if said_passes == passes else "failed"
     return f"{seen}, {_format_count(verb, record.passes if passes else record.failures, record, place)}"
@@ -87,41 +95,49 @@ def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
 
 def _format_count(verb: str, number: int, counts: Counts, place: str) -> str:
     """`failed 4 of 4 here`, and where not every failure was an answer `failed 4 of 4 here (1 crashed)`."""
-    crashed = f" ({counts.crashes} crashed)" if counts.crashes else ""
-    return f"{verb} {number} of {counts.runs} {place}{crashed}".strip()
+    crashed = f" ({counts.agent_errors} crashed)" if counts.agent_errors else ""
+    return f"{verb} {number} of {counts.executions} {place}{crashed}".strip()
 
 
-def _describe_responses(record: Counts, place: str) -> str:
-    """What a crash is held against: how often there was an answer, whatever it was worth."""
-    if not record.runs:
+def _describe_responses(counts: Counts, place: str) -> str:
+    """Describe how often the history has a response, right or wrong, for comparison with agent errors."""
+    if not counts.executions:
         return f"never judged {place}"
-    wrong = record.failures - record.crashes
-    return f"answered in {record.runs - record.crashes} of {record.runs} {place}{f' ({wrong} wrong)' if wrong else ''}"
+    wrong = counts.failures - counts.agent_errors
+    answered = counts.executions - counts.agent_errors
+    return f"answered in {answered} of {counts.executions} {place}{f' ({wrong} wrong)' if wrong else ''}"
 
 
-def format_run_name(run: RunName) -> str:
-    """The commit of an earlier run, or the beginning of its id; they are anybody's, and nothing but a name is shown."""
+def format_run_name(run: RunReference) -> str:
+    """Format the commit of an earlier run, or else the start of its id.
+
+    Both are untrusted, so characters that no name has are replaced.
+    """
     return _NOT_IN_NAME.sub("?", run.sha[:7] if run.sha else run.run_id[:8])
 
 
 def describe_broken_main(change: CaseChange, place: str) -> str | None:
-    """`main broke it at abc1234`: the branch itself fails it now, and passed it before. None where that is not so."""
-    record, why = change.case_record, change.grounds.why if change.grounds else None
+    """Describe that the branch itself broke a case: `main broke it at abc1234`.
+
+    Return None unless the case is still failing because the branch fails it. If no earlier run is known to have
+    passed, the text says that the newest run failed too.
+    """
+    record, why = change.case_history, change.grounds.kind if change.grounds else None
     if change.change is not CaseClass.STILL_FAILING or record is None or why is GroundKind.MUST_PASS:
         return None
     since = record.broken_since if record.newest_failed else None
-    if since is not None and (why is GroundKind.MAIN_BROKE or record.steadiness is not Steadiness.FLAKY):
+    if since is not None and (why is GroundKind.MAIN_BROKE or record.stability is not Stability.FLAKY):
         return f"{_extract_branch(place)} broke it at {format_run_name(since)}"
     return f"the newest run {place} failed it too" if why is GroundKind.MAIN_BROKE else None
 
 
 def _extract_branch(place: str) -> str:
-    """`main` of `on main`."""
+    """Return the branch in `place`, such as `main` for `on main`; if unknown, "the default branch"."""
     return place.removeprefix("on ") if place != _UNKNOWN_PLACE else "the default branch"
 
 
 def list_further_evidence(change: CaseChange, place: str) -> tuple[str, ...]:
-    """What the counts alone do not say, in half sentences: what decided, and what else is known."""
+    """List the evidence that the counts do not show, as phrases: what decided, and other known facts."""
     grounds = change.grounds
     elsewhere = _describe_other_run(change)
     if grounds is None:
@@ -134,11 +150,11 @@ def list_further_evidence(change: CaseChange, place: str) -> tuple[str, ...]:
         describe_repeats(grounds),
         describe_broken_main(change, place),
     ]
-    shown = change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED} and grounds.why is not GroundKind.MUST_PASS
+    shown = change.change in {CaseClass.REGRESSION, CaseClass.INCONCLUSIVE} and grounds.kind is not GroundKind.MUST_PASS
     if grounds.newest_failed and shown:
         said.append(f"the newest run {place} failed it too")
-    if change.case_record is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
-        said.append(describe_flakiness(change.case_record, place))
+    if change.case_history is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
+        said.append(describe_flakiness(change.case_history, place))
     return tuple(filter(None, [*said, elsewhere]))
 
 
@@ -152,13 +168,13 @@ def _describe_preparatory_cases(grounds: Grounds) -> str | None:
 
 def describe_base_agent_result(grounds: Grounds) -> str | None:
     """`asked the base branch's agent in the same minutes: passed 0 of 3 there too`; None where it brought no answer."""
-    seen = grounds.control
-    if not seen.runs:
+    seen = grounds.base_agent
+    if not seen.executions:
         return None
     alone = seen.failures > seen.passes
-    too = " too, so it is not of this change" if grounds.why is GroundKind.CONTROL and alone else ""
-    words = f"asked the base branch's agent in the same minutes: passed {seen.passes} of {seen.runs} there{too}"
-    if grounds.why is GroundKind.CONTROL and not alone:
+    too = " too, so it is not of this change" if grounds.kind is GroundKind.BASE_AGENT and alone else ""
+    words = f"asked the base branch's agent in the same minutes: passed {seen.passes} of {seen.executions} there{too}"
+    if grounds.kind is GroundKind.BASE_AGENT and not alone:
         return f"{words}, where all cases together fail as often: not of this change"
     return words
 
@@ -171,20 +187,27 @@ def _describe_other_run(change: CaseChange) -> str | None:
 
 
 def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None:
-    """What would have been sure, counted as what was seen is, beside every word of doubt and of certainty."""
-    if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.UNSETTLED, CaseClass.ERRORED}:
+    """Describe how many failures would be conclusive, in the same units as the evidence.
+
+    The text goes with every phrase of doubt and of certainty. Return None if nothing was tested.
+    """
+    if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.INCONCLUSIVE, CaseClass.ERRORED}:
         return None  # nothing was tested
-    if grounds.why is GroundKind.MUST_PASS:
+    if grounds.kind is GroundKind.MUST_PASS:
         return None
-    enough = None if grounds.needed is None else f"{grounds.needed} failures of {grounds.needed}"
-    if grounds.why is GroundKind.EVIDENCE:
+    enough = (
+        None
+        if grounds.required_failures is None
+        else f"{grounds.required_failures} failures of {grounds.required_failures}"
+    )
+    if grounds.kind is GroundKind.EVIDENCE:
         return "rare enough to be sure" if enough is None else f"rare enough to be sure: {enough} are"
-    takes = f"to be sure takes {enough}" if enough else "no number of re-runs that confirm allows could make it sure"
+    takes = f"to be sure takes {enough}" if enough else "no number of re-runs that `reruns` allows could make it sure"
     if (
-        grounds.why in _UNTESTED or grounds.why is GroundKind.EVERY_RUN
+        grounds.kind in _UNTESTED or grounds.kind is GroundKind.EVERY_RUN
     ):  # it counts, or nobody knows: the bar, and no doubt
         return takes
-    alone = " of it alone" if grounds.why is GroundKind.SUITE else ""
+    alone = " of it alone" if grounds.kind is GroundKind.SUITE_DROP else ""
     return f"not rare enough to be sure{alone}: {f'that takes {enough}' if enough else takes}"
 
 
@@ -200,44 +223,47 @@ def describe_repeats(grounds: Grounds) -> str | None:
     if not found.cached:
         return said
     took = f"in {format_seconds(found.slowest_ms)} at most, the first in {format_seconds(found.first_ms)}"
-    return f"{said} {took}: that looks like a cache; rerunNonce may get past it"
+    return f"{said} {took}: that looks like a cache; rerunCacheBusting may get past it"
 
 
 def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str | None:
-    match grounds.why:
+    match grounds.kind:
         case GroundKind.EVERY_RUN:
             return "passed every time" if change in _PASSING else "counts because it failed every time"
-        case GroundKind.SUITE:
+        case GroundKind.SUITE_DROP:
             which = f"more often than {place}" if change is CaseClass.FLAKY else "at once"
             return f"counts because too many cases fail {which}"
         case GroundKind.MUST_PASS:
-            failing = grounds.newest_failed or grounds.record.fails
+            failing = grounds.newest_failed or grounds.history.is_failing
             return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
-        case GroundKind.NOT_RERUN | GroundKind.NOT_ASKED | GroundKind.SPENT | GroundKind.SLOW:
-            return _GROUND_TEXTS[grounds.why]
-        case GroundKind.RECOVERED if not grounds.here.passes:
+        case GroundKind.MISSING_RERUNS | GroundKind.GATE_FAILED | GroundKind.BUDGET_USED | GroundKind.TIMEOUTS:
+            return _GROUND_TEXTS[grounds.kind]
+        case GroundKind.RECOVERED if not grounds.current.passes:
             return "its record may explain that"
-        case GroundKind.KNOWN if change is CaseClass.FLAKY:
+        case GroundKind.USUAL_RESULT if change is CaseClass.FLAKY:
             return f"passes now and then {place} too"
-        case GroundKind.KNOWN:
+        case GroundKind.USUAL_RESULT:
             return f"the newest run {place} was an exception"
         case _:
             return None
 
 
-def describe_flakiness(record: CaseRecord, place: str) -> str | None:
+def describe_flakiness(history: CaseHistorySummary, place: str) -> str | None:
     """`flaky on main: fails 15 % of the time, 3 runs show it`; None of a case that is steady there."""
-    words = _format_failure_rate(record)
+    words = _format_failure_rate(history)
     return f"flaky {place}: {words}" if words else None
 
 
-def describe_history(record: CaseRecord, place: str) -> str:
-    """The whole record: `passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (a, b, c)`."""
-    said = [f"passed {record.counts.passes} of {record.counts.runs} {place}"]
-    if flaky := _format_failure_rate(record):
-        named = format_first_few(record.shown_by, MAX_RUNS, lambda run: to_one_line(run)[:8])
+def describe_history(history: CaseHistorySummary, place: str) -> str:
+    """Describe the whole history of a case.
+
+    Example: `passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (a, b, c)`.
+    """
+    said = [f"passed {history.counts.passes} of {history.counts.executions} {place}"]
+    if flaky := _format_failure_rate(history):
+        named = format_first_few(history.evidence_run_ids, MAX_RUNS, lambda run: to_one_line(run)[:8])
         said.append(f"flaky: {flaky}{f' ({named})' if named else ''}")
-    if record.since is not None:
+    if history.oldest_run_id is not None:
         said.append("older runs are left out, because it broke or was mended after them")
     return "; ".join(said)
 
@@ -251,13 +277,17 @@ def describe_suite_finding(finding: SuiteFinding, *, others: bool = False) -> st
     which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
     if finding.executions is not None:
         which = f"{format_count(finding.executions, 'execution')} of {which}"
-    seldom = " that seldom fail" if finding.steady else ""
+    seldom = " that seldom fail" if finding.steady_cases_only else ""
     usual = round(finding.expected)
     expected = f"where {'fewer than 1' if finding.expected < 0.95 else f'about {usual}'} usually do"
     expected += "es" if usual <= 1 else ""
     limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
-    seen = finding.control
-    there = f"the base branch's agent failed {seen.failures} of {seen.runs} in the same minutes" if seen.runs else None
+    seen = finding.base_agent
+    there = (
+        f"the base branch's agent failed {seen.failures} of {seen.executions} in the same minutes"
+        if seen.executions
+        else None
+    )
     failed = f"{finding.failures} of {which}{seldom} failed at first, {expected}"
     return "; ".join(
         filter(
@@ -267,29 +297,33 @@ def describe_suite_finding(finding: SuiteFinding, *, others: bool = False) -> st
 
 
 def _describe_day_variation(finding: SuiteFinding) -> str | None:
-    """What is said of the branch's own runs: only where they make a difference that one would notice."""
-    if finding.if_alike is None or finding.if_alike * _NOTICEABLE_FACTOR > finding.chance:
+    """Describe how the variation between the branch's own runs affects the chance of a suite drop.
+
+    Return None if the history shows no variation, or if the difference is not noticeable.
+    """
+    chance = finding.chance_if_runs_equal
+    if chance is None or chance * _NOTICEABLE_FACTOR > finding.chance:
         return None
-    return f"whole runs on record differ too: if they did not, it would be 1 in {_round_odds(finding.if_alike):,}"
+    return f"whole runs on record differ too: if they did not, it would be 1 in {_round_odds(chance):,}"
 
 
 def _round_odds(chance: float) -> int:
     """As the chance of a case is rounded."""
-    return Grounds(why=GroundKind.SUITE, here=NO_RUNS, record=NO_RUNS, chance=chance).one_in or 1
+    return Grounds(kind=GroundKind.SUITE_DROP, current=NO_EXECUTIONS, history=NO_EXECUTIONS, chance=chance).one_in or 1
 
 
 def describe_score_finding(finding: ScoreFinding) -> str:
     """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; if nothing changed, …`, and the bar."""
     fell = f"scores of {format_count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
     limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
-    there = finding.control_fall
+    there = finding.base_agent_fall
     against = f"by {there:.2f} against the base branch's agent in the same minutes" if there is not None else None
-    said = [fell, f"{finding.lower} of {finding.cases} are lower", _format_chance(finding.one_in), limit, against]
+    said = [fell, f"{finding.lower_cases} of {finding.cases} are lower", _format_chance(finding.one_in), limit, against]
     return "; ".join(filter(None, said))
 
 
-def _format_failure_rate(record: CaseRecord) -> str | None:
-    if record.steadiness is not Steadiness.FLAKY or record.failure_rate is None:
+def _format_failure_rate(history: CaseHistorySummary) -> str | None:
+    if history.stability is not Stability.FLAKY or history.failure_rate is None:
         return None
-    shown = format_count(len(record.shown_by), "run shows it", "runs show it")
-    return f"fails {record.failure_rate * 100:.0f} % of the time, {shown}"
+    shown = format_count(len(history.evidence_run_ids), "run shows it", "runs show it")
+    return f"fails {history.failure_rate * 100:.0f} % of the time, {shown}"

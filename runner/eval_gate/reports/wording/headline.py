@@ -34,11 +34,11 @@ _SCORE_DROP = "scores of all cases together fell"
 
 
 def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
-    """The symbol and the few words behind the title; `absent` are those for a baseline there is not."""
+    """Build the symbol and the headline of a verdict; `absent` is the text for a missing baseline."""
     match verdict.outcome:
-        case Outcome.ERROR:
+        case Outcome.INCONCLUSIVE:
             return BROKEN, "no verdict yet" if verdict.reasons == (NO_VERDICT,) else _format_inconclusive(run.summary)
-        case Outcome.FAIL:
+        case Outcome.FAILED:
             return FAIL, ", ".join(
                 [_format_failed(run, verdict), *_describe_earlier_commits(run), *format_waived_counts(run)]
             )
@@ -47,7 +47,7 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
         if select_counted_changes(run, CaseClass.REGRESSION)
         else _describe_suite_test(run)
     ):
-        allowed = verdict.rule(RuleCode.REGRESSIONS)
+        allowed = verdict.find_rule(RuleCode.REGRESSIONS)
         return WARN, ", ".join(
             [
                 worse,
@@ -92,7 +92,7 @@ def format_regressions(run: RunResult) -> str:
     """`2 regressions, 3 suspected`, and why where cases are only called so because all together fail more."""
     alone, dropped = split_regressions(run)
     words = format_count(len(alone) or len(dropped), "regression")
-    if spared := sum(one.grounds is not None and one.grounds.spared for one in list_unwaived_changes(run)):
+    if spared := sum(one.grounds is not None and one.grounds.is_suspected for one in list_unwaived_changes(run)):
         words += f", {spared} suspected"
     if alone and dropped:
         return f"{words}, and {len(dropped)} more as the others together fail more than before"
@@ -109,7 +109,7 @@ def _format_failed(run: RunResult, verdict: Verdict) -> str:
             return format_regressions(run)
         case RuleCode.SUITE_DROP:
             return _format_suite_drop(run)
-        case RuleCode.UNMEASURED if words := format_new_errors(run):
+        case RuleCode.ERRORS if words := format_new_errors(run):
             return words[0]
         case RuleCode.PASS_RATE:
             return f"pass rate {format_percent(rates.current)} of {format_count(rates.judged, 'case')} is too low"
@@ -131,9 +131,9 @@ _COUNT_PHRASES: Final[dict[RuleCode | None, tuple[str, ...]]] = {
     RuleCode.MUST_PASS: ("must-pass case fails", "must-pass cases fail"),
     RuleCode.FLAKY: ("flaky case",),
     RuleCode.FAILURES: ("failing case",),
-    RuleCode.REMOVED: ("removed case",),
-    RuleCode.CHANGED: ("case measured otherwise", "cases measured otherwise"),
-    RuleCode.LOOSENED: ("loosened rule",),
+    RuleCode.REMOVED_CASES: ("removed case",),
+    RuleCode.CHANGED_CASES: ("case measured otherwise", "cases measured otherwise"),
+    RuleCode.LOOSENED_RULES: ("loosened rule",),
     RuleCode.NEW_FAILURES: ("new or changed case fails", "new or changed cases fail"),
 }
 """Headlines of rules that allow none."""
@@ -149,7 +149,7 @@ _LIMIT_PHRASES: Final[dict[RuleCode | None, str]] = {
 
 
 def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:
-    passed = "passed on threshold" if verdict.rule(RuleCode.PASS_RATE) else "passed"
+    passed = "passed on threshold" if verdict.find_rule(RuleCode.PASS_RATE) else "passed"
     waived = format_waived_counts(run)
     if run.comparison is None:
         return ", ".join([passed, absent, *waived])
@@ -157,7 +157,7 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
         return ", ".join([passed, "baseline not comparable", *waived])
     parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
     parts += _iter_doubts(run)
-    if drops := exclude_waived(run, run.comparison.score_drops()):
+    if drops := exclude_waived(run, run.comparison.list_score_drops()):
         parts.append(format_count(len(drops), "score drop"))
     still = select_counted_changes(run, CaseClass.STILL_FAILING)
     if broken := sum(describe_broken_main(one, "") is not None for one in still):
@@ -173,7 +173,7 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
 
 
 def _iter_doubts(run: RunResult) -> Iterator[str]:
-    """What failed here now and then, or not by this change."""
+    """Yield texts about failures with the base agent too, inconclusive cases, and flaky new cases."""
     if there := len(find_base_agent_failures(run)):
         yield f"{format_count(there, 'case fails', 'cases fail')} with the base branch's agent too"
     if unsettled := len(_find_inconclusive(run)):
@@ -183,35 +183,35 @@ def _iter_doubts(run: RunResult) -> Iterator[str]:
 
 
 def _count_loosened_rules(run: RunResult) -> int:
-    return run.comparison.measured.loosened if run.comparison and run.comparison.measured else 0
+    return run.comparison.setup_changes.loosened_rules if run.comparison and run.comparison.setup_changes else 0
 
 
 def _count_new_flaky(run: RunResult) -> int:
     """How many new and changed cases were seen both to pass and to fail."""
-    cases = run.by_key()
+    cases = run.index_cases()
     return sum(one.key in cases and is_flaky(cases[one.key]) for one in select_counted_changes(run, *NEW_CASE_CLASSES))
 
 
 def _find_inconclusive(run: RunResult) -> list[CaseChange]:
     """Those whose answers leave a doubt; what was never judged is among the errors."""
-    broken = {key for key, case in run.cases() if case.status is Status.ERROR}
+    broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
     cleared = {one.key for one in find_base_agent_failures(run)}
-    return [one for one in select_counted_changes(run, CaseClass.UNSETTLED) if one.key not in broken | cleared]
+    return [one for one in select_counted_changes(run, CaseClass.INCONCLUSIVE) if one.key not in broken | cleared]
 
 
 def _describe_suite_test(run: RunResult) -> str | None:
-    """What all cases together show, of which no rule had to say anything; None where they show nothing."""
+    """Describe a drop that the suite test found although no rule reports it; return None without a drop."""
     found, scores = (run.comparison.suite_finding, run.comparison.score_finding) if run.comparison else (None, None)
-    if found is not None and found.dropped:
+    if found is not None and found.is_drop:
         return _format_suite_drop(run)
-    return _SCORE_DROP if scores is not None and scores.dropped else None
+    return _SCORE_DROP if scores is not None and scores.is_drop else None
 
 
 def _format_suite_drop(run: RunResult) -> str:
-    """What a drop of the suite is a drop of."""
+    """Return the headline of a suite drop, in words for the steady cases or for all cases."""
     found = run.comparison.suite_finding if run.comparison else None
-    return _STEADY_SUITE_DROP if found is not None and found.steady else _SUITE_DROP
+    return _STEADY_SUITE_DROP if found is not None and found.steady_cases_only else _SUITE_DROP
 
 
 def _count_unconfirmed(run: RunResult) -> int:
-    return sum(one.grounds is not None and one.grounds.why.undecided for one in list_unwaived_changes(run))
+    return sum(one.grounds is not None and one.grounds.kind.is_inconclusive for one in list_unwaived_changes(run))

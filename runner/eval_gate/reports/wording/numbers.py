@@ -6,7 +6,7 @@ import math
 import re
 from typing import Final
 
-from eval_gate.model.comparison import Tally
+from eval_gate.model.comparison import PassCount
 from eval_gate.text.escape import to_one_line, truncate_text
 
 MINUS = "−"
@@ -21,7 +21,7 @@ def format_count(number: int, one: str, many: str | None = None) -> str:
 
 
 def quote_in_backticks(text: str, most: int) -> str:
-    """A name or value between backticks, of which it has none itself: at most so many characters of it."""
+    """Quote a name or value of at most `most` characters in backticks, and replace backticks in it."""
     return f"`{truncate_text(to_one_line(text.replace('`', chr(39)), most), most) or ' '}`"
 
 
@@ -75,17 +75,17 @@ def format_score_change(change: float | None) -> str:
     return f" ({MINUS if rounded < 0 else '+'}{abs(rounded):.2f})" if rounded else ""
 
 
-def format_tally(tally: Tally | None) -> str | None:
+def format_tally(tally: PassCount | None) -> str | None:
     """`2/3` for several trials, else `pass` or `fail`."""
     if tally is None:
         return None
-    if tally.n > 1:
-        return f"{tally.k}/{tally.n}"
-    return "pass" if tally.k else "fail"
+    if tally.executions > 1:
+        return f"{tally.passes}/{tally.executions}"
+    return "pass" if tally.passes else "fail"
 
 
 def extract_day(timestamp: str) -> str | None:
-    """The date of a time stamp, as `2026-11-21`; None where it is none."""
+    """Extract the date, such as `2026-11-21`, from a timestamp; return None if it has none."""
     found = _DAY.match(timestamp)
     return found and found[1]
 

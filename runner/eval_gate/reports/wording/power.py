@@ -30,9 +30,9 @@ _SHARES: Final = (
 
 
 def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
-    """What this run could see, then which cases it could not judge whatever they did. Empty without a record.
+    """Describe what the run can detect, then the cases that it could not gate whatever their results.
 
-    `place` is where the record was made, such as `on main`.
+    `place` is the origin of the history, such as `on main`. Return an empty tuple without a history.
     """
     cases = group_run_cases(run)
     if cases is None or not can_compute_power(cases):
@@ -82,7 +82,7 @@ def format_power(sight: DetectionPower) -> str:
 
 
 def format_loss(sight: DetectionPower) -> str:
-    """`a loss of 6 points in every case is found in 9 of 10`."""
+    """Format the smallest loss that a run detects: `a loss of 6 points in every case is found in 9 of 10`."""
     if sight.smallest_loss is None:
         return "no loss of all cases together, however large, is found in 9 of 10"
     return f"a loss of {format_count(sight.smallest_loss, 'point')} in every case is found in 9 of 10"
@@ -109,13 +109,13 @@ def describe_ungated_case(one: UngatedCase, place: str) -> str:
     match one.reason:
         case UngatedReason.FLAKY:
             row = "not even 1 failure" if one.executions == 1 else f"not even {one.executions} failures in a row"
-            fails = f"{name} fails {record.failures} of {record.runs} {place}: {row} would be proof"
+            fails = f"{name} fails {record.failures} of {record.executions} {place}: {row} would be proof"
             if one.needed_failures is None:
                 return f"{fails}; mend it, or quarantine it"
             return f"{fails}, {one.needed_failures} would; mend it, quarantine it, or give it more re-runs or trials"
         case UngatedReason.MAIN_BROKE:
             return f"{name} failed in the newest run {place}: what fails it now is not to blame until it passes there"
         case UngatedReason.FAILING:
-            return f"{name} fails {record.failures} of {record.runs} {place}: mend it there, or quarantine it"
+            return f"{name} fails {record.failures} of {record.executions} {place}: mend it there, or quarantine it"
         case UngatedReason.NO_RECORD:
             return f"{name} was never judged {place} by what it asks now: it can be gated after its first run there"

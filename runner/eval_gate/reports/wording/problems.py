@@ -14,7 +14,7 @@ MAX_SHOWN_PROBLEMS = 50
 
 
 def render_error(error: GateError) -> Iterator[str]:
-    """The error's sentence, every place it holds for, and what to do."""
+    """Render an error for the log: its code and message, every place it applies to, and a hint."""
     yield f"error[{error.code}]: {to_console_line(error.message)}"
     # what the sentence says already is not said again of a place
     places = [replace(one, message="") if one.message == error.message else one for one in error.problems]
@@ -39,12 +39,12 @@ def format_waiting(suspects: int) -> str:
     what = format_count(suspects, "regression may", "regressions may")
     return (
         f"{what} fail with the base branch's agent too: nothing is published before a second step has asked it, "
-        "with `results: latest` and `control-endpoint`"
+        "with `results: latest` and `base-agent-endpoint`"
     )
 
 
 def render_waiting_summary(suspects: int) -> str:
-    """The same as a job summary."""
+    """Render the job summary of a gate that waits for the base agent's results."""
     return (
         f"# {WAITING_TITLE}\n\n"
         f"**This step failed:** {format_waiting(suspects)}.\n\n"
@@ -53,7 +53,10 @@ def render_waiting_summary(suspects: int) -> str:
 
 
 def render_waiting_comment(suspects: int, head_sha: str, key: str) -> str:
-    """The same as a comment, in place of an earlier result that does not hold any more."""
+    """Render the comment of a gate that waits for the base agent's results.
+
+    It replaces the comment about an earlier result that is no longer valid.
+    """
     what = format_count(suspects, "regression", "regressions")
     return (
         f"<!-- eval-gate:v1 key={to_comment_key(key)} -->\n## {WAITING_TITLE}\n\n"

@@ -18,7 +18,7 @@ MAX_WAITING_MESSAGE: Final = 400
 
 
 def format_opening_line(plan: RunPlan, total: int, done: int) -> str:
-    """What is about to happen, in one line."""
+    """Format the line that announces a run: its cases, suites, targets and concurrency."""
     trials = f" × {plan.limits.trials} trials" if plan.limits.trials > 1 else ""
     resumed = f" · resuming, {done} of {total} done" if done else ""
     targets = plan.list_targets()
@@ -36,14 +36,14 @@ class TrialCounts:
         self.failed = self.errored = self.reruns = 0
         self._trials = trials
 
-    def add(self, record: TrialRecord) -> bool:
+    def add(self, trial_record: TrialRecord) -> bool:
         """Count one more; whether it was one of the total, and no re-run."""
-        if record.trial >= self._trials:
+        if trial_record.trial >= self._trials:
             self.reruns += 1
             return False
         self.done += 1
-        self.failed += record.status is Status.FAILED
-        self.errored += record.status is Status.ERROR
+        self.failed += trial_record.status is Status.FAILED
+        self.errored += trial_record.status is Status.ERROR
         return True
 
     def __str__(self) -> str:
@@ -75,9 +75,9 @@ class LogProgress:
         self._said, self._said_at = str(self._counts), self._clock()
         self._say(format_opening_line(plan, total, done))
 
-    def on_trial(self, record: TrialRecord) -> None:
+    def on_trial(self, trial_record: TrialRecord) -> None:
         """Say how far it is, now and then."""
-        self._counts.add(record)
+        self._counts.add(trial_record)
         if self._clock() - self._said_at >= LOG_INTERVAL_SECONDS:
             self._report_progress()
 

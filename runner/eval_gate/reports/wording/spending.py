@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eval_gate.model.comparison import BaselineFacts
 from eval_gate.model.result import CaseResult, RunResult, Summary
-from eval_gate.model.usage import total
+from eval_gate.model.usage import add_up
 from eval_gate.reports.run_statistics import (
     compute_paired_interval,
     compute_pass_rates,
@@ -47,10 +47,10 @@ def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
     return " · ".join(parts)
 
 
-def _format_change(then: float | None, now: float) -> str:
-    if not then:
+def _format_change(baseline: float | None, now: float) -> str:
+    if not baseline:
         return ""
-    return f" ({format_signed(round((now - then) / then * 100))} %)"
+    return f" ({format_signed(round((now - baseline) / baseline * 100))} %)"
 
 
 def describe_reruns(run: RunResult) -> str | None:
@@ -59,25 +59,25 @@ def describe_reruns(run: RunResult) -> str | None:
     Only the whole cost of a case is known, so a re-run is taken to cost what an execution of it does on average.
     Executions that a re-run needed before it are counted apart, and are in time and cost.
     """
-    again = [case for _, case in run.cases() if 0 < case.reruns <= len(case.trials)]
-    new = [case for _, case in run.cases() if 0 < case.new_runs <= len(case.trials)]
-    more = (
-        f"{format_count(sum(case.new_runs for case in new), 'more run')} of {format_count(len(new), 'new case')}"
-        if new
-        else None
-    )
+    again = [case for _, case in run.iter_cases() if 0 < case.reruns <= len(case.trials)]
+    new = [case for _, case in run.iter_cases() if 0 < case.new_case_executions <= len(case.trials)]
+    executions = sum(case.new_case_executions for case in new)
+    more = f"{format_count(executions, 'more run')} of {format_count(len(new), 'new case')}" if new else None
     there = describe_base_agent_runs(run)
     if not again:
         return "; ".join(filter(None, [more, there])) or None
-    number, needed = sum(case.reruns for case in again), [case for _, case in run.cases() if case.preparatory_runs]
+    number, needed = (
+        sum(case.reruns for case in again),
+        [case for _, case in run.iter_cases() if case.preparatory_executions],
+    )
     took = sum(trial.duration_ms for case in again for trial in case.trials[-case.reruns :])
     took += sum(max(case.duration_ms - sum(trial.duration_ms for trial in case.trials), 0.0) for case in needed)
     costs = [_estimate_cost(case, case.reruns) for case in again] + [
-        _estimate_cost(case, case.preparatory_runs) for case in needed
+        _estimate_cost(case, case.preparatory_executions) for case in needed
     ]
     words = [f"{format_count(number, 're-run')} of {format_count(len(again), 'case')}", format_seconds(took)]
     if needed:
-        before = sum(case.preparatory_runs for case in needed)
+        before = sum(case.preparatory_executions for case in needed)
         words.insert(1, f"with {format_count(before, 'execution')} of the cases before them")
     if all(cost is not None for cost in costs):
         words.append(f"about {format_money(sum(cost or 0.0 for cost in costs))}")
@@ -86,27 +86,27 @@ def describe_reruns(run: RunResult) -> str | None:
 
 def describe_base_agent_runs(run: RunResult) -> str | None:
     """`5 questions to the base branch's agent, 0.9 s, $0.0100`; None where it was not asked."""
-    asked = [trial for _, case in run.cases() for trial in case.control]
-    if run.control is None or not asked:
+    asked = [trial for _, case in run.iter_cases() for trial in case.base_agent_trials]
+    if run.base_agent is None or not asked:
         return None
     words = [
         f"{format_count(len(asked), 'question')} to the base branch's agent",
         format_seconds(sum(one.duration_ms for one in asked)),
     ]
-    if run.control.cost_usd is not None:
-        words.append(format_money(run.control.cost_usd))
+    if run.base_agent.cost_usd is not None:
+        words.append(format_money(run.base_agent.cost_usd))
     return ", ".join(words)
 
 
 def _estimate_cost(case: CaseResult, number: int) -> float | None:
     """Target and judge together, of so many executions of it; None when the target's cost is unknown."""
-    cost = total((case.cost_usd, case.judge_cost_usd)) if case.cost_usd is not None else None
-    return cost * number / (len(case.trials) + case.preparatory_runs) if cost is not None else None
+    cost = add_up((case.cost_usd, case.judge_cost_usd)) if case.cost_usd is not None else None
+    return cost * number / (len(case.trials) + case.preparatory_executions) if cost is not None else None
 
 
 def describe_certainty(run: RunResult) -> tuple[str, ...]:
     """How sure the pass rate and its change are, in half sentences. Nothing where only the plain rule was asked for."""
-    if run.comparison is None or run.comparison.error_rate is None:
+    if run.comparison is None or run.comparison.false_alarm_rate is None:
         return ()
     rates = compute_pass_rates(run)
     low, high = compute_wilson_interval(rates.passed, rates.judged)

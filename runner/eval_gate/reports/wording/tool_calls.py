@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import CaseDetails, KeptCall
+from eval_gate.model.execution import CaseDetails, StoredCall
 from eval_gate.reports.wording.numbers import format_count, quote_in_backticks
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_first_few
@@ -33,15 +33,15 @@ class _Call(FrozenStruct):
     """A call by its name; `arguments` is None where only names are kept."""
 
     name: str
-    details: KeptCall | None
+    details: StoredCall | None
 
 
-def describe_call_changes(then: CaseDetails, here: CaseDetails) -> tuple[str, ...]:
+def describe_call_changes(baseline: CaseDetails, current: CaseDetails) -> tuple[str, ...]:
     """Half sentences such as "called `escalate` in place of `issue_refund`", "`issue_refund`: `id` `"A17"` → `"A71"`".
 
     Nothing where the calls are the same, as far as they are kept.
     """
-    before, after = _list_calls(then), _list_calls(here)
+    before, after = _list_calls(baseline), _list_calls(current)
     said = list(_iter_changes(before, after))
     rest = len(said) - MAX_CHANGES
     return (*said[:MAX_CHANGES], *([f"{format_count(rest, 'more difference')} in the calls"] if rest > 0 else []))
@@ -74,22 +74,22 @@ def _has_all(calls: Sequence[_Call], others: Sequence[_Call]) -> bool:
     return {call.name for call in calls} <= {call.name for call in others}
 
 
-def _iter_argument_changes(then: _Call, here: _Call) -> Iterator[str]:
-    if then.details is None or here.details is None or then.details.arguments == here.details.arguments:
+def _iter_argument_changes(baseline: _Call, current: _Call) -> Iterator[str]:
+    if baseline.details is None or current.details is None or baseline.details.arguments == current.details.arguments:
         return
-    if "arguments" in (*then.details.cut, *here.details.cut):
-        yield f"{quote_in_backticks(here.name, MAX_NAME)}: other arguments"
+    if "arguments" in (*baseline.details.truncated_parts, *current.details.truncated_parts):
+        yield f"{quote_in_backticks(current.name, MAX_NAME)}: other arguments"
         return
-    before, after = _flatten_arguments(then.details.arguments), _flatten_arguments(here.details.arguments)
+    before, after = _flatten_arguments(baseline.details.arguments), _flatten_arguments(current.details.arguments)
     said = [
         f"{quote_in_backticks(place, MAX_NAME)} {_format_value(before.get(place))} → {_format_value(after.get(place))}"
         for place in dict.fromkeys((*before, *after))
         if before.get(place) != after.get(place)
     ]
     if not said:
-        yield f"{quote_in_backticks(here.name, MAX_NAME)}: other arguments"  # beyond the values that are looked at
+        yield f"{quote_in_backticks(current.name, MAX_NAME)}: other arguments"  # beyond the values that are looked at
         return
-    yield f"{quote_in_backticks(here.name, MAX_NAME)}: {format_first_few(said, 2)}"
+    yield f"{quote_in_backticks(current.name, MAX_NAME)}: {format_first_few(said, 2)}"
 
 
 def _format_value(value: str | None) -> str:
@@ -113,7 +113,7 @@ def _iter_leaves(value: JsonValue, place: str, depth: int) -> Iterator[tuple[str
 
 
 def _format_names(calls: Sequence[_Call]) -> str:
-    """The names in the order of their first calls, `lookup` 3 times."""
+    """Format the tool names in the order of their first calls, with counts: `lookup` 3 times."""
     often = Counter(call.name for call in calls)
     return format_first_few(
         list(often), 3, lambda name: quote_in_backticks(name, MAX_NAME) + _format_times(often[name])

@@ -10,16 +10,16 @@ from eval_gate.gate.evidence.day_effects import MIN_RUNS, find_bad_days
 from eval_gate.gate.rules import iter_new_errors
 from eval_gate.gate.score_changes import format_limit
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, RuleCode, Verdict
-from eval_gate.model.execution import Blame, Status
-from eval_gate.model.grounds import GroundKind, RunDay
+from eval_gate.model.evidence import BranchRun, GroundKind
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import RunResult, Summary
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import compute_case_digest
 from eval_gate.reports.run_statistics import (
     compute_pass_rates,
     exclude_waived,
-    find_blame,
-    find_blames,
+    find_error_kind,
+    find_error_kinds,
     has_no_comparable_case,
     select_counted_changes,
 )
@@ -41,7 +41,7 @@ NO_VERDICT: Final = Reason(
 """In place of a verdict: of a run that was joined of parts, for one."""
 UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
 INCONCLUSIVE: Final = "The gate could not decide:"
-RUN_REASONS: Final = frozenset({"nothing-judged", "too-many-errors", "not-complete"})
+RUN_REASONS: Final = frozenset({"no-scored-cases", "too-few-scored-cases", "run-incomplete"})
 """Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
 _NEXT_STEPS: Final = {
     RuleCode.REGRESSIONS: "see below what changed; where that is meant, bring the evals up to date",
@@ -54,12 +54,12 @@ _NEXT_STEPS: Final = {
     RuleCode.LATENCY: "see what makes the answers slower, or allow more with `max-latency-increase`",
     RuleCode.COST: "see what makes the answers dearer, or allow more with `max-cost-increase`",
     RuleCode.TOKENS: "see what makes the answers longer, or allow more with `max-token-increase`",
-    RuleCode.UNMEASURED: "see below what kept cases from being judged, mend it, and run the job again",
+    RuleCode.ERRORS: "see below what kept cases from being judged, mend it, and run the job again",
     RuleCode.COVERAGE: "see below what kept cases from being judged, mend it, and run the job again",
     RuleCode.FLAKY: "mend the cases below that fail now and then, or quarantine them",
-    RuleCode.REMOVED: "have it reviewed that these cases go",
-    RuleCode.CHANGED: "have it reviewed that these cases are measured otherwise",
-    RuleCode.LOOSENED: "have the rules reviewed that ask for less",
+    RuleCode.REMOVED_CASES: "have it reviewed that these cases go",
+    RuleCode.CHANGED_CASES: "have it reviewed that these cases are measured otherwise",
+    RuleCode.LOOSENED_RULES: "have the rules reviewed that ask for less",
     RuleCode.NEW_FAILURES: "make the new and changed cases pass before they come in",
     RuleCode.STALE: "make the stale evals anew from the tools as they are now",
 }
@@ -69,10 +69,10 @@ _NEXT_STEPS: Final = {
 def describe_verdict(run: RunResult, verdict: Verdict) -> str:
     """Why, in a few plain sentences."""
     match verdict.outcome:
-        case Outcome.FAIL:
+        case Outcome.FAILED:
             said = [*_format_reasons(run, verdict), *_describe_pass_rate(run, verdict), *_describe_waived(run)]
             return " ".join([*said, *_describe_pass_score(run, verdict)])
-        case Outcome.ERROR:
+        case Outcome.INCONCLUSIVE:
             why = explain_inconclusive(run, verdict)
             if is_likely_outage(run, verdict):
                 why = f"this looks like an outage. {to_sentence(why)}"
@@ -82,23 +82,26 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
 
 
 def format_reason(run: RunResult, reason: Reason) -> str:
-    """The sentence of a reason, in words that fit what decided: where it was records, not one run of the baseline."""
-    errors = run.verdict.rule(RuleCode.UNMEASURED) if run.verdict else None
-    if reason.code == RuleCode.UNMEASURED and errors is not None:
+    """Format a reason of the verdict as text that names what decided: the history, or one baseline run."""
+    errors = run.verdict.find_rule(RuleCode.ERRORS) if run.verdict else None
+    if reason.code == RuleCode.ERRORS and errors is not None:
         return f"{_format_counted_errors(run)} (allowed: {errors.limit})"
-    if run.comparison is None or run.comparison.error_rate is None:
+    if run.comparison is None or run.comparison.false_alarm_rate is None:
         return reason.message
     if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:
         return describe_suite_drop(run)
     if reason.code == RuleCode.SUITE_SCORES and run.comparison.score_finding is not None:
         return describe_score_finding(run.comparison.score_finding)
-    rule = run.verdict.rule(RuleCode.REGRESSIONS) if run.verdict else None
+    rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
     apart = _format_errors_and_drops(run) if reason.code == RuleCode.REGRESSIONS else None
     return f"{apart} (allowed: {rule.limit})" if rule is not None and apart else reason.message
 
 
 def _format_counted_errors(run: RunResult) -> str:
-    """The same beside all that were not judged, where others of these are regressions or not judged on main either."""
+    """Format the new errors that count, among all cases without a score.
+
+    The other cases without a score are regressions, or had no score in the baseline either.
+    """
     words, counted = summarize_new_errors(run), len(list(iter_new_errors(run, run.comparison)))
     if counted == run.summary.errored:
         return words
@@ -113,7 +116,7 @@ def _format_errors_and_drops(run: RunResult) -> str | None:
     None where there are none of these: then the gate's own sentence says it all.
     """
     alone, dropped = split_regressions(run)
-    broken = {key for key, case in run.cases() if case.status is Status.ERROR}
+    broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
     crash = sum(one.key in broken for one in alone)
     if not crash and not dropped:
         return None
@@ -133,26 +136,30 @@ def describe_suite_drop(run: RunResult) -> str:
     """How all cases together compare with their records."""
     assert run.comparison is not None
     assert run.comparison.suite_finding is not None
-    grounds = [one.grounds for one in run.comparison.of(CaseClass.REGRESSION)]
-    alone = any(one is not None and one.why is not GroundKind.SUITE for one in grounds)
+    grounds = [one.grounds for one in run.comparison.select_changes(CaseClass.REGRESSION)]
+    alone = any(one is not None and one.kind is not GroundKind.SUITE_DROP for one in grounds)
     return describe_suite_finding(run.comparison.suite_finding, others=alone)
 
 
 def describe_bad_day(run: RunResult, place: str) -> str | None:
-    """What else a drop of all cases may be, and how to find out; None where a case by itself is a regression.
+    """Describe what else a suite drop may be, and how to find out.
 
-    None as well where the base branch's agent was asked, which tells a bad day from a regression. `place` is where the
-    record is from: `on main`.
+    Return None if a case is a regression by itself. Return None as well if the base agent ran, because its results
+    tell a bad day from a regression. `place` is the origin of the history, such as `on main`.
     """
     found = run.comparison
-    if found is None or found.suite_finding is None or not found.suite_finding.dropped or run.control is not None:
+    if found is None or found.suite_finding is None or not found.suite_finding.is_drop or run.base_agent is not None:
         return None
-    grounds = [one.grounds for one in found.of(CaseClass.REGRESSION)]
-    together = [one for one in list_unwaived_changes(run) if one.grounds and one.grounds.why is GroundKind.SUITE]
-    if not all(one is not None and one.why is GroundKind.SUITE for one in grounds) or not together:
+    grounds = [one.grounds for one in found.select_changes(CaseClass.REGRESSION)]
+    together = [one for one in list_unwaived_changes(run) if one.grounds and one.grounds.kind is GroundKind.SUITE_DROP]
+    if not all(one is not None and one.kind is GroundKind.SUITE_DROP for one in grounds) or not together:
         return None
     return " ".join(
-        [_NO_SINGLE_CASE, _describe_earlier_bad_days(found.evidence.days if found.evidence else (), place), _TELL_APART]
+        [
+            _NO_SINGLE_CASE,
+            _describe_earlier_bad_days(found.evidence.branch_runs if found.evidence else (), place),
+            _TELL_APART,
+        ]
     )
 
 
@@ -162,11 +169,11 @@ _NO_SINGLE_CASE: Final = (
 )
 _TELL_APART: Final = (
     "To tell the two apart, re-run the job and see whether the drop repeats, "
-    "or configure a base agent (`control-endpoint` or `control-command`)."
+    "or configure a base agent (`base-agent-endpoint` or `base-agent-command`)."
 )
 
 
-def _describe_earlier_bad_days(days: Sequence[RunDay], place: str) -> str:
+def _describe_earlier_bad_days(days: Sequence[BranchRun], place: str) -> str:
     """How many runs look like a bad day, and how much failed: `2 of the last 20 runs on main look like one: …`."""
     if len(days) < MIN_RUNS:
         runs = format_count(len(days), "run")
@@ -185,17 +192,22 @@ def _describe_earlier_bad_days(days: Sequence[RunDay], place: str) -> str:
 
 def explain_inconclusive(run: RunResult, verdict: Verdict) -> str:
     """Why there is no verdict, and how far the run came; to be read after a colon."""
-    why = run.stopped or next((format_reason(run, reason) for reason in verdict.reasons), "the run was not finished")
-    lacking = sum(has_unknown_calls(case) for _, case in run.cases())
+    why = run.stop_reason or next(
+        (format_reason(run, reason) for reason in verdict.reasons), "the run was not finished"
+    )
+    lacking = sum(has_unknown_calls(case) for _, case in run.iter_cases())
     unknown = f" In {format_count(lacking, 'case')}, {CALLS_UNKNOWN_EXPLANATION}." if lacking else ""
     return f"{why.rstrip('.')}. {_describe_progress(run.summary)}{unknown}"
 
 
 def _describe_alternative(run: RunResult, verdict: Verdict) -> list[str]:
-    """What else it may be where it looks like an outage: a change that keeps the target from starting looks so too."""
+    """Describe what else a likely outage may be: a change that keeps the target from starting.
+
+    The same applies to agent errors that left the run without a verdict.
+    """
     if is_likely_outage(run, verdict):
         return [f"If this change keeps the agent from starting, or from answering in time, {_SAME_NEXT_TIME}."]
-    if Blame.CRASHED in find_blames(run) and verdict.reasons and verdict.reasons[0].code in RUN_REASONS:
+    if ErrorKind.AGENT_ERROR in find_error_kinds(run) and verdict.reasons and verdict.reasons[0].code in RUN_REASONS:
         return [f"The agent may have been down; if this change is what breaks it, {_SAME_NEXT_TIME}."]
     return []
 
@@ -204,8 +216,8 @@ _SAME_NEXT_TIME: Final = "the next run will say the same"
 
 
 def _describe_pass(run: RunResult, verdict: Verdict) -> str:
-    rule = verdict.rule(RuleCode.PASS_RATE)
-    words = [f"{_format_pass_count(run, *([f'threshold {rule.limit}'] if rule else []))}{_format_unjudged(run)}."]
+    rule = verdict.find_rule(RuleCode.PASS_RATE)
+    words = [f"{_format_pass_count(run, *([f'threshold {rule.limit}'] if rule else []))}{_format_unscored(run)}."]
     if still := select_counted_changes(run, CaseClass.STILL_FAILING):
         words.append(f"{len(still)} still failing.")
     words += _describe_base_agent_failures(run)
@@ -216,7 +228,7 @@ def _describe_pass(run: RunResult, verdict: Verdict) -> str:
 
 
 def _describe_base_agent_failures(run: RunResult) -> list[str]:
-    """What would have failed the gate, had nobody asked the base branch's agent."""
+    """Describe the failures that do not count because the base agent has them too."""
     if not (found := len(find_base_agent_failures(run))):
         return []
     which = format_count(found, "case that usually passes fails", "cases that usually pass fail")
@@ -225,15 +237,15 @@ def _describe_base_agent_failures(run: RunResult) -> list[str]:
 
 
 def _describe_pass_score(run: RunResult, verdict: Verdict) -> list[str]:
-    """What counts as a pass, where that is not the specification's 1."""
-    graded = any(case.graded for _, case in run.cases())
+    """Describe the score that counts as a pass, if it is not the specification's 1 and cases are graded."""
+    graded = any(case.graded for _, case in run.iter_cases())
     if not graded or verdict.pass_score >= 1.0:
         return []
     return [f"Graded cases pass from {format_limit(verdict.pass_score)} on."]
 
 
 def _describe_waived(run: RunResult) -> list[str]:
-    """What was left out of the numbers, and by whose word."""
+    """Describe the waived and quarantined cases that are left out of the numbers."""
     words = [f"Not counted: {', '.join(found)}."] if (found := format_waived_counts(run)) else []
     aside = compute_pass_rates(run).quarantined
     if aside:
@@ -242,13 +254,13 @@ def _describe_waived(run: RunResult) -> list[str]:
 
 
 def _format_reasons(run: RunResult, verdict: Verdict) -> list[str]:
-    """The reasons; the first one goes on after the words before it."""
+    """Format the reasons of the verdict as sentences; the first continues the text before it."""
     first, *others = [format_reason(run, reason) for reason in verdict.reasons] or ["the rules do not hold"]
     return [f"{first.rstrip('.')}.", *map(to_sentence, others)]
 
 
 def to_sentence(words: str) -> str:
-    """The words with a capital at the beginning and one full stop at the end."""
+    """Capitalize the first letter and end the text with exactly one period."""
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."
 
 
@@ -274,7 +286,7 @@ def _describe_pass_rate(run: RunResult, verdict: Verdict) -> list[str]:
             if now is None or before is None
             else [f"Baseline {format_percent(before)} ({format_points(before, now)})."]
         )
-    return [f"{_format_pass_count(run)}{_format_unjudged(run)}."]
+    return [f"{_format_pass_count(run)}{_format_unscored(run)}."]
 
 
 def _format_pass_count(run: RunResult, *more: str) -> str:
@@ -282,14 +294,14 @@ def _format_pass_count(run: RunResult, *more: str) -> str:
     rates = compute_pass_rates(run)
     if not rates.judged:
         return "No case was judged"
-    which = f"{'judged ' if _format_unjudged(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
-    passed = {key for key, case in run.cases() if case.passed}
+    which = f"{'judged ' if _format_unscored(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
+    passed = {key for key, case in run.iter_cases() if case.passed}
     again = any(one.key in passed for one in select_counted_changes(run, CaseClass.REGRESSION))
     rate = ", ".join([_format_rates(run), *more])
     return f"{rates.passed} of {rates.judged} {which}{' after re-runs' if again else ''} ({rate})"
 
 
-def _format_unjudged(run: RunResult) -> str:
+def _format_unscored(run: RunResult) -> str:
     """`, 2 could not be judged`: what a pass rate says nothing about."""
     summary = run.summary
     numbers = {"could not be judged": summary.errored, "not run": summary.not_run, "skipped": summary.skipped}
@@ -307,40 +319,45 @@ def _format_rates(run: RunResult) -> str:
 def split_regressions(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
     """Regressions by themselves, and those that are part of a drop of all cases together."""
     found = select_counted_changes(run, CaseClass.REGRESSION)
-    dropped = [one for one in found if one.grounds is not None and one.grounds.why is GroundKind.SUITE]
+    dropped = [one for one in found if one.grounds is not None and one.grounds.kind is GroundKind.SUITE_DROP]
     return [one for one in found if one not in dropped], dropped
 
 
 def find_base_agent_failures(run: RunResult) -> list[CaseChange]:
-    """What is not of this change, because the base branch's agent failed it in the same minutes."""
+    """Find the unwaived failures that this change did not cause, because the base agent has them too.
+
+    The base agent ran in the same minutes.
+    """
     return [
-        one for one in list_unwaived_changes(run) if one.grounds is not None and one.grounds.why is GroundKind.CONTROL
+        one
+        for one in list_unwaived_changes(run)
+        if one.grounds is not None and one.grounds.kind is GroundKind.BASE_AGENT
     ]
 
 
 def list_unwaived_changes(run: RunResult) -> list[CaseChange]:
-    """What became of every case that nobody waived."""
+    """List the comparison with the baseline of every case that is not waived."""
     return exclude_waived(run, run.comparison.changes if run.comparison else ())
 
 
 def summarize_new_errors(run: RunResult) -> str:
     """`2 cases crashed`, `4 cases could not be judged: 2 crashed, 1 unreachable, 1 not graded`: those that count."""
     silent = has_no_response(run)
-    return summarize_errors(find_blame(case, silent=silent) for case in iter_new_errors(run, run.comparison))
+    return summarize_errors(find_error_kind(case, silent=silent) for case in iter_new_errors(run, run.comparison))
 
 
 def format_new_errors(run: RunResult) -> tuple[str, ...]:
-    """The same in few words, where there are any: `4 cases could not be judged`."""
+    """Format the number of new errors: `4 cases could not be judged`; empty without any."""
     return (summarize_new_errors(run).partition(":")[0],) if any(iter_new_errors(run, run.comparison)) else ()
 
 
 def format_lead(run: RunResult, verdict: Verdict) -> str | None:
-    """The words before the opening, in bold."""
+    """Return the bold text before the opening sentence of a verdict, or None if there is none."""
     if verdict.reasons == (NO_VERDICT,):
         return None
-    if verdict.outcome is Outcome.ERROR:
+    if verdict.outcome is Outcome.INCONCLUSIVE:
         return UNRELATED_TO_CHANGE if is_unrelated_to_change(run, verdict) else INCONCLUSIVE
-    return "Gate failed:" if verdict.outcome is Outcome.FAIL else None
+    return "Gate failed:" if verdict.outcome is Outcome.FAILED else None
 
 
 def is_unrelated_to_change(run: RunResult, verdict: Verdict) -> bool:
@@ -350,12 +367,12 @@ def is_unrelated_to_change(run: RunResult, verdict: Verdict) -> bool:
     """
     if verdict.reasons and verdict.reasons[0].code not in RUN_REASONS:
         return False
-    suspect = run.summary.failed or select_counted_changes(run, CaseClass.REGRESSION, CaseClass.UNSETTLED)
-    return not suspect and set(find_blames(run)) <= {Blame.OURS} and not _has_unknown_calls(run)
+    suspect = run.summary.failed or select_counted_changes(run, CaseClass.REGRESSION, CaseClass.INCONCLUSIVE)
+    return not suspect and set(find_error_kinds(run)) <= {ErrorKind.EVALUATION_ERROR} and not _has_unknown_calls(run)
 
 
 def _has_unknown_calls(run: RunResult) -> bool:
-    return any(has_unknown_calls(case) for _, case in run.cases())
+    return any(has_unknown_calls(case) for _, case in run.iter_cases())
 
 
 def has_missing_cases(run: RunResult) -> bool:
@@ -365,9 +382,9 @@ def has_missing_cases(run: RunResult) -> bool:
 
 def is_likely_outage(run: RunResult, verdict: Verdict) -> bool:
     """Whether it looks as if the target could not be reached, or hung on everything."""
-    mine = verdict.outcome is Outcome.ERROR and bool(verdict.reasons) and verdict.reasons[0].code in RUN_REASONS
-    found = find_blames(run)
-    return mine and found.count(Blame.UNREACHABLE) * 2 > len(found)
+    mine = verdict.outcome is Outcome.INCONCLUSIVE and bool(verdict.reasons) and verdict.reasons[0].code in RUN_REASONS
+    found = find_error_kinds(run)
+    return mine and found.count(ErrorKind.AGENT_UNREACHABLE) * 2 > len(found)
 
 
 def suggest_remedy(run: RunResult, verdict: Verdict) -> str:
@@ -386,7 +403,10 @@ def suggest_remedy(run: RunResult, verdict: Verdict) -> str:
 
 
 def suggest_next_step(verdict: Verdict, *, acceptable: bool) -> str | None:
-    """What to do about a failed gate; None where an older version named no reason that is known here."""
+    """Suggest what to do about a failed gate, and also a waiver if `acceptable`.
+
+    Return None if an older version named no reason that this version knows.
+    """
     code = verdict.reasons[0].code if verdict.reasons else ""
     words = next((words for rule, words in _NEXT_STEPS.items() if rule == code), None)
     return f"{words}, or accept it for now" if words and acceptable else words
@@ -401,7 +421,9 @@ def describe_changes_since_push(run: RunResult, context: ReportContext) -> str |
     if before is None or run.comparison is None:
         return None
     now = {one.key for one in select_counted_changes(run, CaseClass.REGRESSION)}
-    mended = sum(case.passed and key not in now and compute_case_digest(key) in before for key, case in run.cases())
+    mended = sum(
+        case.passed and key not in now and compute_case_digest(key) in before for key, case in run.iter_cases()
+    )
     new = sum(compute_case_digest(key) not in before for key in now)
     said = [f"{number} {word}" for number, word in ((mended, "mended"), (new, "new")) if number]
     since = (

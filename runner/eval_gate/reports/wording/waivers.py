@@ -25,6 +25,7 @@ from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseClass, Outcome, RuleCode
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import (
+    AppliedWaivers,
     CommentOrigin,
     FileOrigin,
     WaivedCase,
@@ -32,7 +33,6 @@ from eval_gate.model.waiver import (
     WaiverKind,
     WaiverStanding,
     WaiverState,
-    Waiving,
 )
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import build_line_url
@@ -66,7 +66,7 @@ class WaiverText(FrozenStruct):
     author: str
     """`@ada` where GitHub knows them, `Kim` where a file says so; empty where nobody is named."""
     place: str
-    """`.eval-gate/accepted.yaml:12`, or the address of the comment."""
+    """`.eval-gate/waivers.yaml:12`, or the address of the comment."""
     url: str | None
     reason: str
     pattern: str
@@ -92,15 +92,15 @@ class WaiverReport(FrozenStruct):
 
 
 def build_waiver_report(run: RunResult, context: ReportContext) -> WaiverReport:
-    """What waivers did to a run."""
-    waiving = run.waiving
+    """Build the report of what waivers did to a run: by case, new, proposed, and their warnings."""
+    waiving = run.waivers
     if waiving is None:
         return WaiverReport({})
     words = [_build_waiver_text(entry, context) for entry in waiving.entries]
     both = list(zip(waiving.entries, words, strict=True))
     return WaiverReport(
         by_case={(one.suite, one.case_id): words[one.entry] for one in _iter_valid(waiving)},
-        added=tuple(said for entry, said in both if entry.waiver.new and entry.state not in _NOT_NEW),
+        added=tuple(said for entry, said in both if entry.waiver.is_new and entry.state not in _NOT_NEW),
         proposed=tuple(said for entry, said in both if entry.state is WaiverState.PROPOSED),
         warnings=format_warnings(waiving, without={WaiverState.PROPOSED}),
     )
@@ -108,12 +108,12 @@ def build_waiver_report(run: RunResult, context: ReportContext) -> WaiverReport:
 
 def format_waived_counts(run: RunResult) -> tuple[str, ...]:
     """`1 regression accepted`, `2 failures quarantined`: what would have counted against the change, or may have."""
-    if run.waiving is None:
+    if run.waivers is None:
         return ()
     found: dict[tuple[WaiverKind, str], int] = {}
     for kind, word in _iter_kinds(run):
         found[kind, word] = found.get((kind, word), 0) + 1
-    order = sorted(found, key=lambda one: (one[0] is not WaiverKind.ACCEPTED, _FAILURE_ORDER.index(one[1])))
+    order = sorted(found, key=lambda one: (one[0] is not WaiverKind.WAIVER, _FAILURE_ORDER.index(one[1])))
     return tuple(f"{format_count(found[one], one[1])} {KIND_WORDS[one[0]]}" for one in order)
 
 
@@ -122,18 +122,18 @@ _FAILURE_ORDER: Final = ("regression", "failure", "score drop", "unsettled case"
 
 def _iter_kinds(run: RunResult) -> Iterator[tuple[WaiverKind, str]]:
     """Kind and word of every waived case that a rule of this verdict would have counted."""
-    assert run.waiving is not None
-    flaky_counts = run.verdict is not None and run.verdict.rule(RuleCode.FLAKY) is not None
-    drops_count = run.verdict is not None and run.verdict.rule(RuleCode.SCORE_DROP) is not None
+    assert run.waivers is not None
+    flaky_counts = run.verdict is not None and run.verdict.find_rule(RuleCode.FLAKY) is not None
+    drops_count = run.verdict is not None and run.verdict.find_rule(RuleCode.SCORE_DROP) is not None
     changes = {one.key: one.change for one in (run.comparison.changes if run.comparison else ())}
-    flaky = {key for key, case in run.cases() if case.flaky}
-    for one in _iter_valid(run.waiving):
-        key, kind = one.key, run.waiving.decisive(one).waiver.kind
-        if one.standing is WaiverStanding.REGRESSED and kind is WaiverKind.ACCEPTED:
+    flaky = {key for key, case in run.iter_cases() if case.flaky}
+    for one in _iter_valid(run.waivers):
+        key, kind = one.key, run.waivers.get_entry(one).waiver.kind
+        if one.standing is WaiverStanding.REGRESSED and kind is WaiverKind.WAIVER:
             yield kind, "regression"
         elif one.standing in {WaiverStanding.REGRESSED, WaiverStanding.FAILS}:
             yield kind, "failure"  # nobody asks what a case in quarantine is called
-        elif changes.get(key) is CaseClass.UNSETTLED:
+        elif changes.get(key) is CaseClass.INCONCLUSIVE:
             if flaky_counts:
                 yield kind, "unsettled case"
         elif key in flaky or changes.get(key) is CaseClass.FLAKY:
@@ -158,11 +158,11 @@ def _build_waiver_text(entry: WaiverEntry, context: ReportContext) -> WaiverText
         pattern=waiver.case,
         cases=tuple(case.case_id for case in entry.failing[:MAX_NAMED]),
         terms=format_terms(entry),
-        new=waiver.new is True,
+        new=waiver.is_new is True,
     )
 
 
-def _iter_valid(waiving: Waiving) -> Iterator[WaivedCase]:
+def _iter_valid(waiving: AppliedWaivers) -> Iterator[WaivedCase]:
     """Waived cases whose entry is there: the record may be anybody's."""
     return (one for one in waiving.waived if 0 <= one.entry < len(waiving.entries))
 
@@ -182,18 +182,16 @@ def _find_origin_url(origin: FileOrigin | CommentOrigin, context: ReportContext)
 
 
 def build_waive_command(run: RunResult, file: str | None) -> str | None:
-    """The command that accepts the regressions of a failed run; None without any that it could name.
+    """Build the command that waives the regressions of a failed run; return None if it could name none.
 
-    One that must pass nobody can accept.
-
-    Its reason is none yet and would be refused: whoever sends it has to give one. `file` is where that is not the
-    usual one.
+    A must-pass case cannot be waived. The reason is a placeholder that the command refuses, so that its user has to
+    give one. `file` is the path of the waivers, if it is not the usual one.
     """
-    if run.comparison is None or run.verdict is None or run.verdict.outcome is not Outcome.FAIL:
+    if run.comparison is None or run.verdict is None or run.verdict.outcome is not Outcome.FAILED:
         return None
     must = find_must_pass_cases(run, run.policy.must_pass if run.policy else ())
     found = [one for one in select_counted_changes(run, CaseClass.REGRESSION) if one.key not in must]
-    files = [key.suite for key, _ in run.cases() if key.case_id in {one.case_id for one in found}]
+    files = [key.suite for key, _ in run.iter_cases() if key.case_id in {one.case_id for one in found}]
     # an id that other files have too is told apart by its file
     suite = found[0].suite if found and len(files) > len(found) else None
     named = [one.case_id for one in found if suite in (None, one.suite) and find_name_problem(one.case_id) is None]
@@ -203,8 +201,8 @@ def build_waive_command(run: RunResult, file: str | None) -> str | None:
     options += ["--file", file] if file else []
     cases = named[:MAX_CASES]
     if any(case.startswith("-") for case in cases):
-        return format_shell_line(["eval-gate", "accept", *options, "--", *cases])
-    return format_shell_line(["eval-gate", "accept", *cases, *options])
+        return format_shell_line(["eval-gate", "waive", *options, "--", *cases])
+    return format_shell_line(["eval-gate", "waive", *cases, *options])
 
 
 def build_case_waive_command(key: CaseKey, line: str) -> str | None:
@@ -222,11 +220,14 @@ def build_case_waive_command(key: CaseKey, line: str) -> str | None:
         escape_glob(key.suite),
         *(["--file", *file] if file else []),
     ]
-    return format_shell_line(["eval-gate", "accept", *options, "--", key.case_id])
+    return format_shell_line(["eval-gate", "waive", *options, "--", key.case_id])
 
 
 def build_waive_comment(cases: Iterable[str], context: ReportContext) -> str | None:
-    """The comment for the first of these cases that a command can name; None where nobody could use it."""
+    """Build the comment that waives as many of the first of these cases as a command can name.
+
+    Return None if no comment could be used, or if it could name no case.
+    """
     if not context.can_waive_by_comment or (context.waive_requires_sha and context.head_sha is None):
         return None
     line, named = None, list[str]()

@@ -29,7 +29,7 @@ class Contradiction(NamedTuple):
 
 
 def iter_contradictions(run: RunResult) -> Iterator[Contradiction]:
-    """What of two things that a record says cannot both be true, and of which nobody can tell which one is."""
+    """Yield the facts of a run result that contradict each other, if nothing shows which of them is true."""
     seen: dict[CaseKey, tuple[str | int, ...]] = {}
     for number, suite in enumerate(run.suites):
         for at, case in enumerate(suite.cases):
@@ -45,23 +45,24 @@ def iter_contradictions(run: RunResult) -> Iterator[Contradiction]:
 
 def _find_case_error(case: CaseResult) -> str | None:
     trials = case.trials
-    if len(trials) == 1 and trials[0].status is case.status and not (case.reruns or case.new_runs):
+    if len(trials) == 1 and trials[0].status is case.status and not (case.reruns or case.new_case_executions):
         return None  # as most cases are
-    if not (0 <= case.reruns <= max(len(trials), 1) and 0 <= case.new_runs <= max(len(trials), 1)):
+    if not (0 <= case.reruns <= max(len(trials), 1) and 0 <= case.new_case_executions <= max(len(trials), 1)):
         return f"has {max(len(trials), 1)} executions, and not so many re-runs as it says"
-    if not trials or not case.status.judged:
+    if not trials or not case.status.is_scored:
         return None
-    judged = [trial.status is Status.PASSED for trial in trials if trial.status.judged]
+    judged = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
     if (sum(judged) * 2 > len(judged)) is not (case.status is Status.PASSED) or not judged:
         return f"is {case.status.value}, and {sum(judged)} of its {len(judged)} judged executions passed"
     return None
 
 
 def recount_run(run: RunResult) -> RunResult:
-    """The run with counts that follow from its cases, and a warning where it had others.
+    """Recompute the counts of a run from its cases, and add a warning if they differ.
 
-    A case has passed where both its words for that say so. Of a run that is not complete the record may have been
-    written before any of its cases: its counts are what was planned, and no gate passes on it.
+    A case has passed only if `passed` and `status` both say so. The summary of an incomplete run stays as it is,
+    because it may have been written before any of its cases: it counts the planned cases, and no gate passes on it.
+    Its suites are recomputed without a warning.
     """
     suites = tuple(map(_recount_suite, run.suites)) if any(map(_is_miscounted, run.suites)) else run.suites
     if not run.complete:
@@ -96,7 +97,7 @@ def _align_passed(case: CaseResult) -> CaseResult:
 
 
 def _recount_summary(summary: Summary, cases: Sequence[CaseResult]) -> Summary:
-    """The summary itself where its counts are those of the cases."""
+    """Recompute the counts of a summary; return the summary itself if they are already correct."""
     found = Counter([case.status for case in cases])
     passed, failed = found[Status.PASSED], found[Status.FAILED]
     counts = (

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from eval_gate.model.result import RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.totals import summarise
 from eval_gate.struct import replace
 
 CONTRACT_TOOL: Final = "tool-forge contract"
@@ -15,10 +15,13 @@ CONTRACT_TOOL: Final = "tool-forge contract"
 
 
 def convert_suite(suite: SuiteResult) -> RunResult:
-    """The run. It has no fingerprints, so that its cases are compared by their ids alone."""
+    """Convert the result of one suite to a run result.
+
+    The run has no fingerprints, so that its cases are compared by their ids alone.
+    """
     told = suite.summary
     summary = replace(
-        summarise(suite.cases),
+        summarize_cases(suite.cases),
         skipped_assertions=told.skipped_assertions,
         total_duration_ms=told.total_duration_ms,
         estimated_cost_usd=told.estimated_cost_usd,

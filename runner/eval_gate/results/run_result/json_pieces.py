@@ -55,9 +55,9 @@ def _iter_suite_pieces(suite: SuiteResult) -> Iterator[bytes]:
 
 
 def iter_compact_pieces(run: RunResult) -> Iterator[JsonPiece]:
-    """The same without indents, and in the run result without fields that have their default.
+    """Yield the run result as JSON without indentation and without default values, in pieces.
 
-    A suite's own file has every field: whoever reads it may know nothing but the contract.
+    The file of a suite has every field, because its readers may know nothing but the contract.
     """
     empty = json.encode(_drop_defaults(replace(run, suites=())))
     yield JsonPiece(b'{"schemaVersion":%d,%b,"suites":[' % (run.schema_version, empty[1:-1]))
@@ -103,7 +103,10 @@ def _list_fields(kind: type[Struct]) -> tuple[tuple[str, str, object], ...]:
 
 
 def _split_list(empty: bytes, opened: bytes) -> tuple[bytes, bytes]:
-    """What stands before and behind the things of an empty list, which `opened` begins: a text has no bare quote."""
+    """Split JSON text at the empty list that `opened` begins, into the text before and after its items.
+
+    The first match is that list, because the text of a JSON string has no unescaped quote.
+    """
     head, _, rest = empty.partition(opened)
     return head + opened, rest
 

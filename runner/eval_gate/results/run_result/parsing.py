@@ -28,7 +28,7 @@ def parse_run(data: bytes, shown: str, *, compared: bool = True) -> RunResult:
     """Read a run result of ours, or one EvalSuiteResult of any runner that keeps the contract.
 
     `shown` names the file in an error; without `compared` what it was compared with is left out. Raises GateError
-    `baseline-corrupt` and `baseline-schema`.
+    `invalid-run-result` and `unsupported-run-result-version`.
     """
     found = _parse_result(data, shown)
     if wrong := list(islice(iter_contradictions(found), MAX_SHOWN)):
@@ -82,7 +82,7 @@ def _parse_step_by_step(data: bytes, shown: str) -> RunResult:
     version = document.get("schemaVersion")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise GateError(
-            "baseline-schema",
+            "unsupported-run-result-version",
             f"{shown} was written by a newer version (schema {version}, this one reads {SCHEMA_VERSION})",
             "update eval-gate, or name an older result",
         )
@@ -118,9 +118,9 @@ def _add_status(suite: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def build_corrupt_error(shown: str, what: str, problems: list[Problem] | None = None) -> GateError:
-    """The error of a result that cannot be read."""
+    """Build the GateError `invalid-run-result` for a result that cannot be read."""
     return GateError(
-        "baseline-corrupt",
+        "invalid-run-result",
         f"{shown} is not a result that can be compared with: {what}",
         "name another result; a result is never changed by hand",
         problems=problems or (),

@@ -56,7 +56,10 @@ class ObjectLiteral(FrozenStruct):
     is_open: bool = False
 
     def get_value(self, key: str) -> Literal | None:
-        """The value of a key: None when it is not there, UNKNOWN when only running the code would tell."""
+        """Return the value of a key.
+
+        Returns None if the key is missing, and UNKNOWN if only running the code would give the value.
+        """
         if key not in self.members:
             return UnknownValue.VALUE if self.is_open else None
         node = self.members[key]
@@ -64,12 +67,12 @@ class ObjectLiteral(FrozenStruct):
 
 
 def get_text(node: Node) -> str:
-    """The text of the source that a node of its tree stands for."""
+    """Return the source text of a syntax tree node."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
 def unwrap_expression(node: Node) -> Node:
-    """The expression without parentheses and without what only the type checker reads."""
+    """Return the expression without parentheses and without syntax that only the type checker reads."""
     while node.type in _WRAPPERS:
         inner = [child for child in node.named_children if child.type != "comment"]
         if not inner:
@@ -79,7 +82,7 @@ def unwrap_expression(node: Node) -> Node:
 
 
 def parse_object(node: Node) -> ObjectLiteral | None:
-    """The members of an object literal, or None when the node is something else."""
+    """Parse the members of an object literal, or return None if the node is something else."""
     node = unwrap_expression(node)
     if node.type != "object":
         return None
@@ -98,7 +101,7 @@ def parse_object(node: Node) -> ObjectLiteral | None:
 
 
 def parse_literal(node: Node, depth: int = 0) -> Literal:
-    """The value of an expression made of literals only, else UNKNOWN."""
+    """Evaluate an expression that consists only of literals, or return UNKNOWN."""
     node = unwrap_expression(node)
     if depth > _MAX_DEPTH or node.has_error:
         return UnknownValue.VALUE
@@ -127,7 +130,7 @@ def _parse_mapping(node: Node, depth: int) -> Literal:
 
 
 def _find_key(member: Node) -> str | None:
-    """The name a member of an object sets, or None when that is not written out."""
+    """Return the name that an object member sets, or None if the source does not spell it out."""
     if member.type == "shorthand_property_identifier":
         return get_text(member)
     key = member.child_by_field_name("key" if member.type == "pair" else "name")
@@ -142,7 +145,10 @@ def _find_key(member: Node) -> str | None:
 
 
 def _parse_text(node: Node) -> str | UnknownValue:
-    """The value of a string, of a template without interpolation, or of a sum of such."""
+    """Evaluate a string, a template without interpolation, or a sum of these.
+
+    Returns UNKNOWN for anything else.
+    """
     parts = []
     for operand in _iter_operands(node):
         if operand.type == "string":
@@ -159,7 +165,10 @@ def _parse_text(node: Node) -> str | UnknownValue:
 
 
 def _iter_operands(node: Node) -> Iterator[Node]:
-    """The operands of a sum from left to right; a node that is no sum is its own only operand."""
+    """Yield the operands of a sum from left to right.
+
+    A node that is not a sum is its own only operand.
+    """
     pending = [node]
     while pending:
         current = unwrap_expression(pending.pop())
@@ -176,7 +185,10 @@ def _has_interpolation(template: Node) -> bool:
 
 
 def _unescape(source: str) -> str | None:
-    """The text between two quotes, or None for an escape that a module may not hold (ECMA-262, 12.9.4)."""
+    """Return the text between two quotes with its escapes replaced.
+
+    Returns None for an escape that a module may not contain (ECMA-262, 12.9.4).
+    """
     wrong = False
 
     def replacement(match: re.Match[str]) -> str:
@@ -195,7 +207,10 @@ def _unescape(source: str) -> str | None:
 
 
 def _parse_number(source: str) -> int | float | UnknownValue:
-    """A plain decimal number; other notations are rare enough in a schema to be left unknown."""
+    """Parse a plain decimal number, or return UNKNOWN.
+
+    Other notations are too rare in a schema to be supported.
+    """
     digits = source.removeprefix("-").strip()
     if not _DECIMAL.fullmatch(digits):
         return UnknownValue.VALUE

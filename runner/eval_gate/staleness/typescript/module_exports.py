@@ -52,7 +52,10 @@ class ParsedModule(Struct):
 
 
 def parse_module(source: bytes, suffix: str) -> ParsedModule:
-    """The exports of a module in the order they are written; types are left out. `suffix` chooses the grammar."""
+    """Parse the exports of a module in the order in which they are written, without types.
+
+    `suffix` selects the grammar.
+    """
     from tree_sitter import Parser
 
     root = Parser(_get_language(suffix)).parse(source).root_node
@@ -75,12 +78,12 @@ def _get_language(suffix: str) -> Language:
 
 
 def get_line(node: Node) -> int:
-    """The line a node begins in, from 1."""
+    """Return the line in which a node begins, counted from 1."""
     return node.start_point[0] + 1
 
 
 def _find_first_error(root: Node) -> int:
-    """The line of the first place the grammar does not understand."""
+    """Return the line of the first syntax error, counted from 1."""
     node = root
     while not (node.is_error or node.is_missing):
         broken = next((child for child in node.children if child.has_error or child.is_missing), None)
@@ -138,7 +141,7 @@ class _ExportReader:
 
 
 def _iter_declared(statement: Node) -> Iterator[tuple[str, Export]]:
-    """The names a declaration gives, with their values."""
+    """Yield the names that a statement declares, with their values."""
     if statement.type in _DECLARATIONS:
         for declarator in statement.named_children:
             name = declarator.child_by_field_name("name")
@@ -151,7 +154,7 @@ def _iter_declared(statement: Node) -> Iterator[tuple[str, Export]]:
 
 
 def _iter_imports(statement: Node) -> Iterator[tuple[str, Export]]:
-    """The local names an import gives, with what they stand for."""
+    """Yield the local names that an import statement defines, with the exports that they refer to."""
     source = _find_module_name(statement)
     if source is None or _has_keyword(statement, "type"):
         return
@@ -181,7 +184,7 @@ def _find_module_name(statement: Node) -> str | None:
 
 
 def _get_identifier(node: Node) -> str:
-    """A name, which may also be written as a string."""
+    """Return an identifier, which may also be written as a string."""
     return get_text(node).strip("\"'")
 
 

@@ -38,9 +38,9 @@ _NON_TOOL_NODES: Final = frozenset(
 
 
 def load_barrel(file: Path, _shown: str, root: Path) -> ToolRegistry:
-    """The tools a barrel such as `tools.exports.ts` exports (tool-forge behaviour 1.9).
+    """Load the tools that a barrel such as `tools.exports.ts` exports (tool-forge behaviour 1.9).
 
-    An export that cannot be resolved is counted, with a notice. Raises GateError when there is no text to read.
+    An export that cannot be resolved is counted, with a notice. Raises GateError if the source cannot be read.
     """
     scan = _RegistryScan(SourceFiles(file, root))
     try:
@@ -103,7 +103,10 @@ class _RegistryScan:
         self._hits = 0
 
     def build_registry(self, source: str) -> ToolRegistry:
-        """The registry of all tools that were found, with a notice for each definition that could not be read."""
+        """Build the registry of all tools found, with a notice for each definition that could not be read.
+
+        Further notices beyond a limit are only counted.
+        """
         notices = self._notices[:MAX_NOTICES]
         if len(self._notices) > MAX_NOTICES:
             notices.append(f"{source}: {len(self._notices) - MAX_NOTICES} more notices about tool definitions")

@@ -37,7 +37,10 @@ class SourceFiles:
         self._modules: dict[Path, ParsedModule] = {}
 
     def format_location(self, file: Path, line: int | None = None) -> str:
-        """The file, and the line in it, as people know it."""
+        """Format a file, and the line in it, as a path relative to the root.
+
+        A file outside the root is shown with its full path.
+        """
         name = (file.relative_to(self._root) if file.is_relative_to(self._root) else file).as_posix()
         return name if line is None else f"{name}:{line}"
 
@@ -54,7 +57,10 @@ class SourceFiles:
         return found
 
     def resolve_import(self, specifier: str, importer: Path) -> Path:
-        """The file that `from 'specifier'` means in `importer`. Raises SourceError."""
+        """Return the file that `from 'specifier'` refers to in `importer`.
+
+        Raises SourceError.
+        """
         if not specifier.startswith("."):
             raise SourceError(f'"{specifier[:80]}" is no relative path')
         outside = False
@@ -71,14 +77,20 @@ class SourceFiles:
         raise SourceError(f'"{specifier[:80]}" does not exist')
 
     def load_module(self, file: Path) -> ParsedModule:
-        """The parsed file. Raises SourceError, also for a syntax error: nothing in such a file is to be believed."""
+        """Parse a file and reject syntax errors.
+
+        Raises SourceError if the file cannot be read, and for a syntax error: nothing in such a file is reliable.
+        """
         module = self.parse_file(file)
         if module.error_line is not None:
             raise SourceError(f"syntax error in {self.format_location(file.resolve(), module.error_line)}")
         return module
 
     def parse_file(self, file: Path) -> ParsedModule:
-        """The parsed file, perhaps with a syntax error. Raises SourceError when there is no source to parse."""
+        """Parse a file, even if it has syntax errors.
+
+        Raises SourceError if the source cannot be read.
+        """
         file = file.resolve()
         if file not in self._modules:
             if len(self._modules) >= MAX_FILES:
@@ -105,9 +117,9 @@ class SourceFiles:
 
 
 def _list_candidates(target: Path, importer_suffix: str) -> list[Path]:
-    """The files a specifier may mean, the likeliest first.
+    """List the files that a specifier may refer to, the most likely first.
 
-    TypeScript writes `./x.js` for the file `x.ts`, and prefers that; JavaScript means what it says.
+    TypeScript writes `./x.js` for the file `x.ts` and prefers that file. JavaScript refers to the exact name.
     """
     if not target.name:
         return [target / f"index{suffix}" for suffix in SUFFIXES]

@@ -50,12 +50,12 @@ class CodexLog:
         self._written = 0
 
     def begin(self, command: Sequence[str], folder: Path) -> None:
-        """What is started, and where."""
+        """Log the command that is started, and its folder."""
         self._write_line(f"# {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {shlex.join(command)}")
         self._write_line(f"# in {folder}")
 
     def add(self, data: bytes) -> None:
-        """The next bytes of Codex's output, in pieces of any size."""
+        """Log the next bytes of the output of Codex, in pieces of any size."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _MAX_LINE:
             lines, self._rest = [*lines, self._rest], b""
@@ -108,7 +108,10 @@ class CodexLog:
 
 
 def open_log(folder: Path, target: str, request: Request, form: LogFormat, redact: Redactor) -> CodexLog:
-    """A new log file for this case. Where there can be none, a log that keeps nothing and knows why."""
+    """Open a new log file for this case.
+
+    If the file cannot be created, return a log that stores nothing and whose `trouble` gives the reason.
+    """
     words = (target, request.case_id, f"attempt-{request.trial + 1}")
     try:
         file, path = create_file(folder, words, ".log")
@@ -120,7 +123,7 @@ def open_log(folder: Path, target: str, request: Request, form: LogFormat, redac
 
 
 def build_null_log() -> CodexLog:
-    """A log that keeps nothing."""
+    """Build a log that stores nothing."""
     return CodexLog(None, None, "summary", Redactor())
 
 
@@ -141,7 +144,7 @@ def format_event(event: JsonValue) -> str:
 
 
 def _describe_item(item: Mapping[str, JsonValue]) -> str:
-    """What the item is about, in one of its own fields."""
+    """Return the first field of an item that describes it, as text, or an empty text."""
     for key in ("command", "tool", "query", "text", "message", "error", "changes"):
         value = item.get(key)
         if value is not None:

@@ -49,9 +49,10 @@ class CodexResponse(FrozenStruct):
 
 
 def parse_output(text: str) -> CodexResponse:
-    """The last answer in the output and all calls. Raises OutputError.
+    """Parse the last response and all tool calls in the output of Codex.
 
-    An output whose last turn failed, or was not completed, has no answer, whatever was said before.
+    Raises CodexOutputError. If the last turn failed or was not completed, the output has no response, whatever
+    messages came before.
     """
     documents, whole = _parse_documents(text)
     failure = _find_turn_failure(documents)
@@ -88,9 +89,10 @@ def _find_turn_failure(documents: Sequence[Item]) -> str | None:
 
 
 def _parse_documents(text: str) -> tuple[list[Item], bool]:
-    """The mappings of the output, and whether they are all of it. Raises OutputError.
+    """Parse the JSON objects of the output, and return whether they are the whole output.
 
-    It is one JSON document, else several JSON lines, else at least the text from the last brace.
+    The output is one JSON document or several JSON lines. Otherwise, only the text from the last opening brace is
+    parsed. Raises CodexOutputError.
     """
     text = text.strip()
     if not text:
@@ -113,7 +115,10 @@ def _parse_documents(text: str) -> tuple[list[Item], bool]:
 
 
 def _parse_mappings(texts: Sequence[str]) -> list[Item] | None:
-    """The mappings in these JSON documents, also those in lists; None when one of them is no JSON."""
+    """Parse JSON documents and return the mappings in them, including those in lists.
+
+    Return None if one of the documents is not JSON.
+    """
     try:
         values = [parse_untrusted_json(text, depth=sys.maxsize) for text in texts]
     except ValueError:
@@ -123,7 +128,10 @@ def _parse_mappings(texts: Sequence[str]) -> list[Item] | None:
 
 
 def _find_response_text(documents: Sequence[Item]) -> str | None:
-    """The answer by the first rule that finds one, the last one that it finds; None where there is none."""
+    """Find the response text: the last one that the first matching rule finds.
+
+    Return None if no rule finds a text.
+    """
     for rule in (_from_item, _from_messages, _from_response, _from_output):
         for document in reversed(documents):
             answer = rule(document)
@@ -159,7 +167,10 @@ def _from_output(document: Item) -> str | None:
 
 
 def _to_text(value: JsonValue) -> str | None:
-    """A text, or the texts of a list of parts; None for what is neither."""
+    """Convert a text or a list of text parts to one text.
+
+    Return None for any other value.
+    """
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -206,7 +217,7 @@ def sum_usage(events: Sequence[Item]) -> Usage | None:
         for event in events
         if event.get("type") == "turn.completed" and isinstance(usage := event.get("usage"), dict)
     )
-    return Usage.total(usage for usage in counted if usage != Usage())
+    return Usage.add_up(usage for usage in counted if usage != Usage())
 
 
 def _build_call(item: Item) -> CodexCall:
@@ -261,7 +272,7 @@ def _pick_fields(item: Item, *keys: str) -> JsonValue:
 
 
 def _truncate_value(value: JsonValue, depth: int = 0) -> JsonValue:
-    """The value with long texts cut, and without what is nested deeper than anybody reads."""
+    """Truncate long texts in a JSON value and drop values that are nested too deeply."""
     match value:
         case str():
             return value if len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}… ({len(value):,} characters in all)"

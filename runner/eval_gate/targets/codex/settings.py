@@ -22,7 +22,10 @@ from eval_gate.text.secret import Secret
 
 
 def _split_arguments(value: object) -> object:
-    """A text is split as a shell would split it, without running one."""
+    """Split a text into arguments as a shell does, without running a shell.
+
+    Other values are returned unchanged. Raises ValueError if the text cannot be split.
+    """
     if not isinstance(value, str):
         return value
     try:

@@ -125,7 +125,10 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         return self._root / self._settings.cwd if self._settings.cwd else None
 
     def _find_program(self) -> str:
-        """The program's path, looked up once. Raises TargetError (unreachable)."""
+        """Return the path of the Codex program, looked up once.
+
+        Raises TargetError (unreachable) if the program or its working folder does not exist.
+        """
         if self._program is None:
             program = find_program(self._settings.executable, "Codex executable", self._root, self._environment)
             if self._folder is not None and not self._folder.is_dir():
@@ -146,7 +149,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         refuse_missing_file(request, reading.text)
         duration_ms = finished.seconds * 1000
         if reading.calls is None:
-            return Response(text=reading.text, usage=reading.usage, duration_ms=duration_ms, calls_known=False)
+            return Response(text=reading.text, usage=reading.usage, duration_ms=duration_ms, tool_calls_known=False)
         message = OutputMessage(
             role="assistant", content=reading.text, tool_calls=tuple(call.output_call for call in reading.calls)
         )
@@ -159,7 +162,10 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         )
 
     def _read_output(self, finished: FinishedProgram, log: CodexLog) -> CodexResponse:
-        """The answer of a run that went well. Raises TargetError."""
+        """Parse the output of a finished run of Codex.
+
+        Raises TargetError if the run failed, timed out, printed too much or returned no response.
+        """
         if finished.timed_out:
             limit = self._settings.timeout_seconds or 0
             raise self._build_error(f"Codex CLI timed out after {limit:g} s", finished, log, TargetFault.LATE)
@@ -179,7 +185,10 @@ class CodexTarget(DescribedTarget[CodexSettings]):
     def _build_error(
         self, what: str, finished: FinishedProgram | None, log: CodexLog, fault: TargetFault = TargetFault.REFUSED
     ) -> TargetError:
-        """What went wrong, with the end of what was printed and the way to the log: bounded."""
+        """Build an error with the end of the output and the path of the log.
+
+        The quoted output is truncated.
+        """
         parts = [what]
         if finished is not None:
             streams = (("stderr", finished.stderr), ("stdout", finished.stdout))
@@ -208,5 +217,5 @@ def build(settings: CodexSettings, choice: TargetChoice, context: BuildContext) 
         shown = settings.find_reference("logDir") or settings.log_dir
         what = f"target {settings.name}: the log_dir {quote_name(shown)} {why}"
         hint = "name a folder below the working directory"
-        raise GateError("output-outside", what, hint, problems=[Problem(what, field="logDir")])
+        raise GateError("output-outside-working-directory", what, hint, problems=[Problem(what, field="logDir")])
     return CodexTarget(settings, root=context.root, environment=context.environment, redact=context.redact)

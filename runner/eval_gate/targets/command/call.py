@@ -95,7 +95,11 @@ class CommandRunner:
         return CommandResult(line, finished, answer)
 
     def _build_values(self, call: CommandCall, folder: PrivateFolder, output: str) -> dict[str, str]:
-        """What stands for each placeholder, quoted. Raises ProcessError for what cannot be passed on."""
+        """Build the shell-quoted value of each placeholder of the command.
+
+        If the template has `PROMPT_FILE`, the prompt is written to a file in `folder`. Raises ProcessError for a value
+        that no command can get.
+        """
         given = {
             "PROMPT": call.prompt,
             "GUIDELINES": call.guidelines,
@@ -141,14 +145,18 @@ def _write_batch(call: CommandCall, folder: PrivateFolder) -> dict[str, str]:
 
 
 def _format_file_name(eval_id: str) -> str:
-    """The id as the beginning of a file's name: whatever it holds, it stays one."""
+    """Convert a case id to the beginning of a file name.
+
+    The result is always one valid name, whatever characters the id contains.
+    """
     return to_plain_word(eval_id)[:_MAX_ID_IN_NAME].strip("-.") or "case"
 
 
 def format_output_tail(finished: FinishedProgram) -> str:
-    """The end of stderr, else of stdout, as the end of a sentence; nothing where nothing was said.
+    """Format the end of stderr, or else of stdout, as the end of a sentence.
 
-    Of events on stdout, where an answer may be in pieces, only the shapes are told.
+    The result is empty if the program printed nothing. For events on stdout, only their shapes are shown, because
+    they may contain a response in pieces.
     """
     words = _shorten_output(finished.stderr.data) or _shorten_output(replace_events(finished.stdout.data[-_MAX_TAIL:]))
     return f": {words}" if words else ""

@@ -35,11 +35,11 @@ MAX_CALL_MS: Final = 1e9
 
 
 def parse_response(content: str) -> Response:
-    """The answer in all that a program wrote or printed.
+    """Parse the response in everything that a program wrote or printed.
 
-    Of a bare text one line break at its end is no part, and every other is LF, as in AgentV and its eval files.
+    In a plain text, one line break at the end is dropped and all others become LF, as in AgentV and its eval files.
 
-    Raises TargetError (malformed) for messages or a trace beyond all bounds.
+    Raises TargetError (malformed) if the messages or the trace exceed the limits.
     """
     document = parse_object(content)
     if document is not None:
@@ -53,14 +53,20 @@ def parse_response(content: str) -> Response:
 
 
 def parse_record(document: Mapping[str, JsonValue]) -> Response:
-    """The answer in one record of a batch; one without messages and text is an empty answer. Raises TargetError."""
+    """Parse the response in one JSON object of a batch.
+
+    An object without messages and text is an empty response. Raises TargetError.
+    """
     lost = _Omissions()
     found = _parse_document(document, lost)
-    return found or Response(text="", calls_known=False, warnings=lost.format_warnings())
+    return found or Response(text="", tool_calls_known=False, warnings=lost.format_warnings())
 
 
 def parse_object(content: str) -> dict[str, JsonValue] | None:
-    """The JSON object that the content is; None for everything else. Raises TargetError for one beyond all bounds."""
+    """Parse `content` if it is a JSON object.
+
+    Return None for any other content. Raises TargetError if the object exceeds the limits.
+    """
     text = content.removeprefix(_BOM).strip()
     if not (text.startswith("{") and text.endswith("}")):
         return None
@@ -81,7 +87,10 @@ class _Omissions:
         self._counts: dict[str, int] = {}
 
     def keep_readable(self, found: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
-        """What could be read; the others are counted."""
+        """Return the parts that could be read, and count the others under `kind`.
+
+        A part that could not be read is None in `found`.
+        """
         kept, lost = [], 0
         for one in found:
             if one is None:
@@ -93,7 +102,7 @@ class _Omissions:
         return tuple(kept)
 
     def format_warnings(self) -> tuple[str, ...]:
-        """A sentence for each kind."""
+        """Format one warning for each kind of omitted parts."""
         return tuple(
             f"left out of the answer: {count} malformed {kind}{'s' if count > 1 else ''}"
             for kind, count in self._counts.items()
@@ -101,7 +110,10 @@ class _Omissions:
 
 
 def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Response | None:
-    """The answer in an object; None for one without messages and text, which is somebody's own JSON."""
+    """Parse the response in a JSON object.
+
+    Return None for an object without messages and text, which is JSON with a format of the program's own.
+    """
     messages = _parse_messages(document, lost)
     if not messages and "text" not in document:
         return None
@@ -123,14 +135,14 @@ def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Resp
         model=model if isinstance(model := document.get("model"), str) else None,
         messages=messages or None,
         trace=trace,
-        calls_known=bool(messages) or trace is not None,
+        tool_calls_known=bool(messages) or trace is not None,
         warnings=lost.format_warnings(),
     )
 
 
 def _build_text_response(content: str) -> Response:
     text = content.removeprefix(_BOM).replace("\r\n", "\n").removesuffix("\n")
-    return Response(text=text, calls_known=False)
+    return Response(text=text, tool_calls_known=False)
 
 
 def _parse_messages(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[OutputMessage, ...]:
@@ -207,7 +219,10 @@ def _parse_event(raw: JsonValue) -> TraceEvent | None:
 
 
 def _collect_calls(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
-    """The calls of a trace; what each gave back stands with it, or in the result of the same id."""
+    """Collect the tool calls of a trace with their results.
+
+    A result is part of the call event, or of the `tool_result` event with the same id.
+    """
     results = {event.id: event.output for event in trace if event.type == "tool_result" and event.id is not None}
     return tuple(
         ToolCall(
@@ -228,7 +243,10 @@ def _to_params(given: JsonValue) -> dict[str, JsonValue]:
 
 
 def _find_last_text(messages: tuple[OutputMessage, ...]) -> str:
-    """The content of the last assistant message that has some."""
+    """Find the content of the last assistant message that is not empty.
+
+    The result is an empty text if no message has content.
+    """
     for message in reversed(messages):
         if message.role == "assistant" and message.content not in (None, ""):
             return as_text(message.content)
@@ -273,7 +291,7 @@ def _get_either(raw: Mapping[str, JsonValue], snake: str, camel: str) -> JsonVal
 
 
 def _get_short_text(raw: JsonValue, key: str) -> str | None:
-    """A text that is neither empty nor boundless."""
+    """Return the text at `key` if it is neither empty nor longer than a name may be, or else None."""
     value = raw.get(key) if isinstance(raw, dict) else None
     return value if isinstance(value, str) and 0 < len(value) <= CALL_NAME else None
 

@@ -88,7 +88,7 @@ class CliSettings(ProgramSettings):
         " {SESSION}, {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it"
         " prints."
     )
-    preset: ProgramName | None = Field(
+    agent_protocol: ProgramName | None = Field(
         default=None,
         description="The program whose stream of events the answer is: then its tools, tokens and cost are known.",
     )
@@ -112,6 +112,6 @@ class CliSettings(ProgramSettings):
 
     @model_validator(mode="after")
     def _check_batching(self) -> Self:
-        if self.preset is not None and self.provider_batching:
-            raise ValueError("a preset reads the answer of one case: it has no providerBatching")
+        if self.agent_protocol is not None and self.provider_batching:
+            raise ValueError("agentProtocol reads the answer of one case: it has no providerBatching")
         return self

@@ -152,7 +152,7 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     async def _respond_once(self, request: Request, attempt: int) -> Response:
         called, answer = await self._run_call(self._build_call(request, attempt))
-        preset = self._settings.preset
+        preset = self._settings.agent_protocol
         if preset is not None:
             return self._read_stream(preset, called, answer)
         if answer.is_truncated and answer.data.lstrip()[:1] == b"{":
@@ -165,12 +165,15 @@ class CliTarget(DescribedTarget[CliSettings]):
             warnings.append(f"the answer was cut: of {answer.total:,} bytes {kept}")
         return replace(response, duration_ms=called.finished.seconds * 1000, warnings=tuple(warnings))
 
-    def _read_stream(self, preset: ProgramName, called: CommandResult, answer: CapturedOutput) -> Response:
-        """The answer in a program's events. Raises TargetError."""
-        if answer.is_truncated:
-            what = f"the program printed {answer.total:,} bytes, more than the {MAX_STREAM:,} that are read"
+    def _read_stream(self, preset: ProgramName, called: CommandResult, output: CapturedOutput) -> Response:
+        """Read the response in the events that a program printed.
+
+        Raises TargetError.
+        """
+        if output.is_truncated:
+            what = f"the program printed {output.total:,} bytes, more than the {MAX_STREAM:,} that are read"
             raise TargetError(what, fault=TargetFault.MALFORMED)
-        response = read_stream(preset, answer.to_text())
+        response = read_stream(preset, output.to_text())
         warnings = (*response.warnings, *self._describe_command(called))
         return replace(response, duration_ms=called.finished.seconds * 1000, warnings=warnings)
 
@@ -196,7 +199,10 @@ class CliTarget(DescribedTarget[CliSettings]):
         }
 
     async def _run_call(self, call: CommandCall) -> tuple[CommandResult, CapturedOutput]:
-        """The call and its answer. Raises TargetError for one that did not end well, or left no answer."""
+        """Run the command once and return its result and the captured response.
+
+        Raises TargetError if the command failed, timed out or left no response.
+        """
         try:
             called = await self._caller.run_call(call)
         except ProcessError as error:
@@ -208,7 +214,7 @@ class CliTarget(DescribedTarget[CliSettings]):
             what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
             raise TargetError(what, fault=TargetFault.LATE, retryable=True)
         if finished.code != 0:
-            preset = self._settings.preset
+            preset = self._settings.agent_protocol
             if preset is not None and (why := find_failure(preset, finished.stdout.to_text())):
                 said = f": {why}"
             missing = self._withheld.find_hint(self._settings.command_template.open(), said)
@@ -234,7 +240,7 @@ class CliTarget(DescribedTarget[CliSettings]):
             files=() if brief is None else tuple(dict.fromkeys((*brief.input_files, *guideline_files))),
             attempt=attempt,
             timeout_s=self._settings.timeout_seconds,
-            max_output=MAX_OUTPUT if self._settings.preset is None else MAX_STREAM,
+            max_output=MAX_OUTPUT if self._settings.agent_protocol is None else MAX_STREAM,
         )
 
     def _get_eval_folder(self, request: Request) -> Path:
@@ -248,7 +254,7 @@ class CliTarget(DescribedTarget[CliSettings]):
 
 
 def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) -> CliTarget:
-    """The command, not yet started."""
+    """Build the command target. Nothing is started yet."""
     return CliTarget(
         settings,
         root=context.root,
@@ -265,7 +271,7 @@ def _find_hint(code: int, cwd: Path) -> str | None:
 
 
 def format_batch_input(calls: Iterable[CommandCall]) -> bytes:
-    """The cases as JSONL: id, prompt, guidelines and files of each."""
+    """Format the cases as JSONL with the id, prompt, guidelines and files of each case."""
     lines: list[dict[str, JsonValue]] = [
         {"id": call.eval_id, "prompt": call.prompt, "guidelines": call.guidelines, "files": [*call.files]}
         for call in calls
@@ -274,10 +280,10 @@ def format_batch_input(calls: Iterable[CommandCall]) -> bytes:
 
 
 def parse_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
-    """The answers by id; ids that nobody asked for are left out.
+    """Parse the responses of a batch by case id, without ids that are not in `wanted`.
 
-    Raises TargetError for the whole batch: for a line that is no record, an id that comes twice, one that is missing.
-    Who writes one wrong line may have mixed up the others.
+    Raises TargetError for the whole batch if a line is not a JSON object with an id, an id occurs twice, or a
+    wanted id is missing. A program that writes one wrong line may have mixed up the others.
     """
     try:
         check_json_size(content.encode("utf-8", "replace"), DOCUMENT_VALUES)

@@ -84,7 +84,10 @@ class ResponseHead(NamedTuple):
         return self.reason_phrase.encode("ascii", "ignore").decode() if self.reason_phrase else usual
 
     def get_header(self, name: str) -> str:
-        """The first header of this name as text, whatever its bytes are; "" for none."""
+        """Return the first header `name` as text, whatever bytes it contains.
+
+        The result is empty if the header is missing.
+        """
         text = self.headers.get(name, "")
         if text.isascii():
             return text
@@ -168,7 +171,7 @@ class Connection:
             raise self._translate_error(error) from error
 
     def _translate_error(self, error: aiohttp.ClientError) -> TargetError | ConnectionLostError:
-        """What the client's error means: the connection was lost, or what came is no HTTP."""
+        """Translate an error of the HTTP client: a lost connection, or a response that is not HTTP."""
         import aiohttp
 
         if isinstance(error, aiohttp.ClientResponseError) and not isinstance(error, aiohttp.ClientHttpProxyError):
@@ -186,7 +189,10 @@ class Connection:
         return ConnectionLostError(said, made=made, begun=isinstance(error, aiohttp.ClientPayloadError), system=system)
 
     def _build_not_http_error(self, why: str) -> TargetError:
-        """The error about bytes that are not HTTP: aiohttp has them in a line of their own, as Python writes them."""
+        """Build the error for a response that is not HTTP.
+
+        aiohttp puts the received bytes on a line of their own, in the notation of Python.
+        """
         words, shown = [], ""
         for line in map(str.strip, why.splitlines()):
             if line.startswith(("b'", 'b"')):
@@ -198,12 +204,15 @@ class Connection:
         said = self._redact(": ".join(words))[:300]
         return TargetError(f"agent error: the answer is not HTTP: {said}{shown}", fault=TargetFault.MALFORMED)
 
-    async def iter_pieces(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """The body as it comes, unpacked: an agent may stream for ever. Raises TargetError beyond the limit."""
-        unpacker = Decompressor(answer.headers.getall("content-encoding", ()))
+    async def iter_pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        """Yield the decompressed body in pieces as it arrives, because an agent may stream without end.
+
+        Raises TargetError if the body exceeds the limit.
+        """
+        unpacker = Decompressor(response.headers.getall("content-encoding", ()))
         limit, read = self._bounds.max_bytes, 0
         try:
-            async for chunk in answer.content.iter_any():
+            async for chunk in response.content.iter_any():
                 for piece in unpacker.iter_pieces(chunk):
                     read += len(piece)
                     if read > limit:
@@ -212,11 +221,14 @@ class Connection:
         except DecompressionError as error:
             raise _build_decompression_error(error) from error
 
-    async def read_body(self, answer: aiohttp.ClientResponse, head: ResponseHead) -> bytes:
-        """The whole body without secrets, as long as it stays within the limit. Raises TargetError."""
+    async def read_body(self, response: aiohttp.ClientResponse, head: ResponseHead) -> bytes:
+        """Read the whole body, with secrets masked.
+
+        Raises TargetError if a successful response exceeds the limit. The body of an error response is truncated.
+        """
         limit = self._bounds.max_bytes if head.is_success else MAX_ERROR_BODY
         try:
-            body = await _read_at_most(limit, answer, Decompressor(answer.headers.getall("content-encoding", ())))
+            body = await _read_at_most(limit, response, Decompressor(response.headers.getall("content-encoding", ())))
         except DecompressionError as error:
             raise _build_decompression_error(error) from error
         cut = len(body) > limit
@@ -224,19 +236,21 @@ class Connection:
             raise self._build_too_large_error(body)
         return self._redact.mask_bytes(body, cut_after=cut)
 
-    def build_status_error(self, answer: ResponseHead, body: bytes) -> TargetError:
-        """The error about an answer that is none."""
+    def build_status_error(self, response: ResponseHead, body: bytes) -> TargetError:
+        """Build the error for a response whose HTTP status is not a success."""
         where = (
-            f" to {format_excerpt(self._redact(answer.get_header('location')).encode())}" if answer.is_redirect else ""
+            f" to {format_excerpt(self._redact(response.get_header('location')).encode())}"
+            if response.is_redirect
+            else ""
         )
         said = f": {format_excerpt(body)}" if body.strip() else ""
         return TargetError(
-            f"agent error: HTTP {answer.status} {answer.reason}{where}{said}",
+            f"agent error: HTTP {response.status} {response.reason}{where}{said}",
             fault=TargetFault.REFUSED,
-            retryable=answer.status in self._bounds.retryable_statuses,
-            hint=_STATUS_HINTS.get(answer.status),
-            status=answer.status,
-            retry_after_s=parse_retry_after(answer.get_header("retry-after")),
+            retryable=response.status in self._bounds.retryable_statuses,
+            hint=_STATUS_HINTS.get(response.status),
+            status=response.status,
+            retry_after_s=parse_retry_after(response.get_header("retry-after")),
         )
 
     def describe_error(self, error: Exception) -> str:
@@ -258,7 +272,10 @@ class Connection:
         return self._proxies[place]
 
     def _get_pool(self) -> aiohttp.ClientSession:
-        """The pool: as many connections as cases in flight."""
+        """Return the connection pool, created on first use.
+
+        It has one connection more than cases in flight.
+        """
         if self._pool is None:
             with _skip_certificates() if is_own_process() else nullcontext():
                 from eval_gate.targets.http.pool import make_pool
@@ -290,9 +307,10 @@ def _has_secure_proxy() -> bool:
 
 
 def find_proxy(url: URL) -> str | None:
-    """The proxy between us and this address, which accepts connections whoever is behind it; None for no proxy.
+    """Find the proxy for an address, or return None if there is none.
 
-    The environment names it, and on some systems their settings. SOCKS is not spoken.
+    A proxy accepts connections even if the agent behind it is down. Proxies come from the environment, and on some
+    systems from the system settings. SOCKS proxies are not supported.
     """
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None  # to load what looks takes 10 ms
@@ -305,14 +323,17 @@ def find_proxy(url: URL) -> str | None:
     return proxy
 
 
-def read_head(answer: aiohttp.ClientResponse) -> ResponseHead:
-    """What the answer begins with."""
-    fields = {name.lower(): value for name, value in reversed(list(answer.headers.items()))}
-    return ResponseHead(answer.status, answer.reason or "", fields)
+def read_head(response: aiohttp.ClientResponse) -> ResponseHead:
+    """Read the status, reason and headers of a response."""
+    fields = {name.lower(): value for name, value in reversed(list(response.headers.items()))}
+    return ResponseHead(response.status, response.reason or "", fields)
 
 
 def _find_system_message(error: Exception) -> str | None:
-    """`Connection refused`, where the system said so below what a client made of it."""
+    """Find the message of the system below an error of the HTTP client, such as `Connection refused`.
+
+    Return None if the error has no such message.
+    """
     below = error.system if isinstance(error, ConnectionLostError) else None
     if below is None:
         return None
@@ -330,10 +351,13 @@ def parse_retry_after(header: str) -> float | None:
         return None
 
 
-async def _read_at_most(limit: int, answer: aiohttp.ClientResponse, unpacker: Decompressor) -> bytes:
-    """What the answer holds; of more than `limit` bytes, some more than that. Raises PackingError."""
+async def _read_at_most(limit: int, response: aiohttp.ClientResponse, unpacker: Decompressor) -> bytes:
+    """Read the decompressed body, and stop soon after `limit` bytes.
+
+    A longer body is returned with some bytes more than `limit`. Raises DecompressionError.
+    """
     body = bytearray()
-    while chunk := await answer.content.readany():
+    while chunk := await response.content.readany():
         for piece in unpacker.iter_pieces(chunk):
             body += piece
             if len(body) > limit:

@@ -97,7 +97,10 @@ class FieldPath(FrozenStruct):
 
     @classmethod
     def parse(cls, text: str) -> FieldPath:
-        """Raises ValueError with what is wrong, for a person."""
+        """Parse a field path.
+
+        Raises ValueError with a message for people if the path is invalid.
+        """
         if len(text) > PATH_CHARACTERS:
             raise ValueError(f"is a path of more than {PATH_CHARACTERS:,} characters")
         rest = text.strip().removeprefix("$")
@@ -113,11 +116,17 @@ class FieldPath(FrozenStruct):
         return cls(text, tuple(steps), key if isinstance(key, str) else None, _is_gathering(steps))
 
     def to_gathering(self) -> FieldPath:
-        """The same path to every member of the list there, if it does not gather by itself."""
+        """Return the same path to every member of the list there.
+
+        A path that gathers already is returned unchanged.
+        """
         return self if self.is_gathering else FieldPath(self.text, (*self.steps, EachMember()), is_gathering=True)
 
     def find_first(self, document: JsonValue) -> JsonValue | MissingValue:
-        """The value there; MISSING where the path leads nowhere. For a gathering path the first value."""
+        """Find the value at this path in `document`, for a gathering path the first one.
+
+        Return MISSING if the path is not found.
+        """
         if self.single_key is not None:
             return document.get(self.single_key, MISSING) if isinstance(document, dict) else MISSING
         values = self.find_all(document).values
@@ -194,5 +203,8 @@ def _strip_quotes(text: str) -> str:
 
 
 def _format_scalar(value: JsonValue) -> str | None:
-    """`true`, `1`, `null` as JSON writes them; None for what is made of several."""
+    """Format a scalar as JSON, such as `true`, `1` or `null`.
+
+    Return None for a list or a mapping.
+    """
     return None if isinstance(value, list | dict) else dump_compact_json(value)

@@ -50,7 +50,10 @@ class PlaceholderValues:
         self._made: dict[str, JsonValue] = {}
 
     def __getitem__(self, name: str) -> JsonValue:
-        """Raises KeyError for what is no placeholder here."""
+        """Return the value of the placeholder `name`, computed once.
+
+        Raises KeyError if there is no such placeholder in this request.
+        """
         if name not in self._made:
             self._made[name] = self._compute_value(name)
         return self._made[name]
@@ -87,7 +90,10 @@ class PlaceholderValues:
 
 
 def fill_template(template: JsonValue, value_of: Callable[[str], JsonValue]) -> JsonValue:
-    """The template with its placeholders replaced: one that is a whole text by its value, others within the text."""
+    """Replace the placeholders in a template.
+
+    A text that consists of one placeholder becomes its value. Other placeholders are replaced within the text.
+    """
     match template:
         case str():
             alone = _PLACEHOLDER.fullmatch(template)
@@ -103,7 +109,10 @@ def fill_template(template: JsonValue, value_of: Callable[[str], JsonValue]) -> 
 
 
 def fill_address(text: str, value_of: Callable[[str], JsonValue]) -> str:
-    """A part of a URL or a header with its placeholders replaced, percent-encoded: no value says where it ends."""
+    """Replace the placeholders in a part of a URL or a header by percent-encoded values.
+
+    The encoding keeps a value from ending the part that it stands in.
+    """
     return _PLACEHOLDER.sub(lambda match: quote(to_well_formed(as_text(value_of(match[1]))), safe=""), text)
 
 
@@ -121,7 +130,11 @@ def iter_placeholders(template: JsonValue) -> Iterator[str]:
 
 
 def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> None:
-    """Raises ValueError for a placeholder there is not. `more` are those that are known here beside the others."""
+    """Check that all placeholders in a template are known.
+
+    `more` lists placeholders that are known here in addition to those of a request. Raises ValueError for an
+    unknown placeholder.
+    """
     known = (*REQUEST_PLACEHOLDERS, *more)
     for name in iter_placeholders(template):
         if name not in known:

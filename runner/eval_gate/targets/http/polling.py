@@ -48,25 +48,28 @@ class Poller:
         self._failures = tuple(map(EventMatcher.from_rule, settings.failure))
 
     async def wait_for_response(
-        self, answer: HeadAndBody, values: PlaceholderValues, policy: RetryPolicy
+        self, response: HeadAndBody, values: PlaceholderValues, policy: RetryPolicy
     ) -> HeadAndBody:
-        """The answer of the job that this one is about. Raises TargetError, never one that has the job begun anew."""
+        """Wait for the final response of the job that `response` started.
+
+        Raises TargetError. The error never causes a retry that starts the job again.
+        """
         limit_s = self._polling.timeout_seconds
         try:
             async with asyncio.timeout(limit_s):
-                return await self._poll_until_done(answer, values, policy)
+                return await self._poll_until_done(response, values, policy)
         except TimeoutError as error:
             said = f"agent error: its job was not done within {limit_s:g} s"
             raise TargetError(said, fault=TargetFault.LATE) from error
 
     async def _poll_until_done(
-        self, answer: HeadAndBody, values: PlaceholderValues, policy: RetryPolicy
+        self, response: HeadAndBody, values: PlaceholderValues, policy: RetryPolicy
     ) -> HeadAndBody:
-        if not self._is_running(answer):
-            return answer
-        request, broken = self._build_request(answer, values), 0
+        if not self._is_running(response):
+            return response
+        request, broken = self._build_request(response, values), 0
         while True:
-            asked_s = parse_retry_after(answer[0].get_header("retry-after")) or 0.0
+            asked_s = parse_retry_after(response[0].get_header("retry-after")) or 0.0
             await asyncio.sleep(max(self._polling.interval_ms / 1000, min(asked_s, 60.0)))
             try:
                 head, body = await self._connection.exchange(request)
@@ -78,13 +81,13 @@ class Poller:
                 if not passing or broken > policy.max_retries:
                     raise self._build_lost_error(error) from error
                 continue
-            answer, broken = (head, body), 0
-            if not self._is_running(answer):
-                return answer
+            response, broken = (head, body), 0
+            if not self._is_running(response):
+                return response
 
-    def _is_running(self, answer: HeadAndBody) -> bool:
+    def _is_running(self, response: HeadAndBody) -> bool:
         """Whether the job is still at work. Raises TargetError where it has failed."""
-        head, body = answer
+        head, body = response
         try:
             document = parse_untrusted_json(body)
         except UntrustedJsonError:
@@ -105,9 +108,12 @@ class Poller:
         found = (path.find_first(document) for path in self._statuses)
         return next((value.lower() for value in found if isinstance(value, str)), None)
 
-    def _build_request(self, answer: HeadAndBody, values: PlaceholderValues) -> HttpRequest:
-        """What is asked about the job, again and again. Raises TargetError where it is nowhere, or elsewhere."""
-        head, body = answer
+    def _build_request(self, response: HeadAndBody, values: PlaceholderValues) -> HttpRequest:
+        """Build the request that asks for the status of the job, again and again.
+
+        Raises TargetError if the response does not say where to ask, or if that is at another host or port.
+        """
+        head, body = response
         try:
             document = parse_untrusted_json(body)
         except UntrustedJsonError:

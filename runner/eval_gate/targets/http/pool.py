@@ -25,7 +25,10 @@ _IS_NUMERIC: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
 def make_pool(at_most: int, certificates: SSLContext | None) -> ClientSession:
-    """A pool of `at_most` connections at once. It follows no redirect by itself, and keeps no cookie."""
+    """Make a pool of at most `at_most` connections at a time.
+
+    It does not follow redirects and does not store cookies.
+    """
     connector = QuietConnector(
         limit=at_most, ssl=True if certificates is None else certificates, resolver=LocalResolver()
     )
@@ -48,7 +51,10 @@ class QuietConnector(TCPConnector):
     """
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:  # noqa: ASYNC109 (aiohttp's name)
-        """A connection for one request. Raises aiohttp's errors."""
+        """Return a connection for one request on which no data has arrived unasked.
+
+        Raises the errors of aiohttp.
+        """
         while True:
             connection = await super().connect(req, traces, timeout)
             if _is_quiet(connection):
@@ -74,7 +80,10 @@ class LocalResolver(ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a name in the system's order. Raises OSError."""
+        """Resolve a host name to its addresses, in the order of the system.
+
+        Raises OSError.
+        """
         try:
             if host.lower().rstrip(".").rpartition(".")[2] != "localhost":
                 return await super().resolve(host, port, family)

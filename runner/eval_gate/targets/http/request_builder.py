@@ -48,11 +48,17 @@ class RequestBuilder:
         self._per_case = bool(self._query) or any(iter_placeholders(self._written))
 
     def build_values(self, request: Request) -> PlaceholderValues:
-        """What the placeholders stand for in the request for one case, and in what is asked because of it."""
+        """Build the placeholder values for one case.
+
+        They apply to its request and to all requests that follow from it.
+        """
         return PlaceholderValues(request, self._settings.session, self._of_a_message)
 
     def find_agent_address(self, text: str) -> URL | None:
-        """This address, relative to the agent's own; None where it is at another host or port than that."""
+        """Resolve an address relative to the address of the agent.
+
+        Return None if the result is at another host or port, or is invalid.
+        """
         try:
             own, found = URL(self._written), parse_address(urljoin(self._written, text))
         except ValueError:
@@ -61,7 +67,10 @@ class RequestBuilder:
         return self.resolve_url(found) if same else None
 
     def build_request(self, request: Request, values: PlaceholderValues | None = None) -> HttpRequest:
-        """The request for one case. Raises TargetError for one that must not be sent."""
+        """Build the request for one case.
+
+        Raises TargetError if the request must not be sent.
+        """
         settings = self._settings
         values = values or self.build_values(request)
         url = self._build_url(values) if self._per_case else self.url
@@ -71,7 +80,7 @@ class RequestBuilder:
         return HttpRequest(settings.method, url, headers, self._build_body(request, values))
 
     def build_headers(self, values: PlaceholderValues) -> Mapping[str, str]:
-        """The headers of one case, their names in lower case."""
+        """Build the headers for one case, with names in lower case."""
         if not self._own_headers:
             return self.headers
         own = {name: fill_address(text, values.__getitem__) for name, text in self._own_headers.items()}
@@ -98,7 +107,10 @@ class RequestBuilder:
         return json.dumps(body).encode()
 
     def _build_url(self, values: PlaceholderValues) -> URL:
-        """The address of one case."""
+        """Build the address for one case.
+
+        Raises TargetError if the values of the case would lead to another path.
+        """
         text = fill_address(self._written, values.__getitem__)
         address, mark, fragment = text.partition("#")
         if self._query:
@@ -136,9 +148,10 @@ class RequestBuilder:
 
 
 def parse_address(text: str) -> URL:
-    """The address in a text, percent-encoded as it is written there. Raises ValueError.
+    """Parse an address and keep its percent-encoding as it is written.
 
-    yarl alone decodes what need not be encoded, and an address may be signed.
+    yarl alone decodes characters that need no encoding, which would break the signature of a signed address. Raises
+    ValueError.
     """
     url, parts = URL(text), urlsplit(text)
     if "%" not in parts.path + parts.query:
@@ -148,6 +161,6 @@ def parse_address(text: str) -> URL:
 
 
 def _encode_fields(fields: dict[str, JsonValue], values: PlaceholderValues) -> str:
-    """The fields as a query or a form has them."""
+    """Encode the fields as a query or a form, with placeholders replaced."""
     texts = {name: as_text(fill_template(value, values.__getitem__)) for name, value in fields.items()}
     return urlencode({to_well_formed(name): to_well_formed(text) for name, text in texts.items()})

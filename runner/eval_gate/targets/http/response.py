@@ -60,12 +60,16 @@ class ResponseReader:
         self.calls = CallReader(settings)
         self.failures = tuple(map(EventMatcher.from_rule, settings.failure))
         self._model = None if settings.model_path is None else FieldPath.parse(settings.model_path)
-        self._none_at = None if settings.called_none_at is None else FieldPath.parse(settings.called_none_at)
+        self._none_at = None if settings.no_tool_calls_path is None else FieldPath.parse(settings.no_tool_calls_path)
         place = describe_name(settings.find_reference("toolCallsPath") or settings.tool_calls_path)
-        self._calls_place = f"a list of tool calls at `{place}` (toolCallsPath, preset)"
+        self._calls_place = f"a list of tool calls at `{place}` (toolCallsPath, agentProtocol)"
 
     def read(self, body: bytes, duration_ms: float) -> Response:
-        """The answer, which took so long. Raises TargetError (malformed) that quotes its beginning and says why."""
+        """Read the response in a JSON body.
+
+        `duration_ms` is the time that it took, in milliseconds. Raises TargetError (malformed) with the reason and the
+        beginning of the body.
+        """
         try:
             document = parse_untrusted_json(body)
         except UntrustedJsonError as error:
@@ -76,9 +80,11 @@ class ResponseReader:
             raise build_malformed_error(str(error), body) from None
 
     def read_document(self, document: JsonValue, duration_ms: float, *, escaped: bool) -> Response:
-        """The answer in a document. `escaped`: its text may hold half a surrogate pair.
+        """Read the response in a JSON document.
 
-        Raises ShapeError, and TargetError (refused) where it says that the agent failed.
+        `escaped` means that its texts may contain half a surrogate pair. `duration_ms` is in milliseconds.
+
+        Raises ResponseShapeError, and TargetError (refused) if the document reports a failure of the agent.
         """
         failure = find_failure(document, self.failures)
         if failure is not None:
@@ -89,8 +95,8 @@ class ResponseReader:
         return Response(
             text=to_well_formed(text),
             tool_calls=calls or (),
-            calls_known=True if known else None,
-            calls_place="" if known else self._calls_place,
+            tool_calls_known=True if known else None,
+            tool_calls_location="" if known else self._calls_place,
             usage=find_usage(document),
             cost_usd=_find_cost(document),
             duration_ms=duration_ms,
@@ -98,15 +104,21 @@ class ResponseReader:
         )
 
     def read_text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
-        """The answer that is nothing but a text: it has no way to say which tools were called."""
+        """Read a response that is plain text.
+
+        Such a response cannot report tool calls. `duration_ms` is in milliseconds.
+        """
         try:
             text = body.decode(encoding or "utf-8", "replace")
         except LookupError:  # a name of an encoding that nobody knows
             text = body.decode("utf-8", "replace")
-        return Response(text=to_well_formed(text), calls_known=False, duration_ms=duration_ms)
+        return Response(text=to_well_formed(text), tool_calls_known=False, duration_ms=duration_ms)
 
     def build_format_error(self, body: bytes, content_type: str) -> TargetError:
-        """The error about an answer that does not come in events: what the agent says that went wrong, if it does."""
+        """Build the error for a response that is not a stream of events.
+
+        If the body reports a failure of the agent, the error is that failure.
+        """
         try:
             failure = find_failure(parse_untrusted_json(body), self.failures)
         except UntrustedJsonError:
@@ -118,17 +130,24 @@ class ResponseReader:
         return error
 
     def assemble_response(self, text: str, calls: tuple[ToolCall, ...], *, known: bool) -> Response:
-        """The answer that came in parts. `known`: its calls, be they none, are all that were made."""
+        """Assemble a response that arrived in parts.
+
+        `known` means that `calls` lists all tool calls, even if it is empty.
+        """
         known = known or bool(calls)
         return Response(
             text=text,
             tool_calls=calls,
-            calls_known=True if known else None,
-            calls_place="" if known else self._calls_place,
+            tool_calls_known=True if known else None,
+            tool_calls_location="" if known else self._calls_place,
         )
 
     def _get_text(self, document: JsonValue, *, silent: bool) -> str:
-        """The text at the first path that leads to one. `silent`: tools were called, so that there may be none."""
+        """Return the text at the first path that leads to one.
+
+        `silent` means that the response has tool calls, so the text may be empty. Raises ResponseShapeError if there is
+        no text.
+        """
         for path in self._texts:
             found = _find_text_at(document, path)
             if found is not None:
@@ -148,7 +167,10 @@ class ResponseReader:
         return self.calls.path.has_value(document) or self.is_without_calls(document)
 
     def find_model(self, document: JsonValue) -> str | None:
-        """The model that the answer, or an event of it, says it is from."""
+        """Find the name of the model in a response or in one of its events.
+
+        Return None if the model is not given.
+        """
         if self._model is None:
             return None
         found = (
@@ -164,7 +186,10 @@ class ResponseReader:
 
 
 def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
-    """The text there, of several messages line by line; None where there is none."""
+    """Find the text at a path. The texts of several messages are joined line by line.
+
+    Return None if there is no text.
+    """
     if not path.is_gathering:
         return extract_text(path.find_first(document))
     values = path.find_all(document).values
@@ -175,7 +200,10 @@ def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
 
 
 def extract_text(value: JsonValue | MissingValue) -> str | None:
-    """What one message says: a text, or the texts of its parts (`{"type": "text", "text": …}`) one after the other."""
+    """Extract the text of one message: a text, or the joined texts of its parts.
+
+    A part is a text or `{"type": "text", "text": …}`. Return None if there is no text.
+    """
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -190,7 +218,10 @@ def _is_part_list(value: JsonValue | MissingValue) -> bool:
 
 
 def find_usage(document: JsonValue) -> Usage | None:
-    """The tokens that were counted, where it says so."""
+    """Find the token counts in the `usage` of a response.
+
+    Return None if the response has no usage.
+    """
     usage = document.get("usage") if isinstance(document, dict) else None
     if not isinstance(usage, dict):
         return None
@@ -213,20 +244,24 @@ def _find_cost(document: JsonValue) -> float | None:
 
 
 def find_format_hint(content_type: str, described: ResponseFormat) -> str | None:
-    """What to write where the answer says of itself that it is of another format than was described."""
+    """Find the hint for a content type that differs from the described response format.
+
+    Return None if the content type is unknown or fits.
+    """
     kind = content_type.partition(";")[0].strip().lower()
     found = _FORMATS_BY_TYPE.get(kind)
     if found is None or found is described or {found, described} == {ResponseFormat.NDJSON, ResponseFormat.JSON}:
         return None
-    return f"the answer says that it is {kind}: say responseFormat: {found}, or take a preset"
+    return f"the answer says that it is {kind}: say responseFormat: {found}, or an agentProtocol"
 
 
 def build_malformed_error(
-    what: str, body: bytes, described: str = "responsePath, toolCallsPath or preset", *, seen: str | None = None
+    what: str, body: bytes, described: str = "responsePath, toolCallsPath or agentProtocol", *, seen: str | None = None
 ) -> TargetError:
-    """The error about an answer that is not as described: how the answer begins, or what is `seen` of it.
+    """Build the error for a response that is not as described.
 
-    `described`: the settings by which it could be described otherwise.
+    The error shows the beginning of `body`, or `seen` if it is given. `described` names the settings that describe
+    the response.
     """
     hint = f"describe the endpoint's shape with a target's {described}"
     if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
@@ -294,9 +329,10 @@ class CallReader:
         return self._path
 
     def read_calls(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
-        """The calls in order; None for an answer that has no list of them. Raises ShapeError.
+        """Read the tool calls of a response in their order.
 
-        `escaped`: the answer's text may hold half a surrogate pair.
+        Return None if the response has no list of them. `escaped` means that its texts may contain half a surrogate
+        pair. Raises ResponseShapeError.
         """
         entries = self._find_entries(document)
         if entries is None:
@@ -332,7 +368,10 @@ class CallReader:
         return self.join_fragments([said] if more is None else [more, said], place, escaped=escaped)
 
     def read_fragment(self, call: JsonValue, place: str) -> CallFragment:
-        """What is said of a call here. Raises ShapeError."""
+        """Read everything about a tool call that is at this place.
+
+        Raises ResponseShapeError.
+        """
         name = self._name.find_first(call)
         success = _parse_success(self._success.find_first(call), f"{place}.{self._success}")
         if self._error is not None and _is_present(problem := self._error.find_first(call)):
@@ -349,9 +388,10 @@ class CallReader:
         )
 
     def join_fragments(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
-        """The call that all of this is said of; what is said later wins. Raises ShapeError.
+        """Join the fragments of one tool call.
 
-        `escaped`: it may hold half a surrogate pair.
+        The first name counts. For success, duration and result, the last value counts. `escaped` means that texts may
+        contain half a surrogate pair. Raises ResponseShapeError.
         """
         name, success, duration_ms, result = None, None, None, None
         for said in parts:
@@ -382,12 +422,12 @@ class CallReader:
         return params or {}
 
     def _find_id(self, call: JsonValue) -> str:
-        """What the call is known by; "" for nothing."""
+        """Find the id of a tool call, or return an empty text."""
         return next((key for path in self._ids if (key := _format_id(path.find_first(call)))), "")
 
 
 def _read_results(document: JsonValue, fields: ResultFields) -> dict[str, CallFragment]:
-    """What is said of calls apart from them, by the id of the call."""
+    """Read the results that are listed apart from the tool calls, by the id of the call."""
     found = fields.path.find_all(document).values
     if not fields.path.is_gathering and found and isinstance(found[0], list):
         found = found[0]
@@ -445,7 +485,7 @@ def _value_or_none(found: JsonValue | MissingValue) -> JsonValue:
 
 
 def _format_id(value: object) -> str:
-    """An id as text; "" for none."""
+    """Format an id as text. The result is empty if the value is not an id."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
@@ -478,7 +518,10 @@ class EventMatcher(FrozenStruct):
         )
 
     def select_value(self, value: JsonValue) -> JsonValue | MissingValue:
-        """What is meant, in an answer or event that is."""
+        """Select the value at the path of this rule in a matching response or event.
+
+        Without a path, the whole value is selected. Return MISSING if the path is not found.
+        """
         if self.path is None:
             return value
         if self.path.is_gathering:
@@ -487,7 +530,10 @@ class EventMatcher(FrozenStruct):
 
 
 def find_failure(value: JsonValue, rules: tuple[EventMatcher, ...], name: str = "") -> TargetError | None:
-    """The error that the answer, or its event of this name, says it ended with."""
+    """Find the failure that a response, or its event `name`, reports.
+
+    Return a TargetError, or None if no rule matches.
+    """
     for rule in rules:
         if (rule.event is None or rule.event == name) and (rule.where is None or rule.where(value)):
             found = rule.select_value(value)

@@ -17,7 +17,7 @@ from eval_gate.targets.http.placeholders import (
     iter_placeholders,
     iter_session_fields,
 )
-from eval_gate.targets.http.presets import apply_preset
+from eval_gate.targets.http.protocols import apply_preset
 from eval_gate.targets.settings import (
     AGENT_PLACE,
     READINESS,
@@ -56,13 +56,19 @@ class Method(StrEnum):
 
 
 def _check_path(text: str) -> str:
-    """The path. Raises ValueError for one that cannot be read."""
+    """Check that a path can be parsed, and return it.
+
+    Raises ValueError if it cannot.
+    """
     FieldPath.parse(text)
     return text
 
 
 def _check_condition(text: str) -> str:
-    """The condition. Raises ValueError for one that cannot be read."""
+    """Check that a condition can be parsed, and return it.
+
+    Raises ValueError if it cannot.
+    """
     PathCondition.parse(text)
     return text
 
@@ -73,7 +79,10 @@ def _to_list(value: object) -> object:
 
 
 def _check_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The paths. Raises ValueError for one that cannot be read, and for none."""
+    """Check that all paths can be parsed, and return them.
+
+    Raises ValueError for a path that cannot be parsed or is empty.
+    """
     if not all(texts):
         raise ValueError("must not be empty")
     return tuple(map(_check_path, texts))
@@ -109,7 +118,7 @@ class HttpHealthCheck(DescribedSettings):
 
 
 def _expand_health_check(value: object) -> object:
-    """An address alone is a health check."""
+    """Expand a plain address to a health check."""
     return {"url": value} if isinstance(value, str) else value
 
 
@@ -141,7 +150,7 @@ class EventRule(DescribedSettings):
 
 
 def _expand_rules(value: object) -> object:
-    """A path alone is a rule, and one rule a list of one."""
+    """Expand a plain path to a rule, and a single rule to a list."""
     rules = value if isinstance(value, list) else [value]
     return [{"path": rule} if isinstance(rule, str) else rule for rule in rules]
 
@@ -175,7 +184,7 @@ class Events(DescribedSettings):
     tool_call: Rules = Field(
         default=(), description="Which say something of a call: its name, arguments, result. By idField."
     )
-    whole: Rules = Field(
+    full_response: Rules = Field(
         default=(), description="Which hold the whole answer: the last is read as an answer in JSON is."
     )
     done: Rules = Field(default=(), description="Which end the answer. One that ends without them broke off.")
@@ -234,7 +243,7 @@ class HttpSettings(TargetSettings):
 
     provider: Literal["http"] = "http"
     url: Annotated[SecretAddress[Text], AGENT_PLACE]
-    preset: PresetName = PresetName.EVAL_GATE
+    agent_protocol: PresetName = PresetName.EVAL_GATE
     method: Method = Method.POST
     headers: Annotated[Secret[dict[str, str]], CaseInsensitiveNames()] = Field(
         default_factory=dict, validate_default=True
@@ -275,7 +284,7 @@ class HttpSettings(TargetSettings):
         default=("response",), description="Where the answer's text is, such as data.reply or messages[-1].content."
     )
     tool_calls_path: PathText = Field(default="toolCalls", description="Where the list of tool calls is.")
-    called_none_at: PathText | None = Field(
+    no_tool_calls_path: PathText | None = Field(
         default=None,
         description="Where something is here, an answer without a list of calls says that no tool was called.",
     )
@@ -338,7 +347,10 @@ class HttpSettings(TargetSettings):
     @field_validator("method", mode="before")
     @classmethod
     def _normalize_method(cls, method: object) -> object:
-        """The word for it; what is none stays as it was written, and is said so."""
+        """Convert a method to upper case, or return an unknown one as it is written.
+
+        Validation then reports an unknown method.
+        """
         word = method.strip().upper() if isinstance(method, str) else ""
         return word if word in set(Method) else method
 
@@ -392,7 +404,10 @@ class HttpSettings(TargetSettings):
     def _check_prompt_sent(
         cls, query: Secret[dict[str, JsonValue]], info: ValidationInfo
     ) -> Secret[dict[str, JsonValue]]:
-        """The last of what is sent: somewhere in it the question has to be."""
+        """Check that the prompt is part of what is sent: address, query, headers or body.
+
+        `query` is the last of these fields, so the others are known here. Raises ValueError if the prompt is missing.
+        """
         data = info.data
         if not {"url", "method", "headers", "request_template", "form", "request_fields"} <= data.keys():
             return query
@@ -417,5 +432,5 @@ class HttpSettings(TargetSettings):
 
     @classmethod
     def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """The settings, completed by the preset's."""
+        """Complete the settings with those of their preset."""
         return apply_preset(values)

@@ -54,7 +54,7 @@ class _LineSplitter:
         self._after_cr = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The lines that end in this piece, without their ends."""
+        """Yield the lines that end in this piece, without their line endings."""
         if self._after_cr and data.startswith(b"\n"):
             data = data[1:]
             self._after_cr = False
@@ -69,7 +69,7 @@ class _LineSplitter:
             self._open.append(lines[-1])
 
     def take_rest(self) -> bytes:
-        """What came behind the last line's end."""
+        """Return the bytes after the end of the last line."""
         return self._complete_line(b"")
 
     def _complete_line(self, line: bytes) -> bytes:
@@ -89,14 +89,17 @@ class SseParser:
         self._first = True
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """The events that end in this piece."""
+        """Yield the events that end in this piece."""
         for line in self._lines.feed(data):
             begun, self._first = self._first, False
             if event := self._take_line(line.removeprefix(b"\xef\xbb\xbf") if begun else line):
                 yield event
 
     def end(self) -> Iterator[StreamEvent]:
-        """What is left when the stream ends. The standard drops an event without a blank line behind it; we do not."""
+        """Yield the unfinished event at the end of the stream, if any.
+
+        Unlike the standard, this parser keeps an event without a blank line after it.
+        """
         if line := self._lines.take_rest():
             self._take_line(line)
         if event := self._take_line(b""):
@@ -124,13 +127,13 @@ class NdjsonParser:
         self._lines = _LineSplitter()
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """The values whose lines end in this piece."""
+        """Yield the values whose lines end in this piece."""
         for line in self._lines.feed(data):
             if line.strip():
                 yield StreamEvent("", line)
 
     def end(self) -> Iterator[StreamEvent]:
-        """The last line, if nothing ended it."""
+        """Yield the last value if its line has no ending."""
         if (line := self._lines.take_rest()).strip():
             yield StreamEvent("", line)
 
@@ -182,7 +185,7 @@ class StreamCollector:
         ]
         calls = [EventMatcher.from_rule(one) for one in events.tool_call]
         self._calls = calls or [EventMatcher(path=reader.calls.path.to_gathering())]
-        self._whole = [EventMatcher.from_rule(one) for one in events.whole]
+        self._whole = [EventMatcher.from_rule(one) for one in events.full_response]
         self._done = [EventMatcher.from_rule(one) for one in events.done]
         self._head = bytearray()
         self._first: list[bytes] = []
@@ -200,13 +203,20 @@ class StreamCollector:
         self._first_ms: float | None = None
 
     def feed(self, data: bytes) -> bool:
-        """The next bytes. True when the answer is over, whatever may follow. Raises TargetError."""
+        """Process the next bytes and return whether the response is complete.
+
+        Later bytes do not matter once it is complete. Raises TargetError.
+        """
         if len(self._head) < _MAX_HEAD:
             self._head += data[: _MAX_HEAD - len(self._head)]
         return any(self._take_event(event) for event in self._cutter.feed(data))
 
     def build_response(self, duration_ms: float) -> Response:
-        """The whole answer, which took so long. Raises TargetError for one that is not whole or not as described."""
+        """Build the whole response after the end of the stream.
+
+        `duration_ms` is the time that it took, in milliseconds. Raises TargetError if the response is incomplete or not
+        as described.
+        """
         if not self._over:
             for event in self._cutter.end():
                 self._take_event(event)
@@ -237,7 +247,7 @@ class StreamCollector:
 
     def _build_malformed_error(self, what: str) -> TargetError:
         seen = f"its events are {describe_event_shapes(self._first)}" if self._first else None
-        described = "events, responsePath, responseFormat or preset"
+        described = "events, responsePath, responseFormat or agentProtocol"
         return build_malformed_error(what, self._mask(bytes(self._head)), described, seen=seen)
 
     def _take_event(self, event: StreamEvent) -> bool:
@@ -327,7 +337,11 @@ class StreamCollector:
 
 
 def _extract_event_text(event: IncomingEvent, *, json: bool) -> str | None:
-    """The text that the event is: bare, or as JSON. Raises ShapeError where it has to be `json` and is not."""
+    """Extract the text of an event that is plain text or a JSON value.
+
+    Return None if the event is a mapping or a list. Raises ResponseShapeError if `json` requires JSON and the event
+    is not JSON.
+    """
     value = event.value
     if json and isinstance(value, MissingValue):
         raise ResponseShapeError("a line of the answer is no JSON")

@@ -101,7 +101,10 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             await wait_until_ready(self._check_listening, self._wait_s, f"the agent at {shown}")
 
     async def _check_listening(self) -> None:
-        """Raises TargetError (unreachable) where nobody accepts connections."""
+        """Check that a process accepts connections at the address of the agent.
+
+        Raises TargetError (unreachable) if not.
+        """
         try:
             async with asyncio.timeout(_CONNECT_S):
                 reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
@@ -166,14 +169,20 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             error.hint = self._find_format_hint(answer) or error.hint
             raise
 
-    def _find_format_hint(self, answer: ResponseHead) -> str | None:
-        """What to write where the answer itself says that it is of another kind than was described."""
-        if answer.status == ACCEPTED and self._poller is None:
+    def _find_format_hint(self, response: ResponseHead) -> str | None:
+        """Find the hint for a response whose status or content type does not fit the description.
+
+        Return None if both fit.
+        """
+        if response.status == ACCEPTED and self._poller is None:
             return "HTTP 202 says that the answer comes later: describe where with `poll`"
-        return find_format_hint(answer.get_header("content-type"), ResponseFormat.JSON)
+        return find_format_hint(response.get_header("content-type"), ResponseFormat.JSON)
 
     async def _read_stream(self, request: HttpRequest, started: float) -> Response:
-        """The answer that comes in events, read until it is over. Raises TargetError and LostError."""
+        """Read a streamed response until it is complete.
+
+        Raises TargetError and ConnectionLostError.
+        """
         from eval_gate.targets.http.stream import StreamCollector
 
         async with self._connection.open_response(request) as answer:
@@ -211,7 +220,10 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
 
 def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -> HttpTarget:
-    """The agent, not yet connected. Raises GateError for what is no address."""
+    """Build the HTTP target, not yet connected.
+
+    Raises GateError if its address is invalid.
+    """
     to_public_url(settings.url.open())
     check, poll = settings.healthcheck, settings.poll
     beside = (check.url if check else None, poll.url if poll else None)

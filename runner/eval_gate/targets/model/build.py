@@ -26,20 +26,29 @@ from eval_gate.text.secret import Secret
 
 
 def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> SuiteAgentTarget:
-    """The model with its system prompt. Raises GateError for a prompt, a key or an address that is missing or wrong."""
+    """Build a model target with its system prompt.
+
+    Raises GateError if the prompt, the key or the address is missing or wrong.
+    """
     own = settings.system_prompt_path if not choice.system_prompt else None
     shown = settings.find_reference("systemPromptPath") or own or ""
     if own and (why := find_read_problem(own, root=context.root)):
         said = f"the system prompt {quote_name(shown)} {why}"
         raise GateError(
-            "no-system-prompt", said, "name a file inside of it", problems=[Problem(said, field="systemPromptPath")]
+            "system-prompt-unreadable",
+            said,
+            "name a file inside of it",
+            problems=[Problem(said, field="systemPromptPath")],
         )
     prompt = _read_system_prompt(choice.system_prompt or own, shown if own else choice.system_prompt, context.root)
     return SuiteAgentTarget(settings, build_client(settings, choice, context), prompt, context.tools, home=context.home)
 
 
 def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:
-    """The model with its retries, its pace and the run's recording. Raises GateError as `build_chat`."""
+    """Build the client of a model, with retries, concurrency limit and the recording of the run.
+
+    Raises the same GateErrors as `build_chat`.
+    """
     setup = compute_setup(settings, context.environment, context.redact)
     if context.is_replay and settings.api_key is None:
         settings = replace(settings, api_key=Secret("nobody-is-asked"))
@@ -58,10 +67,12 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
 def build_chat(
     settings: ModelSettings, environment: Mapping[str, str], *, timeout_s: float, redact: Redactor | None = None
 ) -> Chat:
-    """A chat with the model that is described; nothing is asked yet. `timeout_s` is for one whole request, in seconds.
+    """Build a chat with the described model, without sending a request.
 
-    `redact` learns the key. Raises GateError for a key or an address that is missing or wrong, for a provider that is
-    not there, and `not-installed` where the libraries are missing.
+    `timeout_s` is the time limit of one whole request, in seconds. `redact` learns the key.
+
+    Raises GateError if the key or the address is missing or wrong, for an unknown provider, and with the code
+    `missing-extra` if the libraries are missing.
     """
     check_provider(settings)
     access = resolve_credentials(settings, environment)
@@ -76,7 +87,10 @@ def build_chat(
 
 
 def check_provider(settings: ModelSettings) -> None:
-    """Raises GateError for a provider that is not there, whose key would be asked for else, and `not-installed`."""
+    """Check that the provider is known, before its key is looked up.
+
+    Raises GateError for an unknown provider, and with the code `missing-extra` if the libraries are missing.
+    """
     if settings.provider is ModelProvider.MODEL:
         with require_extra("models", "asking a model"):
             from eval_gate.targets.model.providers.other_providers import check_provider_known
@@ -85,17 +99,25 @@ def check_provider(settings: ModelSettings) -> None:
 
 
 def _read_system_prompt(path: str | None, shown: str | None, root: Path) -> str | None:
-    """What the file at `path` says; `shown` is how messages call it."""
+    """Read the system prompt in the file at `path`.
+
+    `shown` is the name of the file in messages. Return None if `path` is None. Raises GateError if the file cannot
+    be read, is too large or is not UTF-8.
+    """
     if path is None:
         return None
     shown = describe_name(shown or path)
     try:
         data = read_limited(root / path, PROMPT_BYTES)
         if len(data) > PROMPT_BYTES:
-            raise GateError("no-system-prompt", f"the system prompt {shown} is larger than {PROMPT_BYTES:,} bytes")
+            raise GateError(
+                "system-prompt-unreadable", f"the system prompt {shown} is larger than {PROMPT_BYTES:,} bytes"
+            )
         return data.decode("utf-8-sig").replace("\r\n", "\n")  # a checkout's line endings are nothing to tell a model
     except OSError as error:
         what = f"the system prompt {shown} cannot be read: {error.strerror}"
-        raise GateError("no-system-prompt", what, "name an existing file") from error
+        raise GateError("system-prompt-unreadable", what, "name an existing file") from error
     except UnicodeDecodeError as error:
-        raise GateError("no-system-prompt", f"the system prompt {shown} is not UTF-8", "save it as UTF-8") from error
+        raise GateError(
+            "system-prompt-unreadable", f"the system prompt {shown} is not UTF-8", "save it as UTF-8"
+        ) from error

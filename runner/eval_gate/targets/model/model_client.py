@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from eval_gate.config.settings import CacheMode
+from eval_gate.config.settings import RecordingMode
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.model.limits import MAX_COST_USD, in_range
@@ -63,7 +63,10 @@ class ModelClient:
         redact: Redactor | None = None,
         setup: TargetSetup = NO_SETUP,
     ) -> None:
-        """`setup`: a response is only replayed where it came from a model that was set up alike."""
+        """Create a client for the model of `chat`.
+
+        A recorded response is replayed only if it came from a model with the same `setup`.
+        """
         self.chat = chat
         self._policy = policy
         self._pace = pace
@@ -85,20 +88,22 @@ class ModelClient:
         sample: int = 0,
         schema: Mapping[str, JsonValue] | None = None,
     ) -> ModelReply:
-        """The answer, recorded or new. Raises TargetError.
+        """Return the recorded reply to a request, or send the request and record the reply.
 
-        `schema` is no part of what an answer is recorded by: the messages ask for the same form, and whether the
-        provider was held to it is only known once it was asked.
+        Raises TargetError.
+
+        `schema` is not part of the recording key. The messages ask for the same form, and only the request shows
+        whether the provider enforces the schema.
         """
         key = compute_recording_key(self._recorded_by, self.chat, messages, tools, sample)
         known = self._recording.find(key)
         if known is not None:
             return ModelReply(self._redact.mask_struct(known), 0, 0.0, replayed=True)
-        if self._recording.mode is CacheMode.REPLAY:
+        if self._recording.mode is RecordingMode.REPLAY:
             raise TargetError(
-                "there is no recorded answer to this question, and none may be asked for (cache: replay)",
+                "there is no recorded answer to this question, and none may be asked for (recording: replay)",
                 fault=TargetFault.NOT_ASKED,
-                hint="record one with --cache auto or record",
+                hint="record one with --recording auto or record",
             )
         turn, attempts = await call_with_retries(lambda: self._ask_once(messages, tools, schema), self._policy)
         self._recording.add(key, turn)
@@ -142,7 +147,10 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def hold_slot(self) -> AsyncIterator[None]:
-        """A place among those in flight; waits for one, and until a pause is over."""
+        """Hold one of the slots for requests in flight inside this context.
+
+        Waits until a slot is free and a pause is over.
+        """
         with pause_case_clock():
             async with self._free:
                 await self._free.wait_for(lambda: self._in_flight < max(self._limit, _MIN_IN_FLIGHT))
@@ -156,7 +164,10 @@ class ConcurrencyLimiter:
             await self._notify_waiting()
 
     def note_refusal(self, retry_after_s: float | None) -> None:
-        """The provider said that this was too much: half as many from now on, none before it allows."""
+        """Halve the limit after the provider refused a request for its rate limit.
+
+        `retry_after_s` is the time that the provider asks for, in seconds. Requests wait that long, at most 60 s.
+        """
         self._refused += 1
         self._limit = max(self._limit / 2, _MIN_IN_FLIGHT)
         self._lowest = min(self._lowest, self._limit)

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import MsgspecError
 from msgspec import json as json_of
 
-from eval_gate.config.settings import CacheMode
+from eval_gate.config.settings import RecordingMode
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.reading import read_limited
 from eval_gate.files.writing import append_data, open_to_append, write_atomically
@@ -39,9 +39,9 @@ class RecordedResponse(Record, kw_only=True, omit_defaults=True):
 def compute_recording_key(
     setup: str | None, chat: Chat, messages: Sequence[Message], tools: Sequence[ToolSpec], sample: int
 ) -> str:
-    """The hash of everything that decides an answer: the model with its `setup` fingerprint, and what it is asked.
+    """Compute the hash of everything that determines a reply: the model, its setup and the request.
 
-    `sample` tells several answers to the same question apart.
+    `setup` is the setup fingerprint of the model. `sample` distinguishes several replies to the same request.
     """
     request = {
         "setup": setup,
@@ -57,7 +57,10 @@ def compute_recording_key(
 
 
 def _describe_message(message: Message) -> dict[str, object]:
-    """A message as far as it is a question: identifiers of calls are the provider's and differ each time."""
+    """Convert a message to JSON for the recording key, without the ids of tool calls.
+
+    The provider assigns these ids, and they differ each time.
+    """
     calls = [{"name": call.name, "params": call.params} for call in message.tool_calls]
     return {"role": message.role, "name": message.name, "content": message.content, "calls": calls}
 
@@ -82,7 +85,7 @@ class Recording:
 
     def __init__(
         self,
-        mode: CacheMode,
+        mode: RecordingMode,
         shared: Path | None = None,
         known: RecordingFile | None = None,
         of_baseline: Iterable[RecordedResponse] = (),
@@ -117,16 +120,21 @@ class Recording:
         what = (
             f"{self._unreadable:,} line{'s' if many else ''} of {self._shared} cannot be read: damaged, or of another"
         )
-        asked = "nobody is asked (cache: replay)" if self.mode is CacheMode.REPLAY else "the model is asked anew"
+        asked = (
+            "nobody is asked (recording: replay)" if self.mode is RecordingMode.REPLAY else "the model is asked anew"
+        )
         return (f"{what} version of eval-gate. Where a response is missing for it, {asked}",)
 
     def set_run_folder(self, folder: Path) -> None:
-        """The folder of the run that begins."""
+        """Set the folder of the run that begins."""
         self._own = folder / RECORDING_NAME
 
     def find(self, key: str) -> ModelTurn | None:
-        """The recorded answer, if recordings are to be used."""
-        if self.mode not in {CacheMode.REPLAY, CacheMode.AUTO}:
+        """Find the recorded reply for a key.
+
+        Return None if no reply is recorded or if the mode does not use recordings.
+        """
+        if self.mode not in {RecordingMode.REPLAY, RecordingMode.AUTO}:
             return None
         turn = self._known.get(key)
         if turn is not None:
@@ -136,7 +144,7 @@ class Recording:
 
     def add(self, key: str, turn: ModelTurn) -> None:
         """Keep an answer that was just given."""
-        if self.mode is not CacheMode.OFF:
+        if self.mode is not RecordingMode.OFF:
             self._known[key] = turn
             self._store_response(key, turn, asked=True)
 
@@ -159,7 +167,10 @@ def _encode_line(entry: RecordedResponse) -> bytes:
 
 @contextmanager
 def _mark_incomplete() -> Iterator[None]:
-    """What cannot be written here ends a run in which something was asked by now. Raises GateError."""
+    """Give a GateError raised inside this context the exit code of an incomplete run.
+
+    A recording that cannot be written ends the run after requests have been sent. The GateError is raised again.
+    """
     try:
         yield
     except GateError as error:
@@ -190,9 +201,10 @@ def _repair_file(file: Path) -> None:
 
 
 def read_recording(file: Path) -> RecordingFile:
-    """The recorded responses of a file; none when there is no such file, and of lines that are none their number.
+    """Read the recorded responses of a file and count the unreadable lines.
 
-    Raises GateError `recording-corrupt` for a file that cannot be read or is too large.
+    A missing file has no responses. Raises GateError `invalid-recording` if the file cannot be read or is too
+    large.
     """
     try:
         data = read_limited(file, MAX_BYTES, made=True)
@@ -214,7 +226,7 @@ def read_recording(file: Path) -> RecordingFile:
 
 def _build_corrupt_error(file: Path, what: str) -> GateError:
     return GateError(
-        "recording-corrupt",
+        "invalid-recording",
         f"the recording {file} cannot be used: {what}",
         "delete it, and record anew",
         exit_code=ExitCode.USAGE,

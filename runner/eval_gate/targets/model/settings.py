@@ -106,20 +106,26 @@ class ModelSettings(TargetSettings):
         return self.base_url or self.endpoint
 
     def find_environment_addresses(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
-        """The address that the provider's own variable holds, where the description says none."""
+        """Find the address in the provider's own variable, if the description has no address.
+
+        The result maps the name of the setting to the address. It is empty if no address is found.
+        """
         variable = self.provider_row.address_variable
         found = environment.get(variable) if variable and not self.place else None
         return {"endpoint" if "endpoint" in self.provider_row.settings else "baseUrl": found} if found else {}
 
     def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """The vendor's own variable for a key, where the description names an address and no key."""
+        """List the vendor's key variable if the description has an address but no key."""
         if not self.place or self.api_key is not None:
             return ()
         return tuple(name for name in self.provider_row.key_variables if environment.get(name))[:1]
 
     @classmethod
     def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """The settings with the provider as we call it, also where `model: provider:name` names one of ours."""
+        """Replace the provider by its canonical name and add its defaults.
+
+        A known provider in `model: provider:name` is recognized too.
+        """
         named, model = values.get("provider"), values.get("model")
         provider = PROVIDER_NAMES.get(named.strip().casefold()) if isinstance(named, str) else None
         if provider is ModelProvider.MODEL and isinstance(model, str):

@@ -67,7 +67,10 @@ class SuiteAgentTarget(ModelTarget):
         await super().aclose()
 
     async def respond(self, request: Request) -> Response:
-        """Turns until one calls nothing. Raises TargetError, also when the agent's turns are used up before."""
+        """Run turns of the agent until a turn calls no tool.
+
+        Raises TargetError, also if the agent uses up its turns before that.
+        """
         agent = request.agent
         if agent is None:
             return await super().respond(request)
@@ -85,7 +88,10 @@ class SuiteAgentTarget(ModelTarget):
 
     @asynccontextmanager
     async def _hold_folder(self, request: Request, agent: SuiteAgent) -> AsyncIterator[Sandbox | None]:
-        """The folder of the suite and trial, to be alone in; None where nobody works in it and nobody looks at it."""
+        """Hold the folder of the suite and trial exclusively inside this context.
+
+        Yields None if the agent has no tools and no evaluator inspects files.
+        """
         if not (agent.tools or request.inspected_paths):
             yield None
             return
@@ -102,7 +108,10 @@ class SuiteAgentTarget(ModelTarget):
     async def _lead_suite_agent(
         self, request: Request, agent: SuiteAgent, sandbox: Sandbox | None
     ) -> ModelConversation:
-        """The conversation, to the turn that calls nothing."""
+        """Lead the conversation until a turn calls no tool.
+
+        Raises TargetError if the agent uses up its turns before that.
+        """
         system = [Message(role="system", content=agent.instructions)] if agent.instructions.strip() else []
         talk = ModelConversation([*system, *request.messages])
         tools = [build_tool_spec(name) for name in agent.tools]

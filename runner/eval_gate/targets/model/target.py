@@ -10,7 +10,7 @@ from msgspec import structs
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.usage import Usage, total
+from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import Struct, field, replace
 from eval_gate.targets.base import DescribedTarget, PromptSetup, Request
 from eval_gate.targets.deadline import collect_waits
@@ -72,7 +72,10 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         return talk.build_response(duration_ms, stub_mode=request.stubs is not None)
 
     async def _lead_conversation(self, talk: ModelConversation, request: Request) -> None:
-        """The conversation, to its end or to the last turn it may have."""
+        """Lead the conversation until a turn calls no tool or the turns are used up.
+
+        Without stubs, the conversation has one turn.
+        """
         stubs = request.stubs
         turns = 1 if stubs is None else request.max_turns
         tools = self._tools if stubs is None else self._add_stubbed_tools(stubs)
@@ -88,7 +91,10 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         await self._asker.aclose()
 
     def _add_stubbed_tools(self, stubs: Mapping[str, JsonValue]) -> tuple[ToolSpec, ...]:
-        """The registry's tools, and those that only the case knows, which take any arguments."""
+        """List the tools of the registry and those that only the stubs of the case define.
+
+        The tools from stubs accept any arguments.
+        """
         known = {tool.name for tool in self._tools}
         return (*self._tools, *(ToolSpec(name=name, parameters=OPEN_OBJECT) for name in stubs if name not in known))
 
@@ -109,7 +115,7 @@ class ModelConversation(Struct):
     has_open_calls: bool = False
 
     def add_turn(self, asked: ModelReply) -> None:
-        """The model's next turn, asked for or recorded."""
+        """Add the next turn of the model, new or recorded."""
         turn = asked.turn
         self.turns += 1
         self.text = turn.text  # of the last turn, even if it is empty (tool-forge behaviour A-20)
@@ -132,13 +138,16 @@ class ModelConversation(Struct):
             self.messages.append(Message(role="tool", name=call.name, content=content, tool_call_id=call.id))
 
     def build_response(self, duration_ms: float, *, stub_mode: bool) -> Response:
-        """The whole as one response: calls of all turns in order, tokens and cost summed."""
+        """Build one response from all turns: tool calls in order, tokens and cost summed.
+
+        `duration_ms` is in milliseconds. The tokens or the cost are None if they are unknown for one of the turns.
+        """
         return Response(
             text=self.text,
             tool_calls=tuple(self.calls),
             # a sum of some turns would pass for the whole
-            usage=None if None in self.usages else Usage.total(self.usages),
-            cost_usd=None if None in self.costs else total(self.costs),
+            usage=None if None in self.usages else Usage.add_up(self.usages),
+            cost_usd=None if None in self.costs else add_up(self.costs),
             duration_ms=duration_ms,
             attempts=max(self.attempts, 1),
             conversation=tuple(self.messages),

@@ -65,7 +65,10 @@ class Dispatcher(Protocol):
         ...
 
     async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
-        """Replies to all of the prompts, in their order; several prompts are one exchange."""
+        """Send the prompts and return one reply for each, in the same order.
+
+        Several prompts are sent in one exchange.
+        """
         ...
 
 

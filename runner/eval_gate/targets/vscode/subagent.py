@@ -67,12 +67,16 @@ class Subagent:
         return os.path.lexists(self.messages / name)
 
     def read_message(self, name: str, limit: int) -> CapturedOutput | None:
-        """What the agent wrote. Raises ProcessError for what is no ordinary file."""
+        """Read a message that the agent wrote, or return None if the file does not exist.
+
+        The head and tail are kept if it is longer than `limit` bytes. Raises ProcessError if the file is not a regular
+        file.
+        """
         with _open_folder(self.path, ("messages",)) as (folder, _):
             return folder.read(name, limit)
 
     def _write_file(self, folders: tuple[str, ...], name: str, text: str) -> Path:
-        """A new file in the place of an old one."""
+        """Write a new file that replaces an existing one, and return its path."""
         with _open_folder(self.path, folders) as (folder, descriptor):
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=descriptor)
@@ -80,7 +84,7 @@ class Subagent:
 
 
 def list_subagents(root: Path) -> list[Path]:
-    """The folders of all subagents, by number."""
+    """List the folders of all subagents, sorted by number."""
     try:
         with os.scandir(root) as entries:
             found = [
@@ -94,7 +98,10 @@ def list_subagents(root: Path) -> list[Path]:
 
 
 def get_unlocked_subagent(root: Path) -> Path:
-    """The first subagent that nobody holds. Raises TargetError (unreachable) when there is none."""
+    """Return the folder of the first subagent that is not locked.
+
+    Raises TargetError (unreachable) if all are locked or none exists.
+    """
     for path in list_subagents(root):
         if not os.path.lexists(path / LOCK_NAME):
             return path
@@ -103,10 +110,12 @@ def get_unlocked_subagent(root: Path) -> Path:
 
 @contextmanager
 def claim_subagent(root: Path) -> Iterator[Subagent]:
-    """The first subagent that nobody holds, ours until the end. Raises TargetError (unreachable), OSError.
+    """Lock the first free subagent for the time inside this context.
 
-    The lock is removed in every case, unless it is no longer ours: the agent may have removed it, and another program
-    may have taken it since.
+    Raises TargetError (unreachable) if none is free, and OSError.
+
+    The lock is removed in every case, unless it now belongs to another program: the agent may have removed it, and
+    another program may have locked the subagent since.
     """
     token = f"eval-gate {secrets.token_hex(8)}\n".encode()
     for path in list_subagents(root):
@@ -124,9 +133,10 @@ def claim_subagent(root: Path) -> Iterator[Subagent]:
 
 
 def build_workspace(template: Path | None) -> JsonValue:
-    """The workspace to open: the template's, or an empty one, with the subagent's own folder first.
+    """Build the workspace to open from the template, or an empty one, with the subagent's folder first.
 
-    Relative folders of a template mean what they mean beside it. Raises TargetError (unreachable) for what is none.
+    Relative folders of a template are relative to the folder of the template. Raises TargetError (unreachable) if
+    the template is not a workspace.
     """
     if template is None:
         return _EMPTY_WORKSPACE
@@ -146,7 +156,10 @@ def build_workspace(template: Path | None) -> JsonValue:
 
 
 def _resolve_folder(folder: JsonValue, beside: Path) -> JsonValue:
-    """A folder of a workspace, its path absolute."""
+    """Make the path of a workspace folder absolute.
+
+    `beside` is the folder of the template. An entry without a path is returned unchanged.
+    """
     path = folder.get("path") if isinstance(folder, dict) else None
     if not isinstance(folder, dict) or not isinstance(path, str):
         return folder
@@ -155,7 +168,10 @@ def _resolve_folder(folder: JsonValue, beside: Path) -> JsonValue:
 
 @contextmanager
 def _open_folder(path: Path, folders: tuple[str, ...]) -> Iterator[tuple[PrivateFolder, int]]:
-    """A folder below a subagent's, made where it is missing, and its descriptor. A link on the way is an OSError."""
+    """Open a folder below a subagent's folder and yield it with its file descriptor.
+
+    Missing folders are created. A link on the way raises OSError.
+    """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     identity = find_identity(path)
     descriptor = os.open(path, flags)

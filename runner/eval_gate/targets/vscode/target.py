@@ -137,17 +137,20 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
             fault = TargetFault.LATE if reply.timed_out else TargetFault.REFUSED
             raise TargetError(reply.reason, fault=fault)
         refuse_missing_file(request, reply.text)
-        return Response(text=reply.text, duration_ms=reply.seconds * 1000, calls_known=False)
+        return Response(text=reply.text, duration_ms=reply.seconds * 1000, tool_calls_known=False)
 
     async def _rehearse_request(self, request: Request) -> Response:
         """Everything but asking: the prompt is written where it can be read."""
         await self.check_health()
         return Response(
-            text="", dry_run=True, calls_known=False, warnings=(f"the prompt is in {self._write_prompt(request)}",)
+            text="", dry_run=True, tool_calls_known=False, warnings=(f"the prompt is in {self._write_prompt(request)}",)
         )
 
     def _write_prompt(self, request: Request) -> str:
-        """The prompt document in a file of its own; its path. Raises TargetError."""
+        """Write the prompt to a file of its own and return the path of the file.
+
+        Raises TargetError.
+        """
         words = (self._settings.name, request.case_id)
         try:
             file, path = create_file(self._root / PROMPTS_FOLDER, words, ".md")
@@ -161,7 +164,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
 
 
 def build(settings: VscodeSettings, choice: TargetChoice, context: BuildContext) -> VscodeTarget:
-    """The agent, not yet asked; the editor is neither looked for nor opened."""
+    """Build the VS Code target without looking for the editor or opening it."""
     return VscodeTarget(settings, root=context.root, environment=context.environment, redact=context.redact)
 
 

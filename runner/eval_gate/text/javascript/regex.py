@@ -49,7 +49,7 @@ class PatternWorkerError(Exception):
 
 
 def find_pattern_problem(pattern: str) -> str | None:
-    """What is wrong with a pattern of our own settings, in the engine's words; None where it is one."""
+    """Explain what is wrong with a pattern in a setting, in the engine's words; None if it is valid."""
     from regress import Regex, RegressError
 
     try:
@@ -74,7 +74,7 @@ class PatternMatcher:
         return bool(await self._request_match({**_build_request(pattern, flags), "text": text}))
 
     async def find_pattern_error(self, pattern: str, flags: str = "") -> str | None:
-        """What is wrong with the pattern, in the engine's words; None when it is one."""
+        """Explain what is wrong with a pattern, in the engine's words; None if it is valid."""
         try:
             await self._request_match(_build_request(pattern, flags))
         except PatternError as error:
@@ -82,9 +82,9 @@ class PatternMatcher:
         return None
 
     async def replace_matches(self, patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
-        """The texts with `by` for whatever one of the patterns finds. Raises PatternError, PatternWorkerError.
+        """Replace every match of any of the patterns with `by`, and return the texts.
 
-        Every portion of them has the time of one pattern.
+        Each portion of the texts has the time limit of one pattern. Raises PatternError and PatternWorkerError.
         """
         found: list[str] = []
         for portion in iter_portions(texts):
@@ -124,7 +124,11 @@ class PatternMatcher:
         return reply
 
     async def _ensure_worker(self) -> asyncio.subprocess.Process:
-        """The worker, started if there is none; ready, so that its start does not count as matching time."""
+        """Return the worker process, and start it if it is not running.
+
+        The worker is ready when this returns, so its start does not count as matching time. Raises
+        PatternWorkerError if it does not start.
+        """
         if self._worker is not None and self._worker.returncode is None:
             return self._worker
         try:
@@ -154,9 +158,10 @@ class PatternMatcher:
 
 
 def replace_matches_sync(patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
-    """The same as `PatternMatcher.replaced` for whoever cannot wait for others meanwhile; in a process for this alone.
+    """Replace matches as `PatternMatcher.replace_matches` does, but block until it is done.
 
-    Raises PatternError, also where it takes longer than `TIME_LIMIT_S` for each portion of the texts.
+    A separate process runs for this call alone. Raises PatternError, also if the call takes longer than
+    `TIME_LIMIT_S` for each portion of the texts.
     """
     frames = [
         _encode_frame({"patterns": [*patterns], "texts": [*portion], "by": by}) for portion in iter_portions(texts)
@@ -190,7 +195,10 @@ def _iter_replies(data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def iter_portions(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in their order, as many at once as one frame takes. A text that is too long for any stands alone."""
+    """Yield the texts in order, in portions of as many texts as one frame takes.
+
+    A text that is too long for any portion stands alone.
+    """
     portion: list[str] = []
     room = _MAX_PORTION
     for text in texts:
@@ -227,7 +235,10 @@ def _encode_frame(request: dict[str, JsonValue]) -> bytes:
 
 
 def _build_request(pattern: str, flags: str) -> dict[str, JsonValue]:
-    """The request for this pattern. The engine ignores unknown and repeated flags; JavaScript does not."""
+    """Build the request for a pattern, and check its flags.
+
+    The engine ignores unknown and repeated flags; JavaScript does not. Raises PatternError.
+    """
     if len(pattern) > MAX_PATTERN:
         raise PatternError(f"pattern of {len(pattern):,} characters is longer than {MAX_PATTERN:,}")
     unknown = sorted(set(flags) - set(_KNOWN_FLAGS))

@@ -20,7 +20,7 @@ MAX_MEMORY = 1 << 30
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
-    """The next frame's bytes; None at the end."""
+    """Read the bytes of the next frame; return None at the end."""
     head = stream.read(4)
     return stream.read(struct.unpack(">I", head)[0]) if len(head) == 4 else None
 
@@ -69,7 +69,7 @@ def _replace_in_text(text: str, regexes: list[Regex], by: bytes) -> str:
 
 
 def to_well_formed(text: str) -> str:
-    """The text as the engine takes it: a lone surrogate, which JSON may carry, becomes U+FFFD."""
+    """Replace each lone surrogate, which JSON may hold, with U+FFFD, so that the engine takes the text."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

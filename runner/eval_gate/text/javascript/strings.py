@@ -45,7 +45,7 @@ def _to_double(value: float) -> float:
 
 
 def _find_shortest_digits(number: float) -> tuple[str, int]:
-    """The fewest digits that give this double back, and the exponent of the first one."""
+    """Find the fewest digits that identify this double, and the exponent of the first one."""
     mantissa, _, exponent = f"{number!r}e".partition("e")
     whole, _, fraction = mantissa.partition(".")
     shift = int(exponent.rstrip("e") or 0)
@@ -72,7 +72,7 @@ def format_js_string(value: JsonValue) -> str:
 
 
 def as_text(value: JsonValue) -> str:
-    """A text as it is, and all else as JSON."""
+    """Convert a value to text: a text as it is, everything else as JSON."""
     return value if isinstance(value, str) else dump_compact_json(value)
 
 

@@ -54,7 +54,7 @@ class JsonPositions:
         self._members: dict[int, dict[str | int, tuple[int, int]]] = {}
 
     def find_line(self, path: Sequence[str | int]) -> int:
-        """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
+        """Find the line (from 1) of the key or element at `path`, or of its nearest existing ancestor."""
         at = self._skip_blanks(0)
         line = self._text.count("\n", 0, at) + 1
         for step in path:
@@ -63,6 +63,9 @@ class JsonPositions:
                 break
             line, at = found
         return line
+
+    def find_unquoted(self, path: Sequence[str | int]) -> str | None:
+        """Return None: JSON has no words without quotes that another reader takes for true or false."""
 
     @cached_property
     def _text(self) -> str:
@@ -98,10 +101,10 @@ class JsonPositions:
 def parse_json(
     data: bytes, file: str, *, halves: bool = False, values: int = DOCUMENT_VALUES
 ) -> tuple[JsonValue, JsonPositions]:
-    """The document in `data`, of at most so many `values`, and the lines of its values.
+    """Parse a JSON document of at most `values` values, and return it with the lines of its values.
 
-    Half a surrogate pair, which no file can hold, becomes U+FFFD; with `halves` it stays, for who says where it is.
-    Raises GateError `invalid-json` naming file and line.
+    Half a surrogate pair, which no file can hold, becomes U+FFFD. With `halves` it stays, for callers that
+    report where it is. Raises GateError `invalid-json`, naming file and line.
     """
     text = _decode_text(data, file)
     try:  # before anything is built of it
@@ -158,7 +161,10 @@ def _parse_bounded_int(digits: str) -> int:
 
 
 def _find_second_line(text: str, key: str) -> int | None:
-    """The line of the second place where this key is written, as a good guess for people."""
+    """Find the line where a key is written for the second time, as a good guess for people.
+
+    Return None if the key occurs less than twice.
+    """
     places = [match.start() for match in re.finditer(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)]
     return text.count("\n", 0, places[1]) + 1 if len(places) > 1 else None
 
@@ -188,7 +194,10 @@ def _raise_invalid(file: str, line: int | None, message: str) -> NoReturn:
 
 
 def explain_json_error(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
-    """The line, and a sentence with the column. `error` is what Python's reader said of this text."""
+    """Explain an error in JSON: its line, and a sentence with the column.
+
+    `error` is the error that Python's parser raised for this text.
+    """
     if not text.strip():
         return 1, "the file is empty"
     yaml = _find_yaml(text, error.pos)
@@ -223,7 +232,10 @@ def _find_yaml(text: str, at: int) -> int | None:
 
 
 def _find_trailing_comma(text: str, at: int) -> int | None:
-    """The comma before a closing bracket at this place; Python names the one or the other, by its version."""
+    """Find the comma before a closing bracket at this place; return None if there is none.
+
+    Depending on its version, Python reports the place of the comma or that of the bracket.
+    """
     end = _skip_whitespace(text, at + 1 if text[at : at + 1] == "," else at)
     if text[end : end + 1] not in ("}", "]"):
         return None
@@ -234,7 +246,7 @@ def _find_trailing_comma(text: str, at: int) -> int | None:
 
 
 def _skip_whitespace(text: str, at: int) -> int:
-    """The next place that is no white space."""
+    """Find the next position that is not white space."""
     while at < len(text) and text[at].isspace():
         at += 1
     return at

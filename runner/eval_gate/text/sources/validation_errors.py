@@ -56,7 +56,7 @@ _EXPECTED_KINDS: Final = {
 
 
 def describe_value(value: object) -> str:
-    """What a JSON value is, for people: `text "abc"`, `a list`, `null`."""
+    """Describe a JSON value for people: `text "abc"`, `a list`, `null`."""
     match value:
         case None:
             return "null"
@@ -118,7 +118,7 @@ def describe_error(  # noqa: C901, PLR0911, PLR0912 (a table of kinds, each one 
 
 
 def describe_union_errors(details: Sequence[ErrorDetails]) -> str:
-    """What is wrong with one value that may be of several kinds, each of which says that it is not of this one."""
+    """Describe what is wrong with a value that may be of several kinds, from one error per kind."""
     kinds = dict.fromkeys(_EXPECTED_KINDS.get(detail["type"], "") for detail in details)
     if not all(kinds):
         return next(describe_error(detail) for detail in details if detail["type"] not in _EXPECTED_KINDS)
@@ -126,7 +126,10 @@ def describe_union_errors(details: Sequence[ErrorDetails]) -> str:
 
 
 def list_errors(error: ValidationError) -> list[ErrorDetails]:
-    """What is wrong, one by one; of very many only how many they are: each costs a thousand bytes to name."""
+    """List the errors, or only their number if they are very many.
+
+    Naming an error costs a thousand bytes.
+    """
     if error.error_count() <= MISTAKES:
         return error.errors(include_url=False)
     said = f"{error.error_count():,} mistakes, which are too many to name each: is this the right kind of file?"
@@ -158,9 +161,9 @@ def describe_mismatch(error: MsgspecError) -> tuple[tuple[str | int, ...], str]:
 
 
 def format_field_path(steps: Sequence[str | int]) -> str:
-    """The place as people write it, such as `cases[2].expect.toolsCalled`; "" for the document itself.
+    """Format a path as people write it, such as `cases[2].expect.toolsCalled`.
 
-    A step that looks like a key is `***`.
+    Return an empty string for the document itself. A step that looks like a key becomes `***`.
     """
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{_mask_step(step)}" for step in steps)
     return path.removeprefix(".")

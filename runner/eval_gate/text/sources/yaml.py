@@ -60,16 +60,19 @@ class YamlPositions:
         self._members: dict[int, dict[str, tuple[int, Node]]] = {}
 
     def find_line(self, path: Sequence[str | int]) -> int:
-        """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
+        """Find the line (from 1) of the key or element at `path`, or of its nearest existing ancestor."""
         return self._find_node(path)[0]
 
     def find_unquoted(self, path: Sequence[str | int]) -> str | None:
-        """The scalar at `path` as it is written, where it stands without quotes; None for anything else."""
+        """Find the scalar at `path` as it is written; return None if it has quotes or is not a scalar."""
         node = self._find_node(path)[1]
         return str(node.value) if isinstance(node, ScalarNode) and not node.style else None
 
     def _find_node(self, path: Sequence[str | int]) -> tuple[int, Node | None]:
-        """The line of the nearest that exists, and the node at `path` itself."""
+        """Find the node at `path`, and the line of it or of its nearest existing ancestor.
+
+        The node is None if it does not exist.
+        """
         node, line = self._root, 1
         for step in path:
             found = self._find_child(node, step)
@@ -79,7 +82,7 @@ class YamlPositions:
         return line, node
 
     def _find_child(self, node: Node | None, step: str | int) -> tuple[int, Node] | None:
-        """The line and node below `node` at `step`."""
+        """Find the line and the node at `step` below `node`; return None if there is none."""
         if isinstance(node, MappingNode):
             if id(node) not in self._members:
                 self._members[id(node)] = {str(key.value): (key.start_mark.line + 1, one) for key, one in node.value}
@@ -91,10 +94,13 @@ class YamlPositions:
 
 
 def parse_yaml(data: bytes, file: str, *, any_number: bool = False) -> tuple[JsonValue, YamlPositions]:
-    """The document in `data` and the lines of its values; an empty document is None.
+    """Parse the YAML document in `data`, and return it with the lines of its values.
 
-    With `any_number` it may hold numbers that JSON does not have, for who reads its scalars anew.
-    Raises GateError `invalid-yaml` naming file and line; RefusedYaml where it is YAML and still not taken.
+    An empty document is None. With `any_number` it may hold numbers that JSON does not have, for callers that
+    read its scalars again.
+
+    Raises GateError `invalid-yaml`, naming file and line, and its subclass UnsupportedYamlError for YAML that
+    is not accepted.
     """
     loader = None
     try:
@@ -160,7 +166,10 @@ def _raise_problems(problems: Sequence[Problem], file: str) -> None:
 
 
 def _find_outline_problems(data: bytes, file: str) -> list[Problem]:
-    """What must not even be put together: too deep, too much, several documents. Found without recursion."""
+    """Find why a document must not be composed: too deep, too large, or several documents.
+
+    The search does not recurse.
+    """
     depth = nodes = documents = 0
     for event in yaml.parse(data, Loader=_Loader):
         if isinstance(event, NodeEvent):
@@ -229,7 +238,10 @@ class _NodeChecker:
             self._add_problem(f"a number of {len(node.value):,} digits", node)
 
     def _check_merge(self, value: Node) -> None:
-        """What `<<` takes in: one mapping, or a list of them. What the mapping says itself comes before it."""
+        """Check that `<<` merges a mapping or a list of mappings.
+
+        The mapping's own keys take precedence over merged ones.
+        """
         parts = value.value if isinstance(value, SequenceNode) else [value]
         if not all(isinstance(one, MappingNode) for one in parts):
             self._add_problem("`<<` takes in a mapping, or a list of mappings", value)

@@ -24,7 +24,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def format_scalar(text: str) -> str:
-    """The text as a YAML value on one line: bare where nothing could misread it, else in double quotes."""
+    """Format a text as a YAML value on one line: bare if nothing can misread it, else in double quotes."""
     if _DAY.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in _NON_TEXT_WORDS):
         return text
     quoted = json.dumps(text, ensure_ascii=False)
@@ -32,7 +32,10 @@ def format_scalar(text: str) -> str:
 
 
 def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
-    """The text with one more mapping at the end of the list `name`, which is made where it is not there."""
+    """Append a mapping to the list `name`, create the list if it is missing, and return the text.
+
+    Raises ValueError for a layout that cannot be edited.
+    """
     root = _compose_root(text)
     if root is None:
         return _insert_lines(text, len(text), [f"{name}:", *_format_block_entry(entry, 2)])
@@ -59,7 +62,10 @@ def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
 
 
 def replace_values(text: str, name: str, index: int, values: Mapping[str, str]) -> str:
-    """The text with other values for keys of one entry of the list `name`. A key that is not there comes last."""
+    """Replace the values of keys in one entry of the list `name`, and return the text.
+
+    A missing key is added last. Raises ValueError if `name` is not a list.
+    """
     root = _compose_root(text)
     found = _KeyNode.find_key(root, name) if root is not None else None
     if found is None or not isinstance(found.value, SequenceNode):
@@ -88,7 +94,10 @@ class _KeyNode(FrozenStruct):
 
 
 def _compose_root(text: str) -> MappingNode | None:
-    """The document; None where there is none yet. Its places count characters."""
+    """Compose the document; return None if it is empty.
+
+    Its positions count characters. Raises ValueError if it is not a mapping.
+    """
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     if node is None or (isinstance(node, ScalarNode) and not node.value):
         return None
@@ -153,7 +162,7 @@ def _find_line_end(text: str, index: int) -> int:
 
 
 def _insert_lines(text: str, at: int, lines: Iterable[str]) -> str:
-    """The text with these lines put in at the beginning of a line."""
+    """Insert these lines at the beginning of a line, and return the text."""
     before, broken = text[:at], _detect_line_break(text)
     if before.strip("\ufeff") and not before.endswith("\n"):
         before += broken
@@ -161,5 +170,5 @@ def _insert_lines(text: str, at: int, lines: Iterable[str]) -> str:
 
 
 def _detect_line_break(text: str) -> str:
-    """The line break that the text has already."""
+    """Detect the line break that the text uses."""
     return "\r\n" if "\r\n" in text else "\n"

@@ -51,13 +51,14 @@ def parse_untrusted_json(
     constant: Callable[[str], JsonValue] | None = None,
     pairs: Callable[[list[tuple[str, JsonValue]]], JsonValue] | None = None,
 ) -> JsonValue:
-    """The value in the text, with U+FFFD for half a surrogate pair.
+    """Parse untrusted JSON within limits, and return its value.
 
-    `constant` stands for NaN and the infinities, which are no JSON unless it is given. `pairs` makes each object of its
-    members; without it the last of two with one name counts.
+    Half a surrogate pair becomes U+FFFD. `constant` converts NaN and the infinities, which are not JSON unless
+    it is given. `pairs` makes each object from its members; without it, the last of two members with one name
+    counts.
 
-    Raises ForeignJsonError for what is no JSON, holds more than so many values, is nested too deeply, or holds a
-    number beyond the range that computers calculate with.
+    Raises UntrustedJsonError for text that is not JSON, holds more than `values` values, is nested deeper than
+    `depth`, or holds a number beyond the range that computers calculate with.
     """
     if isinstance(source, bytes) and (source.startswith((b"\xfe\xff", b"\xff\xfe")) or b"\x00" in source[:4]):
         source = source.decode(json.detect_encoding(source), "replace")  # what is counted below are bytes of UTF-8
@@ -192,7 +193,10 @@ def refuse_constant(name: str) -> NoReturn:
 
 
 def require_single_score(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """An object of a grader: which of two scores it means nobody knows. Raises ForeignJsonError for those."""
+    """Build an object of a grader, and refuse two scores, since it is unclear which one is meant.
+
+    Raises UntrustedJsonError.
+    """
     found = dict(pairs)
     if len(found) < len(pairs) and sum(name == "score" for name, _ in pairs) > 1:
         raise UntrustedJsonError("has `score` twice in one object", too_much=False)
@@ -200,7 +204,10 @@ def require_single_score(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonVa
 
 
 def require_unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """An object of results. Raises ForeignJsonError for two members of one name: nobody knows which one is meant."""
+    """Build an object of results, and refuse two members of one name.
+
+    It is unclear which of the two is meant. Raises UntrustedJsonError.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, often in Counter(name for name, _ in pairs).items() if often > 1)

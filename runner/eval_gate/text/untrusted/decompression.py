@@ -24,7 +24,10 @@ class Decompressor:
     """Decompressor for the `content-encoding` of a response; without one, bytes pass unchanged."""
 
     def __init__(self, encodings: Iterable[str]) -> None:
-        """`encodings`: the values of all `content-encoding` headers. Raises PackingError."""
+        """Prepare to decompress a body with these encodings.
+
+        `encodings` are the values of all `content-encoding` headers. Raises DecompressionError.
+        """
         named = [one.strip() for value in encodings for one in value.split(",")]
         layers = [one for one in named if one.lower() not in {"", "identity"}]
         if len(layers) > 1:
@@ -37,7 +40,10 @@ class Decompressor:
         self._begun = False
 
     def iter_pieces(self, data: bytes) -> Iterator[bytes]:
-        """The next bytes unpacked, in pieces of bounded size. Raises PackingError."""
+        """Decompress the next bytes, and yield them in pieces of bounded size.
+
+        Raises DecompressionError.
+        """
         if self._kind is None:
             yield data
             return

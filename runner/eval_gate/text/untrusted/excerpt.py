@@ -30,7 +30,10 @@ _KEY: Final = re.compile(r"[A-Za-z_$@][\w$@.-]{0,39}")
 
 
 def format_excerpt(body: bytes) -> str:
-    """The beginning of foreign bytes, on one line and bounded; of a stream only the shapes of its events."""
+    """Format the beginning of untrusted bytes on one line, or only the event shapes of a stream.
+
+    The result is bounded.
+    """
     shapes = describe_stream_shapes(body[:_MAX_BYTES])
     if shapes is not None:
         return f"«events {shapes}»"
@@ -43,13 +46,16 @@ def format_excerpt(body: bytes) -> str:
 
 
 def describe_event_shapes(events: Iterable[bytes]) -> str:
-    """The different shapes of the first events: `{delta: {content: string}}, string`."""
+    """Describe the different shapes of the first events: `{delta: {content: string}}, string`."""
     found = list(dict.fromkeys(_describe_shape(_parse_event(data)) for data in islice(events, MAX_EVENTS)))
     return ", ".join(found[:_MAX_SHAPES]) + (", …" if len(found) > _MAX_SHAPES else "")
 
 
 def describe_stream_shapes(body: bytes) -> str | None:
-    """The same of a body that comes in events, be they server-sent or JSON values in lines; None for another one."""
+    """Describe the event shapes of a body that consists of server-sent events or of JSON lines.
+
+    Return None for any other body.
+    """
     lines = [line for line in body.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
     data = [line.removeprefix(_DATA) for line in lines if line.startswith(_DATA)]
     if data and _FIELD.match(lines[0]):
@@ -60,7 +66,7 @@ def describe_stream_shapes(body: bytes) -> str | None:
 
 
 def replace_events(text: bytes) -> bytes:
-    """A program's output, in which several JSON values in lines are told by their shapes."""
+    """Replace JSON lines in the output of a program with their shapes, if there are several."""
     lines = text.splitlines()
     events = [line for line in lines if line.lstrip()[:1] in {b"{", b"["} and is_json(line.decode("utf-8", "replace"))]
     if len(events) < 2:
@@ -72,7 +78,7 @@ def replace_events(text: bytes) -> bytes:
 
 
 def _parse_event(data: bytes) -> JsonValue:
-    """The JSON of an event, else its text."""
+    """Parse the JSON of an event, or return its text if it is not JSON."""
     try:
         return parse_untrusted_json(data)
     except UntrustedJsonError:

@@ -11,7 +11,7 @@ _POSSIBLE_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
 def to_well_formed(text: str) -> str:
-    """The text with every lone surrogate as U+FFFD, as Node does it too."""
+    """Replace every lone surrogate in the text with U+FFFD, as Node does."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -49,7 +49,10 @@ def has_surrogates(value: JsonValue) -> bool:
 
 
 def replace_surrogates(value: JsonValue) -> JsonValue:
-    """The value with all its texts well-formed. Lists and mappings are mended where they are."""
+    """Replace lone surrogates in all texts of a value, and return it.
+
+    Lists and mappings are changed in place.
+    """
     whole: list[JsonValue] = [value]
     open_: list[list[JsonValue] | dict[str, JsonValue]] = [whole]
     while open_:

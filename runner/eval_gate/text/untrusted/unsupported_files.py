@@ -37,23 +37,26 @@ class UnsupportedFile(NamedTuple):
     """No eval file of a known format has such keys."""
 
     def describe_alternative(self, file: str) -> str:
-        """The end of a sentence about this file, by its name as people see it."""
+        """Describe the file and its alternative as the end of a sentence.
+
+        `file` is its name as people see it.
+        """
         return f"is {self.description}, which is not read here: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
 
 
 PROMPTFOO: Final = UnsupportedFile(
     "a promptfoo configuration",
     "`eval-gate import promptfoo FILE` makes eval files of it; or let promptfoo run it (`-o out.json`), then "
-    "`eval-gate judge out.json`",
+    "`eval-gate check out.json`",
     is_certain=True,
 )
 AGENTV_5: Final = UnsupportedFile(
     "an eval file of AgentV 5",
-    "let AgentV run it (`agentv eval FILE --output out`), then `eval-gate judge out`",
+    "let AgentV run it (`agentv eval FILE --output out`), then `eval-gate check out`",
     is_certain=True,
 )
 _ADK_REMEDY: Final = (
-    "let ADK's AgentEvaluator run it in a test of pytest (`pytest --junitxml out.xml`), then `eval-gate judge out.xml`"
+    "let ADK's AgentEvaluator run it in a test of pytest (`pytest --junitxml out.xml`), then `eval-gate check out.xml`"
 )
 ADK: Final = UnsupportedFile("an eval set of ADK", _ADK_REMEDY, is_certain=True)
 BRAINTRUST: Final = UnsupportedFile("an export of Braintrust", _OWN_RESULTS, is_certain=True)
@@ -108,7 +111,10 @@ def identify_document(document: JsonValue) -> UnsupportedFile | None:
 
 
 def identify_text(text: str) -> UnsupportedFile | None:
-    """The same of the beginning of a file, whatever it is written in."""
+    """Identify an unsupported file by the beginning of its text, whatever its format is.
+
+    Return None if it is not known.
+    """
     value = _parse_document(text)
     if value is not None:
         return identify_document(value)
@@ -121,7 +127,10 @@ def identify_text(text: str) -> UnsupportedFile | None:
 
 
 def describe_content(text: str) -> str:
-    """What the beginning of a file that nobody knows looks like, in words: its keys or columns, or that it has none."""
+    """Describe what the beginning of an unknown file looks like.
+
+    The description names its keys or columns, or says that it has none.
+    """
     value = _parse_document(text)
     if isinstance(value, list):
         return "a list in JSON" + (
@@ -153,7 +162,10 @@ def _list_keys(value: JsonValue) -> set[str]:
 
 
 def _parse_document(text: str) -> JsonValue:
-    """The document, or its first line where each is one; None where that is no JSON."""
+    """Parse the document, or its first line if each line is a document.
+
+    Return None if that is not JSON, or is neither a list nor a mapping.
+    """
     for part in (text, text.partition("\n")[0]):
         try:
             value: JsonValue = json.loads(part)

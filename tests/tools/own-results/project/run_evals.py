@@ -20,5 +20,9 @@ with Path(out).open("w") as lines:
             line |= {"output": said, "status": "passed" if wanted in said else "failed"}
         except Exception as error:
             away = isinstance(error, OSError)  # nobody was reached: that says nothing about the change
-            line |= {"status": "error", "error": repr(error), "blame": "unreachable" if away else "crashed"}
+            line |= {
+                "status": "error",
+                "error": repr(error),
+                "error_kind": "agent_unreachable" if away else "agent_error",
+            }
         lines.write(json.dumps(line) + "\n")

@@ -17,7 +17,7 @@ from eval_gate.analysis.drift.drift_report import (
     render_summary_part,
 )
 from eval_gate.model.case import CaseKey
-from eval_gate.model.grounds import Counts, RunName
+from eval_gate.model.evidence import Counts, RunReference
 from eval_gate.reports.context import ReportContext
 from eval_gate.results.history import HistoryRun
 from eval_gate.results.levels import LevelKind, RunLevels
@@ -42,8 +42,8 @@ def case(name: str) -> CaseDegradation:
         CaseKey("evals/a.json", name),
         counts_before=Counts(passes=19, failures=1),
         counts_since=Counts(failures=7),
-        last_good=RunName(run_id="g", sha="a" * 40),
-        first_bad=RunName(run_id="b", sha="b" * 40),
+        last_good=RunReference(run_id="g", sha="a" * 40),
+        first_bad=RunReference(run_id="b", sha="b" * 40),
     )
 
 
@@ -54,10 +54,10 @@ def drift(*found: Degradation, broken: tuple[CaseDegradation, ...] = ()) -> Drif
 @pytest.mark.parametrize(
     ("one", "says"),
     [
-        (worse(LevelKind.FIRST, 0.02, 0.08), "6.0 points of all cases more fail at first"),
+        (worse(LevelKind.FAILING_BEFORE_RERUNS, 0.02, 0.08), "6.0 points of all cases more fail at first"),
         (worse(LevelKind.FAILING, 0.0, 0.01), "1.0 points of all cases more fail: 0.0 % before, 1.0 % now."),
         (worse(LevelKind.SCORE, 0.9, 0.8), "Scores fell from 0.90 to 0.80."),
-        (worse(LevelKind.GRADING, 0.9, 0.8), "The judge gives less for the same answers: −0.10"),
+        (worse(LevelKind.JUDGE, 0.9, 0.8), "The judge gives less for the same answers: −0.10"),
         (worse(LevelKind.TIME, 1.0, 1.0 + math.log(1.8)), "A case takes 1.8 × as long."),
         (worse(LevelKind.COST, -5.0, -5.0 + math.log(1.4)), "A case costs 1.4 × as much."),
     ],

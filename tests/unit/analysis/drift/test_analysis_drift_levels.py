@@ -16,7 +16,7 @@ from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import History, encode_history, parse_history
 from eval_gate.results.levels import MAX_LEVELS, LevelKind
-from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 
 
@@ -37,7 +37,7 @@ class Branch:
     """Runs of a branch, each kept with the ledger it takes over."""
 
     def __init__(self, target: str = "agent") -> None:
-        self.baseline: Baseline | NoBaseline = NoBaseline("none-yet", "none yet")
+        self.baseline: Baseline | NoBaseline = NoBaseline("no-run-yet", "none yet")
         self.number, self.target = 0, target
 
     def run(self, cases: list[CaseResult], sha: str | None = None) -> History:
@@ -56,7 +56,7 @@ class Branch:
             suites=(suite,),
             git=GitFacts(sha=sha or f"{self.number:040x}"),
         )
-        ledger = ledger_after(run, self.baseline)
+        ledger = build_next_history(run, self.baseline)
         self.baseline = Baseline(run, "main", history=parse_history(encode_history(ledger), "it"))
         return self.baseline.history
 
@@ -76,7 +76,7 @@ def test_levels__all_cases_are_others__begin_anew() -> None:
     branch = Branch()
     branch.run([case("a"), case("b")])
     ledger = branch.run([case("c", passed=False), case("d")])
-    assert LevelKind.FAILING in ledger.levels[0].anew
+    assert LevelKind.FAILING in ledger.levels[0].restarted_levels
 
 
 def test_levels__another_agent__is_not_compared_with() -> None:
@@ -84,7 +84,7 @@ def test_levels__another_agent__is_not_compared_with() -> None:
     branch.run([case("a")])
     branch.target = "another"
     ledger = branch.run([case("a", passed=False)])
-    assert LevelKind.FAILING in ledger.levels[0].anew
+    assert LevelKind.FAILING in ledger.levels[0].restarted_levels
     assert find_drift(ledger).runs == 1
 
 
@@ -156,7 +156,7 @@ def test_drift__same_commit_run_every_night__says_that_nothing_in_the_repository
         rate = 0.4 if number >= 16 else 0.05
         branch.run([case(f"c{at}", passed=random.random() >= rate) for at in range(40)], sha="a" * 40)
     found = find_drift(branch.baseline.history)
-    assert {one.kind for one in found.degradations} >= {LevelKind.FIRST}
+    assert {one.kind for one in found.degradations} >= {LevelKind.FAILING_BEFORE_RERUNS}
     assert all(one.same_commit for one in found.degradations)
 
 
@@ -165,7 +165,7 @@ def test_drift__judge_gives_less_for_the_same_answers__is_the_judge() -> None:
     for number in range(22):
         less = 0.1 if number >= 14 else 0.0
         branch.run([graded(f"g{at}", 0.8 - less + random.gauss(0, 0.01), "same") for at in range(10)])
-    assert LevelKind.GRADING in worse_of(branch.baseline.history)
+    assert LevelKind.JUDGE in worse_of(branch.baseline.history)
 
 
 def test_drift__answers_are_others_each_time__says_nothing_about_the_judge() -> None:
@@ -175,7 +175,7 @@ def test_drift__answers_are_others_each_time__says_nothing_about_the_judge() -> 
         branch.run([graded(f"g{at}", 0.8 - less + random.gauss(0, 0.01), f"{number}") for at in range(10)])
     found = find_drift(branch.baseline.history)
     assert LevelKind.SCORE in worse_of(branch.baseline.history)
-    assert LevelKind.GRADING not in found.examined_levels
+    assert LevelKind.JUDGE not in found.examined_levels
 
 
 def test_drift__a_case_dies__is_named_with_its_runs_and_then_mended() -> None:
@@ -199,7 +199,7 @@ def test_drift__mended__is_over_and_what_was_bad_is_no_part_of_the_record() -> N
     for rate, times in ((0.05, 16), (0.4, 8)):
         for _ in range(times):
             run(rate)
-    assert LevelKind.FIRST in worse_of(branch.baseline.history)
+    assert LevelKind.FAILING_BEFORE_RERUNS in worse_of(branch.baseline.history)
     for _ in range(3):
         run(0.05)
     assert not worse_of(branch.baseline.history)

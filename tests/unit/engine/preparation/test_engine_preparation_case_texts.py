@@ -2,14 +2,14 @@
 
 from eval_gate.engine.preparation.case_texts import build_case_text
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import KEPT_QUESTION
+from eval_gate.model.limits import STORED_PROMPT
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 
 
 def test_asked_of__one_message__is_its_content() -> None:
     found = build_case_text(make_case(messages=(Message(role="user", content="Where is it?"),)), TokenData())
-    assert (found.question, found.expectation, found.cut) == ("Where is it?", ('answer contains "ok"',), False)
+    assert (found.prompt, found.expectation, found.truncated) == ("Where is it?", ('answer contains "ok"',), False)
 
 
 def test_asked_of__several_messages__stand_below_each_other_behind_their_roles() -> None:
@@ -17,12 +17,12 @@ def test_asked_of__several_messages__stand_below_each_other_behind_their_roles()
         Message(role="system", content="Be short."),
         Message(role="user", content=[{"type": "text", "text": "hé"}]),
     )
-    assert build_case_text(make_case(messages=messages), TokenData()).question == (
+    assert build_case_text(make_case(messages=messages), TokenData()).prompt == (
         'system: Be short.\n\nuser: [{"type":"text","text":"hé"}]'
     )
 
 
 def test_asked_of__long_question__is_cut_and_says_so() -> None:
-    for length in (KEPT_QUESTION, KEPT_QUESTION + 1):
+    for length in (STORED_PROMPT, STORED_PROMPT + 1):
         found = build_case_text(make_case(messages=(Message(role="user", content="x" * length),)), TokenData())
-        assert (len(found.question), found.cut) == (KEPT_QUESTION, length > KEPT_QUESTION)
+        assert (len(found.prompt), found.truncated) == (STORED_PROMPT, length > STORED_PROMPT)

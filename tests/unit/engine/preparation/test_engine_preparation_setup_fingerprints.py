@@ -10,8 +10,8 @@ from eval_gate.config.loader import load_config
 from eval_gate.engine.judge_targets import Judges
 from eval_gate.engine.preparation.setup_fingerprints import build_measurement, build_setup_fingerprints
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
-from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Yardstick
+from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.specs.evaluator import (
     CodeAggregator,
     CodeJudge,
@@ -29,7 +29,7 @@ from eval_gate.text.tokens import TokenData
 from tests.support.results import make_run, make_suite_result
 
 
-def stick(root: Path, *specs: EvaluatorSpec, tokens: TokenData | None = None) -> Yardstick:
+def stick(root: Path, *specs: EvaluatorSpec, tokens: TokenData | None = None) -> CaseFingerprints:
     case = EvalCase(
         id="a", suite="e", messages=(), evaluators=specs, location=Location(file="e", line=1), fingerprint="f"
     )
@@ -135,21 +135,21 @@ def test_values__tokens_of_a_case__count_by_what_they_stand_for() -> None:
     assert (first.seeds, first.snapshot != others.snapshot) == (others.seeds, True)
     for seed in ({"a": 2, "c": [1]}, {"a": 1, "c": [2]}, {"a": 1}):
         assert stick(Path(), *specs, tokens=TokenData(seed=seed, snapshot={"b": 2})).seeds != first.seeds
-    assert stick(Path(), ResponseContains(values=("no tokens",))) == Yardstick()
+    assert stick(Path(), ResponseContains(values=("no tokens",))) == CaseFingerprints()
 
 
-def measured(root: Path, **settings: object) -> Measuring:
+def measured(root: Path, **settings: object) -> EvaluationSetup:
     return build_measurement(load_config(settings, {}, None), ProgramFiles(root))
 
 
 def test_measuring__snapshot__is_named_without_what_is_secret(tmp_path) -> None:
     (tmp_path / "now.py").write_text("1")
     url = measured(tmp_path, snapshotPath="https://me:secret@x.test/now?key=secret")
-    assert (url.snapshot, url.snapshot_fixed) == ("https://x.test/now", False)
+    assert (url.snapshot, url.snapshot_is_file) == ("https://x.test/now", False)
     command = measured(tmp_path, snapshotCommand="python3 now.py && curl https://me:secret@x.test/now")
     assert command.snapshot == "python3 now.py && curl https://***@x.test/now"
     file = measured(tmp_path, snapshotPath="now.json")
-    assert (file.snapshot, file.snapshot_fixed, file.snapshot_scripts) == ("now.json", True, None)
+    assert (file.snapshot, file.snapshot_is_file, file.snapshot_scripts) == ("now.json", True, None)
     assert measured(tmp_path, snapshotPath="now.json", snapshotEnabled=False).snapshot is None
     (tmp_path / "now.py").write_text("2")
     again = measured(tmp_path, snapshotCommand="python3 now.py && curl https://me:secret@x.test/now")
@@ -159,8 +159,9 @@ def test_measuring__snapshot__is_named_without_what_is_secret(tmp_path) -> None:
 def test_merge__parts_measured_alike__keep_it_and_others_do_not() -> None:
     def part(number: int, trials: int):
         return make_run(
-            make_suite_result({f"c{number}": "passed"}, eval_file=f"e{number}"), measuring=Measuring(trials=trials)
+            make_suite_result({f"c{number}": "passed"}, eval_file=f"e{number}"),
+            setup=EvaluationSetup(trials=trials),
         )
 
-    assert merge_runs([part(1, 3), part(2, 3)], "joined").measuring == Measuring(trials=3)
-    assert merge_runs([part(1, 3), part(2, 1)], "joined").measuring is None
+    assert merge_runs([part(1, 3), part(2, 3)], "joined").setup == EvaluationSetup(trials=3)
+    assert merge_runs([part(1, 3), part(2, 1)], "joined").setup is None

@@ -91,5 +91,5 @@ def test_cut_of__other_durations_cases_or_numbers__is_another() -> None:
         compute_shard_cut([suite_of(3)], 2, took(1, 2, 30)),
     ]
     assert len({cut.digest for cut in cuts}) == len(cuts)
-    assert [cut.by is None for cut in cuts] == [True, True, True, False, False]
+    assert [cut.durations_from is None for cut in cuts] == [True, True, True, False, False]
     assert compute_shard_cut([suite_of(3)], 2, took(1, 2, 3)) == cuts[3]

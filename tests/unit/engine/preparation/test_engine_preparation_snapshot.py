@@ -111,7 +111,7 @@ def test_capture_snapshot__not_configured__is_none(tmp_path) -> None:
 def test_capture_snapshot__two_sources__is_a_usage_error(tmp_path) -> None:
     with pytest.raises(GateError) as caught:
         capture(tmp_path, path="a.json", command="cat a.json")
-    assert (caught.value.code, caught.value.exit_code) == ("snapshot-twice", ExitCode.USAGE)
+    assert (caught.value.code, caught.value.exit_code) == ("conflicting-snapshot-sources", ExitCode.USAGE)
 
 
 @pytest.mark.contract("snapshot.sources")

@@ -297,7 +297,7 @@ def test_code_judge__environment__is_what_the_context_gives(tmp_path, monkeypatc
 
 
 def test_code_judge__reads_no_stdin__still_counts(tmp_path) -> None:
-    response = Response(text="x" * 3_000_000, calls_known=False)
+    response = Response(text="x" * 3_000_000, tool_calls_known=False)
     assert judged(tmp_path, printing('{"score": 1}'), response).passed
 
 

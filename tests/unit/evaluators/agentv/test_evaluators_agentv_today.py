@@ -10,7 +10,7 @@ import pytest
 from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore, UnreportedDataError
 from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
-from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, Blame
+from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, ErrorKind
 from eval_gate.model.specs.agentv import (
     CallSequence,
     ExecutionMetrics,
@@ -124,7 +124,7 @@ def test_calls__not_known__are_no_calls_and_turned_round_not_judged() -> None:
         assert (found.score, found.misses) == (0.0, (NO_TRACE,))
         with pytest.raises(EvaluatorError, match=CALLS_UNKNOWN) as unknown:
             said_of(sequence(mode, step, negate=True), "a bare text")
-        assert unknown.value.blame is Blame.OURS
+        assert unknown.value.error_kind is ErrorKind.EVALUATION_ERROR
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_skill__calls_that_are_not_known__never_pass_for_its_absence() -> None:
     for spec in (SkillTrigger(skill="a", should_trigger=False), SkillTrigger(skill="a", negate=True)):
         with pytest.raises(EvaluatorError, match=CALLS_UNKNOWN) as unknown:
             said_of(spec, "text")
-        assert unknown.value.blame is Blame.OURS
+        assert unknown.value.error_kind is ErrorKind.EVALUATION_ERROR
 
 
 # numbers

@@ -136,7 +136,7 @@ def test_tool_trajectory__exact_sequence_fail_extra_tools() -> None:
 @pytest.mark.contract("agentv.tool-trajectory-evaluator.no-trace-or-outputmessages-available")
 @pytest.mark.parametrize("text", [SEARCH_3, IN_ORDER_AB, EXACT_AB], ids=["any_order", "in_order", "exact"])
 def test_tool_trajectory__no_trace_or_outputmessages_available(text) -> None:
-    evaluation = judged(from_yaml(text, label="order"), Response(text="In Rome.", calls_known=False))
+    evaluation = judged(from_yaml(text, label="order"), Response(text="In Rome.", tool_calls_known=False))
     assert (evaluation.score, evaluation.hits) == (0.0, ())
     assert evaluation.misses == ("No trace available for evaluation",) == (NO_TRACE,)
     assert evaluation.error == "order: No trace available for evaluation"

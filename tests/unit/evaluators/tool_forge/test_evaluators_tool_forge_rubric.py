@@ -13,7 +13,7 @@ from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Evaluat
 from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.evaluators.tool_forge.rubric import MAX_CALLS, read_grades, render_prompts
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.execution import Blame
+from eval_gate.model.execution import ErrorKind
 from eval_gate.model.specs.evaluator import Rubric, RubricDimension
 from eval_gate.model.usage import Usage
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -188,7 +188,7 @@ def test_rubric__replies_that_grade_nothing__are_asked_again_and_then_no_judgeme
     assert len({user for _, user in judge.asked}) == 3
     said = "rubric: none of 3 replies of the judge held a valid JSON verdict; the last one: "
     assert str(caught.value) == said + unreadable
-    assert (caught.value.blame, caught.value.cost_usd) == (Blame.OURS, 0.75)
+    assert (caught.value.error_kind, caught.value.cost_usd) == (ErrorKind.EVALUATION_ERROR, 0.75)
     assert caught.value.usage == Usage(input_tokens=30, output_tokens=6)
     assert judged(ScriptedJudge(unreadable, reply(accuracy=3, safety=1))).passed
 

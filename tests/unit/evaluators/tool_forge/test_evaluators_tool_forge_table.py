@@ -365,7 +365,7 @@ def test_judge__assertions_that_hold_for_every_answer__are_no_checks(spec) -> No
 @pytest.mark.contract("case.same-expectation")
 @pytest.mark.parametrize("spec", [ToolsNotCalled(names=()), ToolParams(checks=())], ids=lambda spec: spec.type)
 def test_judge__empty_list_about_tools__needs_no_calls_to_be_known(spec) -> None:
-    silent = said("ok", calls_known=False)
+    silent = said("ok", tool_calls_known=False)
     assert judged(spec, ResponseNonEmpty(), response=silent).passed
     assert not has_tool_assertions([spec])
     with pytest.raises(EvaluatorError):
@@ -406,13 +406,13 @@ def test_messages__long_values__are_cut() -> None:
 def test_tool_assertions__target_that_does_not_report_calls__cannot_be_judged(spec) -> None:
     said_so = rf"^{spec.type}: which tools were called is unknown: the target does not report its tool calls$"
     with pytest.raises(EvaluatorError, match=said_so):
-        judged(spec, response=said("ok", calls_known=False))
+        judged(spec, response=said("ok", tool_calls_known=False))
     talk = (Message(role="user", content="hi"), Message(role="assistant", content="ok"))
-    judged(spec, response=said("ok", calls_known=False, conversation=talk))  # we led it, so we know
+    judged(spec, response=said("ok", tool_calls_known=False, conversation=talk))  # we led it, so we know
 
 
 def test_text_assertions__target_that_does_not_report_calls__are_judged() -> None:
-    assert judged(ResponseNonEmpty(), response=said("ok", calls_known=False)).passed
+    assert judged(ResponseNonEmpty(), response=said("ok", tool_calls_known=False)).passed
 
 
 def test_tool_params__list_by_one_token__is_compared_as_its_json_unless_any_member_will_do() -> None:
@@ -431,7 +431,7 @@ def test_checks__that_hold__are_counted_each() -> None:
 
 def test_tools__target_that_promised_no_list__is_judged_by_what_it_lists() -> None:
     """Only where it is known that no calls are reported are they unknown; else one answer cannot tell."""
-    assert outcome(judged(ToolsCalled(names=()), response=Response(text="ok", calls_known=None)))[0] is None
+    assert outcome(judged(ToolsCalled(names=()), response=Response(text="ok", tool_calls_known=None)))[0] is None
     with pytest.raises(EvaluatorError, match="does not report its tool calls"):
-        judged(ToolsCalled(names=()), response=Response(text="ok", calls_known=False))
-    assert judged(ToolsCalled(names=("a",)), response=said("ok", "a", calls_known=False)).passed
+        judged(ToolsCalled(names=()), response=Response(text="ok", tool_calls_known=False))
+    assert judged(ToolsCalled(names=("a",)), response=said("ok", "a", tool_calls_known=False)).passed

@@ -154,10 +154,10 @@ def test_fingerprint__one_text_in_other_words__is_the_same(tmp_path, written) ->
         Repository(tmp_path / name).case(textwrap.dedent(ASKED).format(**(usual | fields)))
         for name, fields in (("a", {}), ("b", written))
     )
-    assert (first.fingerprint, first.question, first.expectation) == (
+    assert (first.fingerprint, first.prompt_fingerprint, first.expectation_fingerprint) == (
         other.fingerprint,
-        other.question,
-        other.expectation,
+        other.prompt_fingerprint,
+        other.expectation_fingerprint,
     )
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eval_gate.model.case import Brief, EvalCase
+from eval_gate.model.case import CaseBrief, EvalCase
 from tests.support.agentv import Repository, suite
 
 
@@ -31,7 +31,7 @@ def asking(repository: Repository, *messages: str, expected: str = "[]") -> Eval
     return repository.case(suite(f"id: one\noutcome: x\ninput:\n{listed}expected_messages: {expected}\n"))
 
 
-def brief(case: EvalCase) -> Brief:
+def brief(case: EvalCase) -> CaseBrief:
     assert case.brief is not None
     return case.brief
 

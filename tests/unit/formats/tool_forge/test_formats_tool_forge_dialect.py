@@ -367,7 +367,7 @@ def test_fingerprint__changes_with_what_is_asked_and_expected_only() -> None:
 )
 def test_fingerprint__same_expectation_in_other_words__is_the_same(one, other) -> None:
     found, same = (load(expecting(**expect)).cases[0] for expect in (one, other))
-    assert (found.fingerprint, found.expectation) == (same.fingerprint, same.expectation)
+    assert (found.fingerprint, found.expectation_fingerprint) == (same.fingerprint, same.expectation_fingerprint)
 
 
 @pytest.mark.contract("case.same-expectation")
@@ -389,14 +389,14 @@ def test_fingerprint__same_expectation_in_other_words__is_the_same(one, other) -
 def test_fingerprint__another_expectation__is_another_one(one, other) -> None:
     found, different = (load(expecting(**expect)).cases[0] for expect in (one, other))
     assert found.fingerprint != different.fingerprint
-    assert found.expectation != different.expectation
-    assert found.question == different.question
+    assert found.expectation_fingerprint != different.expectation_fingerprint
+    assert found.prompt_fingerprint == different.prompt_fingerprint
 
 
 @pytest.mark.contract("case.same-expectation")
 def test_question__same_in_other_words__is_the_same() -> None:
     def question(**fields) -> str | None:
-        return load([case(**fields)]).cases[0].question
+        return load([case(**fields)]).cases[0].prompt_fingerprint
 
     assert question() == question(stubs=None, maxTurns=None) == question(maxTurns=5)
     assert question(stubs={"t": 5}) == question(stubs={"t": 5.0})

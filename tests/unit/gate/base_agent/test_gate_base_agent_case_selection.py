@@ -12,12 +12,12 @@ from eval_gate.gate.base_agent.case_selection import (
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.result import Control, RunResult
+from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline
 from eval_gate.struct import replace
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 
-POLICY = Policy(fail_on=frozenset({FailOn.REGRESSIONS}), confirm=6)
+POLICY = Policy(fail_on=frozenset({FailOn.REGRESSIONS}), reruns=6)
 
 
 def trial(letter: str) -> Trial:
@@ -34,21 +34,21 @@ def run_of(control: dict[str, str] | None = None, /, causes: int = 1, **cases: s
             trials=tape,
             reruns=len(tape) - 1,
             error=None if tape[0] == "P" else f"check{at % causes}: it said no",
-            control=tuple(map(trial, (control or {}).get(name, ""))),
+            base_agent_trials=tuple(map(trial, (control or {}).get(name, ""))),
         )
         for at, (name, tape) in enumerate(cases.items())
     ]
     run = make_run(make_suite_result(made))
-    return replace(run, confirm=6, control=Control(target=run.target))
+    return replace(run, reruns=6, base_agent=BaseAgentSummary(target=run.target))
 
 
 def question(run: RunResult, policy: Policy = POLICY) -> GateInputs:
-    baseline = make_baseline_run({case.id: "passed" for _, case in run.cases()})
+    baseline = make_baseline_run({case.id: "passed" for _, case in run.iter_cases()})
     return GateInputs(Baseline(baseline, "b"), policy)
 
 
 def asked(run: RunResult, policy: Policy = POLICY, without: tuple[str, ...] = ()) -> BaseAgentCases:
-    keys = frozenset(key for key, _ in run.cases() if key.case_id not in without)
+    keys = frozenset(key for key, _ in run.iter_cases() if key.case_id not in without)
     return select_base_agent_cases(run, question(run, policy), keys)
 
 
@@ -60,7 +60,7 @@ def test_asked__drop_of_all_by_trials__all_of_them_twice_though_none_fails_more_
     tapes = [("PPPPP" if at < 4 else "FPPPP") for at in range(34)]
     cases = [make_result(f"c{at}", "passed", trials=tape) for at, tape in enumerate(tapes)]
     run = make_run(make_suite_result(cases))
-    wanted = asked(replace(run, confirm=6, control=Control(target=run.target)))
+    wanted = asked(replace(run, reruns=6, base_agent=BaseAgentSummary(target=run.target)))
     assert (len(wanted.keys), wanted.rounds) == (34, 2)
 
 
@@ -129,7 +129,7 @@ def test_asked__several_causes__one_of_each_is_among_the_first() -> None:
 
 
 def test_left_to_control__red__are_the_regressions() -> None:
-    run = replace(run_of(**DEAD), control=None)
+    run = replace(run_of(**DEAD), base_agent=None)
     assert find_clearable_cases(run, question(run)) == (CaseKey(FILE, "dead"),)
     green = run_of(a="P")
     assert find_clearable_cases(green, question(green)) == ()

@@ -19,15 +19,17 @@ from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, Prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.grounds import CaseRecord, Counts, GroundKind
-from eval_gate.model.result import Control
+from eval_gate.model.evidence import CaseHistorySummary, Counts, GroundKind
+from eval_gate.model.execution import ErrorKind, Status, Trial
+from eval_gate.model.result import BaseAgentSummary
 from eval_gate.struct import replace
 from tests.support.results import FILE, make_result, make_run, make_suite_result
 
 SOLID = Counts(passes=10)
 counts = st.builds(Counts, passes=st.integers(0, 3), failures=st.integers(0, 3))
-records = st.builds(Counts, passes=st.integers(1, 20), failures=st.integers(0, 9)).filter(lambda one: not one.fails)
+records = st.builds(Counts, passes=st.integers(1, 20), failures=st.integers(0, 9)).filter(
+    lambda one: not one.is_failing
+)
 
 
 def of(passes: int, failures: int) -> Counts:
@@ -72,20 +74,27 @@ def test_standing_of__one_earlier_run__takes_a_third_failure(answers, found) -> 
 @given(counts, records)
 def test_standing_of__one_more_pass_there__never_clears(answers, record) -> None:
     if decide_clearance(answers, record, DEFAULT_PRIOR) is not CaseClearance.CLEARED:
-        assert decide_clearance(answers.plus(of(1, 0)), record, DEFAULT_PRIOR) is not CaseClearance.CLEARED
+        assert decide_clearance(answers.add(of(1, 0)), record, DEFAULT_PRIOR) is not CaseClearance.CLEARED
 
 
 def trial(letter: str) -> Trial:
     status = {"P": Status.PASSED, "F": Status.FAILED}.get(letter, Status.ERROR)
-    blame = {"C": Blame.CRASHED, "U": Blame.UNREACHABLE, "O": Blame.OURS, "T": Blame.CRASHED}.get(letter)
-    return Trial(status=status, score=float(letter == "P"), duration_ms=1.0, blame=blame, timed_out=letter == "T")
+    error_kind = {
+        "C": ErrorKind.AGENT_ERROR,
+        "U": ErrorKind.AGENT_UNREACHABLE,
+        "O": ErrorKind.EVALUATION_ERROR,
+        "T": ErrorKind.AGENT_ERROR,
+    }.get(letter)
+    return Trial(
+        status=status, score=float(letter == "P"), duration_ms=1.0, error_kind=error_kind, timed_out=letter == "T"
+    )
 
 
 def asked(**tapes: str):
     """A run in which the base branch's agent did this, case by case."""
-    cases = [make_result(name, control=tuple(map(trial, tape))) for name, tape in tapes.items()]
+    cases = [make_result(name, base_agent_trials=tuple(map(trial, tape))) for name, tape in tapes.items()]
     run = make_run(make_suite_result(cases))
-    return replace(run, control=Control(target=run.target))
+    return replace(run, base_agent=BaseAgentSummary(target=run.target))
 
 
 def key(name: str) -> CaseKey:
@@ -112,15 +121,15 @@ def test_answers_of__cases_that_pass_here__show_whether_it_works(tapes, works) -
 
 
 def test_answers_of__record_that_does_not_say_who_was_asked__is_not_believed() -> None:
-    run = replace(asked(a="FF", b="P"), control=None)
+    run = replace(asked(a="FF", b="P"), base_agent=None)
     assert collect_base_agent_results(run, passing("b"), 1.0) is NO_BASE_AGENT_RESULTS
 
 
 def facts(name: str, here: Counts, record: Counts = SOLID, *, must_pass: bool = False) -> CaseFacts:
-    plain = CaseClass.REGRESSION if here.fails else CaseClass.STILL_PASSING
-    first = of(0, 1) if here.fails else of(1, 0)
+    plain = CaseClass.REGRESSION if here.is_failing else CaseClass.STILL_PASSING
+    first = of(0, 1) if here.is_failing else of(1, 0)
     again = Counts(passes=here.passes - first.passes, failures=here.failures - first.failures)
-    return CaseFacts(key(name), plain, CaseRecord(counts=record), first, again, must_pass=must_pass)
+    return CaseFacts(key(name), plain, CaseHistorySummary(counts=record), first, again, must_pass=must_pass)
 
 
 CONFIRMATION = RerunCriteria(20, Prior.from_counts(9.8, 0.2))
@@ -137,10 +146,10 @@ def both(dead: Counts, works: bool = True) -> BaseAgentResults:
 CASES = [facts("dead", of(0, 7)), facts("fine", of(1, 0))]
 
 
-@pytest.mark.parametrize(("there", "change"), [(of(0, 2), CaseClass.STILL_FAILING), (of(1, 2), CaseClass.UNSETTLED)])
+@pytest.mark.parametrize(("there", "change"), [(of(0, 2), CaseClass.STILL_FAILING), (of(1, 2), CaseClass.INCONCLUSIVE)])
 def test_with_answers__dead_in_both__is_failing_there_or_in_doubt(there, change) -> None:
     (dead, _) = settled(CASES, both(there)).cases
-    assert (dead.case_class, dead.grounds.why, dead.grounds.control) == (change, GroundKind.CONTROL, there)
+    assert (dead.case_class, dead.grounds.kind, dead.grounds.base_agent) == (change, GroundKind.BASE_AGENT, there)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +170,7 @@ def test_with_answers__whatever_they_are__never_make_anything_worse(there, works
     found = settled(CASES, BaseAgentResults({key(name): one for name, one in there.items()}, works))
     for before, after in zip(plain.cases, found.cases, strict=True):
         assert after.case_class is before.case_class or before.case_class is CaseClass.REGRESSION
-    assert plain.suite_finding.dropped or not found.suite_finding.dropped
+    assert plain.suite_finding.is_drop or not found.suite_finding.is_drop
 
 
 def whole(here: int, there: Counts, of_each: int = 40) -> CaseClass:
@@ -170,39 +179,41 @@ def whole(here: int, there: Counts, of_each: int = 40) -> CaseClass:
         facts(f"c{at}", of(1, 0)) for at in range(here, of_each)
     ]
     cases = [
-        CaseFacts(one.key, one.plain_class, one.record, one.first, of(2, 0) if one.first.fails else one.reruns)
+        CaseFacts(one.key, one.plain_class, one.record, one.first, of(2, 0) if one.first.is_failing else one.reruns)
         for one in cases
     ]
-    answers = BaseAgentResults({one.key: there if one.first.fails else of(2, 0) for one in cases}, is_working=True)
+    answers = BaseAgentResults({one.key: there if one.first.is_failing else of(2, 0) for one in cases}, is_working=True)
     found = settled(cases, answers)
-    assert classify_cases(cases, CONFIRMATION).suite_finding.dropped
+    assert classify_cases(cases, CONFIRMATION).suite_finding.is_drop
     return found.cases[0].case_class
 
 
 def test_with_answers__drop_of_all__holds_or_is_gone_as_they_say() -> None:
     assert whole(8, of(2, 0)) is CaseClass.REGRESSION
-    assert whole(8, of(0, 2)) is CaseClass.UNSETTLED
+    assert whole(8, of(0, 2)) is CaseClass.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
-    ("there", "why"), [(of(2, 0), GroundKind.SUITE), (of(1, 1), GroundKind.MIXED)], ids=["passes there", "fails there"]
+    ("there", "why"),
+    [(of(2, 0), GroundKind.SUITE_DROP), (of(1, 1), GroundKind.MIXED)],
+    ids=["passes there", "fails there"],
 )
 def test_with_answers__drop_of_all_by_trials__its_flaky_cases_are_of_it_only_while_it_holds(there, why) -> None:
-    record = CaseRecord(counts=SOLID)
+    record = CaseHistorySummary(counts=SOLID)
     cases = [CaseFacts(key(f"c{at}"), CaseClass.FLAKY, record, first=of(4, 1)) for at in range(40)]
     answers = BaseAgentResults({one.key: there for one in cases}, is_working=True)
     before, found = classify_cases(cases, CONFIRMATION), settled(cases, answers)
-    assert before.suite_finding.dropped
-    assert {(one.case_class, one.grounds.why) for one in before.cases} == {(CaseClass.FLAKY, GroundKind.SUITE)}
-    assert {(one.case_class, one.grounds.why) for one in found.cases} == {(CaseClass.FLAKY, why)}
-    assert found.suite_finding.dropped is (why is GroundKind.SUITE)
+    assert before.suite_finding.is_drop
+    assert {(one.case_class, one.grounds.kind) for one in before.cases} == {(CaseClass.FLAKY, GroundKind.SUITE_DROP)}
+    assert {(one.case_class, one.grounds.kind) for one in found.cases} == {(CaseClass.FLAKY, why)}
+    assert found.suite_finding.is_drop is (why is GroundKind.SUITE_DROP)
 
 
 def test_with_answers__drop_of_all_and_answers_to_half_of_them__stays_a_drop() -> None:
     cases = [facts(f"c{at}", of(0, 1)) for at in range(8)] + [facts(f"c{at}", of(1, 0)) for at in range(8, 40)]
     cases = [CaseFacts(one.key, one.plain_class, one.record, one.first, of(2, 0)) for one in cases]
     answers = BaseAgentResults(
-        {one.key: of(0, 2) if one.first.fails else of(2, 0) for one in cases[:20]}, is_working=True
+        {one.key: of(0, 2) if one.first.is_failing else of(2, 0) for one in cases[:20]}, is_working=True
     )
     found = settled(cases, answers)
-    assert (found.suite_finding.dropped, found.suite_finding.control_chance) == (True, None)
+    assert (found.suite_finding.is_drop, found.suite_finding.base_agent_chance) == (True, None)

@@ -10,8 +10,8 @@ from eval_gate.gate.evidence.flakiness import CaseRun, build_case_record
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import NO_RECORD, Counts, GroundKind, Grounds
-from eval_gate.model.result import RerunEnd
+from eval_gate.model.evidence import NO_HISTORY, Counts, GroundKind, Grounds
+from eval_gate.model.result import RerunStopReason
 from eval_gate.struct import replace
 from tests.support.histories import learned
 
@@ -21,7 +21,7 @@ SEVERITY = {
     CaseClass.STILL_PASSING: 0,
     CaseClass.NEW_PASS: 0,
     CaseClass.FLAKY: 1,
-    CaseClass.UNSETTLED: 2,
+    CaseClass.INCONCLUSIVE: 2,
     CaseClass.STILL_FAILING: 2,
     CaseClass.ERRORED: 3,
     CaseClass.REGRESSION: 4,
@@ -33,8 +33,8 @@ def counts(letters: str) -> Counts:
 
 
 def facts(record: str, first: str, again: str = "", **fields) -> CaseFacts:
-    """A case; `record` newest first. Its plain class is that against the newest run on record."""
-    passed_then, passes = record[:1] == "P", not counts(first).fails
+    """A case; `history` newest first. Its plain class is that against the newest run on record."""
+    passed_then, passes = record[:1] == "P", not counts(first).is_failing
     if passes:
         plain = CaseClass.STILL_PASSING if passed_then else CaseClass.NEW_PASS
     else:
@@ -46,7 +46,7 @@ def facts(record: str, first: str, again: str = "", **fields) -> CaseFacts:
 
 def class_of(case: CaseFacts, confirmation: RerunCriteria = CONFIRMATION) -> tuple[str, str | None]:
     settled = classify_cases([case], confirmation).cases[0]
-    return settled.case_class.value, settled.grounds.why.value if settled.grounds else None
+    return settled.case_class.value, settled.grounds.kind.value if settled.grounds else None
 
 
 @pytest.mark.contract("verdict.outcome")
@@ -55,27 +55,27 @@ def class_of(case: CaseFacts, confirmation: RerunCriteria = CONFIRMATION) -> tup
     [
         # fails here
         (CLEAN, "F", "FFF", ("regression", "evidence")),
-        (CLEAN, "F", "PP", ("unsettled", "recovered")),
-        (CLEAN, "F", "PFFFPF", ("unsettled", "recovered")),
-        (CLEAN, "F", "", ("errored", "not-rerun")),
-        (CLEAN, "F", "F", ("errored", "not-rerun")),
+        (CLEAN, "F", "PP", ("inconclusive", "recovered")),
+        (CLEAN, "F", "PFFFPF", ("inconclusive", "recovered")),
+        (CLEAN, "F", "", ("errored", "missing_reruns")),
+        (CLEAN, "F", "F", ("errored", "missing_reruns")),
         ("F" * 10, "F", "", ("still_failing", None)),
-        ("PFFFPFFFFF", "F", "", ("still_failing", "known")),
-        ("FPPPPPPPPP", "F", "FFFF", ("still_failing", "main-broke")),
+        ("PFFFPFFFFF", "F", "", ("still_failing", "usual_result")),
+        ("FPPPPPPPPP", "F", "FFFF", ("still_failing", "main_broke")),
         ("PFPPPPPPPP", "F", "FFFFF", ("regression", "evidence")),
         ("FFPPPPPPPP", "F", "", ("still_failing", None)),
         # passes here
         (CLEAN, "P", "", ("still_passing", None)),
-        ("FPPPPPPPPP", "P", "", ("still_passing", "known")),
+        ("FPPPPPPPPP", "P", "", ("still_passing", "usual_result")),
         ("F" * 10, "P", "", ("new_pass", None)),
         ("FF", "P", "", ("new_pass", None)),
         ("FPFFFFFFPF", "P", "PPPPPP", ("new_pass", "evidence")),
         ("FPFFFFFFPF", "P", "F", ("flaky", "mixed")),
-        ("FPFFFFFFPF", "P", "", ("flaky", "known")),
+        ("FPFFFFFFPF", "P", "", ("flaky", "usual_result")),
         (CLEAN, "PPF", "", ("flaky", "mixed")),
         # as often passed as failed
         ("FP", "F", "", ("still_failing", None)),
-        ("PF", "F", "", ("unsettled", "recovered")),
+        ("PF", "F", "", ("inconclusive", "recovered")),
         ("FP", "P", "", ("new_pass", None)),
         ("PF", "P", "", ("still_passing", None)),
     ],
@@ -86,28 +86,28 @@ def test_settle__one_case__becomes_this(record, first, again, expected) -> None:
 
 @pytest.mark.contract("verdict.plain", "verdict.evidence.few-reruns")
 @pytest.mark.parametrize(
-    ("confirm", "again", "expected"),
+    ("reruns", "again", "expected"),
     [
-        (0, "", ("regression", "every-run")),
-        (1, "F", ("regression", "every-run")),
-        (1, "P", ("unsettled", "recovered")),
-        (2, "FF", ("regression", "every-run")),
+        (0, "", ("regression", "every_run")),
+        (1, "F", ("regression", "every_run")),
+        (1, "P", ("inconclusive", "recovered")),
+        (2, "FF", ("regression", "every_run")),
         (6, "FFF", ("regression", "evidence")),
     ],
 )
-def test_settle__fewer_reruns__says_that_it_rests_on_less(confirm, again, expected) -> None:
-    assert class_of(facts(CLEAN, "F", again), RerunCriteria(100, max_reruns=confirm)) == expected
+def test_settle__fewer_reruns__says_that_it_rests_on_less(reruns, again, expected) -> None:
+    assert class_of(facts(CLEAN, "F", again), RerunCriteria(100, max_reruns=reruns)) == expected
 
 
 @pytest.mark.contract("verdict.must-pass")
 @pytest.mark.parametrize(
     ("record", "again", "expected"),
     [
-        (CLEAN, "F", ("regression", "must-pass")),
-        ("F" * 10, "F", ("still_failing", "must-pass")),
-        (CLEAN, "PP", ("unsettled", "recovered")),
+        (CLEAN, "F", ("regression", "must_pass")),
+        ("F" * 10, "F", ("still_failing", "must_pass")),
+        (CLEAN, "PP", ("inconclusive", "recovered")),
         ("F" * 10, "PP", ("still_failing", None)),
-        (CLEAN, "", ("errored", "not-rerun")),
+        (CLEAN, "", ("errored", "missing_reruns")),
     ],
 )
 def test_settle__must_pass__is_decided_by_the_second_failure(record, again, expected) -> None:
@@ -115,7 +115,7 @@ def test_settle__must_pass__is_decided_by_the_second_failure(record, again, expe
 
 
 @pytest.mark.contract("verdict.must-pass")
-@pytest.mark.parametrize(("again", "why"), [("F", "must-pass"), ("PP", "recovered"), ("", "not-rerun")])
+@pytest.mark.parametrize(("again", "why"), [("F", "must_pass"), ("PP", "recovered"), ("", "missing_reruns")])
 def test_settle__must_pass_and_new__keeps_its_class_and_says_what_came_of_it(again, why) -> None:
     case = facts("", "F", again, must_pass=True, plain_class=CaseClass.ADDED)
     assert class_of(case) == ("added", why)
@@ -125,7 +125,7 @@ def test_settle__must_pass_and_new__keeps_its_class_and_says_what_came_of_it(aga
 
 
 @pytest.mark.contract("verdict.record.changed")
-@pytest.mark.parametrize("plain", sorted(one for one in CaseClass if not one.compared))
+@pytest.mark.parametrize("plain", sorted(one for one in CaseClass if not one.is_compared))
 def test_settle__removed_changed_or_not_judged__stays_what_it_is(plain) -> None:
     judged = facts(CLEAN, "F", "FFFFFF", plain_class=plain)
     absent = facts(CLEAN, "", plain_class=plain)
@@ -140,14 +140,14 @@ def test_settle__removed_changed_or_not_judged__stays_what_it_is(plain) -> None:
 def test_settle__no_cases__nothing_has_happened() -> None:
     settlement = classify_cases([], CONFIRMATION)
     assert settlement.cases == ()
-    assert not settlement.suite_finding.dropped
+    assert not settlement.suite_finding.is_drop
 
 
 @pytest.mark.contract("verdict.outcome")
 def test_settle__regression__can_be_put_in_words() -> None:
     grounds = classify_cases([facts("P" * 12, "F", "FFF")], CONFIRMATION).cases[0].grounds
     assert grounds is not None
-    assert (grounds.why, grounds.here, grounds.record, grounds.reruns) == (
+    assert (grounds.kind, grounds.current, grounds.history, grounds.reruns) == (
         GroundKind.EVIDENCE,
         Counts(failures=4),
         Counts(passes=12),
@@ -172,7 +172,7 @@ def test_settle__regression__can_be_put_in_words() -> None:
     ],
 )
 def test_one_in__chance__is_rounded_to_what_one_can_believe(chance, odds) -> None:
-    assert Grounds(why=GroundKind.SUITE, here=Counts(), record=Counts(), chance=chance).one_in == odds
+    assert Grounds(kind=GroundKind.SUITE_DROP, current=Counts(), history=Counts(), chance=chance).one_in == odds
 
 
 def suite(failing: int, **fields) -> list[CaseFacts]:
@@ -184,21 +184,21 @@ def suite(failing: int, **fields) -> list[CaseFacts]:
 @pytest.mark.contract("verdict.suite")
 def test_settle__more_failures_than_the_records_explain__makes_regressions_of_them() -> None:
     many, few = classify_cases(suite(9), CONFIRMATION), classify_cases(suite(5), CONFIRMATION)
-    assert many.suite_finding.dropped
+    assert many.suite_finding.is_drop
     assert [one.case_class.value for one in many.cases[:10]] == ["regression"] * 9 + ["still_passing"]
-    assert {one.grounds.why for one in many.cases if one.grounds} == {GroundKind.SUITE}
-    assert not few.suite_finding.dropped
+    assert {one.grounds.kind for one in many.cases if one.grounds} == {GroundKind.SUITE_DROP}
+    assert not few.suite_finding.is_drop
     assert few.suite_finding.failures > 9 * few.suite_finding.expected
-    assert {one.case_class.value for one in few.cases} == {"unsettled", "still_passing"}
+    assert {one.case_class.value for one in few.cases} == {"inconclusive", "still_passing"}
 
 
 @pytest.mark.contract("verdict.suite")
 def test_settle__dead_cases__make_no_regressions_of_the_others() -> None:
     dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(20)]
     settlement = classify_cases([*suite(2), *dead], CONFIRMATION)
-    assert [one.case_class.value for one in settlement.cases[:2]] == ["unsettled"] * 2
+    assert [one.case_class.value for one in settlement.cases[:2]] == ["inconclusive"] * 2
     assert {one.case_class.value for one in settlement.cases[-20:]} == {"regression"}
-    assert not settlement.suite_finding.dropped
+    assert not settlement.suite_finding.is_drop
 
 
 def test_settle__drop_of_the_suite__needs_no_missing_reruns() -> None:
@@ -212,7 +212,7 @@ def test_settle__drop_of_the_suite__needs_no_missing_reruns() -> None:
     [
         (facts(CLEAN, "F"), RerunStep.AGAIN),
         (facts(CLEAN, "F", "FFF"), RerunStep.CONFIRMED),
-        (facts(CLEAN, "F", "FPPPPP"), RerunStep.UNSETTLED),
+        (facts(CLEAN, "F", "FPPPPP"), RerunStep.INCONCLUSIVE),
         (facts(CLEAN, "P"), None),
         (facts("F", "F"), None),
         (facts("FPFFFFFFPF", "P"), RerunStep.AGAIN),
@@ -228,15 +228,15 @@ def test_next_step__case__says_what_to_do(case, step) -> None:
 TAPES = st.tuples(st.text("PF", min_size=1, max_size=12), st.text("PF", min_size=9, max_size=9))
 
 
-def run_through(tapes: list[tuple[str, str]], trials: int, confirm: int, allowed: int = 0) -> Classification:
+def run_through(tapes: list[tuple[str, str]], trials: int, reruns: int, allowed: int = 0) -> Classification:
     """The whole story: first executions, re-runs as they are asked for, each case from its own tape of results."""
     cases = [facts(record, tape[:trials], key=CaseKey("a.json", f"c{at}")) for at, (record, tape) in enumerate(tapes)]
     prior = learned(case.record.counts for case in cases)
-    confirmation = RerunCriteria(len(cases), prior, max_reruns=confirm)
+    confirmation = RerunCriteria(len(cases), prior, max_reruns=reruns)
     for at, (_, tape) in enumerate(tapes):
         left = tape[trials:]
         while decide_next_step(cases[at], confirmation) is RerunStep.AGAIN:
-            cases[at] = replace(cases[at], reruns=cases[at].reruns.plus(counts(left[0])))
+            cases[at] = replace(cases[at], reruns=cases[at].reruns.add(counts(left[0])))
             left = left[1:]
     return classify_cases(cases, confirmation, allowed=allowed)
 
@@ -246,14 +246,14 @@ def run_through(tapes: list[tuple[str, str]], trials: int, confirm: int, allowed
 @given(
     st.lists(TAPES, min_size=1, max_size=12), st.sampled_from([1, 3]), st.integers(0, 6), st.integers(0, 3), st.data()
 )
-def test_settle__a_failure_instead_of_a_pass__is_never_milder(tapes, trials, confirm, allowed, data) -> None:
+def test_settle__a_failure_instead_of_a_pass__is_never_milder(tapes, trials, reruns, allowed, data) -> None:
     at = data.draw(st.integers(0, len(tapes) - 1))
     place = data.draw(st.integers(0, 8))
     record, tape = tapes[at]
     worse = [*tapes[:at], (record, tape[:place] + "F" + tape[place + 1 :]), *tapes[at + 1 :]]
-    before, after = run_through(tapes, trials, confirm, allowed), run_through(worse, trials, confirm, allowed)
+    before, after = run_through(tapes, trials, reruns, allowed), run_through(worse, trials, reruns, allowed)
     if not allowed:  # an allowed drop of the suite may end with one of its cases, which then is no part of it any more
-        assert SEVERITY[after.cases[at].change] >= SEVERITY[before.cases[at].change]
+        assert SEVERITY[after.cases[at].case_class] >= SEVERITY[before.cases[at].case_class]
     red = [sum(one.case_class is CaseClass.REGRESSION for one in settlement.cases) for settlement in (before, after)]
     assert (red[1] > allowed) >= (red[0] > allowed)
 
@@ -265,7 +265,7 @@ def test_settle__cases_in_another_order__become_the_same(tapes, random) -> None:
     order = random.sample(range(len(tapes)), len(tapes))
     settled = run_through(tapes, 1, 6)
     shuffled = run_through([tapes[at] for at in order], 1, 6)
-    assert [one.case_class for one in shuffled.cases] == [settled.cases[at].change for at in order]
+    assert [one.case_class for one in shuffled.cases] == [settled.cases[at].case_class for at in order]
     assert shuffled.suite_finding == settled.suite_finding
 
 
@@ -282,7 +282,7 @@ def crashed(record: str, first: str, again: str = "", **fields) -> CaseFacts:
 
     def seen(letters: str) -> Counts:
         crashes = letters.count("C")
-        return Counts(passes=letters.count("P"), failures=letters.count("F") + crashes, crashes=crashes)
+        return Counts(passes=letters.count("P"), failures=letters.count("F") + crashes, agent_errors=crashes)
 
     made = facts(record.replace("C", "F"), first.replace("C", "F"), again.replace("C", "F"), **fields)
     known = build_case_record([CaseRun(f"r{number}", seen(letter)) for number, letter in enumerate(record)])
@@ -295,12 +295,12 @@ def crashed(record: str, first: str, again: str = "", **fields) -> CaseFacts:
     [
         (CLEAN, "C", "CCC", ("regression", "evidence")),
         (CLEAN, "C", "CFC", ("regression", "evidence")),
-        (CLEAN, "C", "PP", ("unsettled", "recovered")),
+        (CLEAN, "C", "PP", ("inconclusive", "recovered")),
         ("C" + "P" * 9, "F", "FFFFFF", ("regression", "evidence")),
-        ("CCC" + "P" * 7, "F", "FFFFFF", ("unsettled", "recovered")),
-        ("CF" + "P" * 8, "F", "", ("still_failing", "main-broke")),
+        ("CCC" + "P" * 7, "F", "FFFFFF", ("inconclusive", "recovered")),
+        ("CF" + "P" * 8, "F", "", ("still_failing", "main_broke")),
         ("F" * 10, "C", "", ("still_failing", None)),
-        ("PCPPPPPPPP", "C", "CC", ("errored", "not-rerun")),
+        ("PCPPPPPPPP", "C", "CC", ("errored", "missing_reruns")),
     ],
     ids=[
         "dead",
@@ -322,8 +322,8 @@ def test_settle__many_crashes_that_recovered__are_no_drop_of_the_suite() -> None
     """An outage of minutes breaks many cases at once; what answers when it is asked again has lost nothing."""
     cases = [crashed(CLEAN, "C", "PP", key=CaseKey("a.json", f"c{at}")) for at in range(20)]
     settlement = classify_cases([*cases, *suite(0)], CONFIRMATION)
-    assert not settlement.suite_finding.dropped
-    assert {one.case_class.value for one in settlement.cases[:20]} == {"unsettled"}
+    assert not settlement.suite_finding.is_drop
+    assert {one.case_class.value for one in settlement.cases[:20]} == {"inconclusive"}
 
 
 @pytest.mark.contract("verdict.record.broken-branch")
@@ -331,23 +331,23 @@ def test_settle__the_branch_itself_lost_cases__blames_nobody_and_is_no_drop() ->
     lost = [facts("F" + CLEAN, "F", key=CaseKey("b.json", f"c{at}")) for at in range(10)]
     settlement = classify_cases([*lost, *suite(0)], CONFIRMATION)
     assert {one.case_class.value for one in settlement.cases[:10]} == {"still_failing"}
-    assert not settlement.suite_finding.dropped
+    assert not settlement.suite_finding.is_drop
     assert settlement.cases[0].grounds.broken_since.run_id == "r0"
 
 
 def test_settle__reruns_that_were_decided__are_not_missing_by_other_knowledge() -> None:
     """Judged again with a record that asks for more, a case is judged by what there is."""
     case = facts("PPPFPPPPFP", "F", "FF")
-    assert class_of(case) == ("errored", "not-rerun")
-    assert class_of(replace(case, rerun_end=RerunEnd.DECIDED)) == ("regression", "every-run")
-    assert class_of(replace(case, rerun_end=RerunEnd.STOPPED)) == ("errored", "not-rerun")
+    assert class_of(case) == ("errored", "missing_reruns")
+    assert class_of(replace(case, rerun_end=RerunStopReason.DECIDED)) == ("regression", "every_run")
+    assert class_of(replace(case, rerun_end=RerunStopReason.RUN_STOPPED)) == ("errored", "missing_reruns")
 
 
 @pytest.mark.contract("verdict.words")
 def test_settle__not_sure__says_how_many_failures_in_a_row_would_have_been() -> None:
     grounds = classify_cases([facts(CLEAN, "F", "PP")], CONFIRMATION).cases[0].grounds
-    assert class_of(facts(CLEAN, "F", "F" * (grounds.needed - 1))) == ("regression", "evidence")
-    assert class_of(facts(CLEAN, "F", "F" * (grounds.needed - 2)))[0] == "errored"
+    assert class_of(facts(CLEAN, "F", "F" * (grounds.required_failures - 1))) == ("regression", "evidence")
+    assert class_of(facts(CLEAN, "F", "F" * (grounds.required_failures - 2)))[0] == "errored"
 
 
 def test_doubt__of_a_case__is_that_of_its_record() -> None:
@@ -358,13 +358,16 @@ def test_doubt__of_a_case__is_that_of_its_record() -> None:
 def test_settle__drop_of_the_suite__makes_no_regression_of_a_case_without_a_record() -> None:
     """It was compared with one result, but there is no record that could say what it usually does."""
     cases = [facts(CLEAN, "F") for _ in range(8)] + [facts(CLEAN, "P") for _ in range(40)]
-    unknown = replace(facts("P", "F"), record=NO_RECORD, key=CaseKey("a.json", "unknown"))
+    unknown = replace(facts("P", "F"), record=NO_HISTORY, key=CaseKey("a.json", "unknown"))
     settlement = classify_cases([*cases, unknown], CONFIRMATION)
-    assert settlement.suite_finding.dropped
+    assert settlement.suite_finding.is_drop
     found = settlement.cases[-1]
     assert found.grounds is not None
-    assert (settlement.cases[0].case_class, settlement.cases[0].grounds.why) == (CaseClass.REGRESSION, GroundKind.SUITE)
-    assert (found.case_class, found.grounds.why) == (CaseClass.ERRORED, GroundKind.NOT_RERUN)
+    assert (settlement.cases[0].case_class, settlement.cases[0].grounds.kind) == (
+        CaseClass.REGRESSION,
+        GroundKind.SUITE_DROP,
+    )
+    assert (found.case_class, found.grounds.kind) == (CaseClass.ERRORED, GroundKind.MISSING_RERUNS)
 
 
 @pytest.mark.slow
@@ -372,7 +375,7 @@ def test_settle__allowed_regressions__stand_for_failures_of_the_suite() -> None:
     assert [
         classify_cases(suite(9), CONFIRMATION, allowed=allowed).suite_finding.failures for allowed in (0, 1, 9, 20)
     ] == [9, 8, 0, 0]
-    assert not classify_cases(suite(9), CONFIRMATION, allowed=9).suite_finding.dropped
+    assert not classify_cases(suite(9), CONFIRMATION, allowed=9).suite_finding.is_drop
 
 
 @pytest.mark.slow
@@ -386,8 +389,8 @@ def test_settle__allowed_regressions_that_cases_are_by_themselves__stand_for_not
 
 
 def test_settle__must_pass_that_the_newest_run_of_the_branch_fails_too__is_no_news_and_blocks() -> None:
-    assert class_of(facts("F" + CLEAN, "F", "F", must_pass=True)) == ("still_failing", "must-pass")
-    assert class_of(facts(CLEAN, "F", "F", must_pass=True)) == ("regression", "must-pass")
+    assert class_of(facts("F" + CLEAN, "F", "F", must_pass=True)) == ("still_failing", "must_pass")
+    assert class_of(facts(CLEAN, "F", "F", must_pass=True)) == ("regression", "must_pass")
 
 
 def test_settle__allowed_regression__stands_for_the_failures_that_stick_out_most() -> None:
@@ -402,12 +405,12 @@ def test_settle__allowed_regression__stands_for_the_failures_that_stick_out_most
 def test_settle__nothing_in_doubt__says_no_chance(record, first) -> None:
     grounds = classify_cases([facts(record, first)], CONFIRMATION).cases[0].grounds
     assert grounds is not None
-    assert (grounds.chance, grounds.needed) == (None, None)
+    assert (grounds.chance, grounds.required_failures) == (None, None)
 
 
 @pytest.mark.contract("verdict.new-pass", "verdict.evidence.few-reruns")
 def test_settle__new_pass_by_few_reruns__says_that_it_rests_on_less() -> None:
-    assert class_of(facts("FPFFFFFFPF", "P", "P"), RerunCriteria(100, max_reruns=1)) == ("new_pass", "every-run")
+    assert class_of(facts("FPFFFFFFPF", "P", "P"), RerunCriteria(100, max_reruns=1)) == ("new_pass", "every_run")
 
 
 def test_settle__only_run_on_record_failed_as_many_cases_as_fail_here__is_no_drop_of_the_suite() -> None:
@@ -415,5 +418,5 @@ def test_settle__only_run_on_record_failed_as_many_cases_as_fail_here__is_no_dro
     mended = [facts("F", "P", key=CaseKey("a.json", f"m{at}")) for at in range(8)]
     unlucky = [facts("P", "F", "PPP", key=CaseKey("a.json", f"u{at}")) for at in range(8)]
     settled = classify_cases([*mended, *unlucky], CONFIRMATION)
-    assert (settled.suite_finding.cases, settled.suite_finding.dropped) == (16, False)
-    assert {one.case_class for one in settled.cases[8:]} == {CaseClass.UNSETTLED}
+    assert (settled.suite_finding.cases, settled.suite_finding.is_drop) == (16, False)
+    assert {one.case_class for one in settled.cases[8:]} == {CaseClass.INCONCLUSIVE}

@@ -4,12 +4,12 @@ import pytest
 
 from eval_gate.gate.evidence.case_history import HistoryEvidence, count_case_executions
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Blame
-from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.model.evidence import CaseHistorySummary, Counts
+from eval_gate.model.execution import ErrorKind
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline
 from eval_gate.results.history import CaseHistory, build_history
-from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 from tests.support.graded import make_graded
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
@@ -23,12 +23,12 @@ def earlier(number: int, cases, **fields):
 
 def counted(baseline: Baseline, now=None) -> dict[str, tuple[int, int]]:
     found = records(baseline, now or make_run({"a": "failed", "b": "passed"}))
-    return {key.case_id: (one.counts.passes, one.counts.runs) for key, one in found.items()}
+    return {key.case_id: (one.counts.passes, one.counts.executions) for key, one in found.items()}
 
 
-def records(baseline: Baseline, now) -> dict[CaseKey, CaseRecord]:
+def records(baseline: Baseline, now) -> dict[CaseKey, CaseHistorySummary]:
     past = HistoryEvidence(baseline, 1.0).get_case_evidence(now)
-    return {key: one.record for key, one in past.items() if one.record.counts.runs}
+    return {key: one.record for key, one in past.items() if one.record.counts.executions}
 
 
 def branch(newest, *older) -> Baseline:
@@ -47,7 +47,7 @@ def test_records__baseline_and_history__counts_red_runs_too_and_each_run_once() 
 def test_records__baseline_alone__is_a_record_of_one_run() -> None:
     baseline = Baseline(earlier(0, {"a": "passed", "b": "skipped"}), "b")
     assert counted(baseline) == {"a": (1, 1)}
-    assert records(baseline, make_run({"a": "failed"}))[CaseKey(FILE, "a")].shown_by == ()
+    assert records(baseline, make_run({"a": "failed"}))[CaseKey(FILE, "a")].evidence_run_ids == ()
 
 
 @pytest.mark.contract("verdict.record", "verdict.record.changed")
@@ -113,7 +113,7 @@ def test_counts__case__is_of_its_judged_trials(case, expected) -> None:
 def test_past__case_with_fewer_words_than_there_are_runs__was_in_none_of_the_others() -> None:
     baseline = branch(earlier(0, {"a": "passed", "b": "passed"}), earlier(1, {"a": "failed", "b": "passed"}))
     suites = {suite: dict(cases) for suite, cases in baseline.history.suites.items()}
-    suites[FILE]["c"] = CaseHistory(yardsticks=("fingerprint of ",), runs="-")
+    suites[FILE]["c"] = CaseHistory(fingerprints=("fingerprint of ",), runs="-")
     suites[FILE]["b"] = replace(suites[FILE]["b"], runs="0P")
     known = replace(baseline, history=replace(baseline.history, suites=suites))
     now = make_run({"a": "failed", "b": "passed", "c": "passed"})
@@ -131,7 +131,12 @@ def test_past__scores_before_the_branch_changed__say_nothing_about_how_scores_va
     now = make_run(make_suite_result(cases("passed", 0.8)))
     scores = HistoryEvidence(branch(*after, *before), 1.0).get_case_evidence(now)[CaseKey(FILE, "g")].score_record
     assert scores is not None
-    assert (scores.runs, scores.mean, scores.spread, scores.free) == (3, pytest.approx(0.8), pytest.approx(0), 2)
+    assert (scores.runs, scores.mean, scores.spread, scores.degrees_of_freedom) == (
+        3,
+        pytest.approx(0.8),
+        pytest.approx(0),
+        2,
+    )
 
 
 def test_records__baseline_that_mostly_could_not_be_measured__counts_for_what_it_judged() -> None:
@@ -141,9 +146,9 @@ def test_records__baseline_that_mostly_could_not_be_measured__counts_for_what_it
 
 
 def test_ledger_after__run_without_a_baseline__begins_a_ledger() -> None:
-    assert [one.run_id for one in ledger_after(earlier(0, {"a": "passed"}), NOT_REQUESTED).runs] == ["day-0"]
+    assert [one.run_id for one in build_next_history(earlier(0, {"a": "passed"}), NOT_REQUESTED).runs] == ["day-0"]
     baseline = branch(earlier(1, {"a": "passed"}), earlier(2, {"a": "passed"}))
-    assert [one.run_id for one in ledger_after(earlier(0, {"a": "passed"}), baseline).runs] == [
+    assert [one.run_id for one in build_next_history(earlier(0, {"a": "passed"}), baseline).runs] == [
         "day-0",
         "day-1",
         "day-2",
@@ -185,12 +190,12 @@ def test_records__a_run_of_main_with_many_errors__says_nothing_of_the_cases_with
     made = [earlier(len(runs) - 1 - at, crashing(statuses(letters))) for at, letters in enumerate(runs)]
     passes, executions = expected
     record = records(branch(made[-1], *made[:-1]), make_run({"a": "failed"}))[CaseKey(FILE, "a")]
-    assert (record.counts.passes, record.counts.runs) == (passes, executions)
+    assert (record.counts.passes, record.counts.executions) == (passes, executions)
 
 
 def crashing(cases: dict[str, str]):
     """Cases whose errors are the agent's."""
     return [
-        make_result(case, status, **({"blame": Blame.CRASHED} if status == "error" else {}))
+        make_result(case, status, **({"error_kind": ErrorKind.AGENT_ERROR} if status == "error" else {}))
         for case, status in cases.items()
     ]

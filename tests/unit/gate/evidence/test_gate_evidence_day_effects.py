@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, build_run_days, find_bad_days, learn_day_effects
 from eval_gate.gate.evidence.day_effects import _compute_poisson_tail as at_least
 from eval_gate.gate.evidence.flakiness import CaseRun
-from eval_gate.model.grounds import Counts, RunDay
+from eval_gate.model.evidence import BranchRun, Counts
 
 CALM = (2, 2, 1, 3, 2, 2, 4, 0, 2, 2)
 
 
-def days(*failures: int) -> tuple[RunDay, ...]:
+def days(*failures: int) -> tuple[BranchRun, ...]:
     """Runs with so many failures, newest first, of cases that seldom fail."""
     mean = sum(failures) / len(failures)
-    return tuple(RunDay(failures=one, expected=mean, variance=mean) for one in failures)
+    return tuple(BranchRun(failures=one, expected=mean, variance=mean) for one in failures)
 
 
 def poisson(number: int, mean: float) -> float:
@@ -87,7 +87,9 @@ def seen(*results: str) -> list[tuple[int, CaseRun]]:
     """A case in runs, newest first: the first execution, and behind a bar its re-runs."""
 
     def counts(letters: str) -> Counts:
-        return Counts(passes=letters.count("P"), failures=len(letters) - letters.count("P"), crashes=letters.count("C"))
+        return Counts(
+            passes=letters.count("P"), failures=len(letters) - letters.count("P"), agent_errors=letters.count("C")
+        )
 
     sides = [one.partition("|") for one in results]
     return [(at, CaseRun(f"r{at}", counts(first), counts(again))) for at, (first, _, again) in enumerate(sides)]
@@ -114,4 +116,4 @@ def test_at_least__whole_numbers__is_the_poisson_tail(number, mean) -> None:
 
 
 def test_bad_days__stored_result_with_absurd_numbers__has_none() -> None:
-    assert find_bad_days((RunDay(failures=10**400, expected=1, variance=1), *days(2, 2, 2, 2))) == ()
+    assert find_bad_days((BranchRun(failures=10**400, expected=1, variance=1), *days(2, 2, 2, 2))) == ()

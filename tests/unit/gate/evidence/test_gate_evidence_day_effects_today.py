@@ -19,7 +19,7 @@ from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Sus
 from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_run_thresholds
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import CaseRecord, Counts, RunDay
+from eval_gate.model.evidence import BranchRun, CaseHistorySummary, Counts
 from eval_gate.struct import replace
 
 RECORD = Counts(passes=19, failures=1)
@@ -34,7 +34,7 @@ CONFIRMATION = RerunCriteria(
 def runs(*failures: int) -> DayEffects:
     mean = sum(failures) / len(failures)
     return learn_day_effects(
-        tuple(RunDay(failures=one, expected=round(mean, 4), variance=round(mean * 0.95, 4)) for one in failures)
+        tuple(BranchRun(failures=one, expected=round(mean, 4), variance=round(mean * 0.95, 4)) for one in failures)
     )
 
 
@@ -48,7 +48,7 @@ def cases(failing: int, number: int = 100, again: Counts | None = None) -> list[
         CaseFacts(
             CaseKey("a.json", f"c{at}"),
             CaseClass.REGRESSION if at < failing else CaseClass.STILL_PASSING,
-            CaseRecord(counts=RECORD, newest=Counts(passes=1)),
+            CaseHistorySummary(counts=RECORD, newest_run=Counts(passes=1)),
             Counts(failures=1) if at < failing else Counts(passes=1),
             again or Counts(),
         )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.flakiness import CaseRun, build_case_record
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
-from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
+from eval_gate.model.evidence import CaseHistorySummary, Counts, Stability
 
 RESULTS = st.text("PF", max_size=MAX_RUNS)
 
@@ -27,7 +27,7 @@ def history(words: str) -> list[CaseRun]:
 
 def record(words: str) -> tuple[int, int, str]:
     found = build_case_record(history(words))
-    return found.counts.passes, found.counts.runs, found.steadiness.value
+    return found.counts.passes, found.counts.executions, found.stability.value
 
 
 @pytest.mark.contract("verdict.record", "verdict.record.flaky")
@@ -108,14 +108,14 @@ def test_record_of__broken_or_mended_on_the_branch__starts_there(words, expected
 )
 def test_record_of__mended_among_many_that_come_and_go__is_chance(words, among, expected) -> None:
     found = build_case_record(history(words), among)
-    assert (found.counts.passes, found.counts.runs, found.steadiness.value) == expected
+    assert (found.counts.passes, found.counts.executions, found.stability.value) == expected
 
 
 def test_record_of__broken_on_the_branch__says_since_when() -> None:
     found = build_case_record(history("F - F P P P P P P"))
-    assert found.since == "r2"
+    assert found.oldest_run_id == "r2"
     assert found.newest_failed
-    assert build_case_record(history("F P P")).since is None
+    assert build_case_record(history("F P P")).oldest_run_id is None
 
 
 @pytest.mark.contract("verdict.record.flaky")
@@ -131,15 +131,15 @@ def test_record_of__broken_on_the_branch__says_since_when() -> None:
 )
 def test_record_of__flaky__names_the_runs_that_show_it(words, shown_by, rate) -> None:
     found = build_case_record(history(words))
-    assert found.shown_by == shown_by
+    assert found.evidence_run_ids == shown_by
     assert found.failure_rate == rate
 
 
 @given(RESULTS)
 def test_record_of__passes_for_failures__is_the_mirror_image(letters) -> None:
     swap = {
-        Steadiness.PASSING: Steadiness.FAILING,
-        Steadiness.FAILING: Steadiness.PASSING,
+        Stability.PASSING: Stability.FAILING,
+        Stability.FAILING: Stability.PASSING,
     }
     found = build_case_record(history(" ".join(letters)))
     mirrored = build_case_record(history(" ".join(letters.translate(str.maketrans("PF", "FP")))))
@@ -147,19 +147,19 @@ def test_record_of__passes_for_failures__is_the_mirror_image(letters) -> None:
     tied |= {letters[cut:].count("P") * 2 == len(letters) - cut for cut in range(len(letters))}
     if True in tied or 2 * letters.count("P") == len(letters):
         return  # as often passed as failed counts as failing, which has no mirror image
-    assert mirrored.counts == found.counts.swapped
-    assert mirrored.steadiness is swap.get(found.steadiness, found.steadiness)
-    assert mirrored.since == found.since
+    assert mirrored.counts == found.counts.inverse
+    assert mirrored.stability is swap.get(found.stability, found.stability)
+    assert mirrored.oldest_run_id == found.oldest_run_id
 
 
 @given(RESULTS)
 def test_record_of__any_history__counts_its_newest_runs_and_no_others(letters) -> None:
     found = build_case_record(history(" ".join(letters)))
-    kept = letters[: found.counts.runs]
+    kept = letters[: found.counts.executions]
     assert found.counts == counts(kept)
-    assert (found.since is None) == (kept == letters)
+    assert (found.oldest_run_id is None) == (kept == letters)
     assert found.newest_failed == letters.startswith("F")
-    assert msgspec.convert(msgspec.to_builtins(found), CaseRecord) == found
+    assert msgspec.convert(msgspec.to_builtins(found), CaseHistorySummary) == found
 
 
 def runs(*results: str) -> list[dict[int, Counts]]:

@@ -6,8 +6,8 @@ import pytest
 
 from eval_gate.gate.evidence.identical_responses import CACHE_SPEEDUP, MIN_FIRST_MS, find_repeats
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import GroundKind
-from eval_gate.model.result import CaseResult, RerunEnd
+from eval_gate.model.evidence import GroundKind
+from eval_gate.model.result import CaseResult, RerunStopReason
 from eval_gate.struct import replace
 from tests.support.verdicts import make_executed, make_judged
 
@@ -16,9 +16,9 @@ SURE = "FFFFF"
 
 def monotonous(letters: str = SURE, *, first_ms: float = 120, again_ms: float = 120, same: bool = True) -> CaseResult:
     """A case whose re-runs all answered as the first did."""
-    case = make_executed("it", letters, rerun_end=RerunEnd.DECIDED)
+    case = make_executed("it", letters, rerun_stop_reason=RerunStopReason.DECIDED)
     first, *again = case.trials
-    told = [replace(one, repeats=same, duration_ms=again_ms) for one in again]
+    told = [replace(one, repeats_first_failure=same, duration_ms=again_ms) for one in again]
     return replace(case, trials=(replace(first, duration_ms=first_ms), *told))
 
 
@@ -31,7 +31,7 @@ def judged(case: CaseResult, record: str = "P" * 20) -> CaseChange:
 
 def test_judged__answers_are_the_same__is_said_and_counts_as_if_they_differed() -> None:
     change, varied = judged(monotonous()), judged(monotonous(same=False))
-    assert (change.change, change.grounds.why) == (CaseClass.REGRESSION, GroundKind.EVIDENCE)
+    assert (change.change, change.grounds.kind) == (CaseClass.REGRESSION, GroundKind.EVIDENCE)
     assert (change.grounds.reruns, change.grounds.repeats.cached) == (4, False)
     assert varied.grounds.repeats is None
     assert replace(change, grounds=replace(change.grounds, repeats=None)) == varied
@@ -61,7 +61,7 @@ def test_repeats_of__by_how_long_they_took__look_cached(first_ms, again_ms, cach
 
 def test_repeats_of__one_of_them_differs_or_passed__is_none() -> None:
     case = monotonous()
-    varied = replace(case.trials[-1], repeats=False)
+    varied = replace(case.trials[-1], repeats_first_failure=False)
     assert find_repeats(replace(case, trials=(*case.trials[:-1], varied))) is None
     assert find_repeats(make_executed("it", "FPF")) is None
     assert find_repeats(make_executed("it", "F")) is None

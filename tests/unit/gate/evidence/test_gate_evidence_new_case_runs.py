@@ -14,8 +14,8 @@ from eval_gate.gate.evidence.new_case_runs import (
 )
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
+from eval_gate.model.evidence import Counts
 from eval_gate.model.execution import CaseDetails, Status
-from eval_gate.model.grounds import Counts
 from tests.support.results import make_result
 from tests.support.verdicts import make_executed
 

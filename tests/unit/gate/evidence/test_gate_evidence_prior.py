@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, MIN_FAILURE_RATE, RATES, Prior, learn_prior
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
 from tests.support.histories import learned
 
 COUNTS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
@@ -29,7 +29,7 @@ def test_log_chance__any_results__are_those_of_one_after_the_other(passes, failu
 
 @given(COUNTS)
 def test_chance_of_failures__of_all_numbers__is_one_together(here) -> None:
-    assert DEFAULT_PRIOR.compute_failure_chance(Counts(passes=here.runs)) == pytest.approx(1)
+    assert DEFAULT_PRIOR.compute_failure_chance(Counts(passes=here.executions)) == pytest.approx(1)
     assert 0 <= DEFAULT_PRIOR.compute_failure_chance(here) <= 1
 
 

@@ -18,12 +18,12 @@ from eval_gate.gate.evidence.rerun_decision import (
     is_unsteady,
 )
 from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_run_thresholds
-from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
+from eval_gate.model.evidence import CaseHistorySummary, Counts, Stability
 from eval_gate.struct import replace
 from tests.support.histories import learned
 
 RECORDS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
-PASSING = RECORDS.filter(lambda record: not record.fails)
+PASSING = RECORDS.filter(lambda record: not record.is_failing)
 PRIORS = st.builds(Prior.from_counts, passes=st.floats(3, 30), failures=st.floats(0.05, 3))
 STEADY_PRIORS = st.builds(lambda prior, steady: replace(prior, steady=steady), PRIORS, st.floats(0, 1))
 """Of suites in which some cases next to never failed."""
@@ -31,7 +31,7 @@ CONFIRMATIONS = st.builds(
     RerunCriteria,
     cases=st.integers(0, 1000),
     prior=PRIORS,
-    error_rate=st.sampled_from([0.01, 0.05, 0.2]),
+    false_alarm_rate=st.sampled_from([0.01, 0.05, 0.2]),
     max_reruns=st.integers(0, 8),
 )
 CLEAN = Counts(passes=10)
@@ -73,9 +73,9 @@ def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms
         """Mean of the evidence where one stops, and chance of being confirmed by evidence."""
         here = Counts(passes=passes, failures=failures)
         step = None
-        if here.runs:
-            step = confirmation.decide_next_step(Suspicion.REGRESSION, record, here, 7 - here.runs)
-        if here.runs and step is not RerunStep.AGAIN:
+        if here.executions:
+            step = confirmation.decide_next_step(Suspicion.REGRESSION, record, here, 7 - here.executions)
+        if here.executions and step is not RerunStep.AGAIN:
             sure = step is RerunStep.CONFIRMED and confirmation.has_enough_evidence(Suspicion.REGRESSION, record, here)
             return compute_e_value(prior, record, here), float(sure)
         after = prior.add_record(record).add_record(here)
@@ -97,7 +97,7 @@ def test_e_value__one_more__grows_with_a_failure_and_shrinks_with_a_pass(prior, 
 
 @given(PRIORS, PASSING)
 def test_e_value__four_failures__are_worth_less_after_a_failure_on_record(prior, record) -> None:
-    worse = record.plus(Counts(failures=1))
+    worse = record.add(Counts(failures=1))
     assert compute_e_value(prior, worse, seen("FFFF")) < compute_e_value(prior, record, seen("FFFF"))
 
 
@@ -128,29 +128,29 @@ def test_e_value__absurdly_many_failures__stays_a_number() -> None:
     ],
 )
 def test_doubt__record_and_first_execution__asks_only_where_it_fails_and_used_to_pass(record, first, asked) -> None:
-    assert find_suspicion(CaseRecord(counts=seen(record)), seen(first)) is asked
+    assert find_suspicion(CaseHistorySummary(counts=seen(record)), seen(first)) is asked
 
 
 @pytest.mark.contract("verdict.must-pass")
 def test_doubt__must_pass__asks_whatever_the_record() -> None:
     for record in ("", "P", "F", "PF"):
-        assert find_suspicion(CaseRecord(counts=seen(record)), seen("F"), must_pass=True) is Suspicion.MUST_PASS
-        assert find_suspicion(CaseRecord(counts=seen(record)), seen("P"), must_pass=True) is None
+        assert find_suspicion(CaseHistorySummary(counts=seen(record)), seen("F"), must_pass=True) is Suspicion.MUST_PASS
+        assert find_suspicion(CaseHistorySummary(counts=seen(record)), seen("P"), must_pass=True) is None
 
 
 @pytest.mark.contract("verdict.new-pass")
 @pytest.mark.parametrize(
-    ("record", "steadiness", "asked"),
+    ("record", "stability", "asked"),
     [
-        ("FFP", Steadiness.FLAKY, Suspicion.NEW_PASS),
-        ("FFP", Steadiness.CHANGED, None),
-        ("FFF", Steadiness.FAILING, None),
-        ("FP", Steadiness.FLAKY, None),
-        ("PPF", Steadiness.FLAKY, None),
+        ("FFP", Stability.FLAKY, Suspicion.NEW_PASS),
+        ("FFP", Stability.CHANGED, None),
+        ("FFF", Stability.FAILING, None),
+        ("FP", Stability.FLAKY, None),
+        ("PPF", Stability.FLAKY, None),
     ],
 )
-def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(record, steadiness, asked) -> None:
-    assert find_suspicion(CaseRecord(counts=seen(record), steadiness=steadiness), seen("P")) is asked
+def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(record, stability, asked) -> None:
+    assert find_suspicion(CaseHistorySummary(counts=seen(record), stability=stability), seen("P")) is asked
 
 
 @pytest.mark.contract("verdict.evidence", "verdict.stop")
@@ -161,8 +161,8 @@ def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(record, stead
         ("FFFFFFF", "P" * 20, 100, "FFFF confirmed"),
         ("FFFFFFF", "P" * 19 + "F", 100, "FFFF confirmed"),
         ("FFFFFFF", "P", 20, "FFFFF confirmed"),
-        ("FPP", "P" * 10, 100, "FPP unsettled"),
-        ("FP", "PPPPPPF", 100, "FP unsettled"),
+        ("FPP", "P" * 10, 100, "FPP inconclusive"),
+        ("FP", "PPPPPPF", 100, "FP inconclusive"),
         ("FPFFFFF", "P" * 10, 100, "FPFFFFF confirmed"),
         ("F", "P" * 1000, 1, "F again"),
     ],
@@ -193,7 +193,7 @@ def test_next_step__fails_every_time__is_confirmed_however_few_reruns_there_are(
     ("record", "asked"),
     [
         ("PPPPPPPPFF", "FFFFFFF confirmed"),  # one time in five
-        ("PPPPPPPFFF", "F unsettled"),  # more often, and seven failures are too few for 5,000 cases
+        ("PPPPPPPFFF", "F inconclusive"),  # more often, and seven failures are too few for 5,000 cases
     ],
 )
 def test_next_step__fails_every_time_and_now_and_then_on_record__needs_the_evidence(record, asked) -> None:
@@ -212,18 +212,18 @@ def test_suffices__two_reruns_of_500_cases__is_told_from_enough_evidence() -> No
 
 @pytest.mark.contract("verdict.must-pass")
 @pytest.mark.parametrize(
-    ("letters", "confirm", "asked"),
+    ("letters", "reruns", "asked"),
     [
         ("FF", 6, "FF confirmed"),
         ("FPF", 6, "FPF confirmed"),
-        ("FPP", 6, "FPP unsettled"),
-        ("FP", 1, "FP unsettled"),
+        ("FPP", 6, "FPP inconclusive"),
+        ("FP", 1, "FP inconclusive"),
         ("FF", 1, "FF confirmed"),
         ("F", 0, "F confirmed"),
     ],
 )
-def test_next_step__must_pass__is_confirmed_by_the_second_failure(letters, confirm, asked) -> None:
-    assert steps(RerunCriteria(100, max_reruns=confirm), letters, seen("F" * 10), Suspicion.MUST_PASS) == asked
+def test_next_step__must_pass__is_confirmed_by_the_second_failure(letters, reruns, asked) -> None:
+    assert steps(RerunCriteria(100, max_reruns=reruns), letters, seen("F" * 10), Suspicion.MUST_PASS) == asked
 
 
 @pytest.mark.contract("verdict.new-pass")
@@ -231,7 +231,7 @@ def test_next_step__new_pass__is_the_same_the_other_way_round() -> None:
     swap = str.maketrans("PF", "FP")
     record = seen("FFFFFFFP")
     for letters in ("PPPPPPP", "PF", "PPPFPPP"):
-        mirrored = steps(RerunCriteria(100), letters.translate(swap), record.swapped)
+        mirrored = steps(RerunCriteria(100), letters.translate(swap), record.inverse)
         # how steadily the suite passes says nothing about a case that fails
         found = steps(RerunCriteria(100, Prior.from_counts(29.4, 0.6)), letters, record, Suspicion.NEW_PASS)
         assert found.split()[0].translate(swap) == mirrored.split()[0]
@@ -242,11 +242,11 @@ def test_next_step__new_pass__is_the_same_the_other_way_round() -> None:
 def test_next_step__new_pass_of_a_case_that_fails_on_record__is_not_held_to_what_reruns_cannot_bring() -> None:
     confirmation = RerunCriteria(5_000, max_reruns=1)
     assert steps(confirmation, "PP", seen("FFFFFFFP"), Suspicion.NEW_PASS) == "PP confirmed"
-    assert steps(confirmation, "FF", seen("PPPPPPPFFF")) == "F unsettled"
+    assert steps(confirmation, "FF", seen("PPPPPPPFFF")) == "F inconclusive"
 
 
 def severity(confirmation: RerunCriteria, letters: str, record: Counts, kind: Suspicion) -> int:
-    return ["unsettled", "again", "confirmed"].index(steps(confirmation, letters, record, kind).split()[1])
+    return ["inconclusive", "again", "confirmed"].index(steps(confirmation, letters, record, kind).split()[1])
 
 
 @pytest.mark.contract("verdict.monotone")
@@ -269,11 +269,15 @@ def test_next_step__anything__is_defined_and_ends(confirmation, record, failures
 
 def test_known_to_fail__newest_failure__excuses_unless_it_is_known_to_come_and_go() -> None:
     newest = Counts(failures=1)
-    flaky = CaseRecord(counts=seen("PPPPPFFFFF"), steadiness=Steadiness.FLAKY, newest=newest, newest_failed=True)
-    steady = CaseRecord(counts=seen("PPPPPPPPPF"), steadiness=Steadiness.CHANGED, newest=newest, newest_failed=True)
+    flaky = CaseHistorySummary(
+        counts=seen("PPPPPFFFFF"), stability=Stability.FLAKY, newest_run=newest, newest_failed=True
+    )
+    steady = CaseHistorySummary(
+        counts=seen("PPPPPPPPPF"), stability=Stability.CHANGED, newest_run=newest, newest_failed=True
+    )
     assert not is_known_failure(flaky)
     assert is_known_failure(steady)
-    assert is_known_failure(CaseRecord(counts=seen("FF")))
+    assert is_known_failure(CaseHistorySummary(counts=seen("FF")))
 
 
 def test_next_step__three_failures_of_seven__suffice_where_nothing_ever_fails() -> None:
@@ -284,13 +288,13 @@ def test_next_step__three_failures_of_seven__suffice_where_nothing_ever_fails() 
         200, prior, max_reruns=6, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
     )
     assert steps(confirmation, "FPPFF").endswith(" confirmed")
-    assert steps(confirmation, "FPPPPPP").endswith(" unsettled")
+    assert steps(confirmation, "FPPPPPP").endswith(" inconclusive")
 
 
 @given(STEADY_PRIORS, st.integers(1, 30), st.integers(0, 3), st.integers(2, 8))
 def test_e_value__one_more_pass_on_record__never_weakens_a_row_of_failures(prior, passes, failures, row) -> None:
     record = Counts(passes=passes + 4, failures=failures)
-    more = record.plus(Counts(passes=1))
+    more = record.add(Counts(passes=1))
     assert compute_e_value(prior, more, Counts(failures=row)) >= compute_e_value(
         prior, record, Counts(failures=row)
     ) * (1 - 1e-9)
@@ -364,8 +368,9 @@ def test_e_value__nothing_has_changed_and_cases_are_steadier_than_believed__has_
     def walk(failures: int, passes: int) -> float:
         here = Counts(passes=passes, failures=failures)
         if (
-            here.runs
-            and confirmation.decide_next_step(Suspicion.REGRESSION, record, here, 7 - here.runs) is not RerunStep.AGAIN
+            here.executions
+            and confirmation.decide_next_step(Suspicion.REGRESSION, record, here, 7 - here.executions)
+            is not RerunStep.AGAIN
         ):
             return compute_e_value(prior, record, here)
         # a case that was steady until now fails as seldom as before

@@ -9,7 +9,7 @@ import pytest
 from eval_gate.gate.evidence.prior import learn_prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
 from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_error_share, compute_thresholds
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
 
 RUNS, CONFIRM, ALPHA = 10, 6, 0.05
 FLAKY = [0.2 + 0.3 * (at + 0.5) / 60 for at in range(60)]
@@ -33,7 +33,7 @@ def red(confirmation: RerunCriteria, record: Counts, rate: float) -> float:
 
     def after(passes: int, failures: int) -> float:
         here = Counts(passes=passes, failures=failures)
-        step = confirmation.decide_next_step(Suspicion.REGRESSION, record, here, CONFIRM + 1 - here.runs)
+        step = confirmation.decide_next_step(Suspicion.REGRESSION, record, here, CONFIRM + 1 - here.executions)
         if step is not RerunStep.AGAIN:
             return float(step is RerunStep.CONFIRMED)
         return rate * after(passes, failures + 1) + (1 - rate) * after(passes + 1, failures)

@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 from eval_gate.gate.evidence.day_effects import DayEffects, learn_day_effects
 from eval_gate.gate.evidence.suite.failures import Stratum, compute_suite_finding
 from eval_gate.gate.evidence.suite_drop import run_suite_test
-from eval_gate.model.grounds import Counts, RunDay
+from eval_gate.model.evidence import BranchRun, Counts
 from tests.support.bounds import within_cpu
 from tests.support.sizes import size
 
 ALIKE = DayEffects(runs=10**9)
 """Of a branch whose runs are known not to differ."""
-CALM = learn_day_effects(tuple(RunDay(failures=one, expected=2, variance=2) for one in (2, 3, 1, 2, 2, 4, 2, 0, 2, 2)))
+CALM = learn_day_effects(
+    tuple(BranchRun(failures=one, expected=2, variance=2) for one in (2, 3, 1, 2, 2, 4, 2, 0, 2, 2))
+)
 RESTLESS = learn_day_effects(
-    tuple(RunDay(failures=one, expected=4, variance=4) for one in (2, 9, 1, 2, 11, 4, 2, 0, 7, 2))
+    tuple(BranchRun(failures=one, expected=4, variance=4) for one in (2, 9, 1, 2, 11, 4, 2, 0, 7, 2))
 )
 
 
@@ -67,10 +69,10 @@ def test_whole_finding__some_cases_broke_while_others_were_mended__is_a_drop_of_
     mended = [stratum("FPPFPPFPP", "P")] * 19 + [stratum("FPPFPPFPP", "F")]
     others = [stratum("P" * 9, "P")] * 60
     alone, both = run_suite_test([*worse, *others], CALM), run_suite_test([*worse, *mended, *others], CALM)
-    assert alone.dropped
-    assert not alone.steady
-    assert both.dropped
-    assert (both.steady, both.cases, both.failures) == (True, 80, 6)
+    assert alone.is_drop
+    assert not alone.steady_cases_only
+    assert both.is_drop
+    assert (both.steady_cases_only, both.cases, both.failures) == (True, 80, 6)
     assert compute_suite_finding([*worse, *mended, *others]).chance > 0.05
 
 
@@ -80,9 +82,9 @@ def test_whole_finding__never_failed_before__forgives_what_a_mishap_explains(fai
     """Four of 100 are what a mishap of one in fifty brings one time in seven; after ten runs one may be the first."""
     strata = [stratum("P" * 10, "F")] * failing + [stratum("P" * 10, "P")] * (100 - failing)
     broken = [stratum("F" * 10, "F")] * 30
-    assert compute_suite_finding(strata).dropped
-    assert run_suite_test(strata, CALM).dropped is dropped
-    assert run_suite_test(strata + broken, CALM).dropped is dropped
+    assert compute_suite_finding(strata).is_drop
+    assert run_suite_test(strata, CALM).is_drop is dropped
+    assert run_suite_test(strata + broken, CALM).is_drop is dropped
 
 
 def test_whole_finding__a_longer_record_without_a_mishap__makes_it_less_likely() -> None:
@@ -101,14 +103,14 @@ def flaking(failing: int) -> list[Stratum]:
 @pytest.mark.contract("verdict.record.bad-days")
 def test_whole_finding__days_of_the_branch_differ_as_much__is_excused() -> None:
     calm, restless = run_suite_test(flaking(10), CALM), run_suite_test(flaking(10), RESTLESS)
-    assert calm.dropped
-    assert (calm.excused, calm.if_alike) == (False, None)
-    assert not restless.dropped
-    assert restless.excused
-    assert restless.if_alike is not None
-    assert restless.if_alike <= restless.limit < restless.chance
+    assert calm.is_drop
+    assert (calm.is_run_variation, calm.chance_if_runs_equal) == (False, None)
+    assert not restless.is_drop
+    assert restless.is_run_variation
+    assert restless.chance_if_runs_equal is not None
+    assert restless.chance_if_runs_equal <= restless.limit < restless.chance
     assert calm.chance < restless.chance
-    assert run_suite_test(flaking(40), RESTLESS).dropped
+    assert run_suite_test(flaking(40), RESTLESS).is_drop
 
 
 @pytest.mark.contract("verdict.order")
@@ -124,8 +126,8 @@ def test_whole_finding__a_failure_instead_of_a_pass__is_never_likelier(cases, da
     at = data.draw(st.integers(0, len(cases) - 1))
     worse = [*cases[:at], (cases[at][0], "F"), *cases[at + 1 :]]
     before, after = (run_suite_test([stratum(*one) for one in some], RESTLESS) for some in (cases, worse))
-    if before.dropped:
-        assert after.dropped
+    if before.is_drop:
+        assert after.is_drop
 
 
 @pytest.mark.slow

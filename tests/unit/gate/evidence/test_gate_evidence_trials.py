@@ -18,7 +18,7 @@ from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups
 from eval_gate.gate.power.loss_detection import ExecutionTree
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import Outcome
-from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.model.evidence import CaseHistorySummary, Counts
 from tests.support.histories import Asked, Branch, Engine
 
 RULES = Policy(frozenset({FailOn.REGRESSIONS}))
@@ -33,7 +33,7 @@ def reached(prior: Prior, record: Counts, executions: ExecutionLimits, bar: floa
         here = Counts(passes=passes, failures=failures)
         if failures >= 2 and compute_e_value(prior, record, here) >= bar:
             return math.exp(unchanged.compute_log_chance(here))
-        if here.runs == executions.max_total:
+        if here.executions == executions.max_total:
             return 0.0
         return chance(passes + 1, failures) + chance(passes, failures + 1)
 
@@ -80,7 +80,7 @@ def found(rates: list[float], trials: int, worse: float | None = None) -> float:
     )
     trees = {}
     for passes, failures in records:
-        kind = CaseGroup(CaseRecord(counts=Counts(passes=passes, failures=failures)), 1)
+        kind = CaseGroup(CaseHistorySummary(counts=Counts(passes=passes, failures=failures)), 1)
         trees[failures] = ExecutionTree(kind, CaseGroups((kind,), confirmation, 10, trials=trials))
     chances = [
         trees[failures].compute_regression_chance(rate if worse is None else worse)
@@ -133,7 +133,7 @@ def verdicts(branches: list[Branch], dead: int | None = None) -> list[tuple[bool
             question = GateInputs(branch.baseline, RULES)
             engine = Engine(tapes(60, 3, 0.05, 9_000 + 10 * at + seed, dead), trials=3)
             run = decide_verdict(engine.run(question), question)
-            found.append((run.verdict.outcome is Outcome.FAIL, run.comparison))
+            found.append((run.verdict.outcome is Outcome.FAILED, run.comparison))
     return found
 
 
@@ -149,4 +149,4 @@ def test_judge__three_trials_flat_five_percent__hardly_a_run_is_red_and_a_dead_c
 def test_judge__three_trials__sure_takes_as_many_failures_as_were_made_at_least(branches) -> None:
     comparison = verdicts(branches[:1], dead=7)[0][1]
     grounds = next(one.grounds for one in comparison.changes if one.case_id == "c7")
-    assert (grounds.here.passes, grounds.here.failures >= 3, grounds.needed >= 3) == (0, True, True)
+    assert (grounds.current.passes, grounds.current.failures >= 3, grounds.required_failures >= 3) == (0, True, True)

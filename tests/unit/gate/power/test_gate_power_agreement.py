@@ -43,7 +43,7 @@ def simulated(rules: ModuleType, name: str) -> Iterator[tuple[CaseGroups, bool, 
             drawn = worlds.draw(world, HISTORY, f"power/{seed}", number)
             if number == 0:
                 known = group_baseline_cases(
-                    rules._branch(drawn, policy, CONFIRM).baseline, replace(policy, confirm=CONFIRM)
+                    rules._branch(drawn, policy, CONFIRM).baseline, replace(policy, reruns=CONFIRM)
                 )
             called = ours(drawn, Random(f"{seed}/{number}"))
             yield known, called.red, bool(called.regressions & drawn.changed)

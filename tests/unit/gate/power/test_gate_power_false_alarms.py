@@ -15,7 +15,7 @@ from eval_gate.gate.power.false_alarms import (
     fit_mixture,
     project_history,
 )
-from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.model.evidence import CaseHistorySummary, Counts
 from eval_gate.reports.wording.power import format_false_alarms
 from eval_gate.struct import replace
 
@@ -38,9 +38,9 @@ def known(suite: tuple[tuple[float, int], ...], runs: int) -> CaseGroups:
     """These cases after so many runs of main."""
     kinds = tuple(
         CaseGroup(
-            CaseRecord(
+            CaseHistorySummary(
                 counts=Counts(passes=passes, failures=failures),
-                newest=Counts(passes=1) if passes else Counts(failures=1),
+                newest_run=Counts(passes=1) if passes else Counts(failures=1),
                 newest_failed=not passes,
             ),
             number,
@@ -91,11 +91,11 @@ def test_false_alarms__the_promise_holds__nothing_is_said(suite, runs) -> None:
     assert estimate_false_alarms(known(suite, runs), seen(suite, max(runs, 4))) is None
 
 
-@pytest.mark.parametrize(("error_rate", "promised"), [(0.01, 0.02), (0.05, 0.02), (0.2, 0.08)])
-def test_promise__a_higher_error_rate_is_accepted__is_higher_in_proportion(error_rate, promised) -> None:
+@pytest.mark.parametrize(("false_alarm_rate", "promised"), [(0.01, 0.02), (0.05, 0.02), (0.2, 0.08)])
+def test_promise__a_higher_false_alarm_rate_is_accepted__is_higher_in_proportion(false_alarm_rate, promised) -> None:
     cases = known(A_FIFTH_IS_FLAKY, 1)
     assert compute_promised_share(
-        replace(cases, criteria=replace(cases.criteria, error_rate=error_rate))
+        replace(cases, criteria=replace(cases.criteria, false_alarm_rate=false_alarm_rate))
     ) == pytest.approx(promised)
 
 

@@ -8,7 +8,7 @@ from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups
 from eval_gate.gate.power.detection_power import compute_detection_power
 from eval_gate.gate.power.loss_detection import ExecutionTree, LossSimulation
-from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.model.evidence import CaseHistorySummary, Counts
 from tests.support.bounds import within_cpu
 from tests.support.histories import learned
 
@@ -17,7 +17,7 @@ def steady(number: int, *, flaky: int = 0, trials: int = 1) -> CaseGroups:
     """So many cases after ten runs, and so many that failed in one to nine of them."""
     flakes = [Counts(passes=9 - at % 9, failures=at % 9 + 1) for at in range(flaky)]
     counts = [(Counts(passes=10), number), *Counter(flakes).items()]
-    kinds = tuple(CaseGroup(CaseRecord(counts=one, newest=Counts(passes=1)), many) for one, many in counts)
+    kinds = tuple(CaseGroup(CaseHistorySummary(counts=one, newest_run=Counts(passes=1)), many) for one, many in counts)
     prior = learned(kind.record.counts for kind in kinds for _ in range(min(kind.number, 1_000)))
     return CaseGroups(kinds, RerunCriteria(number + flaky, prior), 10, trials)
 

@@ -23,12 +23,12 @@ from eval_gate.gate.power.loss_detection import ExecutionTree
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.model.evidence import CaseHistorySummary, Counts
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine, learned
 
 CONFIRM = 4
-RULES = Policy(frozenset({FailOn.REGRESSIONS}), confirm=CONFIRM)
+RULES = Policy(frozenset({FailOn.REGRESSIONS}), reruns=CONFIRM)
 PASSED_THEN = Counts(passes=1)
 
 
@@ -41,15 +41,15 @@ def branch(record: str, **options) -> Branch:
     """Main with such a record of the case, the oldest run first."""
     made = Branch()
     for number, letter in enumerate(record):
-        made = made.pushed(suite(letter), RULES, number, confirm=CONFIRM, **options)
+        made = made.pushed(suite(letter), RULES, number, reruns=CONFIRM, **options)
     return made
 
 
-def cases(*records: Counts, confirm: int = 6, number: int = 1, runs: int = 10) -> CaseGroups:
+def cases(*records: Counts, reruns: int = 6, number: int = 1, runs: int = 10) -> CaseGroups:
     """So many cases of each of these records; the newest run of all of them passed."""
-    kinds = tuple(CaseGroup(CaseRecord(counts=one, newest=PASSED_THEN), number) for one in records)
+    kinds = tuple(CaseGroup(CaseHistorySummary(counts=one, newest_run=PASSED_THEN), number) for one in records)
     prior = learned(one for one in records for _ in range(number))
-    return CaseGroups(kinds, RerunCriteria(len(records) * number, prior, max_reruns=confirm), runs)
+    return CaseGroups(kinds, RerunCriteria(len(records) * number, prior, max_reruns=reruns), runs)
 
 
 @pytest.mark.slow
@@ -64,8 +64,8 @@ def test_tree__every_tape_through_the_judge__has_exactly_this_chance(record, tri
         found = 0.0
         for tape in map("".join, product("PF", repeat=trials + CONFIRM)):
             question = GateInputs(main.baseline, RULES)
-            judged = decide_verdict(Engine(suite(tape), confirm=CONFIRM, trials=trials).run(question), question)
-            called = [one.case_id for one in judged.comparison.of(CaseClass.REGRESSION)]
+            judged = decide_verdict(Engine(suite(tape), reruns=CONFIRM, trials=trials).run(question), question)
+            called = [one.case_id for one in judged.comparison.select_changes(CaseClass.REGRESSION)]
             failures = tape.count("F")
             found += ("it" in called) * rate**failures * (1 - rate) ** (len(tape) - failures)
         assert tree.compute_regression_chance(rate) == pytest.approx(found)
@@ -74,7 +74,7 @@ def test_tree__every_tape_through_the_judge__has_exactly_this_chance(record, tri
 def test_cases__of_a_judged_run__are_those_that_were_known_before_it() -> None:
     main = branch("PFPPPP")
     question = GateInputs(main.baseline, RULES)
-    judged = decide_verdict(Engine(suite("P"), confirm=CONFIRM).run(question), question)
+    judged = decide_verdict(Engine(suite("P"), reruns=CONFIRM).run(question), question)
     before, after = group_baseline_cases(main.baseline, RULES), group_run_cases(judged)
     assert after is not None
     assert compute_detection_power(after) == compute_detection_power(before)
@@ -82,11 +82,11 @@ def test_cases__of_a_judged_run__are_those_that_were_known_before_it() -> None:
 
 def test_cases__nothing_to_compare_with__are_none() -> None:
     question = GateInputs(Branch().baseline, RULES)
-    assert group_run_cases(decide_verdict(Engine(suite("P"), confirm=CONFIRM).run(question), question)) is None
+    assert group_run_cases(decide_verdict(Engine(suite("P"), reruns=CONFIRM).run(question), question)) is None
 
 
 def test_found__no_reruns__is_as_often_as_it_fails() -> None:
-    kind = CaseGroup(CaseRecord(counts=Counts(passes=10), newest=PASSED_THEN), 1)
+    kind = CaseGroup(CaseHistorySummary(counts=Counts(passes=10), newest_run=PASSED_THEN), 1)
     tree = ExecutionTree(kind, CaseGroups((kind,), RerunCriteria(1, DEFAULT_PRIOR, max_reruns=0), 10))
     assert [tree.compute_regression_chance(rate) for rate in (0.0, 0.2, 1.0)] == pytest.approx([0.0, 0.2, 1.0])
 
@@ -113,9 +113,9 @@ def test_more_history__of_a_case_as_flaky_as_before__never_hides_its_death(recor
     Nor of a case that fails more than one time in five, which a short record may take for a steadier one. And of whole
     multiples: another number of runs rounds its failures, and makes it another case.
     """
-    assume(record.failures * 5 <= record.runs)
-    known = cases(record, *[Counts(passes=record.runs)] * steady, number=size, runs=record.runs)
-    longer = replace(scale_history(known, record.runs * factor), criteria=known.criteria)
+    assume(record.failures * 5 <= record.executions)
+    known = cases(record, *[Counts(passes=record.executions)] * steady, number=size, runs=record.executions)
+    longer = replace(scale_history(known, record.executions * factor), criteria=known.criteria)
     assert ExecutionTree(longer.groups[0], longer).compute_regression_chance(1.0) >= ExecutionTree(
         known.groups[0], known
     ).compute_regression_chance(1.0)
@@ -123,15 +123,15 @@ def test_more_history__of_a_case_as_flaky_as_before__never_hides_its_death(recor
 
 @given(RECORDS, st.integers(0, 40), st.integers(2, 4), st.integers(1, 500))
 def test_more_history__of_a_case_that_never_failed__finds_its_death_every_time(record, steady, factor, size) -> None:
-    record = Counts(passes=record.runs)
-    known = cases(record, *[Counts(passes=record.runs)] * steady, number=size, runs=record.runs)
-    for one in (known, scale_history(known, record.runs * factor)):
+    record = Counts(passes=record.executions)
+    known = cases(record, *[Counts(passes=record.executions)] * steady, number=size, runs=record.executions)
+    for one in (known, scale_history(known, record.executions * factor)):
         assert ExecutionTree(one.groups[0], one).compute_regression_chance(1.0) == pytest.approx(1.0)
 
 
 @given(RECORDS, st.integers(0, 40), st.integers(1, 12), st.integers(1, 12), st.integers(1, 500))
 def test_more_reruns__never_hide_a_death(record, steady, some, more, size) -> None:
-    known = set_max_reruns(cases(record, *[Counts(passes=record.runs)] * steady, number=size), some)
+    known = set_max_reruns(cases(record, *[Counts(passes=record.executions)] * steady, number=size), some)
     further = set_max_reruns(known, some + more)
     assert ExecutionTree(further.groups[0], further).compute_regression_chance(1.0) >= ExecutionTree(
         known.groups[0], known
@@ -140,14 +140,16 @@ def test_more_reruns__never_hide_a_death(record, steady, some, more, size) -> No
 
 def test_more_reruns__a_half_broken_case_where_failing_every_time_decided__is_found_less_often() -> None:
     """Why the other property is of death only: with one re-run two failures do, and with more the evidence must."""
-    few, many = (cases(Counts(passes=9, failures=1), number=100, confirm=confirm) for confirm in (1, 6))
+    few, many = (cases(Counts(passes=9, failures=1), number=100, reruns=reruns) for reruns in (1, 6))
     assert ExecutionTree(few.groups[0], few).compute_regression_chance(0.5) == pytest.approx(0.25)
     assert ExecutionTree(many.groups[0], many).compute_regression_chance(0.5) < 0.25
 
 
 def test_ungated__nine_of_twenty_fail__says_how_many_failures_would_be_proof() -> None:
-    flaky = CaseGroup(CaseRecord(counts=Counts(passes=11, failures=9), newest=PASSED_THEN), 1, (CaseKey("a", "it"),))
-    steady = CaseGroup(CaseRecord(counts=Counts(passes=20), newest=PASSED_THEN), 19)
+    flaky = CaseGroup(
+        CaseHistorySummary(counts=Counts(passes=11, failures=9), newest_run=PASSED_THEN), 1, (CaseKey("a", "it"),)
+    )
+    steady = CaseGroup(CaseHistorySummary(counts=Counts(passes=20), newest_run=PASSED_THEN), 19)
     known = CaseGroups((steady, flaky), RerunCriteria(20, learned([Counts(passes=20)] * 19), max_reruns=6), 20)
     (one,) = compute_detection_power(known).ungated_cases
     assert (one.key.case_id, one.reason, one.executions) == ("it", UngatedReason.FLAKY, 7)

@@ -16,6 +16,7 @@ from eval_gate.gate.waivers.wording import format_notices, format_warnings
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
 from eval_gate.model.waiver import (
+    AppliedWaivers,
     CaseStanding,
     CommentOrigin,
     FileOrigin,
@@ -24,14 +25,13 @@ from eval_gate.model.waiver import (
     WaiverKind,
     WaiverStanding,
     WaiverState,
-    Waiving,
 )
 from eval_gate.struct import replace
 from tests.support.results import FILE, make_result, make_run, make_suite_result
 
 TODAY = date(2026, 11, 21)
 OTHER = "evals/other.golden.json"
-PATH = ".eval-gate/accepted.yaml"
+PATH = ".eval-gate/waivers.yaml"
 BY_COMMENT = "somebody who may write to the repository can accept it by a comment"
 
 
@@ -39,13 +39,13 @@ def case(case_id: str, standing: str = "regressed", suite: str = FILE) -> CaseSt
     return CaseStanding(suite=suite, case_id=case_id, standing=WaiverStanding(standing))
 
 
-def waiver(name: str, kind: str = "accepted", *, days: int = 7, **fields) -> Waiver:
+def waiver(name: str, kind: str = "waiver", *, days: int = 7, **fields) -> Waiver:
     """From the file, unless `url` makes it a comment's."""
-    url, new, line = fields.pop("url", None), fields.pop("new", None), fields.pop("line", 3)
+    url, is_new, line = fields.pop("url", None), fields.pop("is_new", None), fields.pop("line", 3)
     origin = (
-        CommentOrigin(author="ada", url=url, written="2026-11-20T10:00:00Z")
+        CommentOrigin(author="ada", url=url, written_at="2026-11-20T10:00:00Z")
         if url
-        else FileOrigin(file=PATH, line=line, new=new)
+        else FileOrigin(file=PATH, line=line, is_new=is_new)
     )
     values = {"reason": "known, #481", "until": TODAY + timedelta(days=days), "origin": origin}
     return Waiver(kind=WaiverKind(kind), case=name, **(values | fields))
@@ -56,7 +56,7 @@ def state_of(one: Waiver, *cases: CaseStanding, **options) -> WaiverState:
     return entry.state
 
 
-def ids(waiving: Waiving) -> list[str]:
+def ids(waiving: AppliedWaivers) -> list[str]:
     return [one.case_id for one in waiving.waived]
 
 
@@ -71,10 +71,12 @@ def ids(waiving: Waiving) -> list[str]:
         ("old", False, True),
     ],
 )
-@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+@pytest.mark.parametrize("kind", ["waiver", "quarantine"])
 def test_waive__renamed_case__is_meant_by_the_name_it_had(name, trusted, waives, kind) -> None:
     renamed = {CaseKey(FILE, "flaky-1"): CaseKey(FILE, "old")}
-    found = apply_waivers([waiver(name, kind, new=False)], [case("flaky-1")], TODAY, trusted=trusted, earlier=renamed)
+    found = apply_waivers(
+        [waiver(name, kind, is_new=False)], [case("flaky-1")], TODAY, trusted=trusted, earlier=renamed
+    )
     assert bool(found.waived) is waives
     assert bool(find_waived_by_new_name(found, renamed)) is (waives and name == "flaky-1")
     comment = waiver(name, url="https://github.com/o/r/issues/1#issuecomment-1")
@@ -85,10 +87,10 @@ def test_waive__renamed_case__is_meant_by_the_name_it_had(name, trusted, waives,
 
 
 @pytest.mark.contract("accepting.only-failures")
-@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+@pytest.mark.parametrize("kind", ["waiver", "quarantine"])
 @pytest.mark.parametrize(
     ("standing", "waived"),
-    [("regressed", True), ("fails", True), ("wavers", True), ("passes", False), ("unjudged", False)],
+    [("regressed", True), ("fails", True), ("unstable", True), ("passes", False), ("no_result", False)],
 )
 def test_waive__case_that_stands_so__only_failures_are_waived_and_never_errors(kind, standing, waived) -> None:
     found = apply_waivers([waiver("a", kind)], [case("a", standing), case("b")], TODAY)
@@ -141,13 +143,13 @@ def test_waive__last_day__still_counts_and_the_next_does_not(days, counts) -> No
     ("cases", "options", "state"),
     [
         ([case("a")], {}, WaiverState.IN_USE),
-        ([case("a", "passes")], {}, WaiverState.SUPERFLUOUS),
-        ([case("a", "unjudged")], {}, WaiverState.IDLE),
+        ([case("a", "passes")], {}, WaiverState.UNNEEDED),
+        ([case("a", "no_result")], {}, WaiverState.IDLE),
         ([case("b")], {}, WaiverState.UNMATCHED),
         ([], {}, WaiverState.UNMATCHED),
         ([case("b")], {"everything": False}, WaiverState.IDLE),
         ([case("a")], {"trusted": False}, WaiverState.PROPOSED),
-        ([case("a", "passes"), case("a", "unjudged", OTHER)], {}, WaiverState.IDLE),
+        ([case("a", "passes"), case("a", "no_result", OTHER)], {}, WaiverState.IDLE),
         ([case("a", "passes"), case("a", "fails", OTHER)], {}, WaiverState.IN_USE),
     ],
 )
@@ -157,7 +159,7 @@ def test_waive__state__says_what_the_waiver_did(cases, options, state) -> None:
 
 @pytest.mark.contract("accepting.fork-file")
 @pytest.mark.parametrize(
-    ("new", "url", "state"),
+    ("is_new", "url", "state"),
     [
         (True, None, WaiverState.PROPOSED),
         (None, None, WaiverState.PROPOSED),
@@ -165,8 +167,10 @@ def test_waive__state__says_what_the_waiver_did(cases, options, state) -> None:
         (None, "https://github.com/acme/bot/pull/7#issuecomment-1", WaiverState.IN_USE),
     ],
 )
-def test_waive__pull_request_from_a_fork__only_what_the_base_has_or_somebody_with_rights_said(new, url, state) -> None:
-    one = waiver("a", new=new, url=url)
+def test_waive__pull_request_from_a_fork__only_what_the_base_has_or_somebody_with_rights_said(
+    is_new, url, state
+) -> None:
+    one = waiver("a", is_new=is_new, url=url)
     assert state_of(one, case("a"), trusted=False) is state
     assert state_of(one, case("a"), trusted=True) is WaiverState.IN_USE
 
@@ -174,31 +178,34 @@ def test_waive__pull_request_from_a_fork__only_what_the_base_has_or_somebody_wit
 def test_waive__several_for_one_case__the_quarantine_decides_then_the_longest() -> None:
     short, long, aside = waiver("a", days=1), waiver("a", days=9, line=9), waiver("a", "quarantine", days=1)
     found = apply_waivers([short, long], [case("a")], TODAY)
-    assert found.decisive(found.waived[0]).waiver == long
+    assert found.get_entry(found.waived[0]).waiver == long
     found = apply_waivers([short, long, aside], [case("a")], TODAY)
-    assert found.decisive(found.waived[0]).waiver == aside
+    assert found.get_entry(found.waived[0]).waiver == aside
     assert {entry.state for entry in found.entries} == {WaiverState.IN_USE}
 
 
 def test_waiving__quarantined__are_those_of_quarantines_that_hold_whatever_their_result() -> None:
-    cases = [case("aaa1", "passes"), case("aaa2"), case("aaa3", "unjudged"), case("b"), case("c"), case("d", "passes")]
+    cases = [case("aaa1", "passes"), case("aaa2"), case("aaa3", "no_result"), case("b"), case("c"), case("d", "passes")]
     made = [waiver("aaa*", "quarantine"), waiver("b"), waiver("c", "quarantine", days=-1), waiver("d", "quarantine")]
-    assert {case_id for _, case_id in apply_waivers(made, cases, TODAY).quarantined} == {"aaa1", "aaa2", "d"}
+    assert {case_id for _, case_id in apply_waivers(made, cases, TODAY).quarantined_keys} == {"aaa1", "aaa2", "d"}
 
 
 def test_waiving__counts__are_by_standing() -> None:
-    cases = [case("a"), case("b", "fails"), case("c", "wavers"), case("d")]
+    cases = [case("a"), case("b", "fails"), case("c", "unstable"), case("d")]
     found = apply_waivers([waiver(name) for name in "abc"], cases, TODAY)
-    assert (found.count(WaiverStanding.REGRESSED), found.count(WaiverStanding.REGRESSED, WaiverStanding.FAILS)) == (
+    assert (
+        found.count_cases(WaiverStanding.REGRESSED),
+        found.count_cases(WaiverStanding.REGRESSED, WaiverStanding.FAILS),
+    ) == (
         1,
         2,
     )
 
 
 def test_waiving__written_and_read_back__is_the_same() -> None:
-    made = [waiver("a", new=True), waiver("b", url="https://github.com/acme/bot/pull/7#issuecomment-1"), waiver("c")]
+    made = [waiver("a", is_new=True), waiver("b", url="https://github.com/acme/bot/pull/7#issuecomment-1"), waiver("c")]
     found = apply_waivers(made, [case("a"), case("b", "passes")], TODAY)
-    assert msgspec.json.decode(msgspec.json.encode(found).decode(), type=Waiving) == found
+    assert msgspec.json.decode(msgspec.json.encode(found).decode(), type=AppliedWaivers) == found
 
 
 @pytest.mark.slow
@@ -214,10 +221,10 @@ NAMES = st.sampled_from(["a", "b", "c", "aaa1", "aaa2", "aaa*", "*aaa?", "nobody
 WAIVERS = st.builds(
     waiver,
     NAMES,
-    st.sampled_from(["accepted", "quarantine"]),
+    st.sampled_from(["waiver", "quarantine"]),
     days=st.integers(-3, 3),
     line=st.integers(1, 3),
-    new=st.sampled_from([None, True, False]),
+    is_new=st.sampled_from([None, True, False]),
     url=st.sampled_from([None, None, "https://github.com/acme/bot/pull/7#issuecomment-1"]),
 )
 CASES = st.lists(
@@ -241,7 +248,7 @@ def test_waive__any_order_and_repetition__gives_the_same(made, cases, trusted, s
 @given(st.lists(WAIVERS, max_size=6), CASES, st.booleans())
 def test_waive__without_those_that_do_not_count__waives_the_same(made, cases, trusted) -> None:
     found = apply_waivers(made, cases, TODAY, trusted=trusted)
-    used = [entry.waiver for entry in found.of(WaiverState.IN_USE)]
+    used = [entry.waiver for entry in found.select_entries(WaiverState.IN_USE)]
     assert apply_waivers(used, cases, TODAY, trusted=trusted).keys == found.keys
     assert all(
         apply_waivers([one], cases, TODAY, trusted=trusted).keys == frozenset() for one in made if one not in used
@@ -252,11 +259,11 @@ def test_waive__without_those_that_do_not_count__waives_the_same(made, cases, tr
 def test_waive__any__only_failing_cases_each_once_in_order_and_named_by_what_decides(made, cases, trusted) -> None:
     found = apply_waivers(made, cases, TODAY, trusted=trusted)
     standing = {one.case_id: one.standing for one in cases}
-    assert all(standing[one.case_id].waivable for one in found.waived)
+    assert all(standing[one.case_id].is_waivable for one in found.waived)
     order = [one.case_id for one in cases]
     assert ids(found) == sorted(set(ids(found)), key=order.index)
     for one in found.waived:
-        entry = found.decisive(one)
+        entry = found.get_entry(one)
         assert entry.state is WaiverState.IN_USE
         assert one.case_id in [name.case_id for name in entry.failing]
         assert entry.waiver.until >= TODAY
@@ -276,7 +283,7 @@ def test_waive__not_trusted__never_waives_more(made, cases) -> None:
 @given(st.lists(WAIVERS, max_size=6), CASES)
 def test_words__any__one_notice_for_each_that_counts(made, cases) -> None:
     found = apply_waivers(made, cases, TODAY)
-    assert len(format_notices(found)) == len(found.of(WaiverState.IN_USE))
+    assert len(format_notices(found)) == len(found.select_entries(WaiverState.IN_USE))
     assert all(format_warnings(found))
 
 
@@ -334,20 +341,20 @@ def change(case_id: str, became: str, **fields) -> CaseChange:
         ("failed", "still_failing", {}, "fails"),
         ("failed", "added", {}, "fails"),
         ("failed", "incomparable", {}, "fails"),
-        ("failed", "unsettled", {}, "wavers"),
-        ("failed", "errored", {}, "unjudged"),
+        ("failed", "inconclusive", {}, "unstable"),
+        ("failed", "errored", {}, "no_result"),
         ("failed", None, {}, "fails"),
-        ("passed", "flaky", {}, "wavers"),
+        ("passed", "flaky", {}, "unstable"),
         ("passed", "new_pass", {}, "passes"),
         ("passed", "still_passing", {}, "passes"),
-        ("passed", "still_passing", {"score_change": -0.3, "score_drop": True}, "wavers"),
+        ("passed", "still_passing", {"score_change": -0.3, "score_drop": True}, "unstable"),
         ("passed", "still_passing", {"score_change": -0.05}, "passes"),
         ("passed", None, {}, "passes"),
-        ("error", "errored", {}, "unjudged"),
+        ("error", "errored", {}, "no_result"),
         ("error", "regression", {}, "regressed"),
-        ("error", None, {}, "unjudged"),
-        ("skipped", "not_run", {}, "unjudged"),
-        ("not_run", "not_run", {}, "unjudged"),
+        ("error", None, {}, "no_result"),
+        ("skipped", "not_run", {}, "no_result"),
+        ("not_run", "not_run", {}, "no_result"),
     ],
 )
 def test_standings__status_and_class__say_how_it_stands(status, became, fields, standing) -> None:
@@ -358,7 +365,7 @@ def test_standings__status_and_class__say_how_it_stands(status, became, fields, 
     assert (found.suite, found.case_id, found.standing) == (FILE, "a", standing)
 
 
-@pytest.mark.parametrize(("most", "standing"), [(0.03, "wavers"), (0.05, "passes"), (0.1, "passes")])
+@pytest.mark.parametrize(("most", "standing"), [(0.03, "unstable"), (0.05, "passes"), (0.1, "passes")])
 def test_standings__limit_of_score_drops__makes_what_drops_further_waver(most, standing) -> None:
     changes = (change("a", "still_passing", score_change=-0.05),)
     comparison = Comparison(baseline=BaselineFacts(run_id="1", timestamp="t", source="s"), changes=changes)
@@ -369,7 +376,7 @@ def test_standings__limit_of_score_drops__makes_what_drops_further_waver(most, s
 def test_standings__passes_with_failed_trials_and_no_baseline__wavers() -> None:
     suites = [make_suite_result([make_result("a", trials="PPF")]), make_suite_result({"a": "failed"}, eval_file=OTHER)]
     found = list_standings(make_run(*suites), None)
-    assert [(one.suite, one.standing.value) for one in found] == [(FILE, "wavers"), (OTHER, "fails")]
+    assert [(one.suite, one.standing.value) for one in found] == [(FILE, "unstable"), (OTHER, "fails")]
 
 
 def test_standings__case_removed_since__is_not_there() -> None:
@@ -384,12 +391,16 @@ def test_standings__case_removed_since__is_not_there() -> None:
 
 def test_notices__in_use__say_what_until_when_who_where_and_why() -> None:
     url = "https://github.com/acme/bot/pull/7#issuecomment-1"
-    made = [waiver("a", new=True, by="Kim"), waiver("bbb*", "quarantine"), waiver("c", url=url, by="ada")]
+    made = [
+        waiver("a", is_new=True, owner="Kim"),
+        waiver("bbb*", "quarantine", line=9),
+        waiver("c", url=url, owner="ada"),
+    ]
     cases = [case("a"), case("bbb1"), case("bbb2"), case("c")]
     assert format_notices(apply_waivers(made, cases, TODAY)) == (
-        f"`a`: accepted until 2026-11-28 by Kim ({PATH}:3, new in this pull request): known, #481",
-        f"`bbb1`, `bbb2`: quarantined until 2026-11-28 ({PATH}:3): known, #481",
-        f"`c`: accepted until 2026-11-28 by @ada ({url}): known, #481",
+        f"`a`: waived until 2026-11-28 by Kim ({PATH}:3, new in this pull request): known, #481",
+        f"`bbb1`, `bbb2`: quarantined until 2026-11-28 ({PATH}:9): known, #481",
+        f"`c`: waived until 2026-11-28 by @ada ({url}): known, #481",
     )
 
 
@@ -398,23 +409,23 @@ def test_notices__in_use__say_what_until_when_who_where_and_why() -> None:
     ("one", "cases", "options", "said"),
     [
         (waiver("a"), [case("a")], {}, None),
-        (waiver("a", days=-2), [case("b")], {}, "`a` was accepted until 2026-11-19 and is no longer"),
-        (waiver("a", days=-2), [case("a")], {}, "`a` was accepted until 2026-11-19 and is no longer, and `a` fails"),
+        (waiver("a", days=-2), [case("b")], {}, "`a` was waived until 2026-11-19 and is no longer"),
+        (waiver("a", days=-2), [case("a")], {}, "`a` was waived until 2026-11-19 and is no longer, and `a` fails"),
         (waiver("a"), [case("b")], {}, "`a` names no case of this run"),
         (waiver("a"), [case("b")], {"everything": False}, None),
-        (waiver("a"), [case("a", "unjudged")], {}, None),
+        (waiver("a"), [case("a", "no_result")], {}, None),
         (waiver("a"), [case("a", "passes")], {}, "`a` is not needed: `a` passes, the entry can go"),
         (waiver("a", "quarantine"), [case("a")], {}, None),
-        (waiver("a", "quarantine"), [case("a", "wavers")], {}, None),
+        (waiver("a", "quarantine"), [case("a", "unstable")], {}, None),
         (waiver("a", "quarantine"), [case("a", "passes")], {}, "`a`: `a` passes again, end the quarantine"),
         (
             waiver("aaa*", "quarantine"),
-            [case("aaa1", "passes"), case("aaa2"), case("aaa3", "unjudged")],
+            [case("aaa1", "passes"), case("aaa2"), case("aaa3", "no_result")],
             {},
             "`aaa*`: `aaa1` passes again, end the quarantine",
         ),
         (
-            waiver("a", new=True),
+            waiver("a", is_new=True),
             [case("a")],
             {"trusted": False},
             "`a` is new and does not count, because the base branch does not have it; " + BY_COMMENT,
@@ -442,10 +453,10 @@ def test_warnings__many_cases__five_are_named_and_the_rest_counted() -> None:
 
 def test_warnings__refused_commands_and_troubles__come_first() -> None:
     refusals = (
-        RefusedCommand(author="eve", url="u", sentence="no"),
-        RefusedCommand(author="", url="v", sentence="gone"),
+        RefusedCommand(author="eve", url="u", message="no"),
+        RefusedCommand(author="", url="v", message="gone"),
     )
-    found = replace(apply_waivers([waiver("b")], [case("a")], TODAY), refusals=refusals, troubles=("t",))
+    found = replace(apply_waivers([waiver("b")], [case("a")], TODAY), refusals=refusals, problems=("t",))
     assert format_warnings(found)[:3] == ("t", "@eve: no (u)", "a deleted account: gone (v)")
 
 

@@ -17,8 +17,8 @@ from eval_gate.gate.waivers.waive_command import (
 )
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
-TOP = "a command has to be at the very top of its comment and begin with `/eval-gate accept`"
-LINE = "/eval-gate accept refund/partial -- known"
+TOP = "a command has to be at the very top of its comment and begin with `/eval-gate waive`"
+LINE = "/eval-gate waive refund/partial -- known"
 ONE = WaiveCommand(("refund/partial",), "known")
 
 
@@ -29,24 +29,24 @@ def sentences(body: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("accept a -- known", WaiveCommand(("a",), "known")),
-        ("accept a b/c 'd' -- known", WaiveCommand(("a", "b/c", "'d'"), "known")),
-        ("accept a a -- known", WaiveCommand(("a",), "known")),
-        ("accept refund/* -- known", WaiveCommand(("refund/*",), "known")),
-        ("accept a -- known -- really", WaiveCommand(("a",), "known -- really")),
-        ("accept a --   known  ", WaiveCommand(("a",), "known")),
-        ("\t accept\ta\t--\tknown", WaiveCommand(("a",), "known")),
-        ("accept a until 2026-12-05 -- known", WaiveCommand(("a",), "known", date(2026, 12, 5))),
-        (f"accept a at {SHA.upper()} -- known", WaiveCommand(("a",), "known", None, SHA)),
-        (f"accept a at {SHA} until 2026-12-05 -- x1", WaiveCommand(("a",), "x1", date(2026, 12, 5), SHA)),
-        (f"accept a until 2026-12-05 at {SHA} -- x1", WaiveCommand(("a",), "x1", date(2026, 12, 5), SHA)),
-        (f"accept a at {SHA}{SHA[:24]} -- x1", WaiveCommand(("a",), "x1", None, SHA + SHA[:24])),
-        ('accept "a b" `c "d"` -- known', WaiveCommand(("a b", 'c "d"'), "known")),
-        ('accept "at" "until" "--" -- known', WaiveCommand(("at", "until", "--"), "known")),
-        ("accept --a -- known", WaiveCommand(("--a",), "known")),
-        ('accept a"b -- known', WaiveCommand(('a"b',), "known")),
-        ("accept 日本語/質問 -- 理由", WaiveCommand(("日本語/質問",), "理由")),
-        ('accept "a\u00a0b" -- known', WaiveCommand(("a\u00a0b",), "known")),
+        ("waive a -- known", WaiveCommand(("a",), "known")),
+        ("waive a b/c 'd' -- known", WaiveCommand(("a", "b/c", "'d'"), "known")),
+        ("waive a a -- known", WaiveCommand(("a",), "known")),
+        ("waive refund/* -- known", WaiveCommand(("refund/*",), "known")),
+        ("waive a -- known -- really", WaiveCommand(("a",), "known -- really")),
+        ("waive a --   known  ", WaiveCommand(("a",), "known")),
+        ("\t waive\ta\t--\tknown", WaiveCommand(("a",), "known")),
+        ("waive a until 2026-12-05 -- known", WaiveCommand(("a",), "known", date(2026, 12, 5))),
+        (f"waive a at {SHA.upper()} -- known", WaiveCommand(("a",), "known", None, SHA)),
+        (f"waive a at {SHA} until 2026-12-05 -- x1", WaiveCommand(("a",), "x1", date(2026, 12, 5), SHA)),
+        (f"waive a until 2026-12-05 at {SHA} -- x1", WaiveCommand(("a",), "x1", date(2026, 12, 5), SHA)),
+        (f"waive a at {SHA}{SHA[:24]} -- x1", WaiveCommand(("a",), "x1", None, SHA + SHA[:24])),
+        ('waive "a b" `c "d"` -- known', WaiveCommand(("a b", 'c "d"'), "known")),
+        ('waive "at" "until" "--" -- known', WaiveCommand(("at", "until", "--"), "known")),
+        ("waive --a -- known", WaiveCommand(("--a",), "known")),
+        ('waive a"b -- known', WaiveCommand(('a"b',), "known")),
+        ("waive 日本語/質問 -- 理由", WaiveCommand(("日本語/質問",), "理由")),
+        ('waive "a\u00a0b" -- known', WaiveCommand(("a\u00a0b",), "known")),
     ],
 )
 def test_commands__well_formed__say_what_they_accept(line, command) -> None:
@@ -57,41 +57,41 @@ def test_commands__well_formed__say_what_they_accept(line, command) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("", "it does not say what to do; write `/eval-gate accept"),
-        (" acept a -- known", '"acept" is not known (did you mean "accept"?); write `/eval-gate accept'),
+        ("", "it does not say what to do; write `/eval-gate waive"),
+        (" wave a -- known", '"wave" is not known (did you mean "waive"?); write `/eval-gate waive'),
         (" reject a -- known", '"reject" is not known; write'),
-        (" accept", "the reason is missing"),
-        (" accept a", "the reason is missing: end the command with `-- <reason>`"),
+        (" waive", "the reason is missing"),
+        (" waive a", "the reason is missing: end the command with `-- <reason>`"),
         *(
-            (f" accept a {dash} known", f'with two hyphens in place of "{dash}"')
+            (f" waive a {dash} known", f'with two hyphens in place of "{dash}"')
             for dash in (*"\u2014\u2013\u2212\u2010-", "---")
         ),
-        (" accept a --", "the reason must say why, in words"),
-        (" accept a -- ... ", "the reason must say why, in words"),
-        (" accept a -- \u200b\u2063", "the reason must say why, in words"),
-        (f" accept a -- {'x' * 501}", "the reason is longer than 500 characters"),
-        (" accept -- known", "it names no case"),
-        (" accept until 2026-12-05 -- known", "it names no case"),
-        (" accept * -- known", 'the case "*" says too little'),
-        (" accept ** refund -- known", 'the case "**" says too little'),
-        (' accept "" -- known', 'the case "" must not be empty'),
-        (f" accept {'x' * 301} -- known", "is longer than 300 characters"),
-        (" accept a until -- known", "`until` is followed by nothing"),
-        (" accept a until soon -- known", '"soon" is not a date like 2026-12-05'),
-        (" accept a until 2026-02-30 -- known", "2026-02-30 is not a day of the calendar"),
-        (" accept a until 2026-12-05 until 2026-12-06 -- known", "`until` is given twice"),
-        (" accept a at 9e8d7c6 -- known", '"9e8d7c6" is not the full name of a commit'),
-        (" accept a at main -- known", '"main" is not the full name of a commit'),
-        (f" accept a at {SHA} at {SHA} -- known", "`at` is given twice"),
-        (f" accept a at {SHA} b -- known", '"b" stands after the options: cases come first'),
-        (' accept "a -- known', "a quotation mark is not closed"),
-        (' accept "a"b -- known', "a quotation mark is not closed, or something follows it"),
-        (" accept a\u00a0b -- known", "it holds U+00A0"),
-        (" accept a\u200b -- known", "it holds U+200B"),
-        (" accept a\u202eb -- known", "it holds U+202E"),
-        (' accept "a\u202eb" -- known', "holds the control character U+202E"),
-        (f" accept {' '.join(f'c{number}' for number in range(51))} -- known", "it names 51 cases: at most 50"),
-        (f" accept a -- {'x' * 5_000}", "the command is longer than 4,000 characters"),
+        (" waive a --", "the reason must say why, in words"),
+        (" waive a -- ... ", "the reason must say why, in words"),
+        (" waive a -- \u200b\u2063", "the reason must say why, in words"),
+        (f" waive a -- {'x' * 501}", "the reason is longer than 500 characters"),
+        (" waive -- known", "it names no case"),
+        (" waive until 2026-12-05 -- known", "it names no case"),
+        (" waive * -- known", 'the case "*" says too little'),
+        (" waive ** refund -- known", 'the case "**" says too little'),
+        (' waive "" -- known', 'the case "" must not be empty'),
+        (f" waive {'x' * 301} -- known", "is longer than 300 characters"),
+        (" waive a until -- known", "`until` is followed by nothing"),
+        (" waive a until soon -- known", '"soon" is not a date like 2026-12-05'),
+        (" waive a until 2026-02-30 -- known", "2026-02-30 is not a day of the calendar"),
+        (" waive a until 2026-12-05 until 2026-12-06 -- known", "`until` is given twice"),
+        (" waive a at 9e8d7c6 -- known", '"9e8d7c6" is not the full name of a commit'),
+        (" waive a at main -- known", '"main" is not the full name of a commit'),
+        (f" waive a at {SHA} at {SHA} -- known", "`at` is given twice"),
+        (f" waive a at {SHA} b -- known", '"b" stands after the options: cases come first'),
+        (' waive "a -- known', "a quotation mark is not closed"),
+        (' waive "a"b -- known', "a quotation mark is not closed, or something follows it"),
+        (" waive a\u00a0b -- known", "it holds U+00A0"),
+        (" waive a\u200b -- known", "it holds U+200B"),
+        (" waive a\u202eb -- known", "it holds U+202E"),
+        (' waive "a\u202eb" -- known', "holds the control character U+202E"),
+        (f" waive {' '.join(f'c{number}' for number in range(51))} -- known", "it names 51 cases: at most 50"),
+        (f" waive a -- {'x' * 5_000}", "the command is longer than 4,000 characters"),
     ],
 )
 def test_commands__malformed__get_one_sentence(line, said) -> None:
@@ -102,17 +102,17 @@ def test_commands__malformed__get_one_sentence(line, said) -> None:
 @pytest.mark.parametrize(("count", "taken"), [(MAX_CASES, 1), (MAX_CASES + 1, 0)])
 def test_commands__as_many_cases_as_there_may_be__are_taken(count, taken) -> None:
     names = " ".join(f"case-{number}" for number in range(count))
-    found = parse_commands(f"/eval-gate accept {names} -- known")
+    found = parse_commands(f"/eval-gate waive {names} -- known")
     assert sum(isinstance(one, WaiveCommand) for one in found) == taken
 
 
 def test_commands__several_lines_at_the_top__are_several_commands_and_talk_may_follow() -> None:
-    body = f"\n  \n{LINE}\r\n\r\n/eval-gate accept b -- also\nThanks!\n"
+    body = f"\n  \n{LINE}\r\n\r\n/eval-gate waive b -- also\nThanks!\n"
     assert parse_commands(body) == (ONE, WaiveCommand(("b",), "also"))
 
 
 def test_commands__one_good_and_one_malformed__are_both_there() -> None:
-    found = parse_commands(f"{LINE}\n/eval-gate accept *")
+    found = parse_commands(f"{LINE}\n/eval-gate waive *")
     assert found[0] == ONE
     assert isinstance(found[1], MalformedCommand)
 
@@ -129,8 +129,8 @@ def test_commands__too_many__the_first_are_read_and_the_rest_is_said() -> None:
     [
         "",
         "Looks good.",
-        "I would write /eval-gate accept a -- known, if I might.",
-        "/eval-gatekeeper accept a -- known",
+        "I would write /eval-gate waive a -- known, if I might.",
+        "/eval-gatekeeper waive a -- known",
         "/evaluate",
         "The eval gate accepts too much.",
         f"> {LINE}",
@@ -176,7 +176,7 @@ def test_commands__quoted_or_talked_about__is_none(body) -> None:
         LINE.replace("/eval-gate", "@eval-gate"),
         LINE.replace("/eval-gate", "@eval-gate:"),
         LINE.replace("/eval-gate", "\uff0feval\uff0dgate"),
-        "/eval-gate\u00a0accept a -- known",
+        "/eval-gate\u00a0waive a -- known",
         "Hi!\n/eval-gate reject",
     ],
 )
@@ -196,14 +196,14 @@ def test_commands__meant_as_one_after_many_hidden_signs__is_noticed_among_the_fi
         "`" * 65_000,
         ">" * 65_000,
         "/eval-gate " * 6_000,
-        '/eval-gate accept "' + '" "' * 1_000,
+        '/eval-gate waive "' + '" "' * 1_000,
         "\n" * 65_000 + LINE,
-        "/eval-gate accept\n" * 4_000,
+        "/eval-gate waive\n" * 4_000,
         "<!--" * 16_000,
         "/" * 65_000,
         ("```\n" + LINE + "\n") * 2_000,
         "\u200b" * 65_000,
-        "/eval-gate accept a -- \ud83d",
+        "/eval-gate waive a -- \ud83d",
     ],
 )
 def test_commands__hostile_body__is_read_and_gives_few_things(body) -> None:
@@ -212,7 +212,7 @@ def test_commands__hostile_body__is_read_and_gives_few_things(body) -> None:
 
 PIECES = [
     "/eval-gate",
-    "accept",
+    "waive",
     "a",
     "refund/*",
     "*",

@@ -1,4 +1,4 @@
-"""New entries for the file of accepted failures, as `eval-gate accept` writes them."""
+"""New entries for the file of accepted failures, as `eval-gate waive` writes them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 from eval_gate.struct import replace
 
 TODAY = date(2026, 11, 21)
-PATH = ".eval-gate/accepted.yaml"
+PATH = ".eval-gate/waivers.yaml"
 OLD = """\
 # reviewed on Mondays
-accepted:
+waivers:
   - case: refund/partial   # the payment team
     reason: "the new tool answers later, #481"
     until: 2026-12-05
   - case: faq/over
     reason: was known
     until: 2026-11-20      # the release
-    by: Kim
+    owner: Kim
 
 # flaky ones
 quarantine: []
@@ -35,7 +35,7 @@ quarantine: []
 
 
 def written(text: str, *cases: str, **wish) -> EditedWaivers:
-    given = {"reason": "known, #7", "until": "14d", "kind": WaiverKind.ACCEPTED} | wish
+    given = {"reason": "known, #7", "until": "14d", "kind": WaiverKind.WAIVER} | wish
     return add_entries(text.encode(), WaiverRequest(cases=cases, **given), TODAY, shown_as=PATH)
 
 
@@ -48,10 +48,10 @@ def refused(text: str, *cases: str, **wish) -> list[str]:
 
 @pytest.mark.contract("accepting.command-line")
 def test_with_entries__no_file_yet__is_the_file_of_this_entry() -> None:
-    found = written("", "refund/a", by="Kim", suite="evals/re*")
+    found = written("", "refund/a", owner="Kim", suite="evals/re*")
     assert found.text == (
-        'accepted:\n  - case: refund/a\n    suite: "evals/re*"\n    reason: "known, #7"\n    until: 2026-12-05\n'
-        "    by: Kim\n"
+        'waivers:\n  - case: refund/a\n    suite: "evals/re*"\n    reason: "known, #7"\n    until: 2026-12-05\n'
+        "    owner: Kim\n"
     )
     assert found.entries == parse_waivers(found.text.encode(), TODAY, shown_as=PATH)
 
@@ -74,15 +74,15 @@ def test_with_entries__quarantine__goes_into_the_other_list() -> None:
 def test_with_entries__one_that_has_ended__is_renewed_in_its_place() -> None:
     found = written(OLD, "faq/over")
     assert found.text == OLD.replace("was known", '"known, #7"').replace("2026-11-20 ", "2026-12-05 ")
-    assert (found.renewed_cases, found.entries[0].by) == ({"faq/over"}, "Kim")
-    assert "    by: Lee\n" in written(OLD, "faq/over", by="Lee").text
+    assert (found.renewed_cases, found.entries[0].owner) == ({"faq/over"}, "Kim")
+    assert "    owner: Lee\n" in written(OLD, "faq/over", owner="Lee").text
 
 
 @pytest.mark.contract("accepting.command-line")
 def test_with_entries__one_that_still_holds__is_refused_with_its_line() -> None:
     assert refused(OLD, "refund/partial", "faq/over", "new") == [
         "it is accepted already",
-        f'{PATH}:3: "refund/partial" is accepted until 2026-12-05 already: change that entry',
+        f'{PATH}:3: "refund/partial" is waived until 2026-12-05 already: change that entry',
     ]
     # other eval files, or the other list, are another promise
     assert written(OLD, "refund/partial", suite="evals/b*").entries
@@ -93,7 +93,7 @@ def test_with_entries__one_that_ends_today__still_holds() -> None:
     text = OLD.replace("2026-12-05", TODAY.isoformat())
     assert refused(text, "refund/partial") == [
         "it is accepted already",
-        f'{PATH}:3: "refund/partial" is accepted until 2026-11-21 already: change that entry',
+        f'{PATH}:3: "refund/partial" is waived until 2026-11-21 already: change that entry',
     ]
 
 
@@ -112,7 +112,7 @@ REFUSED = {
     "long reason": ({"reason": "a" * 501}, "--reason: is longer than 500 characters"),
     "lines": ({"reason": "a\nb"}, "--reason: holds the control character U+000A"),
     "surrogate": ({"reason": "a\udc80"}, "--reason: holds the control character U+DC80"),
-    "turned": ({"by": "\u202eK"}, "--by: holds the control character U+202E"),
+    "turned": ({"owner": "\u202eK"}, "--owner: holds the control character U+202E"),
     "no suite": ({"suite": " "}, "--suite: must not be empty"),
 }
 
@@ -130,21 +130,19 @@ def test_with_entries__name_that_is_none__is_refused(case) -> None:
     assert len(refused(OLD, case, until="0d", reason="-")) == 3
 
 
-@pytest.mark.parametrize("text", ["{accepted: }\n", "x: &a [{case: a}]\n", "[]", "accepted: 1", "\xff"])
+@pytest.mark.parametrize("text", ["{waivers: }\n", "x: &a [{case: a}]\n", "[]", "waivers: 1", "\xff"])
 def test_with_entries__file_that_cannot_be_added_to__is_left_alone(text) -> None:
     assert refused(text, "new")
 
 
 def test_with_entries__one_list_under_two_names__is_left_alone() -> None:
-    text = "accepted: &a\n  - {case: abc, reason: r, until: 2026-12-01}\nquarantine: *a\n"
+    text = "waivers: &a\n  - {case: abc, reason: r, until: 2026-12-01}\nquarantine: *a\n"
     assert "nothing can be added to" in refused(text, "new")[0]
 
 
 @pytest.mark.slow
 def test_with_entries__full_list__is_refused_by_the_reader() -> None:
-    full = yaml.dump(
-        {"accepted": [{"case": f"c{n}", "reason": "r", "until": "2026-12-01"} for n in range(MAX_ENTRIES)]}
-    )
+    full = yaml.dump({"waivers": [{"case": f"c{n}", "reason": "r", "until": "2026-12-01"} for n in range(MAX_ENTRIES)]})
     assert "at most 500 in one list" in refused(full, "new")[1]
 
 
@@ -159,7 +157,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Cf", "Zl", "Zp"])
 REASONS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Cf", "Zl", "Zp"]), max_size=20).map(lambda t: f"r {t}")
 ENTRY = st.fixed_dictionaries(
     {"case": NAMES, "reason": REASONS, "until": st.sampled_from(["2026-12-01", "2026-11-01"])},
-    optional={"by": NAMES, "suite": NAMES},
+    optional={"owner": NAMES, "suite": NAMES},
 )
 LISTS = st.lists(ENTRY, max_size=4, unique_by=lambda entry: (entry["case"], entry.get("suite")))
 
@@ -170,7 +168,7 @@ def said(waivers) -> list[str]:
 
 @pytest.mark.slow
 @given(
-    st.fixed_dictionaries({}, optional={"accepted": LISTS, "quarantine": LISTS}),
+    st.fixed_dictionaries({}, optional={"waivers": LISTS, "quarantine": LISTS}),
     st.sampled_from([True, False, None]),
     st.sampled_from([2, 4, 8]),
     NAMES,
@@ -186,7 +184,7 @@ def test_with_entries__any_file__is_read_as_before_with_the_entry(lists, flow, i
         found = add_entries(text.encode(), wish, TODAY, shown_as=PATH)
     except GateError as error:
         holds = any((one.kind, one.case, one.suite) == (kind, case, None) for one in before)
-        assert error.code == "cannot-accept"
+        assert error.code == "waive-failed"
         assert holds or flow is not False
         return
     new = Waiver(
@@ -194,5 +192,5 @@ def test_with_entries__any_file__is_read_as_before_with_the_entry(lists, flow, i
     )
     kept = [one for one in before if (one.kind, one.case, one.suite) != (kind, case, None)]
     renewed = [one for one in before if one not in kept]
-    by = renewed[0].by if renewed else None
-    assert said(parse_waivers(found.text.encode(), TODAY, shown_as=PATH)) == said([*kept, replace(new, by=by)])
+    by = renewed[0].owner if renewed else None
+    assert said(parse_waivers(found.text.encode(), TODAY, shown_as=PATH)) == said([*kept, replace(new, owner=by)])

@@ -31,8 +31,8 @@ from eval_gate.github.artifacts.baseline_store import (
     FoundBaseline,
 )
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.model.comparison import Unmeasured
-from eval_gate.model.result import GitFacts, MadeBy, Shard
+from eval_gate.model.comparison import UnscoredRun
+from eval_gate.model.result import GitFacts, ResultProducer, Shard
 from eval_gate.results import archive
 from eval_gate.results import run_reader as stored
 from eval_gate.results.baseline import NoBaseline
@@ -59,7 +59,7 @@ def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields
 
 
 LEDGER = History(runs=(HistoryRun(run_id="before", timestamp="2026-11-20T10:00:00Z"),))
-SENSELESS = replace(LEDGER, suites={"a": {"b": CaseHistory(yardsticks=("x",), runs="0Q*3")}})
+SENSELESS = replace(LEDGER, suites={"a": {"b": CaseHistory(fingerprints=("x",), runs="0Q*3")}})
 WANTED = BaselineSearch(
     names=("eval-gate-results",), branch="main", workflows=(GATE,), near_commit=None, own_run_id=OWN_RUN
 )
@@ -352,7 +352,7 @@ def test_nearest__only_one_that_must_not_be_used__there_is_none_and_the_reason_s
     unread = any(
         words in sentence for words in ("corrupt", "not usable", "newer version", "expired", "cases only", "the cases")
     )
-    assert (found.code, found.unavailable) == ("no-artifact", unread)
+    assert (found.code, found.unavailable) == ("baseline-artifact-not-found", unread)
     assert found.reason.startswith(f"no usable artifact eval-gate-results of main; seen 1: {sentence}; ")
 
 
@@ -421,9 +421,9 @@ READ_IT = """
 import re, sys
 from pathlib import Path
 from eval_gate.errors import GateError
-from eval_gate.results.run_reader import read_archive
+from eval_gate.results.run_reader import read_archived_run
 try:
-    read_archive(Path(sys.argv[1]), "it")
+    read_archived_run(Path(sys.argv[1]), "it")
 except GateError as error:
     # not ru_maxrss, which begins with what the parent process had
     print(error.code, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1000)
@@ -440,7 +440,7 @@ def test_nearest__record_with_very_many_mistakes__is_refused_within_bounds(tmp_p
     command = [sys.executable, "-c", READ_IT, str(file)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     code, megabytes = ended.stdout.split()
-    assert code == "baseline-corrupt"
+    assert code == "invalid-run-result"
     assert int(megabytes) < 600
 
 
@@ -512,7 +512,7 @@ def test_nearest__what_is_refused__leaves_none_of_its_answers_behind(client, kee
     reject(facts | {"data": {**files, "answers.jsonl": b'{"forged": true}'}})
     kept = tmp_path / "results" / "answers.jsonl"
     beside = CompanionFile("answers.jsonl", kept, 1_000)
-    found = ArtifactStore(client, replace(WANTED, near_commit=sha("c5")), beside=beside).find_nearest(NOW)
+    found = ArtifactStore(client, replace(WANTED, near_commit=sha("c5")), companion=beside).find_nearest(NOW)
     assert taken(found) == "of-c3"
     assert not kept.exists()
 
@@ -521,7 +521,7 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
     keep("c5", {"run.json": record("x"), "answers.jsonl": b"12345"})
     for limit, there in ((4, False), (5, True)):
         kept = tmp_path / f"{limit}.jsonl"
-        store = ArtifactStore(client, WANTED, beside=CompanionFile("answers.jsonl", kept, limit))
+        store = ArtifactStore(client, WANTED, companion=CompanionFile("answers.jsonl", kept, limit))
         assert taken(store.find_nearest(NOW)) == "x"
         assert kept.exists() is there
 
@@ -529,9 +529,9 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
 @pytest.mark.parametrize(
     ("beside", "runs", "lost"),
     [
-        ({"ledger.json": encode_history(LEDGER)}, 1, ""),
-        ({"ledger.json": b"12345"}, 0, "the ledger of artifact"),
-        ({"ledger.json": encode_history(SENSELESS)}, 0, "the ledger of artifact"),
+        ({"history.json": encode_history(LEDGER)}, 1, ""),
+        ({"history.json": b"12345"}, 0, "the ledger of artifact"),
+        ({"history.json": encode_history(SENSELESS)}, 0, "the ledger of artifact"),
         ({"other.json": b"1"}, 0, ""),
     ],
 )
@@ -554,7 +554,7 @@ def test_nearest__fewer_than_half_of_the_cases_were_judged__is_the_run_before_an
     found = store(near_commit=sha("c5")).find_nearest(NOW)
     assert taken(found) == "of-c3"
     assert isinstance(found, FoundBaseline)
-    assert found.baseline.unmeasured_runs == (Unmeasured(run_id="outage", sha=sha("c5"), judged=1, cases=3),)
+    assert found.baseline.unmeasured_runs == (UnscoredRun(run_id="outage", sha=sha("c5"), scored=1, cases=3),)
     assert found.trail == "seen 2: 1 that could not be measured"
 
 
@@ -720,7 +720,7 @@ def test_nearest__of_a_merge_group_that_is_not_the_branch_s__is_none(store, keep
     "facts",
     [
         {"data": {"run.json": record(partial=True)}},
-        {"data": {"run.json": record(made_by=MadeBy(gate="sales", run_id=1))}},
+        {"data": {"run.json": record(producer=ResultProducer(gate="sales", run_id=1))}},
         {"data": {"run.json": record(complete=False)}},
         {"event": "pull_request"},
         {"path": ".github/workflows/x.yml"},
@@ -741,7 +741,7 @@ def test_nearest__more_newer_ones_of_other_gates_than_are_fetched__is_not_taken_
     if unknown:
         keep("c1")
     for _ in range(MAX_FETCHED_ARTIFACTS):
-        keep("c5", {"run.json": record(made_by=MadeBy(gate="sales", run_id=1))})
+        keep("c5", {"run.json": record(producer=ResultProducer(gate="sales", run_id=1))})
     found = store(gate="support").find_nearest(NOW)
     assert isinstance(found, NoBaseline)
     assert found.unavailable is unknown
@@ -786,7 +786,7 @@ def chain(run_id: str, *before: str) -> dict[str, bytes]:
         ]
     )
     ledger = older.with_run(replace(run, git=GitFacts(sha=sha(run_id))))
-    return {"run.json": msgspec.json.encode(run), "ledger.json": encode_history(ledger)}
+    return {"run.json": msgspec.json.encode(run), "history.json": encode_history(ledger)}
 
 
 def names(found: FoundBaseline | NoBaseline) -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseChange
-from eval_gate.model.execution import BaselineSide, CaseDetails, Status
-from eval_gate.model.result import AskedWords, RunResult
+from eval_gate.model.execution import BaselineResult, CaseDetails, Status
+from eval_gate.model.result import CaseText, RunResult
 from eval_gate.reports.console.style import ConsoleStyle, measure_width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
@@ -52,10 +52,10 @@ def test_console__long_names__keep_both_ends_and_the_columns_stay_straight() -> 
     assert len({measure_width(line) for line in lines}) == 1
 
 
-def told(before: BaselineSide | None, case_details: CaseDetails, asked: AskedWords | None = None, **case) -> RunResult:
+def told(before: BaselineResult | None, case_details: CaseDetails, asked: CaseText | None = None, **case) -> RunResult:
     """One regression, with what a record would keep of both sides."""
     now = make_result("refund", "failed", error="toolsCalled: expected [issue_refund], called [escalate]", **case)
-    now = replace(now, details=case_details, asked=asked)
+    now = replace(now, details=case_details, text=asked)
     run = judge_against(
         make_run(make_suite_result([now, make_result("b")])),
         Baseline(make_baseline_run({"refund": "passed", "b": "passed"}), "main"),
@@ -66,8 +66,8 @@ def told(before: BaselineSide | None, case_details: CaseDetails, asked: AskedWor
     return replace(run, comparison=replace(run.comparison, changes=changes))
 
 
-def _with(change: CaseChange, before: BaselineSide | None) -> CaseChange:
-    return replace(change, before=before)
+def _with(change: CaseChange, before: BaselineResult | None) -> CaseChange:
+    return replace(change, baseline_result=before)
 
 
 def block(run: RunResult, columns: int = 80) -> list[str]:
@@ -76,7 +76,7 @@ def block(run: RunResult, columns: int = 80) -> list[str]:
     return ("REGRESSIONS" + text.partition("REGRESSIONS")[2].partition("\n\n")[0]).splitlines()
 
 
-THEN = BaselineSide(
+THEN = BaselineResult(
     status=Status.PASSED,
     details=CaseDetails(tools_called=("issue_refund",), response="Your refund of $40\nis on its way."),
 )
@@ -84,7 +84,7 @@ THEN = BaselineSide(
 
 def test_console__regression__shows_what_was_wanted_and_both_sides_in_a_line_each() -> None:
     here = CaseDetails(tools_called=("escalate",), response="I have to pass you to a colleague.")
-    assert block(told(THEN, here, AskedWords(expectation=("calls issue_refund",)))) == [
+    assert block(told(THEN, here, CaseText(expectation=("calls issue_refund",)))) == [
         "REGRESSIONS (1): refund",
         "  pass → fail",
         "    wanted    calls issue_refund",
@@ -94,36 +94,36 @@ def test_console__regression__shows_what_was_wanted_and_both_sides_in_a_line_eac
 
 
 def test_console__regression_with_many_checks__says_which_one_failed() -> None:
-    shown = block(told(THEN, CaseDetails(), AskedWords(expectation=("calls a", "calls b", "calls c"))))
+    shown = block(told(THEN, CaseDetails(), CaseText(expectation=("calls a", "calls b", "calls c"))))
     assert shown[2] == "    failed    toolsCalled: expected [issue_refund], called [escalate]"
 
 
 def test_console__same_calls_and_answers_that_begin_alike__shows_where_they_differ() -> None:
     alike = "Thank you for your patience, dear customer. We are open on "
-    then = BaselineSide(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=f"{alike}Sunday."))
+    then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=f"{alike}Sunday."))
     shown = block(told(then, CaseDetails(tools_called=("t",), response=f"{alike}Monday.")), 40)
     assert shown[-2:] == ['    baseline  "…are open on Sunday."', '    here      "…are open on Monday."']
 
 
 def test_console__nothing_kept_of_the_answers__shows_calls_alone() -> None:
-    then = BaselineSide(status=Status.PASSED, details=CaseDetails(tools_called=("a", "b")))
+    then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("a", "b")))
     assert block(told(then, CaseDetails()))[-2:] == ["    baseline  called a, b", "    here      called nothing"]
 
 
 def test_console__same_calls_and_answer__says_it_once() -> None:
-    then = BaselineSide(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response="Sunday."))
+    then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response="Sunday."))
     assert block(told(then, CaseDetails(tools_called=("t",), response="Sunday.")))[-1] == '    both      "Sunday."'
 
 
 def test_console__same_long_answer__is_shown_from_its_beginning() -> None:
     said = "TAP 123 leaves Lisbon at 09:40, 120 EUR."
-    then = BaselineSide(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=said))
+    then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=said))
     run = told(then, CaseDetails(tools_called=("t",), response=said))
     assert block(run)[-1] == f'    both      "{said}"'
 
 
 def test_console__empty_answer__is_said_to_be_empty() -> None:
-    then = BaselineSide(status=Status.PASSED, details=CaseDetails(response="Sunday."))
+    then = BaselineResult(status=Status.PASSED, details=CaseDetails(response="Sunday."))
     assert block(told(then, CaseDetails(response="")))[-2:] == [
         '    baseline  "Sunday."',
         "    here      an empty answer",

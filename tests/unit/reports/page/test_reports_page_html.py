@@ -125,7 +125,7 @@ def test_groups__every_case__is_in_one_and_those_to_look_at_are_first(page) -> N
     assert [(key, count) for key, _, _, count in data["groups"]] == [
         ("regression", 6),
         ("new-pass", 1),
-        ("flaky-record", 8),
+        ("flaky-history", 8),
         ("passing", 45),
     ]
     assert len(data["rows"]["id"]) == len(set(data["rows"]["id"])) == 60
@@ -148,7 +148,7 @@ def test_case__regression__holds_both_sides_and_the_ways_from_here(page) -> None
     assert said["place"] == "evals/refunds.yaml:14"
     assert said["url"].endswith("/blob/9e8d7c6b5a4f/evals/refunds.yaml#L14")
     assert said["rerun"] == "eval-gate run --config evals/support.yaml --case refund/partial-order"
-    assert said["comment"].startswith("/eval-gate accept refund/partial-order")
+    assert said["comment"].startswith("/eval-gate waive refund/partial-order")
 
 
 def test_case__streamed_answer__has_the_time_to_its_first_piece() -> None:

@@ -50,7 +50,7 @@ def told(run):
     st.dictionaries(st.sampled_from(IDS), EXECUTED, min_size=1),
     st.none() | st.dictionaries(st.sampled_from(IDS), RECORD, min_size=1),
     st.dictionaries(st.sampled_from(IDS), st.sampled_from([1.0, 0.9, 0.5])),
-    st.sampled_from(["accepted", "quarantine"]),
+    st.sampled_from(["waiver", "quarantine"]),
     st.sampled_from(
         [REGRESSIONS, Policy(rules_of("failures", "flaky")), Policy(pass_score=0.8, max_score_drop=0.01), Policy()]
     ),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.model.comparison import BaselineFacts, Tally
+from eval_gate.model.comparison import BaselineFacts, PassCount
 from eval_gate.model.result import Summary
 from eval_gate.reports.view.groups import group_causes
 from eval_gate.reports.wording.numbers import (
@@ -28,8 +28,8 @@ from eval_gate.reports.wording.spending import describe_spending
         (format_points(0.5, 0.75), "+25.0 pp"),
         (format_signed(-1), "−1"),
         (format_signed(0), "0"),
-        (format_tally(Tally(k=2, n=3, score=0.6)), "2/3"),
-        (format_tally(Tally(k=0, n=1, score=0)), "fail"),
+        (format_tally(PassCount(passes=2, executions=3, score=0.6)), "2/3"),
+        (format_tally(PassCount(passes=0, executions=1, score=0)), "fail"),
         (format_tally(None), None),
         (format_age(0.2), "5 hours old"),
         (format_age(1), "1 day old"),

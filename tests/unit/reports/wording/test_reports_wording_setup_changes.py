@@ -7,8 +7,8 @@ import re
 import pytest
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import RunResult, Yardstick
+from eval_gate.model.policy import EvaluationSetup, RunPolicy
+from eval_gate.model.result import CaseFingerprints, RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
@@ -23,12 +23,12 @@ from tests.support.verdicts import judge_against
 
 HOSTILE = "</details>|`x`\n::error::no ##[warning] @team #12 ![i](http://x) <script>alert(1)</script> \x1b[31m\u202e"
 ON_GITHUB = ReportContext(name="support", comment_key="k", repository="acme/bot", base_branch="main")
-STRICT = RunPolicy(fail_on=("changed", "regressions"), must_pass=("tag:safety",), confirm=6, trials=3)
+STRICT = RunPolicy(fail_on=("changed", "regressions"), must_pass=("tag:safety",), reruns=6, trials=3)
 
 
 def _cases(names: list[str], judge_name: str, **parts: str) -> list:
-    stick = {"question": "q", "expectation": "e", "judge": judge_name} | parts
-    return [make_result(name, yardstick=Yardstick(**stick)) for name in names]
+    stick = {"prompt": "q", "expectation": "e", "judge": judge_name} | parts
+    return [make_result(name, fingerprints=CaseFingerprints(**stick)) for name in names]
 
 
 def bent(name: str = "refund/partial", many: int = 1) -> RunResult:
@@ -38,7 +38,7 @@ def bent(name: str = "refund/partial", many: int = 1) -> RunResult:
         make_suite_result(_cases([*gone, "a", "b", "c"], "openai:gpt-5")),
         target=TargetIdentity(name=name, provider="openai", identity="openai:gpt-5", model="gpt-5"),
         policy=STRICT,
-        measuring=Measuring(snapshot=name, trials=3, confirm=6),
+        setup=EvaluationSetup(snapshot=name, trials=3, reruns=6),
     )
     here = [
         *_cases(["a"], f"openai:gpt-5-mini {name}"),
@@ -48,7 +48,7 @@ def bent(name: str = "refund/partial", many: int = 1) -> RunResult:
     now = make_run(
         make_suite_result(here),
         target=TargetIdentity(name=name, provider="openai", identity="openai:gpt-5-mini", model=f"gpt-5-mini {name}"),
-        measuring=Measuring(snapshot=f"other {name}", trials=1, confirm=6),
+        setup=EvaluationSetup(snapshot=f"other {name}", trials=1, reruns=6),
     )
     policy = Policy(frozenset({FailOn.NEVER}), allowed_regressions=100, min_coverage=0.5)
     return judge_against(now, Baseline(then, "main", age_days=2, commits_behind=4), policy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.model.execution import CaseDetails, KeptCall
+from eval_gate.model.execution import CaseDetails, StoredCall
 from eval_gate.reports.wording.tool_calls import MAX_CHANGES, describe_call_changes
 from tests.support.sides import make_details
 
@@ -45,7 +45,10 @@ def test_calls__only_names_are_kept__names_are_compared() -> None:
 
 
 def test_calls__arguments_were_cut__are_not_said_to_be_the_same_nor_taken_apart() -> None:
-    cut = [CaseDetails(tool_calls=(KeptCall(name="f", arguments=text, cut=("arguments",)),)) for text in ("{a", "{b")]
+    cut = [
+        CaseDetails(tool_calls=(StoredCall(name="f", arguments=text, truncated_parts=("arguments",)),))
+        for text in ("{a", "{b")
+    ]
     assert describe_call_changes(*cut) == ("`f`: other arguments",)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
 from eval_gate.targets.codex import target as codex_module
@@ -51,7 +51,7 @@ def target(root: Path, environment=None, **settings) -> CodexTarget:
 
 
 def case(case_id="cargo", files=(), trial=0) -> Request:
-    brief = Brief(question="no", linked_question="Plan the stow.", input_files=tuple(files))
+    brief = CaseBrief(question="no", linked_question="Plan the stow.", input_files=tuple(files))
     return Request(case_id, (Message(role="user", content="no"),), trial, brief=brief)
 
 
@@ -97,7 +97,7 @@ def test_codex__codex_cli_provider__command_prompt_and_answer(tmp_path, program)
 def test_codex__work_on_the_way__is_reported_as_messages_calls_and_tokens(tmp_path, program) -> None:
     program(events=[STARTED, COMMAND, DONE, USAGE])
     response = respond(tmp_path)
-    assert response.calls_known
+    assert response.tool_calls_known
     assert response.messages is not None
     (message,) = response.messages
     assert (message.role, message.content) == ("assistant", "Use hold 3.")
@@ -110,7 +110,7 @@ def test_codex__work_on_the_way__is_reported_as_messages_calls_and_tokens(tmp_pa
 def test_codex__form_without_events__leaves_the_calls_unknown(tmp_path, program) -> None:
     program(raw='{"output": "Use hold 3."}')
     response = respond(tmp_path)
-    assert (response.text, response.messages, response.calls_known) == ("Use hold 3.", None, False)
+    assert (response.text, response.messages, response.tool_calls_known) == ("Use hold 3.", None, False)
 
 
 @pytest.mark.contract("agentv.provider-integration.codex-cli-provider")
@@ -159,7 +159,7 @@ def test_codex__environment__holds_what_was_named_and_no_secret(tmp_path, progra
 @pytest.mark.slow
 def test_codex__long_prompt__is_no_argument(tmp_path, program) -> None:
     codex = program(events=[DONE])
-    brief = Brief(question="", linked_question="x" * 3_000_000)
+    brief = CaseBrief(question="", linked_question="x" * 3_000_000)
     respond(tmp_path, Request("long", (), brief=brief))
     assert len(str(calls(codex)[0]["stdin"])) > 3_000_000
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.command import target as cli
@@ -33,7 +33,7 @@ def requests(*ids: str, **brief) -> list[Request]:
         Request(
             case_id,
             (Message(role="user", content="m"),),
-            brief=Brief(question=f"Question {case_id}?", linked_question="", **brief),
+            brief=CaseBrief(question=f"Question {case_id}?", linked_question="", **brief),
         )
         for case_id in ids
     ]
@@ -79,7 +79,7 @@ def test_respond_batch__enabled_for_batching_capable_provider__one_call_mapped_b
         "c": "answer c",
     }
     assert [call.name for call in found["a"].tool_calls] == ["watchlist"]
-    assert (found["a"].calls_known, found["c"].calls_known) == (True, False)
+    assert (found["a"].tool_calls_known, found["c"].tool_calls_known) == (True, False)
     assert (tmp_path / "calls").read_text() == "call\n"
     assert len({response.duration_ms for response in found.values()}) == 1
     assert 0 < found["a"].duration_ms < 10_000

@@ -51,7 +51,7 @@ def assistant(content, **others) -> dict:
 )
 def test_read_answer__provider_does_not_support_traces__whole_content_is_the_answer(content, text) -> None:
     found = parse_response(content)
-    assert (found.text, found.messages, found.trace, found.calls_known) == (text, None, None, False)
+    assert (found.text, found.messages, found.trace, found.tool_calls_known) == (text, None, None, False)
     assert (found.tool_calls, found.warnings) == ((), ())
 
 
@@ -69,7 +69,7 @@ def test_read_answer__provider_does_not_support_traces__whole_content_is_the_ans
 )
 def test_read_answer__text__is_the_answer(value, text) -> None:
     found = read(text=value)
-    assert (found.text, found.calls_known, found.messages) == (text, False, None)
+    assert (found.text, found.tool_calls_known, found.messages) == (text, False, None)
 
 
 # messages
@@ -90,7 +90,7 @@ def test_read_answer__toolcall_with_optional_trace_fields__is_read(outer, inner)
     assert found.tool_calls == (
         ToolCall(name="searchDocs", params={"query": "test"}, id="call_123", result={"results": []}),
     )
-    assert (found.text, found.calls_known, found.warnings) == ("", True, ())
+    assert (found.text, found.tool_calls_known, found.warnings) == ("", True, ())
 
 
 @pytest.mark.contract("agentv.output-message-format.outputmessage-with-optional-metadata")
@@ -160,7 +160,7 @@ def test_read_answer__malformed_parts__are_left_out_one_by_one_and_counted() -> 
 def test_read_answer__no_message_survives__text_or_whole_is_the_answer_and_calls_are_unknown() -> None:
     for document, text in (({"text": "words"}, "words"), ({}, '{"output_messages": ["x"]}')):
         found = read(output_messages=["x"], **document)
-        assert (found.text, found.messages, found.calls_known) == (text, None, False)
+        assert (found.text, found.messages, found.tool_calls_known) == (text, None, False)
         assert found.warnings == ("left out of the answer: 1 malformed message",)
 
 
@@ -182,7 +182,7 @@ def test_read_answer__traceevent_structure__type_is_enough_and_the_rest_is_read(
     }
     found = read(text="done", trace=[{"type": kind}, full])
     assert found.trace == (TraceEvent(type=kind), msgspec.convert(full, TraceEvent))
-    assert (found.calls_known, found.messages, found.text) == (True, None, "done")
+    assert (found.tool_calls_known, found.messages, found.text) == (True, None, "done")
 
 
 @pytest.mark.contract("agentv.trace-data-model.traceevent-structure", "cli.messages")
@@ -215,7 +215,7 @@ def test_read_answer__messages_and_trace__messages_are_primary_and_both_are_kept
 
 def test_read_answer__empty_trace__says_that_nothing_was_called() -> None:
     found = read(text="x", trace=[])
-    assert (found.trace, found.calls_known) == ((), True)
+    assert (found.trace, found.tool_calls_known) == ((), True)
     assert read(text="x", trace="none").trace is None
 
 

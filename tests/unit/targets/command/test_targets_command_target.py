@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.evaluators.trace import summarize_trace
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.process import run as run_module
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
@@ -40,7 +40,7 @@ def target(
 
 
 def request(question: str | None = "What?", *, case_id: str = "case-1", **brief) -> Request:
-    said = Brief(question=question, linked_question="", **brief) if question is not None else None
+    said = CaseBrief(question=question, linked_question="", **brief) if question is not None else None
     return Request(case_id, (Message(role="user", content="the messages"),), brief=said)
 
 
@@ -92,7 +92,7 @@ def test_respond__render_and_execute_template__every_placeholder_arrives(tmp_pat
 @pytest.mark.contract("cli.answer")
 def test_respond__template_without_output_file__what_is_printed_is_the_answer(tmp_path) -> None:
     found = respond("echo progress >&2; echo {PROMPT}", tmp_path)
-    assert (found.text, found.calls_known, found.messages) == ("What?", False, None)
+    assert (found.text, found.tool_calls_known, found.messages) == ("What?", False, None)
 
 
 @pytest.mark.contract("cli.answer")
@@ -185,7 +185,11 @@ def test_respond__messages__are_read_with_calls_usage_and_cost(tmp_path) -> None
     }
     (tmp_path / "answer.json").write_text(json.dumps(document))
     found = respond("cp answer.json {OUTPUT_FILE}; echo noise", tmp_path)
-    assert (found.text, [call.name for call in found.tool_calls], found.calls_known) == ("Held.", ["watchlist"], True)
+    assert (found.text, [call.name for call in found.tool_calls], found.tool_calls_known) == (
+        "Held.",
+        ["watchlist"],
+        True,
+    )
     assert (found.usage.input_tokens, found.cost_usd) == (10, 0.01)
 
 
@@ -298,7 +302,7 @@ def test_respond__output_file_that_is_no_utf8__is_read_all_the_same(tmp_path) ->
 
 def test_respond__output_file_of_half_an_envelope__is_a_text(tmp_path) -> None:
     found = respond('printf \'{"text": "a\' > {OUTPUT_FILE}', tmp_path)
-    assert (found.text, found.calls_known) == ('{"text": "a', False)
+    assert (found.text, found.tool_calls_known) == ('{"text": "a', False)
 
 
 @pytest.mark.slow

@@ -143,7 +143,7 @@ def test_request__more_fields__stand_beside_those_of_the_preset() -> None:
     (exchange,) = sent(requestFields={"model": "m", "user": "{{caseId}}"})
     assert exchange.json == {"message": "hi", "model": "m", "user": "gs-1"}
     made = RequestBuilder(
-        described(preset="openai-chat", requestFields={"model": "m"}), ContainerProbe()
+        described(agent_protocol="openai-chat", requestFields={"model": "m"}), ContainerProbe()
     ).build_request(request())
     assert json.loads(made.content) == {"messages": [{"role": "user", "content": "hi"}], "model": "m"}
 
@@ -192,8 +192,11 @@ def test_settings__that_cannot_be_meant__are_refused_at_their_key(settings, plac
 
 
 def test_settings__form_or_get__leave_out_the_body_of_the_preset() -> None:
-    assert described(preset="openai-chat", form={"q": "{{message}}"}).request_template.open() is None
-    assert described(preset="openai-chat", method="GET", query={"q": "{{message}}"}).request_template.open() is None
+    assert described(agent_protocol="openai-chat", form={"q": "{{message}}"}).request_template.open() is None
+    assert (
+        described(agent_protocol="openai-chat", method="GET", query={"q": "{{message}}"}).request_template.open()
+        is None
+    )
 
 
 def test_settings__header_with_a_line_break_at_its_end__is_without_it() -> None:

@@ -100,7 +100,7 @@ def event(value: object, name: str = "") -> bytes:
 
 def test_respond__bare_events__are_the_text() -> None:
     response = ask(event("Hel"), event("lo"), event("5"), event("[DONE]"), event("more"))
-    assert (response.text, response.calls_known) == ("Hello5", None)
+    assert (response.text, response.tool_calls_known) == ("Hello5", None)
 
 
 def test_respond__events_at_the_described_paths__are_text_and_calls() -> None:
@@ -148,7 +148,7 @@ def test_respond__last_event_that_is_the_whole__is_read_as_an_answer() -> None:
     response = ask(
         event({"state": {"response": "half"}}),
         event({"state": {"response": "whole", "toolCalls": [{"name": "t"}], "usage": {"inputTokens": 3}}}),
-        events={"whole": "state", "text": {"event": "nothing"}},
+        events={"fullResponse": "state", "text": {"event": "nothing"}},
     )
     assert (response.text, response.tool_calls[0].name, response.first_token_ms) == ("whole", "t", None)
 
@@ -255,12 +255,12 @@ def test_respond__json_where_a_stream_was_described__says_what_came() -> None:
 def test_respond__another_format_where_json_was_described__the_hint_names_it(kind, said) -> None:
     error = broken(b"data: hello\n\n", kind=kind, responseFormat="json")
     assert error.hint is not None
-    assert (said or "responsePath, toolCallsPath or preset") in error.hint
+    assert (said or "responsePath, toolCallsPath or agentProtocol") in error.hint
 
 
 def test_respond__text__is_the_answer_and_tells_nothing_of_calls() -> None:
     response = ask("Grüße ☀".encode(), kind="text/plain", responseFormat="text")
-    assert (response.text, response.calls_known) == ("Grüße ☀", False)
+    assert (response.text, response.tool_calls_known) == ("Grüße ☀", False)
     latin = ask("Grüße".encode("latin-1"), kind="text/plain; charset=latin-1", responseFormat="text")
     assert latin.text == "Grüße"
     assert ask(b"\xff!", kind="text/plain; charset=nonsense", responseFormat="text").text == "\ufffd!"

@@ -6,7 +6,7 @@ import gzip
 import pytest
 
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.execution import Blame
+from eval_gate.model.execution import ErrorKind
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget
@@ -329,7 +329,7 @@ def test_respond__template_and_paths__fit_an_existing_endpoint() -> None:
 def test_respond__sidecar_preset__reads_message_and_args() -> None:
     body = {"message": "ok", "toolCalls": [{"name": "a", "args": {"x": 1}, "result": {}}]}
     with agent(answering(body)) as running:
-        response = ask(running.url, preset="tool-forge-sidecar")[0]
+        response = ask(running.url, agent_protocol="tool-forge-sidecar")[0]
     assert (response.text, response.tool_calls[0].params, response.tool_calls[0].success) == ("ok", {"x": 1}, None)
 
 
@@ -339,7 +339,7 @@ def test_respond__openai_preset__speaks_chat_completions() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     body = {"choices": [{"message": message}], "usage": {"prompt_tokens": 5, "completion_tokens": 6}}
     with agent(answering(body)) as running:
-        response = ask(running.url, preset="openai-chat")[0]
+        response = ask(running.url, agent_protocol="openai-chat")[0]
         assert running.requests[0].json == {"messages": [{"role": "user", "content": "hi"}]}
     assert (response.text, response.tool_calls[0].name, response.tool_calls[0].params) == ("", "a", {"x": 1})
     assert response.usage is not None
@@ -358,7 +358,7 @@ FIELDS = {
 
 def test_respond__fields_of_a_call__are_read_where_the_description_says() -> None:
     with agent(answering({"message": "ok", "toolCalls": [CALL, CALL | {"status": "failed"}]})) as running:
-        response = ask(running.url, preset="tool-forge-sidecar", **FIELDS)[0]
+        response = ask(running.url, agent_protocol="tool-forge-sidecar", **FIELDS)[0]
     first, second = response.tool_calls
     assert (first.name, first.params, first.success, first.duration_ms, first.result) == (
         "get_weather",
@@ -372,13 +372,13 @@ def test_respond__fields_of_a_call__are_read_where_the_description_says() -> Non
 
 def test_respond__path_to_names_alone__gives_calls_without_arguments() -> None:
     with agent(answering({"message": "ok", "toolCalls": [CALL, {"toolName": "b"}]})) as running:
-        response = ask(running.url, preset="tool-forge-sidecar", toolCallsPath="toolCalls[].toolName")[0]
+        response = ask(running.url, agent_protocol="tool-forge-sidecar", toolCallsPath="toolCalls[].toolName")[0]
     assert [(call.name, call.params) for call in response.tool_calls] == [("get_weather", {}), ("b", {})]
 
 
 def test_respond__path_to_names_of_which_one_is_missing__is_an_error_and_loses_no_call() -> None:
     body = {"message": "ok", "toolCalls": [CALL, {"name": "b"}]}
-    error = broken(answering(body), preset="tool-forge-sidecar", toolCallsPath="toolCalls[].toolName")
+    error = broken(answering(body), agent_protocol="tool-forge-sidecar", toolCallsPath="toolCalls[].toolName")
     assert '"toolCalls[].toolName" leads nowhere in member 1 of what it gathers' in error.message
 
 
@@ -474,10 +474,10 @@ def chat(**message: object) -> dict:
         ({"response": "ok", "toolCalls": []}, {"toolCallsPath": "tolCalls"}, None),
         ({"response": "ok", "trace": {}}, {"toolCallsPath": "trace.tools"}, None),
         ({"response": "ok", "trace": {"tools": None}}, {"toolCallsPath": "trace.tools"}, True),
-        ({"message": "ok"}, {"preset": "tool-forge-sidecar"}, None),
-        (chat(), {"preset": "openai-chat"}, True),
-        (chat(), {"preset": "openai-chat", "toolCallsPath": "choices[0].calls"}, None),
-        ({"reply": "ok"}, {"preset": "openai-chat", "responsePath": "reply"}, None),
+        ({"message": "ok"}, {"agentProtocol": "tool-forge-sidecar"}, None),
+        (chat(), {"agentProtocol": "openai-chat"}, True),
+        (chat(), {"agentProtocol": "openai-chat", "toolCallsPath": "choices[0].calls"}, None),
+        ({"reply": "ok"}, {"agentProtocol": "openai-chat", "responsePath": "reply"}, None),
     ],
 )
 def test_respond__list_of_calls__is_known_where_the_answer_or_its_protocol_has_a_place_for_it(
@@ -485,9 +485,11 @@ def test_respond__list_of_calls__is_known_where_the_answer_or_its_protocol_has_a
 ) -> None:
     with agent(answering(body)) as running:
         response = ask(running.url, **settings)[0]
-    assert response.calls_known is known
+    assert response.tool_calls_known is known
     path = settings.get("toolCallsPath", "choices[0].message.tool_calls" if "reply" in body else "toolCalls")
-    assert response.calls_place == ("" if known else f"a list of tool calls at `{path}` (toolCallsPath, preset)")
+    assert response.tool_calls_location == (
+        "" if known else f"a list of tool calls at `{path}` (toolCallsPath, agentProtocol)"
+    )
 
 
 def test_respond__cut_before_every_answer__has_crashed_and_is_not_unreachable() -> None:
@@ -496,7 +498,7 @@ def test_respond__cut_before_every_answer__has_crashed_and_is_not_unreachable() 
 
     error = broken(handler, max_retries=1)
     assert error.message.startswith("agent error: the connection broke before the answer")
-    assert (error.fault, error.retryable, error.blame) == (TargetFault.REFUSED, True, Blame.CRASHED)
+    assert (error.fault, error.retryable, error.error_kind) == (TargetFault.REFUSED, True, ErrorKind.AGENT_ERROR)
 
 
 def test_identity__url__shows_no_credentials_query_or_secret() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from eval_gate.config.settings import CacheMode
+from eval_gate.config.settings import RecordingMode
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.struct import replace
@@ -23,11 +23,13 @@ def ask(chat: ScriptedChat, recording: Recording, messages=QUESTION, sample: int
 
 def test_auto__asked_again__costs_nothing_and_is_marked(tmp_path) -> None:
     chat = ScriptedChat(says("21"))
-    first = Recording(CacheMode.AUTO, tmp_path / RECORDING_NAME)
+    first = Recording(RecordingMode.AUTO, tmp_path / RECORDING_NAME)
     (tmp_path / "run-1").mkdir()
     first.set_run_folder(tmp_path / "run-1")
     assert not ask(chat, first).replayed
-    again = ask(ScriptedChat(says("other")), Recording(CacheMode.AUTO, None, read_recording(tmp_path / RECORDING_NAME)))
+    again = ask(
+        ScriptedChat(says("other")), Recording(RecordingMode.AUTO, None, read_recording(tmp_path / RECORDING_NAME))
+    )
     assert (again.turn.text, again.replayed, again.cost_usd, again.attempts) == ("21", True, 0.0, 0)
     assert again.turn == read_recording(tmp_path / "run-1" / RECORDING_NAME).entries[0].turn
 
@@ -35,20 +37,20 @@ def test_auto__asked_again__costs_nothing_and_is_marked(tmp_path) -> None:
 def test_replay__unknown_question__is_an_error_and_nobody_is_asked(tmp_path) -> None:
     chat = ScriptedChat(says("21"))
     with pytest.raises(TargetError, match="no recorded answer"):
-        ask(chat, Recording(CacheMode.REPLAY))
+        ask(chat, Recording(RecordingMode.REPLAY))
     assert chat.asked == []
 
 
 def test_record__asks_even_what_is_known(tmp_path) -> None:
     shared = tmp_path / RECORDING_NAME
-    ask(ScriptedChat(says("old")), Recording(CacheMode.RECORD, shared))
+    ask(ScriptedChat(says("old")), Recording(RecordingMode.RECORD, shared))
     chat = ScriptedChat(says("new"))
-    assert ask(chat, Recording(CacheMode.RECORD, shared, read_recording(shared))).turn.text == "new"
+    assert ask(chat, Recording(RecordingMode.RECORD, shared, read_recording(shared))).turn.text == "new"
     assert [entry.turn.text for entry in read_recording(shared).entries] == ["old", "new"]
 
 
 def test_off__writes_nothing(tmp_path) -> None:
-    recording = Recording(CacheMode.OFF, tmp_path / RECORDING_NAME)
+    recording = Recording(RecordingMode.OFF, tmp_path / RECORDING_NAME)
     recording.set_run_folder(tmp_path)
     ask(ScriptedChat(says("21")), recording)
     assert list(tmp_path.iterdir()) == []
@@ -56,9 +58,9 @@ def test_off__writes_nothing(tmp_path) -> None:
 
 def test_replayed__is_kept_in_the_runs_own_folder_once(tmp_path) -> None:
     shared = tmp_path / RECORDING_NAME
-    ask(ScriptedChat(says("21")), Recording(CacheMode.AUTO, shared))
+    ask(ScriptedChat(says("21")), Recording(RecordingMode.AUTO, shared))
     (tmp_path / "run").mkdir()
-    recording = Recording(CacheMode.AUTO, shared, read_recording(shared))
+    recording = Recording(RecordingMode.AUTO, shared, read_recording(shared))
     recording.set_run_folder(tmp_path / "run")
     for _ in range(2):
         ask(ScriptedChat(says("other")), recording)
@@ -100,17 +102,17 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("mode", [CacheMode.AUTO, CacheMode.RECORD])
+@pytest.mark.parametrize("mode", [RecordingMode.AUTO, RecordingMode.RECORD])
 def test_file__with_damage__is_used_but_for_that_and_healed_by_the_next_response(tmp_path, damage, mode) -> None:
     shared = tmp_path / RECORDING_NAME
-    ask(ScriptedChat(says("21")), Recording(CacheMode.AUTO, shared))
+    ask(ScriptedChat(says("21")), Recording(RecordingMode.AUTO, shared))
     before, after = DAMAGE[damage]
     shared.write_bytes(before + shared.read_bytes() + after)
     damaged = shared.read_bytes()
     found = read_recording(shared)
     assert ([entry.turn.text for entry in found.entries], found.unreadable) == (["21"], 1)
-    recording = Recording(mode, shared, found if mode is CacheMode.AUTO else None)
-    if mode is CacheMode.AUTO:
+    recording = Recording(mode, shared, found if mode is RecordingMode.AUTO else None)
+    if mode is RecordingMode.AUTO:
         assert ask(ScriptedChat(says("other")), recording).turn.text == "21"
         assert shared.read_bytes() == damaged, "nothing was asked: nothing is written"
         (said,) = recording.warnings
@@ -120,12 +122,12 @@ def test_file__with_damage__is_used_but_for_that_and_healed_by_the_next_response
     ask(ScriptedChat(says("23")), recording, sample=2)
     healed = read_recording(shared)
     assert [entry.turn.text for entry in healed.entries] == ["21", "22", "23"]
-    assert healed.unreadable == (mode is CacheMode.RECORD)
+    assert healed.unreadable == (mode is RecordingMode.RECORD)
 
 
 def test_file__unfinished_line_of_the_runs_own_folder__is_not_glued_to_the_next(tmp_path) -> None:
     (tmp_path / RECORDING_NAME).write_bytes(b'{"key": "x", "tu')
-    recording = Recording(CacheMode.RECORD)
+    recording = Recording(RecordingMode.RECORD)
     recording.set_run_folder(tmp_path)
     ask(ScriptedChat(says("21")), recording)
     assert [entry.turn.text for entry in read_recording(tmp_path / RECORDING_NAME).entries] == ["21"]
@@ -135,7 +137,7 @@ def test_file__that_holds_no_response__is_one_that_nothing_is_taken_from(tmp_pat
     (tmp_path / "x.jsonl").write_text('{"key": 1}\n\n[]\n')
     found = read_recording(tmp_path / "x.jsonl")
     assert (found.entries, found.unreadable) == ((), 2)
-    assert Recording(CacheMode.REPLAY, tmp_path / "x.jsonl", found).warnings[0].endswith("(cache: replay)")
+    assert Recording(RecordingMode.REPLAY, tmp_path / "x.jsonl", found).warnings[0].endswith("(recording: replay)")
     assert read_recording(tmp_path / "absent.jsonl").entries == ()
 
 

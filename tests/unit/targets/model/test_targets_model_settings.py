@@ -258,7 +258,7 @@ def test_key__missing__is_an_error_that_names_variable_and_setting(provider, mod
     with pytest.raises(GateError) as caught:
         resolve_credentials(described(provider, model=model, **more), {"OPENAI_API_KEY": "", variable: " "})
     error = caught.value
-    assert error.code == "no-api-key"
+    assert error.code == "missing-api-key"
     assert variable in error.message
     assert "apiKey" in error.message
     assert "${{ NAME }}" in (error.hint or "")
@@ -306,7 +306,7 @@ def test_address__from_setting_variable_or_vendor(provider, more, environment, e
 def test_address__of_azure_missing__is_an_error_that_names_both() -> None:
     with pytest.raises(GateError) as caught:
         resolve_credentials(described("azure", apiKey=KEY), {})
-    assert caught.value.code == "no-endpoint"
+    assert caught.value.code == "missing-endpoint"
     assert "endpoint" in caught.value.message
     assert "AZURE_OPENAI_ENDPOINT" in caught.value.message
 

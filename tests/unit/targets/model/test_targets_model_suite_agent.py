@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.config.settings import CacheMode
+from eval_gate.config.settings import RecordingMode
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
@@ -84,7 +84,7 @@ def test_agent__calls_tools__are_carried_out_and_answered_until_a_turn_has_none(
         ("writeFile", True, True),
         ("readFile", True, True),
     ]
-    assert (response.usage, response.calls_known) == (Usage(input_tokens=30, output_tokens=15), True)
+    assert (response.usage, response.tool_calls_known) == (Usage(input_tokens=30, output_tokens=15), True)
     assert [message.role for message in response.conversation] == [
         *("system", "user", "assistant", "tool", "assistant", "tool", "assistant")
     ]
@@ -396,7 +396,7 @@ def test_agent__answers_recorded__are_replayed_with_tools_that_work_again(tmp_pa
     runs, folders = tmp_path / "run", tmp_path / "folders"
     runs.mkdir()
     folders.mkdir()
-    recording = Recording(CacheMode.AUTO)
+    recording = Recording(RecordingMode.AUTO)
     recording.set_run_folder(runs)
     chat = writes_once_then_lists()
     live = respond(chat, folders, asked("write"), asked("list"), recording=recording)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.model.case import Brief
+from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
 from eval_gate.targets.vscode.settings import VscodeSettings
@@ -46,7 +46,9 @@ def target(root: Path, environment=None, **settings) -> VscodeTarget:
 
 
 def case(case_id="cargo", question="Plan the stow.", guidelines=(), files=()) -> Request:
-    brief = Brief(question="no", linked_question=question, guideline_files=tuple(guidelines), input_files=tuple(files))
+    brief = CaseBrief(
+        question="no", linked_question=question, guideline_files=tuple(guidelines), input_files=tuple(files)
+    )
     return Request(case_id, (Message(role="user", content="no"),), brief=brief)
 
 
@@ -80,7 +82,7 @@ async def until(holds: Callable[[], bool]) -> None:
 def test_vscode__vs_code_provider__document_dispatch_and_response(tmp_path, program, subagents) -> None:
     code = program(answers={"stow": "Use hold 3."})
     response = respond(tmp_path, case(guidelines=["/evals/a.instructions.md"], files=["/evals/manifest.csv"]))
-    assert (response.text, response.calls_known, response.dry_run) == ("Use hold 3.", False, False)
+    assert (response.text, response.tool_calls_known, response.dry_run) == ("Use hold 3.", False, False)
     assert response.duration_ms > 0
     (request,) = (subagents / "subagent-2/messages").glob("*_req.md")
     text = request.read_text()
@@ -428,7 +430,7 @@ def test_vscode__batch_of_one__is_a_request_like_others(tmp_path, program) -> No
 def test_vscode__dry_run__takes_no_lock_starts_nothing_and_shows_the_prompt(tmp_path, subagents) -> None:
     one = target(tmp_path, dry_run=True, command="no-such-code")
     response = asyncio.run(one.respond(case("../fog", files=["/e/x.csv"])))
-    assert (response.text, response.dry_run, response.calls_known) == ("", True, False)
+    assert (response.text, response.dry_run, response.tool_calls_known) == ("", True, False)
     (warning,) = response.warnings
     written = tmp_path / warning.removeprefix("the prompt is in ")
     assert written.parent == tmp_path / ".agentv/logs/vscode"

@@ -13,47 +13,47 @@ from eval_gate.text.sources.yaml_edit import append_entry, format_scalar, replac
 
 NEW = {"case": "new", "reason": "it's said: #481", "until": "2026-12-05"}
 LAYOUTS = {
-    "nothing": ("", "accepted:\n  - case: new\n"),
-    "a remark": ("# ours\n", "# ours\naccepted:\n  - case: new\n"),
-    "no line break": ("# ours", "# ours\naccepted:\n  - case: new\n"),
-    "a mark": ("---\n", "---\naccepted:\n  - case: new\n"),
-    "another list": ("quarantine:\n  - case: q\n", "quarantine:\n  - case: q\naccepted:\n  - case: new\n"),
-    "nothing below": ("accepted:\n  # none\nquarantine:\n", "accepted:\n  - case: new\n"),
-    "an empty list": ("accepted: []  # none\nquarantine: []\n", "accepted:  # none\n  - case: new\n"),
-    "null": ("accepted: ~\n", "accepted:\n  - case: new\n"),
-    "entries": ("accepted:\n  - case: a\n    x: y # z\n\n# next\nquarantine: []\n", "# z\n  - case: new\n"),
-    "entries to the left": ("accepted:\n- case: a\nquarantine: []\n", "- case: a\n- case: new\n"),
-    "far to the right": ("accepted:\n      - case: a\n", "      - case: a\n      - case: new\n"),
-    "a dash alone": ("accepted:\n  -\n    case: a\n", "case: a\n  - case: new\n"),
-    "text on lines": ("accepted:\n  - case: a\n    x: |\n      # no remark\n\n\nquarantine: []\n", "# no remark\n  - "),
-    "in brackets": ("accepted: [{case: a}]\n", 'accepted: [{case: a}, {case: new, reason: "it'),
-    "in brackets, more lines": ("accepted: [\n  {case: a}, # first, and\n]\n", "# first, and\n{case: new"),
-    "in braces": ("{accepted: [{case: a}]}\n", "{accepted: [{case: a}, {case: new"),
-    "a remark to its left": ("accepted:\n  - case: a\n  # - case: old\n", "  - case: a\n  - case: new\n"),
-    "windows": ("accepted:\r\n  - case: a\r\n", "  - case: a\r\n  - case: new\r\n"),
-    "no last line break": ("accepted:\n  - case: a", "  - case: a\n  - case: new\n"),
-    "set in": ("  accepted:\n  - case: a\n  quarantine: []\n", "  - case: a\n  - case: new\n"),
-    "a byte order mark": ("\ufeffaccepted:\n  - case: a\n", "  - case: a\n  - case: new\n"),
-    "an end": ("accepted:\n  - case: a\n...\n", "  - case: a\n  - case: new\n"),
-    "lines that YAML breaks": ("accepted:\n  - case: 'a\u2028b'\nquarantine: []\n", "'\n  - case: new\n"),
+    "nothing": ("", "waivers:\n  - case: new\n"),
+    "a remark": ("# ours\n", "# ours\nwaivers:\n  - case: new\n"),
+    "no line break": ("# ours", "# ours\nwaivers:\n  - case: new\n"),
+    "a mark": ("---\n", "---\nwaivers:\n  - case: new\n"),
+    "another list": ("quarantine:\n  - case: q\n", "quarantine:\n  - case: q\nwaivers:\n  - case: new\n"),
+    "nothing below": ("waivers:\n  # none\nquarantine:\n", "waivers:\n  - case: new\n"),
+    "an empty list": ("waivers: []  # none\nquarantine: []\n", "waivers:  # none\n  - case: new\n"),
+    "null": ("waivers: ~\n", "waivers:\n  - case: new\n"),
+    "entries": ("waivers:\n  - case: a\n    x: y # z\n\n# next\nquarantine: []\n", "# z\n  - case: new\n"),
+    "entries to the left": ("waivers:\n- case: a\nquarantine: []\n", "- case: a\n- case: new\n"),
+    "far to the right": ("waivers:\n      - case: a\n", "      - case: a\n      - case: new\n"),
+    "a dash alone": ("waivers:\n  -\n    case: a\n", "case: a\n  - case: new\n"),
+    "text on lines": ("waivers:\n  - case: a\n    x: |\n      # no remark\n\n\nquarantine: []\n", "# no remark\n  - "),
+    "in brackets": ("waivers: [{case: a}]\n", 'waivers: [{case: a}, {case: new, reason: "it'),
+    "in brackets, more lines": ("waivers: [\n  {case: a}, # first, and\n]\n", "# first, and\n{case: new"),
+    "in braces": ("{waivers: [{case: a}]}\n", "{waivers: [{case: a}, {case: new"),
+    "a remark to its left": ("waivers:\n  - case: a\n  # - case: old\n", "  - case: a\n  - case: new\n"),
+    "windows": ("waivers:\r\n  - case: a\r\n", "  - case: a\r\n  - case: new\r\n"),
+    "no last line break": ("waivers:\n  - case: a", "  - case: a\n  - case: new\n"),
+    "set in": ("  waivers:\n  - case: a\n  quarantine: []\n", "  - case: a\n  - case: new\n"),
+    "a byte order mark": ("\ufeffwaivers:\n  - case: a\n", "  - case: a\n  - case: new\n"),
+    "an end": ("waivers:\n  - case: a\n...\n", "  - case: a\n  - case: new\n"),
+    "lines that YAML breaks": ("waivers:\n  - case: 'a\u2028b'\nquarantine: []\n", "'\n  - case: new\n"),
 }
 
 
 @pytest.mark.parametrize(("text", "part"), LAYOUTS.values(), ids=LAYOUTS)
 def test_append__any_layout__adds_the_entry_and_changes_no_other_line(text, part) -> None:
-    written = append_entry(text, "accepted", NEW)
+    written = append_entry(text, "waivers", NEW)
     assert part in written
     before, after = yaml.safe_load(text) or {}, yaml.safe_load(written)
-    said = {**NEW, "until": after["accepted"][-1]["until"]}
-    assert after == {**before, "accepted": [*(before.get("accepted") or []), said]}
+    said = {**NEW, "until": after["waivers"][-1]["until"]}
+    assert after == {**before, "waivers": [*(before.get("waivers") or []), said]}
     gone = [line[2:] for line in difflib.ndiff(text.splitlines(), written.splitlines()) if line.startswith("- ")]
     assert all(set("[]~") & set(line) for line in gone), gone
 
 
-@pytest.mark.parametrize("text", ["[]\n", "accepted: 1\n", "{}\n", "{quarantine: []}\n", "{accepted: }\n"])
+@pytest.mark.parametrize("text", ["[]\n", "waivers: 1\n", "{}\n", "{quarantine: []}\n", "{waivers: }\n"])
 def test_append__layout_that_it_does_not_know__is_refused(text) -> None:
     with pytest.raises(ValueError, match=r"it is|is not a list"):
-        append_entry(text, "accepted", NEW)
+        append_entry(text, "waivers", NEW)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -69,37 +69,37 @@ def test_scalar__what_yaml_takes_for_something_else__is_in_quotes(word) -> None:
     assert yaml.safe_load(f"a: {format_scalar(word)}") == {"a": word}
 
 
-RENEWED = {"reason": "still", "until": "2027-01-01", "by": "Kim"}
+RENEWED = {"reason": "still", "until": "2027-01-01", "owner": "Kim"}
 ENTRIES = {
     "block": (
-        "accepted:\n  - case: a # a\n    reason: x # b\n    until: '2020-01-01' # c\n  - case: b\n",
-        "accepted:\n  - case: a # a\n    reason: still # b\n    until: 2027-01-01\n    by: Kim # c\n  - case: b\n",
+        "waivers:\n  - case: a # a\n    reason: x # b\n    until: '2020-01-01' # c\n  - case: b\n",
+        "waivers:\n  - case: a # a\n    reason: still # b\n    until: 2027-01-01\n    owner: Kim # c\n  - case: b\n",
     ),
     "name there": (
-        "accepted:\n- {case: a, until: 2020-01-01, by: Lee, reason: x}\n",
-        "accepted:\n- {case: a, until: 2027-01-01, by: Kim, reason: still}\n",
+        "waivers:\n- {case: a, until: 2020-01-01, owner: Lee, reason: x}\n",
+        "waivers:\n- {case: a, until: 2027-01-01, owner: Kim, reason: still}\n",
     ),
-    "braces": ("accepted: [{case: a, reason: x, until: 2020-01-01}]", "reason: still, until: 2027-01-01, by: Kim}]"),
+    "braces": ("waivers: [{case: a, reason: x, until: 2020-01-01}]", "reason: still, until: 2027-01-01, owner: Kim}]"),
     "text on lines": (
-        "accepted:\n  - case: a\n    until: 2020-01-01\n    reason: |\n      x\n      # y\n\n  - case: b\n",
-        "    until: 2027-01-01\n    reason: still\n    by: Kim\n  - case: b\n",
+        "waivers:\n  - case: a\n    until: 2020-01-01\n    reason: |\n      x\n      # y\n\n  - case: b\n",
+        "    until: 2027-01-01\n    reason: still\n    owner: Kim\n  - case: b\n",
     ),
 }
 
 
 @pytest.mark.parametrize(("text", "part"), ENTRIES.values(), ids=ENTRIES)
 def test_replace__an_entry__keeps_its_place_and_every_remark(text, part) -> None:
-    written = replace_values(text, "accepted", 0, RENEWED)
+    written = replace_values(text, "waivers", 0, RENEWED)
     assert part in written
-    first = yaml.load(written, Loader=yaml.BaseLoader)["accepted"][0]
+    first = yaml.load(written, Loader=yaml.BaseLoader)["waivers"][0]
     assert first == {"case": "a", **RENEWED}
 
 
-@pytest.mark.parametrize("text", ["", "# ours\n", "quarantine: []\n", "accepted: {case: a}\n", "accepted: a\n"])
+@pytest.mark.parametrize("text", ["", "# ours\n", "quarantine: []\n", "waivers: {case: a}\n", "waivers: a\n"])
 def test_replace_values__of_what_is_no_list__is_refused(text) -> None:
-    with pytest.raises(ValueError, match="`accepted` is not a list"):
-        replace_values(text, "accepted", 0, RENEWED)
+    with pytest.raises(ValueError, match="`waivers` is not a list"):
+        replace_values(text, "waivers", 0, RENEWED)
 
 
 def test_append_entry__nothing_but_a_mark_of_its_encoding__begins_behind_it() -> None:
-    assert append_entry("\ufeff", "accepted", {"case": "new"}) == "\ufeffaccepted:\n  - case: new\n"
+    assert append_entry("\ufeff", "waivers", {"case": "new"}) == "\ufeffwaivers:\n  - case: new\n"

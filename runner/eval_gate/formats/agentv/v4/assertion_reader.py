@@ -52,7 +52,7 @@ _DEFAULT_FLOOR: Final = 0.8
 
 
 def compute_floor(found: old.AgentVEvaluator) -> float | None:
-    """The least that the score has to be, where the case needs this evaluator."""
+    """Return the minimum score of an evaluator that the case requires, or None if it is not required."""
     if not found.required:
         return None
     if found.min_score is not None:
@@ -61,14 +61,17 @@ def compute_floor(found: old.AgentVEvaluator) -> float | None:
 
 
 def read_common_fields(found: old.AgentVEvaluator, name: str | None = None) -> dict[str, Any]:
-    """What every evaluator may say: its name, what it counts, and what its score is held to."""
+    """Return the fields that every evaluator may have: label, weight, negation and minimum score."""
     return {"label": found.name or name, "weight": found.weight, "negate": found.negate, "floor": compute_floor(found)}
 
 
 def read_comparison_value(
     found: old.AgentVToolTrajectory | file_model.ToolTrajectoryAssertion, findings: AgentVFindings, path: Path
 ) -> JsonValue:
-    """What the calls are compared with in this mode; nothing after saying what is wrong."""
+    """Return the value with which the mode of the trajectory compares the tool calls.
+
+    A missing or empty value is reported as a problem, and returned as it is.
+    """
     counts = found.mode == "any_order"
     needed, other = ("minimums", "expected") if counts else ("expected", "minimums")
     value = old.as_raw_json(getattr(found, needed))
@@ -89,7 +92,11 @@ class AssertionReader:
     def read(
         self, found: old.AgentVEvaluator, kind: str, raw: JsonValue, path: Path, expected: JsonValue
     ) -> EvaluatorSpec | None:
-        """What is asked. `kind` is its type in the newest spelling, `expected` the answer that the case expects."""
+        """Read an assertion that needs no LLM judge, or return None for any other.
+
+        `kind` is its type in the newest spelling, and `expected` is the response that the case expects. None is also
+        possible after reporting a problem.
+        """
         said = read_common_fields(found)
         match found:
             case (
@@ -261,7 +268,7 @@ def _build_field_check(found: file_model.AssertedField) -> FieldCheck:
 
 
 def _build_label(kind: str, values: Sequence[str]) -> str:
-    """What an assertion without a name is called: AgentV's own words for it."""
+    """Build the label of an assertion without a name, as AgentV does."""
     if not values:
         return kind
     return f"{kind}-{len(values) if kind.endswith(('-any', '-all')) else values[0][:30]}"

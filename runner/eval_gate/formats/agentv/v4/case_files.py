@@ -41,18 +41,18 @@ class ExternalCasePositions:
         self._places = places
 
     def find_line(self, path: Sequence[str | int]) -> int:
-        """The line (from 1) of the value, in the file where it stands."""
+        """Return the line (from 1) of the value at `path`, in the file that contains it."""
         (_, positions, index), inside = self._locate_origin(path)
         return (index or 1) if positions is None else positions.find_line(inside)
 
     def find_unquoted(self, path: Sequence[str | int]) -> str | None:
-        """The scalar at `path` as it is written, where it stands without quotes."""
+        """Return the scalar at `path` as written, if it has no quotes; else None."""
         place, inside = self._locate_origin(path)
         positions: object = place[1]
         return positions.find_unquoted(inside) if isinstance(positions, ScalarPositions) else None
 
     def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-        """The file in which the value at `path` stands, and its path there."""
+        """Return the file that contains the value at `path`, and the value's path in that file."""
         (file, positions, _), inside = self._locate_origin(path)
         if file == self._file and isinstance(positions, MultiFilePositions):
             return positions.locate(inside)
@@ -73,7 +73,10 @@ class ExternalCasePositions:
 def load_external_cases(
     document: Mapping[str, JsonValue], name: str, positions: Positions, repository: EvalRepository
 ) -> tuple[dict[str, JsonValue], Positions]:
-    """The document with all its cases in it, and where each stands. Raises EvalFileError for a missing file."""
+    """Load cases from other files, and return the document with all its cases and their positions.
+
+    Raises EvalFileError if a file cannot be found or used.
+    """
     raw = document.get(name)
     if isinstance(raw, str):
         entries: list[tuple[JsonValue, int]] = [(raw if raw.startswith(_FILE_SCHEME) else _FILE_SCHEME + raw, -1)]
@@ -112,7 +115,7 @@ def _is_file_reference(value: JsonValue) -> bool:
 
 
 def _iter_cases(written: str, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
-    """The cases of a file, of all files that fit a pattern, or of a folder. Raises FileError."""
+    """Yield the cases of a file, of all files that match a pattern, or of a folder. Raises FileError."""
     if _GLOB_CHARACTERS.intersection(written):
         found = _find_matching_files(written, repository)
         if not found:
@@ -128,7 +131,10 @@ def _iter_cases(written: str, repository: EvalRepository) -> Iterator[tuple[Json
 
 
 def _find_matching_files(written: str, repository: EvalRepository) -> list[Path]:
-    """The files below the eval file's folder that fit a pattern, in the order of their names."""
+    """Find the files below the eval file's folder that match a pattern, sorted by path.
+
+    Raises FileError for a pattern with `..`, and for more than `MAX_SEARCHED_FILES` entries to search.
+    """
     steps = [step for step in written.split("/") if step not in {"", "."}]
     if ".." in steps:
         raise FileError("a pattern cannot lead out of the eval file's folder")
@@ -178,7 +184,7 @@ def _load_yaml(path: Path, repository: EvalRepository) -> tuple[JsonValue, Posit
 
 
 def _read_file_bytes(path: Path, repository: EvalRepository) -> bytes:
-    """What is in a file of the repository."""
+    """Read the content of a file in the repository. Raises FileError if it does not exist there."""
     found = repository.find_file_at(normalize_path(path))
     if found is None:
         raise FileError("there is no such file in the repository")

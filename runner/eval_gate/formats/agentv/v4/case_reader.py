@@ -59,7 +59,7 @@ class AgentV4CaseReader(CaseReader):
         self._suite = _FileSettings()
 
     def read_header(self, document: dict[str, JsonValue], name: str) -> tuple[FileDefaults, str | None]:
-        """What the file says for all, and its name in results."""
+        """Read the defaults of the file for its cases, and the name of the suite in results."""
         for variable, path in unsupported_features.iter_environment_references(document):
             message = f"`${{{{ {variable} }}}}` is not supported: nothing of the environment is put into an eval file"
             self._findings.add_problem(message, path)
@@ -80,7 +80,7 @@ class AgentV4CaseReader(CaseReader):
         ), suite.name or suite.dataset or stem.removesuffix(".eval")
 
     def read(self, raw: JsonValue, path: Path, defaults: FileDefaults) -> EvalCase | None:
-        """The case at `path`; None when something is wrong with it, or was with anything before it."""
+        """Read the case at `path`, or return None if it, or anything before it in the file, has a problem."""
         self._findings.begin_case(format_case_name(raw, path))
         self._turns.begin_case()
         if not isinstance(raw, dict):
@@ -130,7 +130,10 @@ class AgentV4CaseReader(CaseReader):
     def _read_input(
         self, case: dict[str, JsonValue], path: Path, template: CaseTemplate, *, alone: bool
     ) -> tuple[MessageTurn, ...]:
-        """What is put to the target: what the file says to all, then what the case says."""
+        """Read the messages for the target: those of the file, then those of the case.
+
+        If `alone`, the messages of the file are left out.
+        """
         if "input" not in case:  # said by the case's own shape
             return ()
         before = len(self._findings.problems)
@@ -179,14 +182,20 @@ class AgentV4CaseReader(CaseReader):
         return self._read_messages(raw, path, "assistant")
 
     def _find_assertion_list(self, raw: JsonValue, path: Path) -> tuple[Path, JsonValue]:
-        """The list of assertions of a part of the file, and where it stands: under the first of its names."""
+        """Return the path and value of the assertions in a part of the file, under the first of their names.
+
+        The value is None if the part has none.
+        """
         key = find_used_name(raw, file_model.ASSERTIONS)
         return ((*path, key), raw[key]) if key is not None and isinstance(raw, dict) else ((), None)
 
     def _read_assertions(
         self, case: dict[str, JsonValue], path: Path, defaults: FileDefaults, *, alone: bool
     ) -> EvaluatorSet:
-        """The case's own, then the file's unless the case stands alone; the default judge where there are none."""
+        """Read the assertions of the case, then those of the file.
+
+        If `alone`, those of the file are left out. The default LLM judge applies if no assertion remains.
+        """
         own, raw = self._find_assertion_list({key: case[key] for key in file_model.ASSERTIONS[:2] if key in case}, path)
         if raw is None:
             own, raw = self._find_assertion_list(case.get("execution"), (*path, "execution"))
@@ -209,7 +218,7 @@ _TEMPLATED_FIELDS: Final = frozenset({*file_model.CRITERIA, "input", "input_file
 
 
 def _wrap_text_parts(message: JsonValue) -> JsonValue:
-    """The message, with a text among its parts written as the part that it is."""
+    """Return the message with each plain text in its content as a text part."""
     if not isinstance(message, dict) or not isinstance(message.get("content"), list):
         return message
     content = message["content"]
@@ -219,7 +228,7 @@ def _wrap_text_parts(message: JsonValue) -> JsonValue:
 
 
 def _find_expected_json(expected: tuple[MessageTurn, ...]) -> JsonValue:
-    """The last expected answer that is an object, or a text that holds one."""
+    """Return the last expected response that is an object or a text containing one, or None."""
     for turn in reversed(expected):
         if turn.role != "assistant" or turn.content is None:
             continue
@@ -236,7 +245,11 @@ def _find_expected_json(expected: tuple[MessageTurn, ...]) -> JsonValue:
 
 
 def _merge_metadata(suite: JsonValue, own: JsonValue) -> JsonValue:
-    """The file's metadata with the case's: lists are joined, mappings go into one another, else the case's counts."""
+    """Merge the metadata of the file with that of the case.
+
+    Lists are joined without duplicates, and mappings are merged by key. Otherwise the case's value replaces that of
+    the file.
+    """
     if isinstance(suite, dict) and isinstance(own, dict):
         return {key: _merge_metadata(suite.get(key), own.get(key)) for key in {**own, **suite}}
     if isinstance(suite, list) and isinstance(own, list):
@@ -255,7 +268,11 @@ class CaseTemplate:
         self.too_much = False
 
     def fill(self, value: JsonValue) -> JsonValue:
-        """The value with all variables filled in; a text that is nothing but one becomes what it stands for."""
+        """Return the value with all variables filled in.
+
+        A text that consists of a single variable becomes the value of that variable. An unknown variable stays as
+        written.
+        """
         if not self._variables:
             return value
         match value:
@@ -277,7 +294,10 @@ class CaseTemplate:
         return match[0] if found is None else found[1]
 
     def _resolve_variable(self, name: str) -> tuple[JsonValue, str] | None:
-        """The value of this name and its text; None where there is none, and for what would be too much."""
+        """Return the value of this variable, and the value as text.
+
+        Return None if the variable is unknown, or if the filled-in text would be too long, which is recorded.
+        """
         if name not in self._known:
             self._known[name] = _look_up_variable(self._variables, name)
         found = self._known[name]
@@ -289,7 +309,10 @@ class CaseTemplate:
 
 
 def _look_up_variable(variables: Mapping[str, JsonValue], name: str) -> tuple[JsonValue, str] | None:
-    """The value at this dotted name, and as a text."""
+    """Look up the value of a dotted name, and return it with its text, or None if it is not found.
+
+    A value that is not text is formatted as JSON.
+    """
     value: JsonValue = dict(variables)
     for step in name.split("."):
         if not isinstance(value, dict) or step not in value:

@@ -64,7 +64,7 @@ _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 
 
 def describe_unsupported_key(key: str) -> str | None:
-    """What is said of a key that AgentV has; None for any other."""
+    """Describe why a key of AgentV is not supported, or return None for any other key."""
     why = UNSUPPORTED_KEYS.get(key)
     return None if why is None else f"`{key}` is not supported: {why}"
 

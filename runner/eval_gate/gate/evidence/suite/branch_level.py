@@ -22,7 +22,7 @@ from eval_gate.gate.evidence.suite.failures import (
     compute_suite_finding,
     is_conspicuous,
 )
-from eval_gate.model.grounds import NO_RUNS, Counts
+from eval_gate.model.evidence import NO_EXECUTIONS, Counts
 
 MAX_RUNS: Final = 20
 """More of the past says less about today."""
@@ -50,20 +50,21 @@ _CaseCounts = list[tuple[int, int]]
 
 
 def _select_changing_cases(runs: Sequence[Mapping[_Key, Counts]]) -> list[_CaseCounts]:
-    """The cases that have both passed and failed; the others cannot show a change."""
+    """Select the cases that have both passed and failed; the others cannot show a change."""
     cases = []
     for key in dict.fromkeys(key for run in runs for key in run):
-        counts = [run.get(key, NO_RUNS) for run in runs]
+        counts = [run.get(key, NO_EXECUTIONS) for run in runs]
         if any(one.passes for one in counts) and any(one.failures for one in counts):
             cases.append([(one.passes, one.failures) for one in counts])
     return cases
 
 
 def _compute_change_chance(cases: list[_CaseCounts], length: int, limit: float) -> tuple[float, float]:
-    """That so many newest runs differ so much from the older ones by chance, in the likelier direction to be real.
+    """Compute the chance that the `length` newest runs differ so much from the older ones.
 
-    1 where it is the worse half of the runs alone that makes them worse, at this limit. The second number tells apart
-    chances that are next to nothing: it is lower where the difference is larger.
+    The direction with the smaller chance counts. The chance is 1 if only the worse half of the worse runs makes
+    them worse, at this `limit`. The second value tells apart chances that are close to zero: it is lower where the
+    difference is larger.
     """
     runs = range(len(cases[0])) if cases else range(0)
     newer, older = runs[:length], runs[length:]

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from eval_gate.model.grounds import Counts, SuiteFinding
+from eval_gate.model.evidence import Counts, SuiteFinding
 
 DEFAULT_LIMIT: Final = 0.01
 _NEGLIGIBLE: Final = 1e-16
@@ -40,9 +40,9 @@ class Stratum(NamedTuple):
     failures: int
 
     @classmethod
-    def from_counts(cls, record: Counts, here: Counts) -> Stratum:
-        """The stratum of a case with these counts on record and here."""
-        return cls(record.passes, record.failures, here.passes, here.failures)
+    def from_counts(cls, counts: Counts, current: Counts) -> Stratum:
+        """Build the stratum of a case from its counts in the history and in this run."""
+        return cls(counts.passes, counts.failures, current.passes, current.failures)
 
     @property
     def swapped(self) -> Stratum:
@@ -84,11 +84,11 @@ class Stratum(NamedTuple):
 def compute_suite_finding(
     strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, wide: float = NORMAL_VARIANCE
 ) -> SuiteFinding:
-    """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
+    """Compute the finding over all cases that have executions both in the history and in this run.
 
-    Whoever has counted equal strata already gives the counts (a `Counter`).
-    `limit` is the accepted chance of calling a drop what is none, `wide` the variance from which on the normal
-    distribution does.
+    Without any, nothing has dropped, and the chance is 1. A caller that has counted equal strata already passes the
+    counts (a `Counter`). `limit` is the accepted chance of a false drop. Above the variance `wide`, the normal
+    distribution is used.
     """
     kinds = count_strata(strata)
     failures = sum(kind.failures * count for kind, count in kinds.items())
@@ -104,7 +104,10 @@ def is_conspicuous(strata: Iterable[Stratum], least: float = 2.0) -> bool:
 
 
 def compute_deviation(strata: Iterable[Stratum]) -> float:
-    """The classical statistic: by how many standard deviations there are more failures here than expected."""
+    """Compute by how many standard deviations the failures of this run exceed the expected ones.
+
+    This is the classical statistic. It is 0 if the number of failures cannot vary.
+    """
     kinds = count_strata(strata)
     mean, variance = compute_moments(kinds)
     above = sum(kind.failures * count for kind, count in kinds.items()) - mean
@@ -124,7 +127,10 @@ def compute_moments(kinds: Counter[Stratum]) -> tuple[float, float]:
 
 
 def compute_chance_at_rate(kinds: Counter[Stratum], rate: float) -> float:
-    """The chance of so many failures among the cases that mostly pass, if all fail at this rate: a binomial tail."""
+    """Compute the chance of at least these failures if all cases that mostly pass fail at this rate.
+
+    It is the tail of a binomial distribution.
+    """
     passing = {kind: count for kind, count in kinds.items() if kind.record_passes > kind.record_failures}
     runs = sum(kind.runs * count for kind, count in passing.items())
     failures = sum(kind.failures * count for kind, count in passing.items())
@@ -139,7 +145,10 @@ def compute_chance_at_rate(kinds: Counter[Stratum], rate: float) -> float:
 
 
 def compute_tail_chance(kinds: Counter[Stratum], failures: int, wide: float = NORMAL_VARIANCE) -> float:
-    """The chance that the sum over all strata is at least `failures`."""
+    """Compute the chance that the sum of failures over all strata is at least `failures`.
+
+    Above the variance `wide`, the normal distribution is used.
+    """
     mean, variance = compute_moments(kinds)
     if variance > wide:
         return math.erfc((failures - 0.5 - mean) / math.sqrt(2 * variance)) / 2
@@ -148,7 +157,10 @@ def compute_tail_chance(kinds: Counter[Stratum], failures: int, wide: float = NO
 
 
 def compute_sum_distribution(kinds: Counter[Stratum]) -> tuple[int, list[float]]:
-    """The distribution of the sum over all strata: its least value that matters, and the chances from there on."""
+    """Compute the distribution of the sum of failures over all strata.
+
+    Return the smallest sum that matters, and the chances from there on.
+    """
     chances, lowest = [1.0], 0
     for kind, count in sorted(kinds.items()):  # sums of floats must not depend on the order of the cases
         least, shares = _compute_hypergeometric(kind.total_runs, kind.total_failures, kind.runs)
@@ -161,7 +173,10 @@ def compute_sum_distribution(kinds: Counter[Stratum]) -> tuple[int, list[float]]
 
 @lru_cache(maxsize=10_000)
 def _compute_hypergeometric(runs: int, failures: int, drawn: int) -> tuple[int, tuple[float, ...]]:
-    """The least number of failures among `drawn` of `runs` executions, and the chances from there on."""
+    """Compute the distribution of the failures among `drawn` of `runs` executions.
+
+    Return the smallest possible number of failures, and the chances from there on.
+    """
     least, most = max(0, drawn - (runs - failures)), min(drawn, failures)
     ways = math.comb(runs, drawn)
     shares = tuple(

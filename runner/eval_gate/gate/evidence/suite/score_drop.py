@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.suite.score_noise import compute_student_tail
 from eval_gate.model.case import CaseKey
-from eval_gate.model.grounds import ScoreFinding
+from eval_gate.model.evidence import ScoreFinding
 from eval_gate.results.history import SCORE_DIGITS
 
 MIN_CASES: Final = 5
@@ -82,7 +82,10 @@ def drop_largest_falls(cases: Sequence[ScoredCase], count: int) -> list[ScoredCa
 
 
 def compute_score_finding(cases: Sequence[ScoredCase], limit: float) -> ScoreFinding:
-    """What is found over all of these cases. `limit` is the accepted chance of calling a drop what is none."""
+    """Compute the finding over the scores of all these cases.
+
+    `limit` is the accepted chance of a false drop.
+    """
     falls = [case.fall for case in cases]
     mean = math.fsum(falls) / len(falls)
     chance = 1.0
@@ -94,13 +97,14 @@ def compute_score_finding(cases: Sequence[ScoredCase], limit: float) -> ScoreFin
         ]
         chance = max(chances)
     lower = sum(round(fall * _UNIT) > 0 for fall in falls)
-    return ScoreFinding(cases=len(falls), lower=lower, fall=mean, chance=chance, limit=limit)
+    return ScoreFinding(cases=len(falls), lower_cases=lower, fall=mean, chance=chance, limit=limit)
 
 
 def compute_sum_chance(cases: Iterable[tuple[float, Sequence[float]]]) -> float:
-    """The chance that the sum of the scores here is so low or lower, if any score of a case may be the one of here.
+    """Compute the chance that the sum of this run's scores is as low as it is, or lower.
 
-    Each case is its score here and its scores on record.
+    Any of a case's scores is taken to be equally likely to be the one of this run. Each case consists of its score
+    in this run and its scores in the history.
     """
     strata = []
     for here, record in cases:
@@ -121,7 +125,7 @@ _Shares = tuple[tuple[int, float], ...]
 
 
 def _compute_exact_tail(strata: Sequence[_Shares], seen: int) -> float | None:
-    """The chance of a sum of at least `seen`; None where there are too many different sums."""
+    """Compute exactly the chance of a sum of at least `seen`; None if there are too many different sums."""
     sums = {0: 1.0}
     for shares in strata:
         summed: dict[int, float] = {}
@@ -135,9 +139,10 @@ def _compute_exact_tail(strata: Sequence[_Shares], seen: int) -> float | None:
 
 
 def _compute_normal_tail(strata: Sequence[_Shares], seen: int) -> float:
-    """The same by the normal distribution, which the sum of so many has in all but the far end of its tail.
+    """Compute the chance of a sum of at least `seen` with the normal distribution.
 
-    There it is short of the other: a chance below 1 in 100,000 is given as that at least.
+    The sum of many cases follows it except far out in its tail, where the normal distribution gives too small a
+    chance. The returned chance is therefore at least 1 in 100,000.
     """
     mean = math.fsum(loss * share for shares in strata for loss, share in shares)
     squares = math.fsum(loss * loss * share for shares in strata for loss, share in shares)
@@ -148,7 +153,10 @@ def _compute_normal_tail(strata: Sequence[_Shares], seen: int) -> float:
 
 
 def _compute_saddlepoint_tail(strata: Sequence[_Shares], seen: int) -> float:
-    """The same by Lugannani and Rice. Where the sum cannot be larger it is exact."""
+    """Compute the chance of a sum of at least `seen` with the formula of Lugannani and Rice.
+
+    The result is exact if the sum cannot be larger.
+    """
     mean = math.fsum(loss * share for shares in strata for loss, share in shares)
     if seen <= mean:
         return 1.0  # nothing rests on it
@@ -191,7 +199,10 @@ def _compute_cumulants(strata: Sequence[_Shares], at: float) -> tuple[float, flo
 
 
 def _compute_run_chance(cases: Sequence[ScoredCase], fall: float) -> float:
-    """The chance of such a run, by how much the mean scores of whole runs on record differ; 0 where too few say it."""
+    """Compute the chance of such a fall from how much the mean scores of whole runs differ.
+
+    Return 0 if there are too few runs, or if their means do not differ.
+    """
     runs = []
     for at in range(max(len(case.record) for case in cases)):
         off = [

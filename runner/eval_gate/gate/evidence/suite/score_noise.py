@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-from eval_gate.model.comparison import ScoreRecord
+from eval_gate.model.comparison import ScoreHistory
 
 MIN_DIFFERENCES: Final = 10
 """Of fewer cases with one run of history nothing is said about how scores vary: every fall is taken as it is."""
@@ -50,7 +50,10 @@ class PooledVariance(NamedTuple):
     alike: float = math.inf
 
     def estimate_spread(self, own: ScoreVariance) -> tuple[float, int]:
-        """The standard deviation of one case's scores from run to run, and its degrees of freedom; 0 for nothing."""
+        """Estimate the standard deviation of one case's scores from run to run, and its degrees of freedom.
+
+        0 degrees of freedom mean that nothing is known.
+        """
         if math.isinf(self.alike) or not self.free:
             return math.sqrt(self.variance), self.free
         free = self.alike + own.free
@@ -59,7 +62,7 @@ class PooledVariance(NamedTuple):
 
 
 def pool_variances(cases: Iterable[ScoreVariance]) -> PooledVariance:
-    """What the records of all graded cases say about any of them, whatever their order."""
+    """Pool the score variances of all graded cases; the order of the cases does not matter."""
     known = [case for case in cases if case.free]
     free = sum(case.free for case in known)
     if not free:
@@ -74,7 +77,11 @@ def pool_variances(cases: Iterable[ScoreVariance]) -> PooledVariance:
 
 
 def estimate_difference_spread(differences: Sequence[float]) -> tuple[float, int]:
-    """The same from one difference a case: between its score here and the one there is on record."""
+    """Estimate the standard deviation of scores, and its degrees of freedom, from one difference per case.
+
+    Each difference is the one between a case's score in this run and its only score in the history. Both values are
+    0 if there are too few differences.
+    """
     if len(differences) < MIN_DIFFERENCES:
         return 0.0, 0
     middle = median(differences)
@@ -82,21 +89,24 @@ def estimate_difference_spread(differences: Sequence[float]) -> tuple[float, int
     return off / math.sqrt(2), int(_EFFICIENCY * (len(differences) - 1))
 
 
-def compute_drop_chance(record: ScoreRecord, here: float) -> float | None:
-    """The chance of a score at least so low when nothing has changed; None where nothing is known of how it varies."""
-    if record.free < 1:
+def compute_drop_chance(scores: ScoreHistory, current: float) -> float | None:
+    """Compute the chance of a score as low as `current` or lower if nothing has changed.
+
+    Return None if nothing is known of how the score varies.
+    """
+    if scores.degrees_of_freedom < 1:
         return None
-    drop = record.mean - here
-    if record.spread <= 0:
+    drop = scores.mean - current
+    if scores.spread <= 0:
         return 1.0 if drop <= 0 else 0.0
-    error = record.spread * math.sqrt(1 + 1 / record.runs)
-    return compute_student_tail(drop / error, record.free)
+    error = scores.spread * math.sqrt(1 + 1 / scores.runs)
+    return compute_student_tail(drop / error, scores.degrees_of_freedom)
 
 
 def compute_student_tail(t: float, free: int) -> float:
-    """The chance that a Student variable with so many degrees of freedom is at least `t`.
+    """Compute the chance that a Student variable with `free` degrees of freedom is at least `t`.
 
-    By the regularised incomplete beta function (Abramowitz and Stegun 26.5.27, 26.7.1).
+    It uses the regularised incomplete beta function (Abramowitz and Stegun 26.5.27, 26.7.1).
     """
     half = _compute_incomplete_beta(free / 2, 0.5, free / (free + t * t)) / 2
     return half if t >= 0 else 1 - half
@@ -112,7 +122,7 @@ def _compute_incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _compute_continued_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    """Compute the continued fraction of the incomplete beta function with Lentz's method."""
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / (d if abs(d) > _TINY else _TINY)
     value = d

@@ -26,7 +26,10 @@ _MESSAGE_TYPES = ("assistant", "user")
 
 
 def read(events: Sequence[Event]) -> Response:
-    """The answer in the last result, and all calls. Raises TargetError (malformed) where there is none."""
+    """Read the response text in the last result, and all tool calls.
+
+    Raises TargetError (malformed) if the output has no result.
+    """
     result = _find_result(events)
     answer = result.get("result") if result is not None else None
     if result is None or not isinstance(answer, str):
@@ -43,7 +46,7 @@ def read(events: Sequence[Event]) -> Response:
         tool_calls=calls.all,
         usage=None if counted == Usage() else counted,
         cost_usd=parse_dollars(result.get("total_cost_usd")),
-        calls_known=any(event.get("type") in _MESSAGE_TYPES for event in events),
+        tool_calls_known=any(event.get("type") in _MESSAGE_TYPES for event in events),
         model=_find_model(events, result),
         warnings=(*_describe_denials(result), *nameless),
     )
@@ -78,7 +81,10 @@ def _collect_calls(events: Iterable[Event]) -> tuple[StreamCalls, tuple[str, ...
 
 
 def _find_model(events: Sequence[Event], result: Event) -> str | None:
-    """The model of its own last words, not those of an agent that a task started; `<synthetic>` is none."""
+    """Find the model of the agent's own last message.
+
+    Messages of agents that a task started do not count, nor does the placeholder `<synthetic>`.
+    """
     own = [event for event in events if event.get("type") == "assistant" and not event.get("parent_tool_use_id")]
     named = (get_member(event, "message", "model") for event in reversed(own))
     used = result.get("modelUsage")

@@ -50,7 +50,10 @@ def parse_events(content: str) -> ProgramEvents:
 
 
 def _parse_objects(text: str) -> tuple[Event, ...] | None:
-    """The objects in a JSON object or list; None for any other text. Raises ForeignJsonError for one too large."""
+    """Parse the objects in a text that is a JSON object or a list of them.
+
+    Return None for any other text. Raises UntrustedJsonError if the JSON is too large.
+    """
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -64,14 +67,17 @@ def _parse_objects(text: str) -> tuple[Event, ...] | None:
 
 
 def get_member(event: JsonValue, *keys: str) -> JsonValue:
-    """What stands below these keys; None where one of them is missing."""
+    """Return the value at nested `keys`, or None if one of them is missing."""
     for key in keys:
         event = event.get(key) if isinstance(event, dict) else None
     return event
 
 
 def to_text(value: JsonValue) -> str | None:
-    """A text, or the texts of a list of parts; None for what is neither."""
+    """Convert a text or a list of text parts to one text.
+
+    Return None for any other value.
+    """
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -81,18 +87,27 @@ def to_text(value: JsonValue) -> str | None:
 
 
 def format_reason(value: JsonValue) -> str:
-    """A program's own reason on one line; empty where it gives none."""
+    """Format the reason that a program gives on one line.
+
+    The result is empty if the value is not a text.
+    """
     return " ".join(value[:_MAX_REASON].split()) if isinstance(value, str) else ""
 
 
 def sum_tokens(*counts: JsonValue) -> int | None:
-    """The sum of the counts that are some; None where none is."""
+    """Sum the token counts that are valid.
+
+    Return None if none of them is valid.
+    """
     known = [count for count in counts if isinstance(count, int) and in_range(count, MAX_TOKENS) is not None]
     return min(sum(known), MAX_TOKENS) if known else None
 
 
 def parse_dollars(value: JsonValue) -> float | None:
-    """A cost in US dollars; None for what cannot be one."""
+    """Parse a cost in US dollars.
+
+    Return None if the value cannot be a cost.
+    """
     cost = in_range(value, MAX_COST_USD)
     return None if cost is None else float(cost)
 
@@ -104,7 +119,7 @@ def refuse_many_calls(number: int) -> None:
 
 
 def build_malformed_error(what: str) -> TargetError:
-    """An output in which there is no answer."""
+    """Build the error for an output without a response."""
     return TargetError(what, fault=TargetFault.MALFORMED)
 
 
@@ -132,7 +147,10 @@ class StreamCalls:
     def end_call(
         self, identity: JsonValue, result: JsonValue, *, success: bool | None, duration_ms: float | None = None
     ) -> None:
-        """What the call of this id gave back."""
+        """Add the result to the tool call with the id `identity`.
+
+        `duration_ms` is in milliseconds.
+        """
         place = self._places.get(identity) if isinstance(identity, str) else None
         if place is not None:
             self._calls[place] = replace(self._calls[place], result=result, success=success, duration_ms=duration_ms)

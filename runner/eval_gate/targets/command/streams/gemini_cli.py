@@ -25,7 +25,10 @@ from eval_gate.targets.command.streams.events import (
 
 
 def read(events: Sequence[Event]) -> Response:
-    """The answer and all calls. Raises TargetError (malformed) where it was not done."""
+    """Read the response text and all tool calls.
+
+    Raises TargetError (malformed) if the output ends before the agent was done.
+    """
     result = _find_result(events)
     if result is None:
         return _read_object(events)
@@ -83,7 +86,10 @@ def _is_final(event: Event) -> bool:
 
 
 def _read_object(events: Sequence[Event]) -> Response:
-    """The answer in the one object of `--output-format json`, which counts calls but does not tell of them."""
+    """Read the response in the single object of `--output-format json`.
+
+    That object counts tool calls but does not list them. Raises TargetError (malformed) if the object is missing.
+    """
     streamed = any("type" in event for event in events)  # a stream that was cut has no answer, whatever stands in it
     whole = next((one for one in reversed(events) if isinstance(one.get("response"), str) and not streamed), None)
     answer = whole.get("response") if whole is not None else None
@@ -94,7 +100,7 @@ def _read_object(events: Sequence[Event]) -> Response:
     made = (get_member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
     given = sum_tokens(*(get_member(model, "tokens", "prompt") for model in used))
     only = next(iter(models)) if isinstance(models, dict) and len(models) == 1 else None
-    return Response(text=answer, usage=_build_usage(given, sum_tokens(*made)), model=only, calls_known=False)
+    return Response(text=answer, usage=_build_usage(given, sum_tokens(*made)), model=only, tool_calls_known=False)
 
 
 def _build_usage(given: int | None, made: int | None) -> Usage | None:

@@ -1,4 +1,4 @@
-"""Programs whose output `preset` names, and the parser of each."""
+"""Programs whose output `agentProtocol` names, and the parser of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eval_gate.text.escape import to_one_line
 
 
 class ProgramName(StrEnum):
-    """The words that `preset` of a command may be."""
+    """The words that `agentProtocol` of a command may be."""
 
     CLAUDE_CODE = "claude-code"
     GEMINI_CLI = "gemini-cli"
@@ -36,9 +36,9 @@ _MAX_SHOWN: Final = 300
 
 
 def read_stream(preset: ProgramName, content: str) -> Response:
-    """The answer of a program that exited with 0.
+    """Read the response in the output of a program that exited with code 0.
 
-    Raises TargetError: refused where the program says that it failed, malformed where its output holds no end.
+    Raises TargetError: refused if the program reports a failure, malformed if its output is incomplete.
     """
     lines = parse_events(content)
     said = _describe_failure(preset, lines.events)

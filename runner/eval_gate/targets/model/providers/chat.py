@@ -115,9 +115,10 @@ class ModelChat:
 def build_request_parameters(
     tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None = None
 ) -> ModelRequestParameters:
-    """The tools a model may call, and the schema that its text is held to.
+    """Build the parameters with the tools that a model may call and the schema for its text.
 
-    Tools' schemas go out as they are: never in a vendor's strict mode. No word about a schema is put into the messages.
+    The schemas of tools are sent as they are, never in the strict mode of a vendor. The messages do not mention the
+    schema.
     """
     return ModelRequestParameters(
         output_mode="text" if schema is None else "native",
@@ -145,7 +146,10 @@ class MessageConverter:
         self._remembered: OrderedDict[tuple[str, ...], ModelResponse] = OrderedDict()
 
     def to_provider_messages(self, messages: Sequence[Message]) -> list[ModelMessage]:
-        """The conversation so far. Neighbouring messages that are not the model's are one request."""
+        """Convert the conversation to messages of pydantic-ai.
+
+        Consecutive messages that are not from the model become one request.
+        """
         found: list[ModelMessage] = []
         parts: list[ModelRequestPart] = []
         calls = _CallTracker()
@@ -163,7 +167,10 @@ class MessageConverter:
         return found
 
     def to_turn(self, response: ModelResponse, messages: Sequence[Message]) -> ModelTurn | None:
-        """What the model answered to these messages; None when there is nothing in it, not even why it ended."""
+        """Convert the response of the model to a turn of the conversation.
+
+        Return None if the response is empty and gives no finish reason.
+        """
         response = _assign_stable_ids(response, messages)
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
         text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
@@ -216,7 +223,10 @@ class _CallTracker:
         self.open: list[tuple[str, str]] = []
 
     def add_turn(self, message: Message, index: int) -> None:
-        """A model's turn: its calls wait for their results now. A call without an id is given one."""
+        """Add a turn of the model, whose tool calls now wait for their results.
+
+        A call without an id gets one.
+        """
         self.open = [(call.id or f"call_{index}_{number}", call.name) for number, call in enumerate(message.tool_calls)]
         self._names |= dict(self.open)
 
@@ -243,9 +253,9 @@ def _build_request_part(message: Message, calls: _CallTracker) -> ModelRequestPa
 
 
 def _assign_stable_ids(response: ModelResponse, messages: Sequence[Message]) -> ModelResponse:
-    """The answer with ids of calls that do not differ from run to run, where they were made up.
+    """Replace generated ids of tool calls by ids that are the same in every run.
 
-    They become part of the next request, which must be the same request the next time.
+    The ids become part of the next request, which must be the same in the next run.
     """
     made_up = [part for part in response.parts if isinstance(part, ToolCallPart) and _has_generated_id(part)]
     if not made_up:
@@ -273,7 +283,10 @@ def _hash_messages(messages: Sequence[Message]) -> str:
 
 
 def parse_arguments(given: object) -> dict[str, JsonValue]:
-    """The arguments of a call. What is no JSON object counts as none: the model's mistake, not the provider's."""
+    """Parse the arguments of a tool call.
+
+    Arguments that are not a JSON object count as empty. That is a mistake of the model and not of the provider.
+    """
     try:
         # through text in any case: values of vendors' own types and halves of surrogate pairs do not survive it
         text = given if isinstance(given, str) else json.dumps(given, allow_nan=False)

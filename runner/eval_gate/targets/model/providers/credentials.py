@@ -38,7 +38,7 @@ class Credentials:
 def resolve_credentials(settings: ModelSettings, environment: Mapping[str, str]) -> Credentials:
     """Key and address, from the settings or else from the vendor's own variables.
 
-    Raises GateError: `no-api-key`, `invalid-api-key`, `no-endpoint`, `invalid-url`.
+    Raises GateError: `missing-api-key`, `invalid-api-key`, `missing-endpoint`, `invalid-url`.
     """
     row = settings.provider_row
     return Credentials(_find_api_key(settings, row, environment), _find_base_url(settings, row, environment))
@@ -61,14 +61,18 @@ def _find_api_key(settings: ModelSettings, row: ProviderRow, environment: Mappin
         return None
     variables = row.key_variables
     raise GateError(
-        "no-api-key",
+        "missing-api-key",
         f"there is no key for {settings.route[0]}: neither {' nor '.join(variables)} nor the target's apiKey is set",
         f"set {variables[-1]} from a secret, or write apiKey: ${{{{ NAME }}}} for the target {settings.name}",
     )
 
 
 def _find_base_url(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> str | None:
-    """The address, without a slash at its end; the default one as it is. None where the row has none."""
+    """Find the address of the provider, without a slash at its end.
+
+    The default address is returned unchanged. Return None if the provider has no default address. Raises GateError
+    if a required address is missing or an address is invalid.
+    """
     if settings.place:
         key = "endpoint" if settings.endpoint else "baseUrl"
         try:
@@ -81,7 +85,7 @@ def _find_base_url(settings: ModelSettings, row: ProviderRow, environment: Mappi
         return _normalize_url(environment[variable], variable, row)
     if row.needs_address:
         raise GateError(
-            "no-endpoint",
+            "missing-endpoint",
             f"the target {settings.name} does not say which Azure resource: neither endpoint nor {variable} is set",
             "set the target's endpoint to the resource's URL or name",
         )
@@ -89,7 +93,10 @@ def _find_base_url(settings: ModelSettings, row: ProviderRow, environment: Mappi
 
 
 def _normalize_url(url: str, source: str, row: ProviderRow) -> str:
-    """The URL without a slash at its end. Raises GateError for what is none, and for one that may hold a secret."""
+    """Normalize a URL and remove the slash at its end.
+
+    Raises GateError for an invalid URL and for a URL that may contain a secret.
+    """
     url = url.strip()
     if row.address_of_name and _RESOURCE_NAME.fullmatch(url):
         url = f"https://{url}" if "." in url else row.address_of_name.format(url)

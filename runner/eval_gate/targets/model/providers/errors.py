@@ -53,10 +53,10 @@ class ErrorExplainer:
         self._retryable = retryable - NON_RETRYABLE
         self._redact = redact
 
-    def explain_error(self, error: Exception, answer: httpx2.Response | None) -> TargetError:
-        """The TargetError for this, in the provider's own words where there are any: on one line, bounded, without key.
+    def explain_error(self, error: Exception, response: httpx2.Response | None) -> TargetError:
+        """Translate an exception to a TargetError, in the words of the provider where possible.
 
-        `answer` is what came over the wire, where that is known.
+        The message is one line of limited length and never holds the key. `response` is the HTTP response, if known.
         """
         unreadable = _find_unreadable_cause(error)
         if unreadable is not None:
@@ -74,23 +74,26 @@ class ErrorExplainer:
             case UserError():
                 what = f"cannot be asked: {self._shorten_text(str(error))}"
                 return TargetError(self._format_message(what), fault=TargetFault.NOT_ASKED)
-        if answer is not None and answer.is_redirect:
-            where = self._shorten_text(answer.headers.get("location", "")) or "nowhere"
+        if response is not None and response.is_redirect:
+            where = self._shorten_text(response.headers.get("location", "")) or "nowhere"
             return TargetError(
-                self._format_message(f"answered HTTP {answer.status_code}: it points to {where}"),
+                self._format_message(f"answered HTTP {response.status_code}: it points to {where}"),
                 fault=TargetFault.REFUSED,
-                status=answer.status_code,
+                status=response.status_code,
                 hint="check the address",
             )
         return (
-            self.explain_unreadable(answer)
-            if answer is not None
+            self.explain_unreadable(response)
+            if response is not None
             else self._build_malformed_error(self._shorten_text(_get_message(error)))
         )
 
-    def explain_unreadable(self, answer: httpx2.Response | None) -> TargetError:
-        """An answer of another shape: its own words if it tells of an error, else how it begins."""
-        body = _read_body(answer)
+    def explain_unreadable(self, response: httpx2.Response | None) -> TargetError:
+        """Build the error for a response of an unexpected shape.
+
+        The error quotes the message of an error response, or else the beginning of the response.
+        """
+        body = _read_body(response)
         match _parse_body(body):
             case {"error": dict(problem)}:
                 code = problem.get("code")
@@ -149,7 +152,10 @@ class ErrorExplainer:
 
 
 def _iter_texts(body: object) -> Iterator[str]:
-    """What an error's body says: `error.message`, `message`, `detail` or `error`, else all of it."""
+    """Yield the message in the body of an error.
+
+    The message is at `error.message`, `message`, `detail` or `error`. Otherwise, the whole body is the message.
+    """
     match body:
         case None:
             return
@@ -176,7 +182,11 @@ def _find_unreadable_cause(error: BaseException) -> UnreadableResponseError | No
 
 
 def _find_innermost_message(error: BaseException) -> str:
-    """The words of the first cause that has some: the libraries on top say no more than that there is an error."""
+    """Find the message of the innermost cause that has one.
+
+    The errors of the libraries around it only say that an error occurred. Without a message, the result is the name
+    of the error class.
+    """
     words, seen = "", 0
     cause: BaseException | None = error
     while cause is not None and seen < _MAX_CAUSES:
@@ -190,9 +200,9 @@ def _get_message(error: Exception) -> str:
     return said or type(error).__name__
 
 
-def _read_body(answer: httpx2.Response | None) -> bytes:
+def _read_body(response: httpx2.Response | None) -> bytes:
     try:
-        return answer.content if answer is not None else b""
+        return response.content if response is not None else b""
     except httpx2.ResponseNotRead:
         return b""
 

@@ -63,7 +63,10 @@ class SingleRequest(Protocol):
     """Callable that sends one request to a model, without repeating it."""
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Raises what pydantic-ai and the vendor's library raise."""
+        """Send one request and return the response of the model.
+
+        Raises the errors of pydantic-ai and of the vendor's library.
+        """
         ...
 
 
@@ -87,7 +90,10 @@ ModelBuilder: TypeAlias = Callable[[ModelSettings, Credentials, float], Provider
 
 
 def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
-    """The model with one pool of connections. Raises GateError for a provider or settings it cannot have."""
+    """Build the model of a provider with its own connection pool.
+
+    Raises GateError for an unknown provider or for settings that it does not support.
+    """
     for message, category in _IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message, category=category)
     build: ModelBuilder = resolve_name(f"{__package__}.{settings.provider_row.build}")
@@ -95,7 +101,7 @@ def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) 
 
 
 def build_request_settings(settings: ModelSettings) -> dict[str, object]:
-    """The settings that are sent along with every request."""
+    """Build the settings that are sent with every request."""
     found = settings.model_dump(by_alias=True, include={"temperature", "max_output_tokens", "thinking_budget"})
     return {name: value for name, value in found.items() if value is not None}
 
@@ -118,7 +124,10 @@ class PlainRequest:
         self._settings = settings
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Raises what pydantic-ai and the vendor's library raise."""
+        """Send one request and return the response of the model.
+
+        Raises the errors of pydantic-ai and of the vendor's library.
+        """
         return await self._model.request(messages, self._settings, parameters)
 
 
@@ -143,7 +152,10 @@ class OpenAIRequest:
         self.takes_schema = can_use_schema(self._models[newer])
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Raises what pydantic-ai and OpenAI's library raise."""
+        """Send a request, and repeat it once with the other token limit name if this one is refused.
+
+        Raises the errors of pydantic-ai and of OpenAI's library.
+        """
         newer = self._newer
         try:
             return await self._models[newer].request(messages, self._settings, parameters)
@@ -197,7 +209,7 @@ def build_openai(settings: ModelSettings, access: Credentials, timeout_s: float)
 
 
 def build_azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
-    """A deployment of Azure OpenAI."""
+    """Build the model of a deployment of Azure OpenAI."""
     from openai import OpenAIError
     from pydantic_ai.providers.azure import AzureProvider
 
@@ -302,7 +314,10 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
 
 
 def build_connection_pool(timeout_s: float) -> httpx2.AsyncClient:
-    """A client for requests of so many seconds. To wait for a free connection takes no longer than a request may."""
+    """Build an HTTP client whose requests time out after `timeout_s` seconds.
+
+    The wait for a free connection has no limit of its own, because the chat limits the whole request.
+    """
     client = create_async_httpx2_client(
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None)
     )
@@ -313,7 +328,7 @@ def build_connection_pool(timeout_s: float) -> httpx2.AsyncClient:
 
 @contextmanager
 def collect_responses() -> Iterator[list[httpx2.Response]]:
-    """The answers to requests made by this task within, of every pool."""
+    """Collect the HTTP responses that this task receives inside this context, from every pool."""
     answers: list[httpx2.Response] = []
     token = _responses.set(answers)
     try:

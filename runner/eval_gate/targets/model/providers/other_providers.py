@@ -32,7 +32,10 @@ _ADDRESS_PARAMETERS: Final = ("base_url", "api_base", "azure_endpoint")
 
 
 def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
-    """The model, with the provider's own client. Raises GateError for what is not known, installed or configured."""
+    """Build a model with the provider's own client.
+
+    Raises GateError if the provider is unknown, not installed or not configured.
+    """
     name, _ = settings.route
     if name.startswith("gateway/"):
         raise _build_unknown_error(settings)
@@ -42,7 +45,9 @@ def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: f
         raise _build_unknown_error(settings) from error
     except ImportError as error:
         raise GateError(
-            "provider-not-installed", f"the library of {name} is not installed: {error}", "install it beside eval-gate"
+            "missing-provider-library",
+            f"the library of {name} is not installed: {error}",
+            "install it beside eval-gate",
         ) from error
     except UserError as error:
         raise GateError(
@@ -67,7 +72,10 @@ def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: f
 
 
 def check_provider_known(settings: ModelSettings) -> None:
-    """Raises GateError for a provider that pydantic-ai does not know, before anybody looks for its key."""
+    """Check that pydantic-ai knows the provider, before its key is looked up.
+
+    Raises GateError for an unknown provider.
+    """
     try:
         infer_provider_class(settings.route[0])
     except ValueError as error:
@@ -94,7 +102,10 @@ def _build_unknown_error(settings: ModelSettings) -> GateError:
 
 
 def _build_provider(name: str, access: Credentials) -> Provider[Any]:
-    """The provider with the key and address we found, where it takes them: they are all named alike."""
+    """Build the provider with its key and address, for the parameters that it has.
+
+    All providers use the same parameter names for them. Raises UserError if the provider does not take an address.
+    """
     made = infer_provider_class(name)
     taken = inspect.signature(made.__init__).parameters
     key = access.sent_key

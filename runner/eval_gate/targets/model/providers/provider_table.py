@@ -109,7 +109,10 @@ _KEYLESS: Final = frozenset({"bedrock", "bedrock-mantle", "google-cloud", "litel
 
 
 def build_other_row(name: str) -> ProviderRow:
-    """The row of one that pydantic-ai knows and this table does not; its variables are named after it."""
+    """Build the table row of a provider that only pydantic-ai knows.
+
+    The names of its variables follow from the name of the provider.
+    """
     variable = to_variable_word(name)
     return ProviderRow(
         PROVIDERS[ModelProvider.MODEL].build,

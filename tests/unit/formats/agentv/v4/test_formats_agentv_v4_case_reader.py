@@ -178,7 +178,7 @@ def test_case__data_with_the_keys_of_an_evaluator__is_part_of_what_is_expected(r
         given = repository.case(asserted(f"{{type: code-grader, command: [x], config: {{{key}: {value}}}}}"))
         fields = f"{{type: field-accuracy, fields: [{{path: {key}, match: exact}}]}}"
         field = repository.case(file(f"  expected_output: {{{key}: {value}}}\n  assertions:\n  - {fields}\n"))
-        expected.append((call.expectation, given.expectation, field.expectation))
+        expected.append((call.expectation_fingerprint, given.expectation_fingerprint, field.expectation_fingerprint))
         assert None not in expected[-1]
     assert [len(set(each)) for each in zip(*expected, strict=True)] == [3, 3, 3]
 

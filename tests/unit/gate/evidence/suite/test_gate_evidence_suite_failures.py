@@ -15,7 +15,7 @@ from eval_gate.gate.evidence.suite.failures import (
     compute_suite_finding,
     is_conspicuous,
 )
-from eval_gate.model.grounds import Counts
+from eval_gate.model.evidence import Counts
 from tests.support.sizes import size
 
 SMALL = st.builds(Stratum, *[st.integers(0, 2)] * 4)
@@ -104,17 +104,17 @@ def test_suite_finding__more_cases_than_are_added_up_exactly__joins_on_without_a
 def test_suite_finding__nothing_to_compare__nothing_has_dropped() -> None:
     for strata in ([], [stratum("", "F")], [stratum("P", "")], [stratum("PPP", "P")] * 50):
         found = compute_suite_finding(strata)
-        assert (found.chance, found.dropped, found.failures) == (1.0, False, 0)
+        assert (found.chance, found.is_drop, found.failures) == (1.0, False, 0)
 
 
 @pytest.mark.contract("verdict.suite")
 def test_suite_finding__a_little_worse_everywhere__is_seen_though_no_case_shows_it() -> None:
     strata = [stratum("P" * 10, "F")] * 10 + [stratum("P" * 10, "P")] * 88 + [stratum("P" * 9 + "F", "P")] * 2
     found = compute_suite_finding(strata)
-    assert found.dropped
+    assert found.is_drop
     assert found.failures == 10
     assert found.expected == pytest.approx(12 / 11)
-    assert not compute_suite_finding(strata, limit=1e-12).dropped
+    assert not compute_suite_finding(strata, limit=1e-12).is_drop
 
 
 def test_by_rate__six_of_a_hundred__is_the_binomial_tail() -> None:

@@ -21,8 +21,8 @@ from eval_gate.gate.evidence.suite.score_drop import (
     select_testable_cases,
 )
 from eval_gate.model.case import CaseKey
-from eval_gate.model.grounds import ScoreFinding
-from eval_gate.model.result import Yardstick
+from eval_gate.model.evidence import ScoreFinding
+from eval_gate.model.result import CaseFingerprints
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import build_history
 from tests.support.graded import make_graded, make_graded_baseline, make_graded_run
@@ -71,7 +71,7 @@ def test_chance_of_sum__few_steps__is_the_share_of_all_draws(cases) -> None:
 @pytest.mark.parametrize(("seed", "fell"), [(1, 0.02), (2, 0.03), (3, 0.03), (4, 0.04), (5, 0.05)])
 def test_chance_of_sum__fine_scores__is_nearly_the_share_of_all_draws(seed, fell) -> None:
     """Five cases of ten runs have 161,051 draws: more sums than are taken one by one."""
-    cases = [(one.here, one.record) for one in drawn(Random(seed), 5, 10, fell=fell)]
+    cases = [(one.score, one.record) for one in drawn(Random(seed), 5, 10, fell=fell)]
     exact = by_enumeration(cases)
     assert compute_sum_chance(cases) == pytest.approx(exact, rel=0.15)
 
@@ -97,18 +97,18 @@ def test_score_finding__one_score_falls_further__is_never_milder(cases, at, less
     lower = [*cases]
     lower[at] = (max(cases[at][0] - less / 20, 0.0), cases[at][1])
     assert found(scored(lower)).chance <= found(scored(cases)).chance * (1 + 1e-6)
-    assert found(scored(lower)).dropped >= found(scored(cases)).dropped
+    assert found(scored(lower)).is_drop >= found(scored(cases)).is_drop
 
 
 @given(CASES)
 def test_score_finding__no_score_below_its_record__is_no_drop(cases) -> None:
-    assert not found(scored((max(record), record) for _, record in cases)).dropped
+    assert not found(scored((max(record), record) for _, record in cases)).is_drop
 
 
 @pytest.mark.parametrize("runs", [1, 2, MIN_RUNS, 20])
 @pytest.mark.parametrize("grade", [0.0, 0.5, 1.0])
 def test_score_finding__all_equal__is_no_drop(runs, grade) -> None:
-    assert not found(scored([(grade, [grade] * runs)] * 60)).dropped
+    assert not found(scored([(grade, [grade] * runs)] * 60)).is_drop
 
 
 @pytest.mark.slow
@@ -117,7 +117,11 @@ def test_score_finding__more_noise_on_record__is_no_surer(runs) -> None:
     for seed in range(10):
         cases = drawn(Random(seed), 30, runs, fell=0.02)
         noisier = [
-            one._replace(record=tuple(sum(one.known) / runs + 2 * (x - sum(one.known) / runs) for x in one.known))
+            one._replace(
+                record=tuple(
+                    sum(one.known_scores) / runs + 2 * (x - sum(one.known_scores) / runs) for x in one.known_scores
+                )
+            )
             for one in cases
         ]
         if runs > 1 and found(cases).fall > 0:
@@ -127,12 +131,12 @@ def test_score_finding__more_noise_on_record__is_no_surer(runs) -> None:
 @pytest.mark.parametrize(("cases", "dropped"), [(4, False), (7, False), (8, True)])
 def test_score_finding__one_run_of_history__needs_eight_cases(cases, dropped) -> None:
     chosen = select_testable_cases(scored([(0.6, [0.9])] * cases))
-    assert (compute_score_finding(chosen, LIMIT).dropped if chosen else False) is dropped
+    assert (compute_score_finding(chosen, LIMIT).is_drop if chosen else False) is dropped
 
 
 def test_score_finding__less_than_a_hundredth__is_no_drop() -> None:
-    assert not found(scored([(0.795, [0.8] * 10)] * 100)).dropped
-    assert found(scored([(0.785, [0.8] * 10)] * 100)).dropped
+    assert not found(scored([(0.795, [0.8] * 10)] * 100)).is_drop
+    assert found(scored([(0.785, [0.8] * 10)] * 100)).is_drop
 
 
 @pytest.mark.slow
@@ -143,10 +147,12 @@ def test_score_finding__what_main_itself_lost__is_not_of_this_change(since) -> N
         random = Random(f"{since}/{seed}")
         cases = drawn(random, 50, 10)
         lost = [
-            one._replace(here=one.here - 0.06, record=tuple(x - 0.06 * (at < since) for at, x in enumerate(one.known)))
+            one._replace(
+                score=one.score - 0.06, record=tuple(x - 0.06 * (at < since) for at, x in enumerate(one.known_scores))
+            )
             for one in cases
         ]
-        red += found(lost).dropped
+        red += found(lost).is_drop
     assert red <= 4  # 1 in 40 each
 
 
@@ -154,13 +160,13 @@ def test_score_finding__what_main_itself_lost__is_not_of_this_change(since) -> N
 @pytest.mark.parametrize("runs", [1, 3, 10])
 @pytest.mark.parametrize("noise", [lambda _at: 0.1, lambda at: 0.2 if at % 5 == 0 else 0.0], ids=["wide", "uneven"])
 def test_score_finding__nothing_changed__is_red_no_oftener_than_it_says(noise, runs) -> None:
-    red = sum(found(drawn(Random(seed), 30, runs, noise=noise)).dropped for seed in range(300))
+    red = sum(found(drawn(Random(seed), 30, runs, noise=noise)).is_drop for seed in range(300))
     assert red <= 6
 
 
 @pytest.mark.slow
 def test_score_finding__whole_runs_differ__a_low_one_is_no_drop() -> None:
-    red = [sum(found(drawn(Random(seed), 40, runs, days=0.04)).dropped for seed in range(150)) for runs in (1, 10)]
+    red = [sum(found(drawn(Random(seed), 40, runs, days=0.04)).is_drop for seed in range(150)) for runs in (1, 10)]
     assert red[1] <= 4
     assert red[0] > 20  # one run of history cannot know: the page says so
 
@@ -172,10 +178,10 @@ def test_without_the_lowest__allowed__stand_for_the_largest_falls() -> None:
 
 
 def branch(judge: str | None = None) -> Baseline:
-    beside = Yardstick(judge=judge) if judge else None
+    beside = CaseFingerprints(judge=judge) if judge else None
     runs = [
         make_graded_baseline(
-            [make_graded(f"c{at}", 0.8 + (at * 7 + day * 3) % 5 / 100, yardstick=beside) for at in range(20)],
+            [make_graded(f"c{at}", 0.8 + (at * 7 + day * 3) % 5 / 100, fingerprints=beside) for at in range(20)],
             run_id=f"main-{day}",
             timestamp=f"2026-11-{19 - day:02}T10:00:00Z",
         )
@@ -184,12 +190,12 @@ def branch(judge: str | None = None) -> Baseline:
     return Baseline(runs[0], "main", history=build_history(runs))
 
 
-def here(judge: str | None = None, confirm: int = 6, fell: float = 0.06):
-    beside = Yardstick(judge=judge) if judge else None
-    return make_graded_run([make_graded(f"c{at}", 0.82 - fell, yardstick=beside) for at in range(20)], confirm=confirm)
+def here(judge: str | None = None, reruns: int = 6, fell: float = 0.06):
+    beside = CaseFingerprints(judge=judge) if judge else None
+    return make_graded_run([make_graded(f"c{at}", 0.82 - fell, fingerprints=beside) for at in range(20)], reruns=reruns)
 
 
-RULES = Policy(rules_of("regressions"), pass_score=0.5, confirm=6)
+RULES = Policy(rules_of("regressions"), pass_score=0.5, reruns=6)
 
 
 def reasons(judged) -> list[str]:
@@ -198,7 +204,7 @@ def reasons(judged) -> list[str]:
 
 def test_judge__scores_fell_together__blocks_and_counts_first() -> None:
     judged = judge_against(here(), branch(), RULES)
-    assert reasons(judged) == ["suite-scores"]
+    assert reasons(judged) == ["suite-score-drop"]
     rule = next(rule for rule in judged.verdict.rules if rule.name == "All scores together")
     assert (rule.value, rule.ok) == ("-0.06 on average", False)
     assert judged.verdict.reasons[0].message.startswith("scores of 20 graded cases fell by 0.06 on average; 20 of 20")
@@ -208,15 +214,15 @@ def test_judge__scores_fell_together__blocks_and_counts_first() -> None:
 
 
 def test_judge__another_judge_grades__is_no_drop() -> None:
-    assert "suite-scores" in reasons(judge_against(here("one"), branch("one"), RULES))
-    assert "suite-scores" not in reasons(judge_against(here("two"), branch("one"), RULES))
+    assert "suite-score-drop" in reasons(judge_against(here("one"), branch("one"), RULES))
+    assert "suite-score-drop" not in reasons(judge_against(here("two"), branch("one"), RULES))
 
 
 def test_judge__report_only_or_no_reruns__does_not_block() -> None:
-    only = judge_against(here(), branch(), Policy(frozenset({FailOn.NEVER}), pass_score=0.5, confirm=6))
-    assert only.verdict.outcome == "pass"
-    assert only.comparison.score_finding.dropped
-    assert judge_against(here(confirm=0), branch(), RULES).comparison.score_finding is None
+    only = judge_against(here(), branch(), Policy(frozenset({FailOn.NEVER}), pass_score=0.5, reruns=6))
+    assert only.verdict.outcome == "passed"
+    assert only.comparison.score_finding.is_drop
+    assert judge_against(here(reruns=0), branch(), RULES).comparison.score_finding is None
 
 
 def test_judge__as_ever__spends_half_on_scores() -> None:

@@ -19,7 +19,7 @@ from eval_gate.gate.evidence.suite.score_noise import (
     pool_variances,
 )
 from eval_gate.gate.rules import compute_score_drop
-from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, ScoreRecord
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, ScoreHistory
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import build_history
 from eval_gate.struct import replace
@@ -72,12 +72,16 @@ def test_student_tail__one_and_two_degrees__have_closed_forms(t) -> None:
 @pytest.mark.parametrize(
     ("record", "here", "chance"),
     [
-        (ScoreRecord(runs=1, mean=0.9, spread=0.0, free=0), 0.1, None),
-        (ScoreRecord(runs=2, mean=0.9, spread=0.1, free=1), 0.9 - 0.1 * math.sqrt(1.5), 0.25),
-        (ScoreRecord(runs=9, mean=0.9, spread=0.0, free=40), 0.9, 1.0),
-        (ScoreRecord(runs=9, mean=0.9, spread=0.0, free=40), 0.8, 0.0),
-        (ScoreRecord(runs=10, mean=0.8, spread=0.05, free=10), 0.8, 0.5),
-        (ScoreRecord(runs=10, mean=0.8, spread=0.05, free=10), 0.8 - 1.812 * 0.05 * math.sqrt(1.1), 0.05),
+        (ScoreHistory(runs=1, mean=0.9, spread=0.0, degrees_of_freedom=0), 0.1, None),
+        (ScoreHistory(runs=2, mean=0.9, spread=0.1, degrees_of_freedom=1), 0.9 - 0.1 * math.sqrt(1.5), 0.25),
+        (ScoreHistory(runs=9, mean=0.9, spread=0.0, degrees_of_freedom=40), 0.9, 1.0),
+        (ScoreHistory(runs=9, mean=0.9, spread=0.0, degrees_of_freedom=40), 0.8, 0.0),
+        (ScoreHistory(runs=10, mean=0.8, spread=0.05, degrees_of_freedom=10), 0.8, 0.5),
+        (
+            ScoreHistory(runs=10, mean=0.8, spread=0.05, degrees_of_freedom=10),
+            0.8 - 1.812 * 0.05 * math.sqrt(1.1),
+            0.05,
+        ),
     ],
     ids=["one run", "two runs", "steady", "steady and lower", "as ever", "by the table"],
 )
@@ -108,7 +112,7 @@ def test_max_score_drop__nothing_changed__is_red_in_at_most_two_of_a_hundred() -
         main = branch(random, means)
         for _ in range(12):
             judged = judge_against(make_graded_run(graded(random, means)), main, POLICY)
-            red += judged.verdict.outcome is not Outcome.PASS
+            red += judged.verdict.outcome is not Outcome.PASSED
             naive += any((one.score_change or 0) < -0.1 for one in judged.comparison.changes)
             worlds += 1
     assert red <= 0.02 * worlds
@@ -204,11 +208,11 @@ def test_max_score_drop__one_run_of_history__is_red_in_at_most_two_of_a_hundred_
         random = Random(f"one/{number}")
         means = [random.uniform(0.6, 0.85) for _ in range(CASES)]
         main = one_run(random, means)
-        red += judge_against(make_graded_run(graded(random, means)), main, POLICY).verdict.outcome is not Outcome.PASS
+        red += judge_against(make_graded_run(graded(random, means)), main, POLICY).verdict.outcome is not Outcome.PASSED
     assert red <= 2
     judged = judge_against(make_graded_run(graded(random, [means[0] - 0.5, *means[1:]])), main, POLICY)
     assert judged.verdict.reasons[0].message.endswith("from how all of them differ from the one earlier run")
-    assert judged.comparison.changes[1].score_record.assumed
+    assert judged.comparison.changes[1].score_history.from_one_run
     assert judge_against(judged, main, POLICY).verdict == judged.verdict
 
 
@@ -217,7 +221,7 @@ def test_max_score_drop__lower_and_not_counted__is_said_with_its_noise() -> None
     then = make_graded_baseline({f"c{at}": mean for at, mean in enumerate(means)})
     here = {f"c{at}": mean + (0.05 if at % 2 else -0.05) - 0.1 * (at == 6) for at, mean in enumerate(means)}
     judged = judge_against(make_graded_run(here), Baseline(then, "main", history=build_history([then])), POLICY)
-    assert judged.verdict.outcome is Outcome.PASS
+    assert judged.verdict.outcome is Outcome.PASSED
     (said,) = [note for note in judged.comparison.notes if "max-score-drop" in note]
     assert said.startswith("1 score is lower than in the baseline by more than 0.10 without a breach")
     assert "(c6 is 0.15 lower, and varies by 0.05 from run to run, as the scores of all cases differ" in said
@@ -226,7 +230,7 @@ def test_max_score_drop__lower_and_not_counted__is_said_with_its_noise() -> None
 def test_max_score_drop__one_run_of_history_and_steady_scores__counts_every_fall() -> None:
     then = make_graded_baseline({f"c{at}": 0.8 for at in range(20)})
     main = Baseline(then, "main", history=build_history([then]))
-    for fell, outcome in ((0.11, Outcome.FAIL), (0.1, Outcome.PASS)):
+    for fell, outcome in ((0.11, Outcome.FAILED), (0.1, Outcome.PASSED)):
         now = make_graded_run({f"c{at}": 0.8 - fell * (at == 0) for at in range(20)})
         assert judge_against(now, main, POLICY).verdict.outcome is outcome
 
@@ -247,7 +251,7 @@ def test_max_score_drop__uneven_noise__is_red_in_at_most_two_of_a_hundred() -> N
         ]
         main = Baseline(runs[0], "main", history=build_history(runs))
         for _ in range(15):
-            red += judge_against(make_graded_run(uneven(random)), main, POLICY).verdict.outcome is not Outcome.PASS
+            red += judge_against(make_graded_run(uneven(random)), main, POLICY).verdict.outcome is not Outcome.PASSED
     assert red <= 3
 
 
@@ -260,7 +264,7 @@ def test_max_score_drop__a_case_fell_by_just_what_is_allowed__is_red_one_time_in
         main, lost = branch(random, means), [means[0] - 0.1, *means[1:]]
         for _ in range(12):
             red += (
-                judge_against(make_graded_run(graded(random, lost)), main, POLICY).verdict.outcome is not Outcome.PASS
+                judge_against(make_graded_run(graded(random, lost)), main, POLICY).verdict.outcome is not Outcome.PASSED
             )
             worlds += 1
     assert red <= 0.1 * worlds
@@ -269,9 +273,9 @@ def test_max_score_drop__a_case_fell_by_just_what_is_allowed__is_red_one_time_in
 @given(st.floats(0, 1), st.floats(0, 0.5), st.integers(1, 20), st.sampled_from([0.0, 0.02, 0.1]), st.floats(0, 0.3))
 def test_drop_of__a_larger_fall__is_never_milder_nor_more_noise_harder(score, less, runs, spread, most) -> None:
     def drop(score: float, spread: float) -> float:
-        record = ScoreRecord(runs=runs, mean=0.8, spread=spread, free=30)
+        record = ScoreHistory(runs=runs, mean=0.8, spread=spread, degrees_of_freedom=30)
         change = CaseChange(
-            suite="s", case_id="a", change=CaseClass.STILL_PASSING, score_change=0.0, score_record=record
+            suite="s", case_id="a", change=CaseClass.STILL_PASSING, score_change=0.0, score_history=record
         )
         return compute_score_drop(change, score, most, 0.0002)
 

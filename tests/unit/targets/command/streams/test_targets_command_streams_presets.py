@@ -101,7 +101,7 @@ def calls_in(response) -> list[tuple]:
 
 def test_claude_code__stream__tells_answer_calls_tokens_and_cost() -> None:
     found = read_stream(CLAUDE, lines(CLAUDE_STREAM))
-    assert (found.text, found.cost_usd, found.calls_known) == (ANSWER, 0.25, True)
+    assert (found.text, found.cost_usd, found.tool_calls_known) == (ANSWER, 0.25, True)
     assert found.usage == Usage(input_tokens=3210, output_tokens=7)
     assert calls_in(found) == [
         ("Bash", {"command": "weather"}, True, [{"type": "text", "text": "22"}]),
@@ -112,14 +112,19 @@ def test_claude_code__stream__tells_answer_calls_tokens_and_cost() -> None:
 
 
 def test_claude_code__same_id_in_two_calls__each_has_its_own_result() -> None:
-    twice = [used("a", "Bash", n=1), gave("a", "one"), used("a", "Bash", n=2), gave("a", "two", is_error=True)]
+    twice = [
+        used("a", "Bash", n=1),
+        gave("a", "one"),
+        used("a", "Bash", n=2),
+        gave("a", "two", is_error=True),
+    ]
     found = read_stream(CLAUDE, lines([*(said("assistant", part) for part in twice), CLAUDE_END]))
     assert calls_in(found) == [("Bash", {"n": 1}, True, "one"), ("Bash", {"n": 2}, False, "two")]
 
 
 def test_claude_code__one_json_result__has_no_calls_to_tell_of() -> None:
     found = read_stream(CLAUDE, json.dumps(CLAUDE_END, indent=2))
-    assert (found.text, found.cost_usd, found.calls_known, found.tool_calls) == (ANSWER, 0.25, False, ())
+    assert (found.text, found.cost_usd, found.tool_calls_known, found.tool_calls) == (ANSWER, 0.25, False, ())
 
 
 def test_claude_code__tools_denied__are_said_with_the_option_that_permits_them() -> None:
@@ -145,7 +150,7 @@ def test_claude_code__result_that_is_an_error__is_no_answer(end, why) -> None:
 
 def test_gemini_cli__stream__tells_answer_calls_durations_and_tokens() -> None:
     found = read_stream(GEMINI, lines(GEMINI_STREAM))
-    assert (found.text, found.calls_known) == (ANSWER, True)
+    assert (found.text, found.tool_calls_known) == (ANSWER, True)
     assert found.usage == Usage(input_tokens=24, output_tokens=14)
     assert calls_in(found) == [
         ("shell", {"command": "weather"}, True, "22"),
@@ -157,7 +162,7 @@ def test_gemini_cli__stream__tells_answer_calls_durations_and_tokens() -> None:
 def test_gemini_cli__one_object__tells_answer_and_tokens_but_no_calls() -> None:
     models = {"a": {"tokens": {"prompt": 20, "candidates": 3, "thoughts": 4}}, "b": {"tokens": {"prompt": 5}}, "c": 1}
     found = read_stream(GEMINI, json.dumps({"response": ANSWER, "stats": {"models": models}}, indent=2))
-    assert (found.text, found.calls_known) == (ANSWER, False)
+    assert (found.text, found.tool_calls_known) == (ANSWER, False)
     assert found.usage == Usage(input_tokens=25, output_tokens=7)
 
 
@@ -173,38 +178,40 @@ def test_gemini_cli__result_that_is_an_error__is_no_answer(end) -> None:
         read_stream(GEMINI, lines([*GEMINI_STREAM[:-1], end]))
 
 
-@pytest.mark.parametrize("preset", STREAMS)
+@pytest.mark.parametrize("agent_protocol", STREAMS)
 @pytest.mark.parametrize("cut", ["", '{"type": "res'])
-def test_stream__that_ends_before_it_was_done__is_no_answer(preset, cut) -> None:
+def test_stream__that_ends_before_it_was_done__is_no_answer(agent_protocol, cut) -> None:
     with pytest.raises(TargetError, match="its output ends before it was done") as caught:
-        read_stream(preset, lines(STREAMS[preset][:-1]) + cut)
+        read_stream(agent_protocol, lines(STREAMS[agent_protocol][:-1]) + cut)
     assert caught.value.fault is TargetFault.MALFORMED
 
 
-@pytest.mark.parametrize("preset", STREAMS)
+@pytest.mark.parametrize("agent_protocol", STREAMS)
 @pytest.mark.parametrize("content", ["", "\n \n", "null", "[]", "hello", "{}", '{"type": []}', '{"type": {}}'])
-def test_stream__without_events__is_no_answer(preset, content) -> None:
+def test_stream__without_events__is_no_answer(agent_protocol, content) -> None:
     with pytest.raises(TargetError):
-        read_stream(preset, content)
+        read_stream(agent_protocol, content)
 
 
-@pytest.mark.parametrize("preset", STREAMS)
-def test_stream__foreign_lines_and_unknown_events__are_left_out_and_the_lines_counted(preset) -> None:
-    events = lines([{"type": "later", "of": [1]}, *STREAMS[preset]])
-    found = read_stream(preset, f"\ufeffWarning: old node\r\n{events.replace(chr(10), chr(13) + chr(10))}\n{{half\n")
-    clean = read_stream(preset, lines(STREAMS[preset]))
+@pytest.mark.parametrize("agent_protocol", STREAMS)
+def test_stream__foreign_lines_and_unknown_events__are_left_out_and_the_lines_counted(agent_protocol) -> None:
+    events = lines([{"type": "later", "of": [1]}, *STREAMS[agent_protocol]])
+    found = read_stream(
+        agent_protocol, f"\ufeffWarning: old node\r\n{events.replace(chr(10), chr(13) + chr(10))}\n{{half\n"
+    )
+    clean = read_stream(agent_protocol, lines(STREAMS[agent_protocol]))
     assert found == replace(clean, warnings=("left out of the output: 2 lines that are no JSON objects",))
 
 
-@pytest.mark.parametrize("preset", STREAMS)
+@pytest.mark.parametrize("agent_protocol", STREAMS)
 @pytest.mark.parametrize(
     "hostile",
     ["[" * 10_000, '{"a": [' + "1," * 300_000 + "1]}", '{"a": 1' + "0" * 400 + "}", '{"a": 1e999}'],
     ids=["deep", "wide", "digits", "beyond-range"],
 )
-def test_stream__beyond_all_bounds__is_no_answer(preset, hostile) -> None:
+def test_stream__beyond_all_bounds__is_no_answer(agent_protocol, hostile) -> None:
     with pytest.raises(TargetError) as caught:
-        read_stream(preset, f"{hostile}\n{lines(STREAMS[preset])}")
+        read_stream(agent_protocol, f"{hostile}\n{lines(STREAMS[agent_protocol])}")
     assert caught.value.fault is TargetFault.MALFORMED
 
 
@@ -218,23 +225,23 @@ def test_stream__numbers_that_count_nothing__are_not_known(number) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("preset", "line", "size"),
+    ("agent_protocol", "line", "size"),
     [
         (GEMINI, {"type": "message", "role": "assistant", "content": "a" * 500}, 30_000_000),
         (CLAUDE, None, 30_000_000),
     ],
     ids=["an answer in many pieces", "empty lines"],
 )
-def test_stream__as_large_as_is_read__costs_what_it_holds(preset, line, size) -> None:
+def test_stream__as_large_as_is_read__costs_what_it_holds(agent_protocol, line, size) -> None:
     """In a process of its own: what it needs at most is asked of the system."""
     piece = "\n" if line is None else json.dumps(line) + "\n"
-    end = json.dumps(GEMINI_END if preset is GEMINI else CLAUDE_END)
+    end = json.dumps(GEMINI_END if agent_protocol is GEMINI else CLAUDE_END)
     program = (
         "import resource\n"
         "from eval_gate.targets.command.streams.presets import ProgramName, read_stream\n"
         f"text = '{{}}\\n' + {piece!r} * {size // len(piece)} + {end!r}\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        f"assert read_stream(ProgramName({preset.value!r}), text).text\n"
+        f"assert read_stream(ProgramName({agent_protocol.value!r}), text).text\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
     done = subprocess.run(
@@ -272,10 +279,10 @@ VALUES = st.recursive(
 )
 
 
-@given(data=st.data(), preset=st.sampled_from(ProgramName))
-def test_stream__any_value_anywhere__is_an_answer_or_an_error_of_its_case(data, preset) -> None:
+@given(data=st.data(), agent_protocol=st.sampled_from(ProgramName))
+def test_stream__any_value_anywhere__is_an_answer_or_an_error_of_its_case(data, agent_protocol) -> None:
     """Every place of a real stream in turn holds something else."""
-    events = json.loads(json.dumps(STREAMS[preset]))
+    events = json.loads(json.dumps(STREAMS[agent_protocol]))
     spot = data.draw(st.sampled_from(events))
     while True:
         key = data.draw(st.sampled_from(sorted(spot))) if isinstance(spot, dict) else 0
@@ -284,9 +291,9 @@ def test_stream__any_value_anywhere__is_an_answer_or_an_error_of_its_case(data, 
             break
         spot = inner
     spot[key] = data.draw(VALUES)
-    find_failure(preset, lines(events))
+    find_failure(agent_protocol, lines(events))
     try:
-        read_stream(preset, lines(events))
+        read_stream(agent_protocol, lines(events))
     except TargetError as error:
         assert error.message
 
@@ -294,10 +301,12 @@ def test_stream__any_value_anywhere__is_an_answer_or_an_error_of_its_case(data, 
 # through a process
 
 
-def respond(folder: Path, preset: str, script: str) -> Response:
+def respond(folder: Path, agent_protocol: str, script: str) -> Response:
     (folder / "program.py").write_text(script)
     command = f"{shlex.quote(sys.executable)} program.py < {{PROMPT_FILE}}"
-    settings = CliSettings.model_validate({"name": "coder", "commandTemplate": command, "preset": preset})
+    settings = CliSettings.model_validate(
+        {"name": "coder", "commandTemplate": command, "agent_protocol": agent_protocol}
+    )
     target = CliTarget(settings, root=folder, environment={"PATH": os.environ["PATH"]}, redact=Redactor())
     return asyncio.run(target.respond(Request("c", (Message(role="user", content="weather?"),))))
 
@@ -332,6 +341,6 @@ def test_respond__more_than_is_read__is_an_error_and_no_guess(tmp_path) -> None:
 def test_settings__preset__is_one_of_two_words_and_takes_one_case_at_a_time() -> None:
     known = {"name": "a", "commandTemplate": "x {PROMPT}"}
     with pytest.raises(ValueError, match="'claude-code' or 'gemini-cli'"):
-        CliSettings.model_validate(known | {"preset": "claude"})
+        CliSettings.model_validate(known | {"agentProtocol": "claude"})
     with pytest.raises(ValueError, match="it has no providerBatching"):
-        CliSettings.model_validate(known | {"preset": "gemini-cli", "providerBatching": True})
+        CliSettings.model_validate(known | {"agentProtocol": "gemini-cli", "providerBatching": True})

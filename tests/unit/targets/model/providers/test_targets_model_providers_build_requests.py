@@ -440,9 +440,9 @@ def test_model__one_of_ours_within__is_ours() -> None:
     ("model", "code", "said"),
     [
         ("nobody:gpt", "invalid-targets", '"nobody"'),
-        ("groq:llama", "provider-not-installed", "groq"),
+        ("groq:llama", "missing-provider-library", "groq"),
         ("gateway/openai:gpt", "invalid-targets", '"gateway/openai"'),
-        ("huggingface:llama", "provider-not-installed", "huggingface"),
+        ("huggingface:llama", "missing-provider-library", "huggingface"),
     ],
 )
 def test_model__that_cannot_be_had__is_refused_before_anything_is_asked(model, code, said) -> None:

@@ -7,7 +7,7 @@ import regress
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eval_gate.model.specs.everywhere import MAX_PATTERN, finds_everywhere
+from eval_gate.model.specs.match_all_patterns import MAX_PATTERN, matches_every_text
 
 ALWAYS = [
     "",
@@ -31,12 +31,12 @@ BROKEN = [")", "a**", "a{0", "\\", "*", "]", "{", "a{x}", "(" * 240 + ")" * 240,
 
 @pytest.mark.parametrize("pattern", ALWAYS)
 def test_finds_everywhere__pattern_that_may_match_nothing__does(pattern) -> None:
-    assert finds_everywhere(pattern)
+    assert matches_every_text(pattern)
 
 
 @pytest.mark.parametrize("pattern", [*MAYBE, *BROKEN])
 def test_finds_everywhere__pattern_that_may_fail_or_is_none__does_not(pattern) -> None:
-    assert not finds_everywhere(pattern)
+    assert not matches_every_text(pattern)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_finds_everywhere__pattern_that_may_fail_or_is_none__does_not(pattern) -
     ],
 )
 def test_finds_everywhere__anchors_and_flags__count(pattern, flags, expected) -> None:
-    assert finds_everywhere(pattern, flags) is expected
+    assert matches_every_text(pattern, flags) is expected
 
 
 PARTS = ["a", ".", r"\s", "[^a]", "(", "(?:", ")", "|", "^", "$", "*", "+", "?", "{0}", "{0,2}", "{1}", "(?!", r"\b"]
@@ -67,5 +67,5 @@ PARTS = ["a", ".", r"\s", "[^a]", "(", "(?:", ")", "|", "^", "$", "*", "+", "?",
 )
 @example(pattern="^.*$", flags="m", text="a\nb")
 def test_finds_everywhere__any_pattern_that_does__finds_something_in_any_text(pattern, flags, text) -> None:
-    if finds_everywhere(pattern, flags):
+    if matches_every_text(pattern, flags):
         assert regress.Regex(pattern, flags).find(text) is not None

@@ -12,7 +12,7 @@ import pytest
 
 from eval_gate.model.conversation import Message, Response
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.http.presets import PRESETS, STREAMED_PRESETS
+from eval_gate.targets.http.protocols import PRESETS, STREAMED_PRESETS
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget
 from eval_gate.text.redaction import Redactor
@@ -250,30 +250,30 @@ def ask(body: dict | str, **settings: object) -> tuple[Response, Exchange]:
 @pytest.mark.parametrize("name", CASES)
 def test_preset__recorded_answer__gives_text_and_calls(name) -> None:
     settings, body = CASES[name]
-    response, _ = ask(body, preset=name.partition(" ")[0], **settings)
+    response, _ = ask(body, agent_protocol=name.partition(" ")[0], **settings)
     assert response.text == ANSWER
     assert [(call.name, call.params) for call in response.tool_calls] == [("get_weather", {"city": "Rome"})]
-    assert response.calls_known is True
+    assert response.tool_calls_known is True
     assert (response.first_token_ms is not None) is isinstance(body, str)
 
 
 @pytest.mark.parametrize("name", WITHOUT_CALLS)
 def test_preset__answer_that_has_no_place_for_calls__gives_the_text(name) -> None:
-    response, _ = ask(WITHOUT_CALLS[name], preset=name.partition(" ")[0])
-    assert (response.text, response.tool_calls, response.calls_known) == (ANSWER, (), None)
+    response, _ = ask(WITHOUT_CALLS[name], agent_protocol=name.partition(" ")[0])
+    assert (response.text, response.tool_calls, response.tool_calls_known) == (ANSWER, (), None)
 
 
 @pytest.mark.parametrize("name", ["langgraph", "langgraph sse", "ag-ui", "vercel-ai"])
 def test_preset__result_of_a_call__is_found_wherever_it_stands(name) -> None:
     settings, body = CASES[name]
-    response, _ = ask(body, preset=name.partition(" ")[0], **settings)
+    response, _ = ask(body, agent_protocol=name.partition(" ")[0], **settings)
     assert response.tool_calls[0].result == "22 degrees"
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-chat sse", "openai-responses", "openai-responses sse"])
 def test_preset__tokens__are_counted(name) -> None:
     settings, body = CASES[name]
-    response, _ = ask(body, preset=name.partition(" ")[0], **settings)
+    response, _ = ask(body, agent_protocol=name.partition(" ")[0], **settings)
     assert response.usage is not None
     assert (response.usage.input_tokens, response.usage.output_tokens) == (3, 4)
 
@@ -302,7 +302,7 @@ NAMED = {
 @pytest.mark.parametrize("name", NAMED)
 def test_preset__answer_that_names_its_model__is_known_to_be_from_it(name) -> None:
     settings, body = NAMED[name]
-    response, _ = ask(body, preset=name.partition(" ")[0], **settings)
+    response, _ = ask(body, agent_protocol=name.partition(" ")[0], **settings)
     assert (response.text, response.model) == ("hi", MODEL)
 
 
@@ -348,7 +348,7 @@ FAILURES = {
 def test_preset__failure_within_an_answer__is_an_error_of_the_agent_in_its_words(name) -> None:
     settings, body = FAILURES[name]
     with pytest.raises(TargetError) as caught:
-        ask(body, preset=name.partition(" ")[0], **settings)
+        ask(body, agent_protocol=name.partition(" ")[0], **settings)
     assert (caught.value.message, caught.value.fault) == ("agent error: «out of order»", TargetFault.REFUSED)
 
 
@@ -358,7 +358,7 @@ def test_preset__stream_without_its_last_event__broke_off(name) -> None:
     mark = "\n" if "ndjson" in name else "\n\n"
     events = [one for one in body.split(mark) if one and "[DONE]" not in one]
     with pytest.raises(TargetError, match="the stream ended before the event that says that it is done") as caught:
-        ask(mark.join(events[:-1]) + mark, preset=name.partition(" ")[0], **settings)
+        ask(mark.join(events[:-1]) + mark, agent_protocol=name.partition(" ")[0], **settings)
     assert caught.value.fault is TargetFault.REFUSED
 
 
@@ -376,20 +376,20 @@ SENT = {
 
 @pytest.mark.parametrize("name", SENT)
 def test_preset__body__is_what_its_servers_take(name) -> None:
-    assert ask(CASES[name][1], preset=name)[1].json == SENT[name]
+    assert ask(CASES[name][1], agent_protocol=name)[1].json == SENT[name]
 
 
 def test_preset__ids_of_a_protocol__are_new_for_every_execution() -> None:
-    first, second = (ask(CASES["ag-ui"][1], preset="ag-ui")[1].json for _ in range(2))
+    first, second = (ask(CASES["ag-ui"][1], agent_protocol="ag-ui")[1].json for _ in range(2))
     assert first["messages"] == [{"id": "m0", "role": "user", "content": "weather?"}]
     assert len({first["threadId"], first["runId"], second["threadId"], second["runId"]}) == 4
 
 
 def test_preset__headers_of_ones_own__stand_beside_those_of_the_preset() -> None:
-    _, asked = ask(WITHOUT_CALLS["a2a"], preset="a2a", headers={"X-Team": "blue"})
+    _, asked = ask(WITHOUT_CALLS["a2a"], agent_protocol="a2a", headers={"X-Team": "blue"})
     assert (asked.header("a2a-version"), asked.header("x-team")) == ("1.0", "blue")
 
 
 def test_preset__members_of_ones_own__stand_beside_those_of_the_preset() -> None:
-    body = ask({"messages": THREAD}, preset="langgraph", requestFields={"assistant_id": "support"})[1].json
+    body = ask({"messages": THREAD}, agent_protocol="langgraph", requestFields={"assistant_id": "support"})[1].json
     assert body["assistant_id"] == "support"

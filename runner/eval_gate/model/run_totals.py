@@ -6,16 +6,19 @@ from collections.abc import Sequence
 
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult, Summary
-from eval_gate.model.usage import Usage, total
+from eval_gate.model.usage import Usage, add_up
 
 
-def summarise(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summary:
-    """Counts and sums of these cases. `passRate` is passed / (passed + failed)."""
+def summarize_cases(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summary:
+    """Count and sum up these case results.
+
+    `passRate` is passed / (passed + failed), and None if no case passed or failed. `wall_ms` is in milliseconds.
+    """
     counts = dict.fromkeys(Status, 0)
     for case in cases:
         counts[case.status] += 1
     judged = counts[Status.PASSED] + counts[Status.FAILED]
-    usage = Usage.total(case.usage for case in cases) or Usage()
+    usage = Usage.add_up(case.usage for case in cases) or Usage()
     return Summary(
         total_cases=len(cases),
         passed=counts[Status.PASSED],
@@ -29,14 +32,14 @@ def summarise(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summ
         wall_ms=wall_ms,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        estimated_cost_usd=total(case.cost_usd for case in cases),
-        judge_cost_usd=total(case.judge_cost_usd for case in cases),
+        estimated_cost_usd=add_up(case.cost_usd for case in cases),
+        judge_cost_usd=add_up(case.judge_cost_usd for case in cases),
         replayed=sum([case.details.replayed for case in cases]),
         pass_rate=counts[Status.PASSED] / judged if judged else None,
     )
 
 
-def judged_of(run: RunResult) -> tuple[int, int]:
+def count_scored_cases(run: RunResult) -> tuple[int, int]:
     """How many cases of a run were judged, and how many there were to judge. A skipped case is none."""
-    statuses = [case.status for _, case in run.cases() if case.status is not Status.SKIPPED]
-    return sum(status.judged for status in statuses), len(statuses)
+    statuses = [case.status for _, case in run.iter_cases() if case.status is not Status.SKIPPED]
+    return sum(status.is_scored for status in statuses), len(statuses)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.pass_score import is_passing_trial
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import (
@@ -30,7 +30,7 @@ LEAST_SHARED: Final = 0.5
 """The share of this run's cases that the run before must have too, or a level begins anew."""
 LEAST_SAME_ANSWERS: Final = 3
 """Graded answers that are the same in both runs, for anything to be said about the judge."""
-_COMPARED: Final = (LevelKind.FAILING, LevelKind.FIRST, LevelKind.SCORE, LevelKind.TIME, LevelKind.COST)
+_COMPARED: Final = (LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS, LevelKind.SCORE, LevelKind.TIME, LevelKind.COST)
 
 
 class _Case(NamedTuple):
@@ -48,8 +48,8 @@ class _Case(NamedTuple):
         ).same_setup
 
 
-def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> History:
-    """The ledger that ends with this run: what was known up to its baseline, and itself."""
+def build_next_history(run: RunResult, baseline: Baseline | NoBaseline) -> History:
+    """Build the history that ends with this run, from the history up to its baseline."""
     if isinstance(baseline, NoBaseline):
         return _with_levels(EMPTY_HISTORY.with_run(run), run, None, {})
     before, earlier = baseline.result, find_earlier_keys(baseline.result, run)
@@ -57,33 +57,36 @@ def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> History:
 
 
 def _with_levels(
-    ledger: History, run: RunResult, before: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
+    history: History, run: RunResult, baseline: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> History:
-    """The same with the run's levels; unchanged where it has them or the run has none.
+    """Add the levels of the run to the history.
 
-    `before` is the run that the ledger ended with, and `earlier` says which of its cases has another key here.
+    Return `history` unchanged if it has them already or the run has none. `baseline` is the run that `history` ends
+    with, and `earlier` maps the keys of this run to other keys of the same cases in that run.
     """
-    known = ledger.levels
+    known = history.levels
     if (
         any(one.run_id == run.run_id for one in known)
         or not run.complete
         or run.eval_paths is None
         or run.shard is not None
     ):
-        return ledger
-    if before is not None and (not known or known[0].run_id != before.run_id):
-        begun = _levels(before, None, None, {})  # its own levels were never written down, or those of others are newer
+        return history
+    if baseline is not None and (not known or known[0].run_id != baseline.run_id):
+        begun = _levels(
+            baseline, None, None, {}
+        )  # its own levels were never written down, or those of others are newer
         known = (begun, *known) if begun else known
-    last = known[0] if before is not None and known and known[0].run_id == before.run_id else None
-    made = _levels(run, before, last, earlier)
-    return ledger.with_levels((made, *known)) if made else ledger
+    last = known[0] if baseline is not None and known and known[0].run_id == baseline.run_id else None
+    made = _levels(run, baseline, last, earlier)
+    return history.with_levels((made, *known)) if made else history
 
 
 def _levels(
-    run: RunResult, before: RunResult | None, last: RunLevels | None, earlier: Mapping[CaseKey, CaseKey]
+    run: RunResult, baseline: RunResult | None, last: RunLevels | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> RunLevels | None:
     target = build_target_key(run)
-    then = dict(_cases(before)) if before is not None and last is not None and last.target == target else {}
+    then = dict(_cases(baseline)) if baseline is not None and last is not None and last.target == target else {}
     levels: dict[LevelKind, float] = {}
     anew: list[LevelKind] = []
     columns: list[list[float]] = [[] for _ in _COMPARED]
@@ -121,7 +124,7 @@ def _levels(
         target=target,
         cases=number,
         levels=levels,
-        anew=tuple(anew),
+        restarted_levels=tuple(anew),
         models=list_models(run),
     )
 
@@ -129,7 +132,10 @@ def _levels(
 def _grading(
     pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[LevelKind, float], anew: list[LevelKind]
 ) -> None:
-    """What the judge made of the same answers. Its level begins at the mean score, and only the judge moves it."""
+    """Set the level of the grading by the scores of responses that are the same in both runs.
+
+    The level begins at the mean score, and only a change in grading moves it.
+    """
     at = _COMPARED.index(LevelKind.SCORE)
     moves = [
         now - old
@@ -139,31 +145,31 @@ def _grading(
         and (now := one.values[at]) is not None
         and (old := there.values[at]) is not None
     ]
-    level = last.levels.get(LevelKind.GRADING) if last else None
+    level = last.levels.get(LevelKind.JUDGE) if last else None
     if level is not None and len(moves) >= LEAST_SAME_ANSWERS:
-        levels[LevelKind.GRADING] = round(level + fmean(moves), DIGITS)
+        levels[LevelKind.JUDGE] = round(level + fmean(moves), DIGITS)
     elif LevelKind.SCORE in levels:
-        levels[LevelKind.GRADING] = levels[LevelKind.SCORE]
-        anew.append(LevelKind.GRADING)
+        levels[LevelKind.JUDGE] = levels[LevelKind.SCORE]
+        anew.append(LevelKind.JUDGE)
 
 
 def _cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
-    """The cases that say something of the agent."""
+    """Yield the cases that say something about the agent."""
     pass_score = run.policy.pass_score if run.policy else 1.0
-    for key, case in run.cases():
+    for key, case in run.iter_cases():
         if (one := _case(case, pass_score)) is not None:
             yield key, one
 
 
 def _case(case: CaseResult, pass_score: float) -> _Case | None:
-    trials = case.executions()
+    trials = case.list_executions()
     first = trials[: max(len(trials) - case.reruns, 0)]
     failing = _failing(trials, pass_score, graded=case.graded)
     if failing is None:
         return None
-    scores = [one.score for one in first if case.graded and one.status.judged]
+    scores = [one.score for one in first if case.graded and one.status.is_scored]
     alone = len(trials) == 1 and bool(scores)
-    took = first[0].duration_ms if first and first[0].status.judged and not case.details.replayed else 0.0
+    took = first[0].duration_ms if first and first[0].status.is_scored and not case.details.replayed else 0.0
     cost = (case.cost_usd or 0.0) / len(trials) if not case.details.replayed else 0.0
     values = (
         float(failing >= 0.5),  # as a case counts: it passes when more than half of its executions do
@@ -176,10 +182,15 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
 
 
 def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
-    """The share of these executions that fail or crash; None where none says anything of the agent."""
+    """Compute the share of these executions that fail or end in an agent error, from 0 to 1.
+
+    Return None if no execution says anything about the agent.
+    """
     known = [not is_passing_trial(one, pass_score, graded=graded) for one in trials if _tells(one)]
     return sum(known) / len(known) if known else None
 
 
 def _tells(trial: Trial) -> bool:
-    return trial.status.judged or (trial.status is Status.ERROR and (trial.timed_out or trial.blame is Blame.CRASHED))
+    return trial.status.is_scored or (
+        trial.status is Status.ERROR and (trial.timed_out or trial.error_kind is ErrorKind.AGENT_ERROR)
+    )

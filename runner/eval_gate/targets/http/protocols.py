@@ -44,7 +44,7 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
         "responsePath": "choices[0].message.content",
         "modelPath": "model",
         "toolCallsPath": "choices[0].message.tool_calls",
-        "calledNoneAt": "choices[0].message",
+        "noToolCallsPath": "choices[0].message",
         "nameField": "function.name",
         "argsField": "function.arguments",
         "failure": "error.message",
@@ -130,7 +130,7 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
         "nameField": "toolCallName",
         "argsField": "delta",
         "resultField": "content",
-        "calledNoneAt": "type",
+        "noToolCallsPath": "type",
         "failure": {"where": "type=RUN_ERROR", "path": "message"},
     },
     PresetName.VERCEL_AI: {
@@ -147,7 +147,7 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
         "argsField": "input",
         "resultField": "output",
         "errorField": "errorText",
-        "calledNoneAt": "type",
+        "noToolCallsPath": "type",
         "failure": {"where": "type=error", "path": "errorText"},
     },
     PresetName.OLLAMA: {
@@ -155,7 +155,7 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
         "responsePath": "message.content",
         "modelPath": "model",
         "toolCallsPath": "message.tool_calls",
-        "calledNoneAt": "message",
+        "noToolCallsPath": "message",
         "nameField": "function.name",
         "argsField": "function.arguments",
         "failure": "error",
@@ -170,13 +170,13 @@ STREAMED_PRESETS: Final[Mapping[tuple[PresetName, str], PresetRow]] = {
         },
         "events": {"text": "choices[0].delta.content", "toolCall": "choices[0].delta.tool_calls[]"},
         "idField": "index",
-        "calledNoneAt": "choices[0].delta",
+        "noToolCallsPath": "choices[0].delta",
     },
     (PresetName.OPENAI_RESPONSES, "sse"): {
         "requestTemplate": {"input": "{{conversation}}", "stream": True},
         "events": {
             "text": {"where": "type=response.output_text.delta", "path": "delta"},
-            "whole": {"where": "type=response.completed|response.incomplete", "path": "response"},
+            "fullResponse": {"where": "type=response.completed|response.incomplete", "path": "response"},
             "done": {"where": "type=response.completed|response.incomplete"},
         },
         "failure": [
@@ -192,7 +192,7 @@ STREAMED_PRESETS: Final[Mapping[tuple[PresetName, str], PresetRow]] = {
         },
         "events": {
             "text": {"event": "messages", "where": "[0].type=AIMessageChunk|ai", "path": "[0].content"},
-            "whole": {"event": "values"},
+            "fullResponse": {"event": "values"},
         },
     },
     (PresetName.LANGSERVE, "sse"): {
@@ -213,14 +213,17 @@ STREAMED_PRESETS: Final[Mapping[tuple[PresetName, str], PresetRow]] = {
     },
 }
 """What is different where a preset's agent is asked to stream, by the `responseFormat` that asks for it."""
-_CALL_LIST_SETTINGS: Final = ("calledNoneAt", "toolResults")
+_CALL_LIST_SETTINGS: Final = ("noToolCallsPath", "toolResults")
 """What a preset knows of its own list of calls, and of no other."""
 _BODYLESS_METHODS: Final = ("GET", "DELETE")
 
 
 def apply_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The settings, with those of their preset where they say nothing themselves."""
-    named = values.get("preset", PresetName.EVAL_GATE)
+    """Complete the settings with those of their preset.
+
+    Settings that are given take precedence over the preset.
+    """
+    named = values.get("agentProtocol", PresetName.EVAL_GATE)
     name = next((one for one in PresetName if one == named), None)
     if name is None:  # said by whoever checks the values
         return values

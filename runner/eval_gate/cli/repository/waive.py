@@ -1,4 +1,4 @@
-"""`eval-gate accept CASE…`: waives a known failure for a limited time in the waiver file."""
+"""`eval-gate waive CASE…`: waives a known failure for a limited time in the waiver file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from eval_gate.cli import options
 
 
-def accept(
+def waive(
     context: typer.Context,
     cases: Annotated[list[str], typer.Argument(metavar="CASE", help="Case ids, or globs over whole ids.")],
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, in words, up to 500 characters.")],
@@ -25,10 +25,10 @@ def accept(
     quarantine: Annotated[
         bool, typer.Option("--quarantine", help="The case is flaky: it is run and shown, and its result never counts.")
     ] = False,
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who answers for it.")] = None,
+    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Who answers for it.")] = None,
     file: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The file.  [default: the configuration's, else .eval-gate/accepted.yaml]"),
+        typer.Option(metavar="FILE", help="The file.  [default: the configuration's, else .eval-gate/waivers.yaml]"),
     ] = None,
     config: options.Config = None,
     output_dir: Annotated[
@@ -41,11 +41,11 @@ def accept(
     Writes an entry for each case into the file that `eval-gate run` and the action read, and keeps everything that is
     in it. An entry that has ended is renewed in its place; one that still holds is an error. Then says what this covers
     in the newest run. The file is reviewed and committed like any other:
-    https://github.com/eval-gate/eval-gate/blob/v1/docs/accepting.md.
+    https://github.com/eval-gate/eval-gate/blob/v1/docs/waivers.md.
 
-      eval-gate accept refund/partial --reason "the new tool answers later, #481" --until 14d
+      eval-gate waive refund/partial --reason "the new tool answers later, #481" --until 14d
 
-      eval-gate accept "faq/opening-*" --quarantine --reason "the judge wavers" --until 2026-12-31 --by Kim
+      eval-gate waive "faq/opening-*" --quarantine --reason "the judge wavers" --until 2026-12-31 --owner Kim
 
     Exit codes: 0 written, 2 refused, and nothing was written.
     """
@@ -53,6 +53,6 @@ def accept(
     from eval_gate.gate.waivers.waiver_edit import WaiverRequest
     from eval_gate.model.waiver import WaiverKind
 
-    kind = WaiverKind.QUARANTINE if quarantine else WaiverKind.ACCEPTED
+    kind = WaiverKind.QUARANTINE if quarantine else WaiverKind.WAIVER
     places = WaiverPaths.from_options(file, config, output_dir)
-    write_waivers(WaiverRequest(kind, tuple(dict.fromkeys(cases)), reason, until, suite, by), places, context.obj)
+    write_waivers(WaiverRequest(kind, tuple(dict.fromkeys(cases)), reason, until, suite, owner), places, context.obj)

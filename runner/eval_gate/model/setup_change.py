@@ -5,7 +5,7 @@ from enum import StrEnum
 from eval_gate.model.base import Record
 
 
-class DifferenceKind(StrEnum):
+class SetupChangeKind(StrEnum):
     """What differs, the weightiest first."""
 
     LOOSENED = "loosened"
@@ -14,23 +14,23 @@ class DifferenceKind(StrEnum):
     """Cases that passed in the baseline are gone."""
     SKIPPED = "skipped"
     """Cases that passed in the baseline are skipped."""
-    EMPTIED = "emptied"
+    NO_CHECKS = "emptied"
     """Cases that passed in the baseline check nothing any more."""
     FEWER_CHECKS = "fewer_checks"
     """Cases that passed in the baseline check less."""
     EXPECTATION = "expectation"
-    QUESTION = "question"
+    PROMPT = "prompt"
     CASES_BEFORE = "cases_before"
     """Other cases run before them in the same folder."""
-    ASKED = "asked"
+    PROMPT_OR_EXPECTATION = "prompt_or_expectation"
     """Question or expectation, and the records do not tell which."""
     GRADER = "grader"
     JUDGE = "judge"
     SETUP = "setup"
     """A setting by which a target or judge is asked and its response read, or one of the run, has another value."""
-    MOVED = "moved"
+    TARGET_ASSIGNMENT = "target_assignment"
     """Cases are asked of another target than they were."""
-    RECORDED = "recorded"
+    RECORDING = "recording"
     """Nobody was asked: answers or grades are recorded ones that did not come with the baseline."""
     SEEDS = "seeds"
     SNAPSHOT_SOURCE = "snapshot_source"
@@ -48,7 +48,7 @@ class DifferenceKind(StrEnum):
     """Cases that have another id or file and measure the same: nothing is lost."""
 
 
-class SetupOf(StrEnum):
+class SettingOwner(StrEnum):
     """Whose setting it is."""
 
     TARGET = "target"
@@ -59,40 +59,40 @@ class SetupOf(StrEnum):
     """Of the agent that a suite brings along."""
 
 
-class TouchedCase(Record, kw_only=True):
+class ChangedCase(Record, kw_only=True):
     """One case that a difference is about, by its name in the baseline."""
 
     suite: str
     case_id: str
-    became: str | None = None
+    current_name: str | None = None
     """Its id or file here, where that is another one."""
 
 
-class Difference(Record, kw_only=True):
-    """One thing that differs. `then` and `now` are what it was and is, where that can be said in a word."""
+class SetupChange(Record, kw_only=True):
+    """One thing that differs. `baseline` and `current` are what it was and is, where that can be said in a word."""
 
-    kind: DifferenceKind
+    kind: SetupChangeKind
     subject: str = ""
     """The name of the rule, the target or the judge; empty for what is about cases."""
     setting: str = ""
     """The name of the setting, in camelCase; empty where none has another value."""
-    setup_of: SetupOf | None = None
+    owner: SettingOwner | None = None
     """Whose setting that is."""
-    then: str | None = None
-    now: str | None = None
+    baseline: str | None = None
+    current: str | None = None
     count: int = 0
     """How many cases it is about; 0 for what is not about single cases."""
-    cases: tuple[TouchedCase, ...] = ()
+    cases: tuple[ChangedCase, ...] = ()
     """The first of the cases, by name."""
 
 
-class MeasuredDifferences(Record, kw_only=True):
+class SetupChanges(Record, kw_only=True):
     """All that differs, the weightiest first, and the three counts that rules are about."""
 
-    differences: tuple[Difference, ...] = ()
-    removed: int = 0
+    changes: tuple[SetupChange, ...] = ()
+    removed_cases: int = 0
     """Cases that passed in the baseline and are gone."""
-    changed: int = 0
+    changed_cases: int = 0
     """Cases that passed in the baseline and are measured by another yardstick."""
-    loosened: int = 0
+    loosened_rules: int = 0
     """Rules that ask for less."""

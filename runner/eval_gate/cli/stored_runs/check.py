@@ -1,4 +1,4 @@
-"""`eval-gate judge`: compares external results and decides the verdict as for own runs."""
+"""`eval-gate check`: compares external results and decides the verdict as for own runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _USED = (
     POLICY_KEYS
     | EXTERNAL_RESULT_KEYS
     | {
-        "controlCommand",
+        "baseAgentCommand",
         "baseline",
         "history",
         "outputDir",
         "reports",
         "exports",
         "passEnv",
-        "store",
+        "keepResponses",
         "rerunBudget",
     }
 )
@@ -29,7 +29,7 @@ USED = tuple(key for key in SETTINGS if key in _USED)
 """The configuration keys that judging such results has use for."""
 
 
-def judge(
+def check(
     context: typer.Context,
     paths: Annotated[
         list[str],
@@ -47,9 +47,9 @@ def judge(
     https://github.com/eval-gate/eval-gate/blob/v1/docs/results-of-other-tools.md. With
     --rerun-command cases in doubt are run again by that tool, as in
 
-      eval-gate judge out.json --rerun-command 'npx promptfoo eval --filter-pattern {ids_regex} -o {output}'
+      eval-gate check out.json --rerun-command 'npx promptfoo eval --filter-pattern {ids_regex} -o {output}'
 
-    --control-command does the same with the base branch's agent, where the gate would be red.
+    --base-agent-command does the same with the base branch's agent, where the gate would be red.
 
     Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 the gate could not
     decide, or the tool did not finish.
@@ -74,7 +74,7 @@ def judge(
         options.select_given_settings(settings),
         os.environ,
         file,
-        defaults={"confirm": DEFAULT_CONFIRM},
+        defaults={"reruns": DEFAULT_CONFIRM},
         hand=options.find_option_source(),
     )
     session = open_session(read, Selection(), replace(build_run_context(), owns_process=False))

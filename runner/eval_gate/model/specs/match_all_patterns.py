@@ -18,7 +18,7 @@ _WHOLE: Final = frozenset({r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]"
 
 
 @lru_cache(maxsize=1_000)
-def finds_everywhere(pattern: str, flags: str = "") -> bool:
+def matches_every_text(pattern: str, flags: str = "") -> bool:
     """Whether an ECMAScript pattern certainly finds something in every text, the empty one too."""
     if len(pattern) > MAX_PATTERN or not _FLAGS.issuperset(flags) or len(set(flags)) < len(flags):
         return False
