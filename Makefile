@@ -40,6 +40,7 @@ lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile, subjects of ne
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml host/action.yml
 	@$(BIN)/hadolint Dockerfile
 	@$(BIN)/python -m tests.support.commit_subjects
+	@$(BIN)/python -m tests.support.check_words
 
 types: $(VENV)/dev  ## strict type checking
 	@$(BIN)/mypy
@@ -53,10 +54,10 @@ format: $(VENV)/dev  ## put the code in its one format
 schemas: $(VENV)/dev  ## write schemas/ anew from the models
 	@$(BIN)/python -m tests.support.write_schemas
 
-action: $(VENV)/dev  ## write both action.yml and the tables of docs/action.md anew
+action: $(VENV)/dev  ## write both action.yml and the tables of docs/action-inputs.md anew
 	@$(BIN)/python -m tests.support.write_action
 
-conformance: $(VENV)/dev  ## write docs/conformance.md anew from the rules and the tests that hold them
+conformance: $(VENV)/dev  ## write tests/contract/conformance.md anew from the rules and the tests that hold them
 	@$(BIN)/python -m tests.support.conformance
 
 interop: $(VENV)/dev  ## test against GitHub's own artifact client, a stand-in for model providers, an MCP server (needs node)

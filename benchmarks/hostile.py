@@ -315,8 +315,8 @@ def _journal(folder: Path, text: str) -> None:
 
 
 def _recording(folder: Path, text: str) -> None:
-    (folder / "answers.jsonl").write_text(text + "\n")
-    read_recording(folder / "answers.jsonl")
+    (folder / "recording.jsonl").write_text(text + "\n")
+    read_recording(folder / "recording.jsonl")
 
 
 READERS: dict[str, tuple[Callable[[], Any], Callable[[Path, str], None]]] = {

@@ -42,7 +42,7 @@ def sizes(checkout: Path) -> Mapping[str, int]:
         "modules with one importer": sum(len(names) == 1 for names in _importers(package, trees).values()),
         "lines of tests": sum(map(_lines, tests)),
         "words of documentation": sum(len(page.read_text(encoding="utf-8").split()) for page in pages),
-        "settings": sum(_calls(tree, "setting") for tree in trees),
+        "settings": sum(_calls(tree, "define_setting") for tree in trees),
         "options of the command line": sum(_calls(tree, "Option") for tree in trees),
         "inputs of the action": _entries(checkout / "host" / "action.yml", "inputs"),
         "outputs of the action": _entries(checkout / "host" / "action.yml", "outputs"),

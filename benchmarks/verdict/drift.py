@@ -1,6 +1,6 @@
 """How soon main's own alarm sees slow rot, and how often it is wrong: whole branches, by the path of a user's run.
 
-    python benchmarks/verdict/drift.py                     # the table of docs/drift.md
+    python benchmarks/verdict/drift.py                     # the table of benchmarks/verdict/drift.md
     python benchmarks/verdict/drift.py --branches 20       # quicker
 
 A branch has some runs of history. Then pull requests come, of which each makes every case a little worse; what the gate

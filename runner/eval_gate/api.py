@@ -19,7 +19,7 @@ from eval_gate.config.loader import FlagSource, load_config, load_eval_paths
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS
 from eval_gate.engine.preparation.run_context import RunContext
-from eval_gate.errors import PAGES, ExitCode, GateError, Problem, format_suggestion
+from eval_gate.errors import PAGES, ExitCode, GateError, Problem
 from eval_gate.formats.discovery import find_partial_selection
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import RunResult
@@ -33,6 +33,7 @@ from eval_gate.session.session import Session, open_session
 from eval_gate.struct import replace
 from eval_gate.targets.base import Request
 from eval_gate.targets.function import FunctionResult, FunctionTarget, TargetFunction
+from eval_gate.text.renamed import NameKind, suggest_name
 
 __all__ = ["Evaluation", "FunctionResult", "GateError", "Request", "TargetFunction", "evaluate", "evaluate_async"]
 
@@ -113,9 +114,7 @@ def evaluate(  # noqa: PLR0913 (what a call of `eval-gate run` can say)
         )
         return asyncio.run(call)
     with _add_error_notes():
-        raise GateError(
-            "event-loop-running", "an event loop is running here already", "await evaluate_async(…) instead"
-        )
+        raise GateError("event-loop-running", "an event loop is already running", "use `await evaluate_async(…)`")
 
 
 async def evaluate_async(  # noqa: PLR0913 (as above)
@@ -154,8 +153,8 @@ def _open_session(
 ) -> Session:
     twice = sorted(flags.keys() & _NO_TARGET_SETTINGS.keys()) if target is not None else []
     if twice:
-        said = f"the target is given, and so is {SETTINGS[twice[0]].keyword}: one run evaluates one target"
-        raise GateError("conflicting-targets", said, "leave out all but one")
+        said = f"target and {SETTINGS[twice[0]].keyword} are both given: one run evaluates one target"
+        raise GateError("conflicting-targets", said, "remove all but one")
     root = Path.cwd()
     made = load_config(flags | _build_target_settings(target), {}, config, hand=FlagSource(lambda row: row.keyword))
     paths = find_partial_selection(made.evals, load_eval_paths({}, config), root) if "evals" in flags else ()
@@ -196,11 +195,12 @@ def _build_flags(given: Mapping[str, object]) -> dict[str, JsonValue]:
         try:
             flags[known[name]] = _to_json_value(value)
         except KeyError:
-            problems.append(Problem(f"unknown setting{format_suggestion(name, known)}", field=name))
+            meant = suggest_name(NameKind.SETTING, name, known, lambda key: SETTINGS[key].keyword)
+            problems.append(Problem(f"unknown setting{meant}", field=name))
         except TypeError as error:
             problems.append(Problem(str(error), field=name))
     if problems:
-        hint = f"{PAGES}/cli.md lists the settings: timeoutMs there is timeout_ms here"
+        hint = f"see {PAGES}/cli.md for the settings, and write timeoutMs as timeout_ms"
         raise GateError("invalid-configuration", "the configuration is not valid", hint, problems=problems)
     return flags
 
@@ -219,7 +219,7 @@ def _to_json_value(value: object) -> JsonValue:
             return [_to_json_value(member) for member in value]
         case Mapping():
             return {str(key): _to_json_value(member) for key, member in value.items()}
-    raise TypeError(f"is of type {type(value).__name__}, and no setting can be")
+    raise TypeError(f"has the type {type(value).__name__}, which no setting can have")
 
 
 def _ignore_progress(_line: str) -> None:

@@ -90,11 +90,11 @@ PAGES: Final = "https://github.com/eval-gate/eval-gate/blob/v1/docs"
 """Where the pages are that errors name: an installed package has none."""
 _EXHAUSTED_RESOURCES: Final = {
     errno.EMFILE: ("too many files are open at once", "raise the limit, such as with `ulimit -n 1024`"),
-    errno.ENFILE: ("too many files are open on this machine", "end what holds them, then run again"),
+    errno.ENFILE: ("too many files are open on this machine", "close other programs, then run again"),
     errno.ENOSPC: ("the disk is full", "free some space, then run again"),
-    errno.EDQUOT: ("the disk's quota is used up", "free some space, then run again"),
-    errno.EFBIG: ("a file would be larger than it may become here", "raise the limit, such as with `ulimit -f`"),
-    errno.ENOMEM: ("there is no memory left", "run fewer cases at once: --concurrency"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space, then run again"),
+    errno.EFBIG: ("a file would exceed the allowed size", "raise the limit, such as with `ulimit -f`"),
+    errno.ENOMEM: ("no memory is left", "run fewer cases at once: --concurrency"),
     errno.EAGAIN: ("no further process can be started", "raise the limit, such as with `ulimit -u`"),
 }
 """What a machine may have no more of, in words, and what to do."""
@@ -116,7 +116,7 @@ def require_extra(extra: str, doing: str) -> Iterator[None]:
             "missing-extra",
             f"{doing} needs a library that is not installed: {error}",
             f"pip install 'agent-eval-gate[{extra}]', or [all]; "
-            "the action's image has all of them, unless it was built for HTTP alone",
+            "the action's image has all extras, unless it was built for HTTP only",
         ) from error
 
 

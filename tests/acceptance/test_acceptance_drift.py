@@ -39,8 +39,8 @@ def test_main_breaks_a_case__run_by_run__one_issue_is_opened_updated_and_closed(
     (issue,) = [one for one in issues_of(github) if one.author_is_viewer]
     assert seen[-1].outputs["drift"] == "single cases"
     assert seen[-1].outputs["drift-issue-url"].endswith(f"/issues/{issue.number}")
-    assert "got worse over its runs" in seen[-1].summary
-    assert issue.title == "main got worse over its runs"
+    assert "got worse over several runs" in seen[-1].summary
+    assert issue.title == "main got worse over several runs"
     assert f"compare/{good}...{first_bad}" in issue.body
     assert "`gs-000`" in issue.body
     assert "failed in 3 of 3 runs since, in 0 of 10 before" in issue.body
@@ -53,7 +53,7 @@ def test_main_breaks_a_case__run_by_run__one_issue_is_opened_updated_and_closed(
     action.main(f"{WELL}*2", **WATCHED)
     assert issue.state == "closed"
     assert [one.body for one in github.state.comments.values() if one.issue == issue.number][-1].startswith(
-        "`main` is as it was before"
+        "`main` has recovered: its newest runs, up to ["
     )
     assert (stranger.body, stranger.state) == (f"{format_issue_marker(KEY)}\nhello", "open")
 
@@ -65,7 +65,7 @@ def test_main_breaks_a_case__issue_closed_by_hand__is_not_opened_again_for_the_s
     ended = last(watched, BROKEN, **WATCHED)
     assert issues_of(github) == [issue]
     assert issue.state == "closed"
-    assert "somebody closed" in ended.log
+    assert "was closed by hand" in ended.log
 
 
 def test_main_breaks_a_case__token_may_not_write_issues__is_a_warning_and_no_failure(watched, github) -> None:
@@ -73,7 +73,7 @@ def test_main_breaks_a_case__token_may_not_write_issues__is_a_warning_and_no_fai
     github.permissions.discard("issues:write")
     ended = last(watched, BROKEN, **WATCHED)
     assert "issues: write" in ended.log
-    assert "got worse over its runs" in ended.summary
+    assert "got worse over several runs" in ended.summary
     assert ended.outputs["drift-issue-url"] == ""
     assert ended.outputs["verdict"] == "passed"
 
@@ -81,7 +81,7 @@ def test_main_breaks_a_case__token_may_not_write_issues__is_a_warning_and_no_fai
 def test_main_breaks_a_case__nobody_wants_an_issue__only_the_summary_says_it(action, github) -> None:
     action.main(f"{WELL}*10 {BROKEN}*2")
     ended = last(action, BROKEN)
-    assert "got worse over its runs" in ended.summary
+    assert "got worse over several runs" in ended.summary
     assert issues_of(github) == []
     assert github.requests("POST", r"/issues$") == []
 

@@ -62,7 +62,7 @@ def test_junit__regression_beside_a_known_failure__only_the_regression_is_red(wo
     seen, said = junit(made, "FPPPPPPF")
     assert seen.code == 1
     assert said["gs-000"][0] == "failure"
-    assert said["gs-000"][1].startswith("regression: failed ")
+    assert said["gs-000"][1].startswith("regression: confirmed: failed ")
     assert said["gs-007"][0] == "skipped"
     assert said["gs-007"][1].startswith("does not block: still failing")
     assert said["gs-001"] == ("passed", "")
@@ -141,7 +141,7 @@ def test_junit__rule_about_no_case__is_a_test_case_of_the_gate(world) -> None:
     seen, said = junit(made, "PPPPPPP", fail_on="regressions,removed")
     assert seen.code == 1
     assert said["removed"][0] == "failure"
-    assert "is gone" in said["removed"][1]
+    assert "1 case that passed in the baseline was removed" in said["removed"][1]
 
 
 def test_junit__no_baseline_that_tells__is_no_green_file(world) -> None:

@@ -32,7 +32,7 @@ def test_two_legs_with_default_names__the_second_is_refused_and_the_firsts_red_c
     second = legs.seen_step(pull, **TWO)
     assert (second.code, second.ended.outputs["verdict"]) == (2, "inconclusive"), second.text
     assert legs.script.asked == []
-    assert "give each of them its own `comment-key`" in second.text
+    assert "give each job or step its own `comment-key`" in second.text
     assert (second.report, second.check) == (first.report, first.check)
     (check,) = [one for one in legs.github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
     assert check.fields["conclusion"] == "failure"

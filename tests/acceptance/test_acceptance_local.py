@@ -19,7 +19,7 @@ def again(loop: World, letters: str, **options: str):
 
 
 @pytest.mark.parametrize("reruns", ["0", "6"])
-def test_red_run_then_latest__is_red_again_until_it_is_mended(loop, reruns) -> None:
+def test_red_run_then_latest__is_red_again_until_it_is_fixed(loop, reruns) -> None:
     first = again(loop, "FPPP", reruns=reruns)
     expect(first, 1, "1 regression", regression=[0])
     for _ in range(2):
@@ -29,7 +29,7 @@ def test_red_run_then_latest__is_red_again_until_it_is_mended(loop, reruns) -> N
     expect(again(loop, "PPPP", reruns=reruns), 0, "no regressions")
 
 
-def test_accept_on_the_command_line__makes_the_next_run_green(loop) -> None:
+def test_waive_on_the_command_line__makes_the_next_run_green(loop) -> None:
     again(loop, "FPPP")
     done = loop.gate("waive", "gs-000", "--reason", "the tool moves, #481", "--until", "3d")
     assert done.returncode == 0, done.stderr

@@ -22,7 +22,7 @@ def test_mains_newest_run_lost_cases__innocent_pull_request__is_green_and_says_w
     since = {seen.change(number)["caseHistory"]["brokenSince"]["runId"] for number in lost}
     assert since == {seen.json["baselineRunId"]}
     assert [suite["regressions"] for suite in seen.json["suites"]] == [[]]
-    assert "passes in the baseline" not in seen.text
+    assert "passed in the baseline" not in seen.text
 
 
 def test_main_lost_a_case__the_pull_request_loses_another__only_that_one_is_its_own(world) -> None:
@@ -59,8 +59,8 @@ def test_whole_suite_drops__no_case_alone_shows_it__is_red_by_all_cases_together
     seen = world(f"{EIGHT}*4").here("F(P)F(P)F(P)F(P)F(P)PPP")
     assert (seen.code, seen.json["comparison"]["suiteFinding"]["failures"]) == (1, 5), seen.text
     expect(seen, 1, "5 regressions", regression=range(5))
-    assert {seen.change(number)["grounds"]["kind"] for number in range(5)} == {"suite"}
-    assert "Nothing is known of earlier bad days yet: 4 runs on record are too few." in " ".join(seen.text.split())
+    assert {seen.change(number)["grounds"]["kind"] for number in range(5)} == {"suite_drop"}
+    assert "4 runs in the history are too few to know earlier bad days." in " ".join(seen.text.split())
 
 
 @pytest.mark.parametrize(("fails", "code"), [(8, 1), (3, 0)])
@@ -69,9 +69,9 @@ def test_trials__every_case_loses_one_of_five__is_red_by_all_cases_together(empt
     empty.main(EIGHT, "--trials", "5")
     seen = empty.here("F(PPPP)" * fails + "P" * (8 - fails), trials="5")
     assert [seen.json["comparison"]["suiteFinding"][name] for name in ("failures", "executions")] == [fails, 40]
-    title = "all cases together fail more than before" if code else "no regressions"
+    title = "the suite as a whole fails more than before" if code else "no regressions"
     expect(seen, code, title, flaky=range(fails))
-    why = "suite" if code else "mixed"
+    why = "suite_drop" if code else "mixed"
     assert {seen.change(number)["grounds"]["kind"] for number in range(fails)} == {why}
     assert ("does not block" in seen.report) is (code == 0)
     assert seen.json["verdict"] == empty.compare("latest", *FAIL_ON).json["verdict"]

@@ -36,10 +36,22 @@ OTHERS = {
     "home.evalset.json": (json.dumps(ADK), "an eval set of ADK", "pytest --junitxml out.xml"),
     "old.test.json": ('[{"query": "hi", "expected_tool_use": []}]', "an eval set of ADK", "eval-gate check out.xml"),
     "azure.json": ('{"rows": [{"inputs.query": "q"}], "metrics": {}}', "a result of Azure AI Evaluation", "`status`"),
-    "azure.jsonl": ('{"query": "q", "response": "a"}\n', "data of Azure AI Evaluation", "docs/tools/own-results.md"),
-    "braintrust.jsonl": (json.dumps(BRAINTRUST), "an export of Braintrust", "docs/tools/own-results.md"),
+    "azure.jsonl": (
+        '{"query": "q", "response": "a"}\n',
+        "data of Azure AI Evaluation",
+        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+    ),
+    "braintrust.jsonl": (
+        json.dumps(BRAINTRUST),
+        "an export of Braintrust",
+        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+    ),
     "summary.json": ('{"experimentName": "e", "scores": {}}', "a summary of Braintrust", "it has no cases"),
-    "langsmith.jsonl": (json.dumps(LANGSMITH), "an export of LangSmith", "docs/tools/own-results.md"),
+    "langsmith.jsonl": (
+        json.dumps(LANGSMITH),
+        "an export of LangSmith",
+        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+    ),
 }
 
 
@@ -51,7 +63,7 @@ def test_file_of_another_tool__is_named_with_the_way_on(tmp_path, name, command)
     (tmp_path / name).write_text(text)
     done = gate(tmp_path, command, name)
     assert done.returncode == 2
-    assert f"is {what}, which is not read here: " in done.stderr
+    assert f"is {what}, which is not supported: " in done.stderr
     assert way.format(file=name) in done.stderr
 
 
@@ -77,7 +89,7 @@ def test_judge__file_of_no_format__says_what_it_looks_like_and_how_to_insist(tmp
     (tmp_path / name).write_text(text)
     done = gate(tmp_path, "check", name)
     assert done.returncode == 2
-    assert f"{name}: is none of the formats that are read, and looks like {looks}\n" in done.stderr
+    assert f"{name}: is not a supported format; it looks like {looks}\n" in done.stderr
     assert "--results-format" in done.stderr
 
 
@@ -106,7 +118,7 @@ def test_validate__table_of_results__is_no_broken_json(tmp_path) -> None:
     done = gate(tmp_path, "validate", "my results.csv")
     assert done.returncode == 2
     assert 'looks like a table with the columns "id", "status"' in done.stderr
-    assert "`eval-gate check 'my results.csv'` judges them" in done.stderr
+    assert "if it contains results, use `eval-gate check 'my results.csv'`" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["home.evalset.json", "refunds.eval.yaml"])
@@ -117,4 +129,4 @@ def test_validate__evals_of_another_tool_in_a_folder__are_named(tmp_path, name) 
     (tmp_path / "evals" / "ok.golden.json").write_text(json.dumps(own))
     done = gate(tmp_path, "validate", "evals")
     assert done.returncode == 0
-    assert f"evals/{name} is {OTHERS[name][1]}, which is not read here" in done.stderr
+    assert f"evals/{name} is {OTHERS[name][1]}, which is not supported: run it with " in done.stderr

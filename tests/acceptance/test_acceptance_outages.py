@@ -17,15 +17,15 @@ GOOD = "PPPPPPPP*4"
 
 def test_everything_answers_500__main_answered_it__is_a_regression_with_the_outage_as_the_other_reading(world) -> None:
     seen = world(GOOD).here("CCCCCCCC")
-    expect(seen, 1, "8 regressions: every case crashes", first="regressions",
-           says=["if the agent was down"], regression=range(8))  # fmt: skip
+    expect(seen, 1, "8 regressions: agent error in every case", first="regressions",
+           says=["it was down during the run"], regression=range(8))  # fmt: skip
     assert "all-agent-errors" in seen.reasons
     assert seen.json["summary"]["passRate"] is None
 
 
 def test_nobody_listens__main_answered_it__could_not_be_decided(world) -> None:
     seen = world(GOOD).here("PPPPPPPP", url=NOBODY, concurrency="1")
-    expect(seen, 3, "could not decide", first="no-scored-cases", says=["this looks like an outage"],
+    expect(seen, 3, "inconclusive", first="no-scored-cases", says=["this looks like an outage"],
            errored=range(5), not_run=[5, 6, 7])  # fmt: skip
 
 
@@ -33,13 +33,13 @@ def test_everything_is_refused_with_429__could_not_be_decided(world) -> None:
     seen = world(GOOD).here("LLLLLLLL")
     assert "regression" not in seen.classes.values()
     assert (seen.code, seen.json["verdict"]["outcome"]) == (3, "inconclusive"), seen.text
-    assert "could not decide" in seen.title
+    assert "inconclusive" in seen.title
 
 
 def test_everything_hangs__ends_early_and_could_not_be_decided(world) -> None:
     made, begun = world(GOOD), time.monotonic()
     seen = made.here("HHHHHHHH", timeout_ms="300", concurrency="1")
-    expect(seen, 3, "could not decide", first="no-scored-cases", errored=range(5), not_run=[5, 6, 7])
+    expect(seen, 3, "inconclusive", first="no-scored-cases", errored=range(5), not_run=[5, 6, 7])
     assert len(made.script.asked) <= 5
     assert time.monotonic() - begun < 30
     assert "in a row" in seen.head
@@ -48,8 +48,8 @@ def test_everything_hangs__ends_early_and_could_not_be_decided(world) -> None:
 def test_two_of_five_cases_are_too_late__is_a_slow_provider_and_not_as_many_regressions(world) -> None:
     seen = world("P" * 20 + "*6").here("PPHPH" * 4, timeout_ms="200")
     late = [number for number in range(20) if number % 5 in {2, 4}]
-    expect(seen, 3, "could not decide", first="unconfirmed-regressions", errored=late)
-    said = "whether 8 cases regressed could not be told: they got no answer in time, as so many that a slow provider"
+    expect(seen, 3, "inconclusive", first="unconfirmed-regressions", errored=late)
+    said = "8 suspected regressions were not confirmed: the number of timeouts points to a slow provider"
     assert said in seen.text.replace("\n", " ")
     assert "0 regressions" in seen.text
     assert seen.change(2)["grounds"]["kind"] == "timeouts"
@@ -59,7 +59,7 @@ def test_a_few_are_late_and_answer_when_asked_again__those_late_twice_are_no_reg
     """One in eight: six are late at first, of which one is late once more."""
     letters = "PPPPPPPH(P)" * 5 + "PPPPPPPH(HHHHHH)"
     seen = world("P" * 48 + "*6").here(letters, timeout_ms="200")
-    expect(seen, 3, "could not decide", first="unconfirmed-regressions", errored=[47], inconclusive=[7, 15, 23, 31, 39])
+    expect(seen, 3, "inconclusive", first="unconfirmed-regressions", errored=[47], inconclusive=[7, 15, 23, 31, 39])
 
 
 def test_one_tool_hangs__whenever_it_is_asked__its_cases_are_the_regressions(world) -> None:
@@ -83,12 +83,12 @@ def test_half_of_the_cases_crash__they_are_the_regressions(world) -> None:
 
 def test_half_of_the_cases_are_refused__nothing_is_a_regression_and_the_gate_does_not_pass(world) -> None:
     seen = world(GOOD).here("LLLLPPPP")
-    expect(seen, 3, "could not decide", says=["4 cases got no answer"], first="max-errors", errored=range(4))
+    expect(seen, 3, "inconclusive", says=["4 cases with the agent unreachable"], first="max-errors", errored=range(4))
 
 
 def test_more_than_half_are_refused__could_not_be_decided(world) -> None:
     seen = world(GOOD).here("LLLLLPPP")
-    expect(seen, 3, "could not decide", first="too-few-scored-cases", errored=range(5))
+    expect(seen, 3, "inconclusive", first="too-few-scored-cases", errored=range(5))
 
 
 def test_one_case_crashes_once__is_not_sure_and_passes(world) -> None:
@@ -106,7 +106,7 @@ def test_new_case_crashes__is_an_error_that_main_does_not_have(world) -> None:
     made.cases.append({"id": "gs-new", "input": {"message": "ask 8"}, "expect": {"responseContains": ["ok"]}})
     made.write()
     seen = made.here("PPPPPPPPC")
-    expect(seen, 1, "1 case crashed", first="max-errors", added=["gs-new"])
+    expect(seen, 1, "1 agent error", first="max-errors", added=["gs-new"])
 
 
 # --- what happened on main
@@ -123,14 +123,14 @@ def test_one_500_on_main__the_pull_request_breaks_exactly_this_case__is_red(worl
 def test_outage_is_mains_newest_run__everything_fails_here__is_red_and_the_outage_is_named(world) -> None:
     made = world("PPPPPPPP*4 CCCCCCCC")
     seen = made.here("FFFFFFFF")
-    expect(seen, 1, "8 regressions", says=["could not be measured", "Compared with"],
+    expect(seen, 1, "8 regressions", says=["cannot be the baseline", "Compared with"],
            regression=range(8))  # fmt: skip
     (unmeasured,) = seen.json["comparison"]["baseline"]["unscoredRuns"]
     assert (unmeasured["scored"], unmeasured["cases"]) == (0, 8)
 
 
 def test_outage_is_mains_newest_run__nothing_changed_here__is_green_and_the_outage_is_named(world) -> None:
-    expect(world("PPPPPPPP*4 CCCCCCCC").here("PPPPPPPP"), 0, "no regressions", says=["could not be measured"])
+    expect(world("PPPPPPPP*4 CCCCCCCC").here("PPPPPPPP"), 0, "no regressions", says=["cannot be the baseline"])
 
 
 @pytest.mark.parametrize("outage", ["CCCCCCCC", "C(P)C(P)C(P)C(P)C(P)C(P)PP"], ids=["whole", "most cases recover"])
@@ -154,14 +154,14 @@ def test_one_crash_on_main_and_another_here__only_the_other_counts(world) -> Non
     expect(seen, 1, "1 regression", regression=[1], still_errored=[0])
 
 
-def test_crash_on_main_is_mended_here__is_compared_with_the_run_that_judged_it(world) -> None:
+def test_crash_on_main_is_fixed_here__is_compared_with_the_run_that_judged_it(world) -> None:
     expect(world("PPPPPPPP*4 CPPPPPPP").here("PPPPPPPP"), 0, "no regressions")
 
 
 def test_main_has_crashed_ever_since__passes_here__has_nothing_to_be_compared_with(world) -> None:
     seen = world("CPPPPPPP*2").here("PPPPPPPP")
     expect(seen, 0, "no regressions", incomparable=[0])
-    assert "no earlier run could judge it" in seen.change(0)["reason"]
+    assert "no earlier run has a score for it" in seen.change(0)["reason"]
 
 
 # --- the same in a pull request
@@ -170,18 +170,19 @@ def test_main_has_crashed_ever_since__passes_here__has_nothing_to_be_compared_wi
 def test_pull_request__outage_on_main__compared_with_the_run_before_it(action) -> None:
     good, outage = action.main("PPPP"), action.main("CCCC")
     seen = action.here("FFFF")
-    expect(seen, 1, "4 regressions", says=[outage[0][:7], good[0][:7], "could not be measured"], regression=range(4))
+    expect(seen, 1, "4 regressions", says=[outage[0][:7], good[0][:7], "cannot be the baseline"], regression=range(4))
     assert seen.ended.outputs["baseline-sha"] == good[0]
 
 
 def test_pull_request__half_of_the_cases_crash__red_and_never_called_infrastructure(action) -> None:
     action.main("PPPP*3")
     seen = action.here("CCPP")
-    expect(seen, 1, "2 regressions", says=["crashed 2 of 2 here, answered in 3 of 3 on main"], regression=[0, 1])
+    expect(seen, 1, "2 regressions", says=["0/2 (agent error)"], regression=[0, 1])
+    assert "agent error in 2 of 2 here, responded in 3 of 3 on main" in seen.report
     assert "says nothing about" not in seen.report
 
 
 def test_pull_request__agent_is_gone__could_not_decide(action) -> None:
     action.main("PPPP*2")
     seen = action.here("PPPP", url=NOBODY)
-    expect(seen, 3, "could not decide", says=["this looks like an outage"], errored=range(4))
+    expect(seen, 3, "inconclusive", says=["this looks like an outage"], errored=range(4))

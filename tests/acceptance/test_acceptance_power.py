@@ -21,9 +21,9 @@ def test_power__steady_cases__says_what_more_of_everything_would_buy(world) -> N
     done = made.gate("power", "main")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "8 cases, 4 runs on record, up to 6 re-runs of a case in doubt"
-    labels = ["the record as it is", "with 8 runs on record", "with 16 such cases", "with up to 12 re-runs"]
-    table = [line for line in lines if line.startswith(("the record", "with "))]
+    assert lines[0] == "8 cases, 4 runs in the history, up to 6 re-runs of a suspected regression"
+    labels = ["current history", "with 8 runs in the history", "with 16 such cases", "with up to 12 re-runs"]
+    table = [line for line in lines if line.startswith(("current history", "with "))]
     assert [line.split("   ")[0].strip() for line in table] == labels
     assert all(line.split()[-1] in {"point", "points"} and " 100 %" in line for line in table)
     assert "cannot be gated" not in done.stdout
@@ -46,10 +46,13 @@ def test_power__a_case_that_flakes_too_much__is_listed_with_what_would_help_and_
     assert figures(made, "main")["ungated"] == []
     seen = made.here(STEADY, "--verbose", reruns="3")
     would = (
-        "gs-000 fails 4 of 9 on record: not even 4 failures in a row would be proof, 8 would; mend it, quarantine it"
+        "gs-000 fails 4 of 9 in the history: 4 failures in a row would not confirm a regression, 8 would; "
+        "fix it, quarantine it"
     )
     assert f"cannot be gated: {would}, or give it more re-runs or trials" in seen.text
-    assert "with these 8 cases and 9 runs on record, a case that starts failing every time is found in" in seen.text
+    assert (
+        "with these 8 cases and 9 runs of history, the gate finds a case that starts failing every time in" in seen.text
+    )
     assert "cannot be gated" not in seen.report, "the comment has what somebody has to look at"
     assert "cannot be gated" not in made.here(STEADY, reruns="3").text, "only --verbose has it"
 
@@ -68,7 +71,7 @@ def test_power__a_run_with_fewer_re_runs__lists_the_case_they_cannot_gate(world)
     )
     assert one["needed"] > 4
     said = made.gate("power", "main").stdout
-    assert "1 case cannot be gated, even if it fails every time:\n  gs-000 fails 4 of 10 on record" in said
+    assert "1 case cannot be gated, even if it always fails:\n  gs-000 fails 4 of 10 in the history" in said
     made.accept(0, kind="quarantine")
     aside = figures(made, "main")
     assert (aside["ungated"], aside["quarantined"]) == ([], 1)
@@ -80,7 +83,7 @@ def test_power__no_re_runs__says_what_cannot_be_said(world) -> None:
     assert again.returncode == 0, again.stderr
     done = made.gate("power")
     assert "no re-runs" in done.stdout.splitlines()[0]
-    assert "Without re-runs every failure of a case that passed before counts" in done.stdout
+    assert "Without re-runs, every failure of a case that passed before counts" in done.stdout
     first, *_, more = figures(made)["rows"]
     assert (first["found"]["half"], first["smallestLossPoints"], more["reruns"]) == (0.5, None, 6)
 
@@ -88,4 +91,4 @@ def test_power__no_re_runs__says_what_cannot_be_said(world) -> None:
 def test_power__before_the_first_run__says_that_there_is_no_record(empty) -> None:
     done = empty.gate("power")
     assert done.returncode == 2
-    assert "no record yet: there is no complete run in" in done.stderr
+    assert "no history yet: evals/results contains no complete run" in done.stderr

@@ -71,7 +71,7 @@ def test_judge__file_that_a_tool_puts_beside_its_results__is_named_and_passed_ov
     write(tmp_path, r__TEST_xml=GREEN)
     (tmp_path / "r" / name).write_text(text)
     code, said = judge(tmp_path, "r")
-    assert (code, f"r/{name} is {whose}'s and holds no results: it was not read" in said) == (0, True)
+    assert (code, f"r/{name} is {whose}'s and has no results: it was not read" in said) == (0, True)
     assert judge(tmp_path, f"r/{name}")[0] == 2, "where it is named it is no results"
 
 
@@ -82,7 +82,7 @@ def test_judge__folder_of_an_eval_set__is_read_without_the_tools_own_files(tmp_p
         (tmp_path / "logs" / name).write_text('{"tasks": []}')
     code, said = judge(tmp_path, "logs", "--score", "policy>=0.3")
     assert code == 1
-    assert "logs/eval-set.json is Inspect's and holds no results" in said
+    assert "logs/eval-set.json is Inspect's and has no results" in said
 
 
 def test_judge__two_runs_in_one_folder__are_not_two_trials(tmp_path) -> None:
@@ -94,7 +94,7 @@ def test_judge__two_runs_in_one_folder__are_not_two_trials(tmp_path) -> None:
     write(tmp_path, r__old_json=json.dumps(document))
     code, said = judge(tmp_path, "r")
     assert code == 2
-    assert "r/new.json and r/old.json are two runs of the tool, and not two executions in one" in said
+    assert "r/new.json and r/old.json are two runs of the tool, not two executions in one run" in said
 
 
 def promptfoo_lines(*tests: tuple[int, str, bool]) -> list[str]:
@@ -123,7 +123,7 @@ def test_judge__two_runs_of_promptfoo_in_one_file__are_not_two_trials(tmp_path, 
     text = "\n".join(rows) if as_lines else f'{{"evalId": "e", "results": {{"results": [{",".join(rows)}]}}}}'
     write(tmp_path, **{"r_jsonl" if as_lines else "r_json": text})
     done, said = judge(tmp_path, "r.jsonl" if as_lines else "r.json")
-    assert (done, "the file holds two runs of promptfoo" in said) == (code, code == 2), said
+    assert (done, "the file has two runs of promptfoo" in said) == (code, code == 2), said
 
 
 @pytest.mark.parametrize(("run", "code"), [("one", 1), ("other", 2)])
@@ -143,7 +143,7 @@ def test_judge__two_runs_of_agentv_in_one_index__are_not_two_trials(tmp_path) ->
     again["projection_identity"]["dimensions"] |= {"run_id": "another"}
     write(tmp_path, r__index_jsonl=f"{row}\n{json.dumps(again)}\n")
     code, said = judge(tmp_path, "r")
-    assert (code, "r/index.jsonl holds two runs of the tool" in said) == (2, True), said
+    assert (code, "r/index.jsonl contains two runs of the tool" in said) == (2, True), said
 
 
 def test_judge__one_run_in_two_forms__counts_once(tmp_path) -> None:
@@ -152,7 +152,7 @@ def test_judge__one_run_in_two_forms__counts_once(tmp_path) -> None:
         shutil.copy(FILES / name, tmp_path / "r")
     code, said = judge(tmp_path, "r")
     assert code == 1
-    assert "r/promptfoo-output.jsonl holds the same executions as r/promptfoo-output.json: they were read once" in said
+    assert "r/promptfoo-output.jsonl has the same executions as r/promptfoo-output.json: they were read once" in said
     assert "1/3 passed | 2 failed" in said
 
 
@@ -168,10 +168,10 @@ def test_judge__names_that_do_not_last__are_named_and_few_that_match_are_loud(tm
     code, said = judge(tmp_path, "b.jsonl", *compared)
     assert code == 3
     assert "only 1 of 3 cases are in the baseline" in said
-    assert "give the case a name of its own" in said
+    assert "give the case a fixed name" in said
     code, said = judge(tmp_path, "b.jsonl", *compared, "--min-coverage", "0")
     assert code == 0
-    assert "only 1 of 3 cases are in the baseline: what the others did before is not known" in said
+    assert "only 1 of 3 cases are in the baseline: the others have no baseline and cannot be regressions" in said
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_judge__names_that_do_not_last__are_named_and_few_that_match_are_loud(tm
         (
             "r.xml",
             "<testsuite><testcase name='a'>\n  \x01</testcase></testsuite>",
-            "column 3 holds the control",
+            "column 3 contains the control character U+0001",
         ),
     ],
 )
@@ -208,10 +208,10 @@ def test_judge__verdict_twice_in_a_result_of_promptfoo__is_refused(tmp_path, at)
 @pytest.mark.parametrize(
     ("file", "changes", "said"),
     [
-        ("promptfoo-output.json", {"failures": 3}, "counts 3 that did not pass, and 2 are in it"),
-        ("promptfoo-output.json", {"successes": 9}, "counts 11 executions, and 3 are in it"),
+        ("promptfoo-output.json", {"failures": 3}, "counts 3 that did not pass, but has 2"),
+        ("promptfoo-output.json", {"successes": 9}, "counts 11 executions, but has 3"),
         ("deepeval-test-run.json", {"testFailed": 4}, "counts 4 that did not pass"),
-        ("inspect-log.json", {"total_samples": 9}, "counts 9 executions, and 4 are in it"),
+        ("inspect-log.json", {"total_samples": 9}, "counts 9 executions, but has 4"),
     ],
 )
 def test_judge__file_counts_more_than_it_holds__is_of_a_tool_that_did_not_finish(tmp_path, file, changes, said) -> None:
@@ -229,7 +229,7 @@ def test_judge__agentv_5_was_stopped__is_no_result(tmp_path) -> None:
     (tmp_path / "r/summary.json").write_text('{"metadata": {"planned_test_count": 50}}')
     code, said = judge(tmp_path, "r")
     assert code == 3
-    assert "of 50 results that AgentV had planned" in said
+    assert "of 50 results that AgentV planned" in said
 
 
 @pytest.mark.parametrize("name", ["r.jsonl", "r.csv", "r.xml", "promptfoo-output.json", "deepeval-test-run.json"])
@@ -266,7 +266,7 @@ def test_judge__a_pass_that_its_own_line_contradicts__is_none(tmp_path, file, te
     (tmp_path / file).write_text(text)
     code, said = judge(tmp_path, file)
     assert code == (3 if beside else 0), said
-    assert f"the tool says that it passed, and beside it stands {beside}" in said or beside is None
+    assert f"the tool reports that it passed, but also {beside}" in said or beside is None
 
 
 def openai_record(**changes: object) -> list[str]:
@@ -289,15 +289,15 @@ def openai_record(**changes: object) -> list[str]:
 def test_judge__two_runs_of_openai_evals_in_one_file__are_refused(tmp_path, joined) -> None:
     (tmp_path / "r.jsonl").write_text("\n".join(joined(openai_record(run="OLD"), openai_record())))
     code, said = judge(tmp_path, "r.jsonl")
-    assert (code, "r.jsonl holds two runs of the tool, and not two executions in one" in said) == (2, True), said
+    assert (code, "r.jsonl contains two runs of the tool, not two executions in one run" in said) == (2, True), said
 
 
 @pytest.mark.parametrize(
     ("keep", "accuracy", "why"),
     [
-        (slice(2, 4), 0.5, "reports an accuracy of 0.5, and the events in it make 0"),
-        (slice(4, 6), 1.0, "lacks 2 of the events that evals numbered"),
-        (slice(4, 4), 1.0, "reports an accuracy of 1, and nothing in it was matched or measured"),
+        (slice(2, 4), 0.5, "reports an accuracy of 0.5, and its events make 0"),
+        (slice(4, 6), 1.0, "is missing 2 of the events that evals numbered"),
+        (slice(4, 4), 1.0, "reports an accuracy of 1, and it has no matches and no measurements"),
     ],
 )
 def test_judge__part_of_a_record_of_openai_evals__is_no_result(tmp_path, keep, accuracy, why) -> None:
@@ -333,7 +333,7 @@ def trials(status: str, *numbers: int, **more: object) -> str:
 def test_judge__one_trial_twice__is_an_error_that_names_both_lines(tmp_path, files, place) -> None:
     write(tmp_path, **files)
     code, said = judge(tmp_path, "r", "--fail-on", "regressions")
-    assert (code, f'{place} of "a" is there twice, first at r/1.jsonl:' in said) == (2, True), said
+    assert (code, f'{place} of "a" occurs twice, first at r/1.jsonl:' in said) == (2, True), said
 
 
 def test_judge__trials_in_several_files__are_executions_of_one_case(tmp_path) -> None:
@@ -345,7 +345,7 @@ def test_judge__trials_in_several_files__are_executions_of_one_case(tmp_path) ->
 def test_judge__own_results_as_lines_and_as_a_table__count_once(tmp_path) -> None:
     write(tmp_path, r__1_jsonl=trials("failed", 1), r__2_csv="id,status,trial\na,failed,1\n")
     code, said = judge(tmp_path, "r")
-    assert (code, "r/2.csv holds the same executions as r/1.jsonl: they were read once" in said) == (1, True), said
+    assert (code, "r/2.csv has the same executions as r/1.jsonl: they were read once" in said) == (1, True), said
 
 
 def test_judge__epoch_of_inspect_twice__is_an_error(tmp_path) -> None:
@@ -353,13 +353,13 @@ def test_judge__epoch_of_inspect_twice__is_an_error(tmp_path) -> None:
     document["samples"].append(document["samples"][0])
     (tmp_path / "r.json").write_text(json.dumps(document))
     code, said = judge(tmp_path, "r.json", "--score", "policy>=0.3")
-    assert (code, "is there twice, first at r.json" in said) == (2, True), said
+    assert (code, "occurs twice, first at r.json" in said) == (2, True), said
 
 
 def test_judge__coverage_beside_results__is_passed_over_where_it_is_coverage(tmp_path) -> None:
     write(tmp_path, r__TEST_xml=GREEN, r__coverage_xml='<?xml version="1.0" ?><coverage version="7"/>')
     code, said = judge(tmp_path, "r")
-    assert (code, "r/coverage.xml is a coverage report and holds no results" in said) == (0, True), said
+    assert (code, "r/coverage.xml is a coverage report and has no results" in said) == (0, True), said
     write(tmp_path, r__coverage_xml=RED)
     assert judge(tmp_path, "r")[0] == 1, "what is called so and holds results is read"
 
@@ -382,10 +382,14 @@ def test_judge__hidden_linked_and_loud_names__are_read(tmp_path, name) -> None:
 @pytest.mark.parametrize(
     ("make", "code", "says"),
     [
-        (lambda folder: (folder / "b.xml.gz").write_bytes(b"\x1f\x8b"), 2, "r/b.xml.gz: is packed"),
-        (lambda folder: (folder / "b.xml").symlink_to("gone.xml"), 3, "r/b.xml: is a link to nothing"),
-        (lambda folder: (folder / "b.txt").write_text("x"), 0, "and not read: r/b.txt"),
-        (lambda folder: (folder / "latest").symlink_to("."), 0, "r/latest is a link to ., which is read itself"),
+        (lambda folder: (folder / "b.xml.gz").write_bytes(b"\x1f\x8b"), 2, "r/b.xml.gz: is an archive"),
+        (lambda folder: (folder / "b.xml").symlink_to("gone.xml"), 3, "r/b.xml: is a broken link: its file is missing"),
+        (
+            lambda folder: (folder / "b.txt").write_text("x"),
+            0,
+            "none of .jsonl, .ndjson, .csv, .xml, .json, .eval, so not read: r/b.txt",
+        ),
+        (lambda folder: (folder / "latest").symlink_to("."), 0, "r/latest is a link to ., which is read anyway"),
         (lambda folder: (folder / ".gitignore").write_text("*"), 0, "1/1 passed"),
     ],
     ids=["packed", "broken link", "another kind", "a link within", "git's"],
@@ -454,4 +458,4 @@ def test_judge__table_by_semicolon_or_tab__is_read(tmp_path, separator) -> None:
 def test_judge__list_where_lines_are_meant__is_named_with_the_way_on(tmp_path) -> None:
     (tmp_path / "r.json").write_text('[{"id": "a", "status": "passed"}]')
     code, said = judge(tmp_path, "r.json", "--results-format", "jsonl")
-    assert (code, "r.json: is one list of JSON, and not an object a line" in said) == (2, True), said
+    assert (code, "r.json: is one JSON list, not one object per line" in said) == (2, True), said

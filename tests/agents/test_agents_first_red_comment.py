@@ -1,8 +1,8 @@
 """A new user's way with an agent of each of five frameworks: from an empty repository to a red comment.
 
 `init` finds the agent; what its numbered list says is done, command by command and file by file, and nothing else. How
-many commands that were, how many files were changed by hand, and the seconds: `pytest -rP` shows the rows of the
-table in docs/agent-kinds.md.
+many commands that were, how many files were changed by hand, and the seconds: `pytest -rP` shows them as rows of a
+table.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ def test_newcomer__agent_of_a_framework__gets_a_red_comment_by_doing_what_init_s
             code, said = person.shell(command, home)
             assert code == 0, said
             typed += 1
-        assert ("found       " in said, f"preset {begun.preset}" in said) == (True, begun.preset is not None), said
+        assert ("found       " in said, f"protocol {begun.preset}" in said) == (True, begun.preset is not None), said
         steps = elsewhere(home, listed(said))
         for sentence, commands in steps:
-            if named := re.match(r"In (\S+), line (\d+), say what your users ask", sentence):
+            if named := re.match(r"In (\S+), line (\d+), write a prompt of your users", sentence):
                 assert '"input"' in (home / named[1]).read_text().splitlines()[int(named[2]) - 1]
                 (home / named[1]).write_text(cases(begun))
                 changed += 1

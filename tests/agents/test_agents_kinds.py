@@ -1,4 +1,4 @@
-"""The kinds of agents of docs/agent-kinds.md, each by its own lines, against the real framework's server."""
+"""The kinds of agents of docs/targets.md, each by its own lines, against the real framework's server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coding agents that are commands, by the lines of their pages: the real programs, a stand-in for their models."""
+"""Coding agents that are commands, by docs/coding-agents.md: the real programs, a stand-in for their models."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ GEMINI_SETTINGS = {
 
 @dataclass(frozen=True)
 class Program:
-    """One program: its page, where it finds its model, the tool it calls here, and what its answers tell."""
+    """One program: its section, where it finds its model, the tool it calls here, and what its answers tell."""
 
     name: str
+    title: str
     address: str
     tool: str
     cost: bool = False
@@ -51,20 +52,22 @@ class Program:
 
 
 PROGRAMS = (
-    Program("claude-code", "ANTHROPIC_BASE_URL", "Bash", cost=True),
-    Program("gemini-cli", "GOOGLE_GEMINI_BASE_URL", "run_shell_command", durations=True),
-    Program("codex", "CODEX_BASE_URL", "command_execution"),
+    Program("claude-code", "Claude Code", "ANTHROPIC_BASE_URL", "Bash", cost=True),
+    Program("gemini-cli", "Gemini CLI", "GOOGLE_GEMINI_BASE_URL", "run_shell_command", durations=True),
+    Program("codex", "Codex", "CODEX_BASE_URL", "command_execution"),
 )
 
 
-def page(program: Program) -> str:
-    name = "agent-targets.md" if program.name == "codex" else f"agents/{program.name}.md"
-    return (ROOT / "docs" / name).read_text()
+def section(program: Program) -> str:
+    page = (ROOT / "docs" / "coding-agents.md").read_text()
+    _, heading, rest = page.partition(f"\n## {program.title}\n")
+    assert heading
+    return rest.partition("\n## ")[0]
 
 
 def described(folder: Path, program: Program, programs: Path, url: str) -> None:
-    """The page's own target, but for a home of its own, and its model's address."""
-    block = re.search(r"```yaml\n(.*?)```", page(program), re.DOTALL)
+    """The target of its section, but for a home of its own, and its model's address."""
+    block = re.search(r"```yaml\n(.*?)```", section(program), re.DOTALL)
     assert block is not None
     document = yaml.safe_load(block[1])
     (target,) = document["targets"]
@@ -102,7 +105,7 @@ def listens(url: str) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_program__by_the_target_of_its_page__passes_fails_and_crashes(program, programs, running, tmp_path) -> None:
+def test_program__by_the_target_of_its_section__passes_fails_and_crashes(program, programs, running, tmp_path) -> None:
     url = running(MODELS)
     listens(url)
     described(tmp_path, program, programs, url)

@@ -63,7 +63,7 @@ def test_program__runs_by_its_name_too(step) -> None:
 def test_demo__runs_without_any_network(python) -> None:
     done = python("-m", "eval_gate", "demo", network="none")
     assert done.exit_code == 0, done.stderr
-    assert "in a pull request this gate would exit 1" in done.stderr
+    assert "In a pull request, this gate would exit with 1" in done.stderr
 
 
 def test_every_module__can_be_imported(python) -> None:

@@ -1,4 +1,4 @@
-"""docs/conformance.md is true: every rule has a test, every mark has a rule, the page is the newest."""
+"""tests/contract/conformance.md is true: every rule has a test, every mark has a rule, the page is the newest."""
 
 from tests.support import conformance
 

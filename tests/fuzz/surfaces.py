@@ -216,7 +216,7 @@ def _brought(data: bytes) -> None:
     with _sentences():
         found = load_external_results(["results"], ResultsFormat.AUTO, ScoreRules((), 0.7))
         for rows in list(found.cases.values())[:50]:
-            case = build_case_result(rows, (), None, (), reruns=6)
+            case = build_case_result(rows, (), None, (), max_reruns=6)
             assert msgspec.json.decode(msgspec.json.encode(case).decode(), type=CaseResult) == case
         assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
 
@@ -359,7 +359,7 @@ SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(
         "ledger": _ledger,
         "waivers": _waivers,
         "journal": _lines(read_lines, "cases.jsonl"),
-        "recording": _lines(lambda file: read_recording(file).entries, "answers.jsonl"),
+        "recording": _lines(lambda file: read_recording(file).entries, "recording.jsonl"),
         "event": _event,
         "results-archive": _brought,
         "results-csv": _brought,

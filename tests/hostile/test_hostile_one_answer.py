@@ -122,7 +122,7 @@ def run_one(error: Exception):
 def test_finding_6__whatever_breaks_within_a_trial__is_caught_there() -> None:
     found = run_one(OverflowError("int too large to convert to float"))
     assert (found.status.value, found.error_kind.value) == ("error", "evaluation_error")
-    assert found.error.startswith("eval-gate broke over this case: OverflowError: int too large")
+    assert found.error.startswith("eval-gate failed on this case: OverflowError: int too large")
 
 
 def test_finding_6__what_is_meant_for_the_run__still_ends_it() -> None:

@@ -66,7 +66,7 @@ def test_finding_9__a_registry_of_22_mb__is_refused_before_it_is_built(tmp_path)
     (tmp_path / "evals" / "a.golden.json").write_text(json.dumps([case]))
     idle = measured(tmp_path, "validate")
     assert idle.code == 0, idle.stderr
-    for size, said in ((22_000_000, "is larger than 16,000,000 bytes"), (15_000_000, "holds more than 250,000 values")):
+    for size, said in ((22_000_000, "is larger than 16,000,000 bytes"), (15_000_000, "has more than 250,000 values")):
         nested = '{"name":"a","parameters":' + '{"a":' * 100 + "{}" + "}" * 100 + "}"
         (tmp_path / "tools.json").write_text("[" + hostile.many(nested, size) + "]")
         done = measured(tmp_path, "validate", "--tool-registry", "tools.json")

@@ -127,7 +127,7 @@ def test_rerun_command__what_it_says_with_a_key_in_it__is_masked(tmp_path, fails
     options = ("--rerun-command", command, "--pass-env", "MY_KEY", "--verbose")
     out = results(tmp_path, "failed", ("a",))
     done = gate(tmp_path, "check", out, "--baseline", "latest", *options, MY_KEY=KEY)
-    assert "left no results: ***" in done.stdout if fails else asked(tmp_path)
+    assert "wrote no results: ***" in done.stdout if fails else asked(tmp_path)
     texts = [done.stdout, done.stderr, *(text for _, text in everything(tmp_path))]
     assert [leaks(text, KEY) for text in texts] == [[]] * len(texts)
 
@@ -170,7 +170,7 @@ def test_rerun_command__name_that_would_be_an_option_or_another_name__is_not_sai
     command = f"{recorder(tmp_path, ('real',)).replace('{ids_file}', listed)} {words.split()[-1]} {{output}}"
     out = results(tmp_path, "failed", names)
     done = gate(tmp_path, "check", out, "--baseline", "latest", "--rerun-command", command)
-    assert "cannot be run again: its name is no word of a command" in done.stdout
+    assert "cannot be re-run: its name cannot be an argument of a command" in done.stdout
     if words != "{ids_file} x":
         assert all("real" in "".join(one["asked"]) for one in asked(tmp_path))
     assert all(odd not in one["asked"] and "b" not in one["listed"].split("\n")[:1] for one in asked(tmp_path))
@@ -194,7 +194,7 @@ def test_rerun_command__more_names_than_a_line_can_hold__names_the_file(tmp_path
         "--fail-on",
         "regressions",
     )
-    assert "an argument is too long for the system: name {ids_file} in it" in done.stdout
+    assert "an argument is too long for the system: use {ids_file} in it" in done.stdout
     assert done.returncode == 1, "so many at once are a drop of the suite"
 
 
@@ -203,12 +203,12 @@ def test_rerun_command__more_names_than_a_line_can_hold__names_the_file(tmp_path
     [
         (
             'x "-k {ids_regex}" {output}',
-            "holds {ids_regex} inside quotes, where the shell would read parts of its value",
+            "contains {ids_regex} inside quotes, where the shell could run parts of its value as code",
         ),
         ("sh -c 'x {ids}' {output}", "outside, or use {ids_file}"),
-        ("x `y {id}`", "holds {id} inside backquotes"),
-        ("{ids} {output}", "holds {ids} where a program is named"),
-        ("x ${ids}", "is a variable of the shell: write {ids} without the $"),
+        ("x `y {id}`", "contains {id} inside backquotes"),
+        ("{ids} {output}", "contains {ids} in the place of a program"),
+        ("x ${ids}", "contains ${ids}, which is a shell variable: write {ids} without the $"),
     ],
 )
 def test_rerun_command__name_where_the_shell_would_read_it__is_refused_before_anything_is_read(
@@ -262,4 +262,4 @@ def test_results_of_another_tool__re_runs_that_failed_too__are_what_the_file_say
     file = claiming(f"{tmp_path}/out.jsonl", ["failed"] * 3)
     done = gate(tmp_path, "check", file, *against, "--report", "md=c.md")
     assert done.returncode == 1
-    assert "failed 4 of 4 here, 0 of 3 on record" in (tmp_path / "c.md").read_text()
+    assert "failed 4 of 4 here, 0 of 3 in the history" in (tmp_path / "c.md").read_text()

@@ -156,7 +156,7 @@ def test_journal__value_of_another_type__is_no_finished_trial(made, tmp_path) ->
 
 
 @pytest.mark.parametrize("wrong", [1, "x", [], [[]], {"a.golden.json": 1}, {"a.golden.json": {"gs-0": {"runs": 7}}}])
-def test_ledger__value_of_another_type__is_a_record_that_is_lost_and_no_pass(made, tmp_path, wrong) -> None:
+def test_history__value_of_another_type__is_a_record_that_is_lost_and_no_pass(made, tmp_path, wrong) -> None:
     folder = shutil.copytree(made, tmp_path / "made")
     (folder / "history.json").write_text(json.dumps({"schemaVersion": 1, "runs": [], "suites": wrong}))
     done = gate(folder, "compare", "main", str(in_(folder, "here")), "--history", "history.json")

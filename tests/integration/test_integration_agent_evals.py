@@ -135,7 +135,7 @@ def test_case_fails__exits_1_and_verbose_says_why(project) -> None:
     why = 'my-suite / case-1: contains: Output does not contain "expected text" (expected expected text, got No.)'
     assert why in long.stdout
     assert why not in short.stdout
-    assert "--verbose says what did not hold" in short.stdout
+    assert "--verbose shows the failed assertions" in short.stdout
     assert "  FAIL   case-1  Test case name" in short.stdout
 
 
@@ -188,10 +188,10 @@ BROKEN = {
     "syntax": ("{", "broken.json:1"),
     "not-a-suite": ('{"name": "package"}', "broken.json:1: not an eval file"),
     "no-cases": ('{"name": "s", "agent": {"name": "A", "model": "m", "instructions": ""}, "cases": []}', "cases"),
-    "other-format": ('[{"id": "gs-1", "input": {"message": "x"}, "expect": {}}]', "an eval file of another format"),
+    "other-format": ('[{"id": "gs-1", "input": {"message": "x"}, "expect": {}}]', "this eval file has another format"),
     "other-model": (suite("s", case("a"), model="gpt-4o"), '"gpt-4o" is not gpt-5-mini'),
     "unknown-tool": (suite("s", case("a"), tools=["exec"]), "readFile"),
-    "same-id-twice": (suite("s", case("a"), case("a")), 'the id "a" is taken'),
+    "same-id-twice": (suite("s", case("a"), case("a")), 'already has the id "a"'),
 }
 
 
@@ -209,20 +209,20 @@ def test_all__broken_file__refuses_everything_and_names_it(project, text, said) 
 
 
 WRONG = {
-    "nothing": ([], "either --suite NAME or --all is required"),
-    "all-false": (["--all=false"], "either --suite NAME or --all is required"),
-    "all-maybe": (["--all=maybe"], "--all is true or false"),
+    "nothing": ([], "--suite NAME or --all is required"),
+    "all-false": (["--all=false"], "--suite NAME or --all is required"),
+    "all-maybe": (["--all=maybe"], "--all must be true or false"),
     "other-report": (["--all", "--report", "xml"], "'xml' is not one of"),
     "extra": (["--suite", "example", "more"], "unexpected extra argument"),
     "unknown-option": (["--all", "--verbos"], "No such option"),
-    "misspelt": (["--suite", "exampel"], 'there is no suite "exampel" in suites (did you mean "example"?)'),
+    "misspelt": (["--suite", "exampel"], 'no suite "exampel" in suites (did you mean "example"?)'),
     "with-ending": (["--suite", "example.json"], 'did you mean "example"?'),
-    "no-folder": (["--all", "--suites-dir", "none"], "the suites in none cannot be listed"),
-    "missing-suites": (["--all", "--suites-dir", "empty"], "there are no suites in empty"),
-    "no-such-tag": (["--all", "--tag", "none"], "no case is left of 1"),
-    "no-such-target": (["--all", "--target", "none"], 'the target "none" is described nowhere'),
-    "target-and-model": (["--all", "--target", "a", "--model", "b"], "leave one out"),
-    "targets-alone": (["--all", "--targets", "x.yaml"], "--targets describes targets, and none of them is chosen"),
+    "no-folder": (["--all", "--suites-dir", "none"], "cannot list the suites in none"),
+    "missing-suites": (["--all", "--suites-dir", "empty"], "no suites in empty"),
+    "no-such-tag": (["--all", "--tag", "none"], "no case selected: none of 1"),
+    "no-such-target": (["--all", "--target", "none"], 'the target "none" is not described'),
+    "target-and-model": (["--all", "--target", "a", "--model", "b"], "omit one of them"),
+    "targets-alone": (["--all", "--targets", "x.yaml"], "--targets needs --target"),
     "twice": (["--all", "--model", "a", "--model", "a"], '"a" is named twice'),
 }
 
@@ -357,7 +357,10 @@ def test_tag__some_cases__runs_only_these_and_warns_about_files_of_others(notes)
     assert done.returncode == 0, done.stdout
     found = report(notes)
     assert [case["caseId"] for one in found["suites"] for case in one["cases"]] == ["in-json", "write-json"]
-    assert "suites/notes.json: 1 of 5 cases are chosen, and they do not find files" in done.stdout
+    assert (
+        "suites/notes.json: only 1 of 5 cases are selected, so files that the other cases write are missing"
+        in done.stdout
+    )
     assert "suites/answers.json:" not in done.stdout
 
 
@@ -368,7 +371,7 @@ def test_model__chosen__answers_whatever_the_suite_names(project) -> None:
         done = agent_evals(project, "--all", "--model", "gpt-5", server=server)
         assert server.asked.body["model"] == "gpt-5"
     assert done.returncode == 0, done.stderr
-    assert 'the suite names the model "gpt-4o"; gpt-5 answers instead' in done.stdout
+    assert 'the suite names the model "gpt-4o"; gpt-5 is used instead' in done.stdout
 
 
 @pytest.mark.contract("agent_evals.command.model")
@@ -385,7 +388,7 @@ def test_key__missing__is_said_before_anything(project) -> None:
     done = gate(project, "agent-evals", "--all")
     assert done.returncode == 2
     first, place, _ = done.stderr.splitlines()
-    assert first.startswith("error[missing-api-key]: there is no key for openai: neither")
+    assert first.startswith("error[missing-api-key]: no key for openai: neither")
     assert place == "  suites/example.json:16: agent.model"  # and not the sentence once more
 
 
@@ -449,7 +452,7 @@ def test_run__suite_that_names_another_model__is_refused_unless_somebody_is_chos
     (project / "suites" / "example.json").write_text(suite("s", case("a"), model="gpt-4o"))
     refused = gate(project, "run", "suites", **KEY)
     assert refused.returncode == 2
-    assert '"gpt-4o" is not gpt-5-mini, to which suites are fixed' in refused.stderr
+    assert '"gpt-4o" is not gpt-5-mini, the model of all suites' in refused.stderr
     with model_server(GOOD) as server:
         chosen = ("--provider", "openai", "--model", "gpt-5", "--base-url", f"{server.url}/v1")
         assert gate(project, "run", "suites", *chosen, **KEY).returncode == 0
@@ -469,7 +472,7 @@ def test_help__lists_every_argument_of_the_text(tmp_path) -> None:
 
 
 @pytest.mark.contract("agent_evals.run.again")
-def test_confirm__case_that_reads_what_another_wrote__is_run_again_behind_it(project) -> None:
+def test_reruns__case_that_reads_what_another_wrote__is_run_again_behind_it(project) -> None:
     """Run again alone it would look for the note in an empty folder, and fail whatever the agent does."""
     (project / "suites" / "example.json").write_text(
         suite("s", case("write", "Noted", prompt="write"), case("read", "milk", prompt="read"), tools=FILE_TOOLS)

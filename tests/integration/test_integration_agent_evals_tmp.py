@@ -50,7 +50,7 @@ def run(project: Path, server, *options: str):
 
 
 def left(project: Path) -> list[Path]:
-    return sorted(project.glob("evals/results/*/left-*.md"))
+    return sorted(project.glob("evals/results/*/workspace-*.md"))
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
@@ -180,13 +180,13 @@ def test_run__case_fails__what_it_left_is_kept_beside_the_record_and_named(proje
         done = run(project, server)
     assert done.returncode == 1, done.stdout + done.stderr
     (file,) = left(project)
-    (said,) = [one for one in record(project)["suites"][0]["cases"][1]["warnings"] if "left" in one]
-    assert said == f"what it left in tmp/ is kept beside the record: {file.name} (1 file)"
+    (said,) = [one for one in record(project)["suites"][0]["cases"][1]["warnings"] if "artifacts" in one]
+    assert said == f"workspace artifacts in tmp/ are kept next to the run result: {file.name} (1 file)"
     assert f"bad: {said}" in done.stdout
     text = file.read_text()
     assert f"`````\n{fenced}`````" in text
     assert "menu.txt" not in text
-    assert "1 more file is as it was before the run." in text
+    assert "1 more file did not change." in text
 
 
 @pytest.mark.contract("agent_evals.files.left")
@@ -288,7 +288,7 @@ def test_run__in_a_checkout__only_what_git_tracks_is_copied(project) -> None:
         done = run(project, server)
         assert server.requests[1].body["messages"][-1]["content"] == "Contents of tmp:\n[dir] data"
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "what git does not track in tmp is not copied for agents, such as" in done.stdout
+    assert "files that git does not track in tmp are not copied for agents, such as" in done.stdout
 
 
 @pytest.mark.contract("agent_evals.files.tmp", "agent_evals.files.traversal")
@@ -349,7 +349,7 @@ def test_run__fixture_in_tmp_changes__is_said_of_cases_that_pass_and_they_are_st
         (project / "tmp" / "report.txt").write_text("x")
         done = run(project, server, *again)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "2 cases that pass in the baseline are asked another question" in done.stdout
+    assert "2 cases that pass in the baseline have a changed prompt" in done.stdout
     assert "1 regression" in done.stdout
 
 

@@ -16,7 +16,7 @@ from socket import SO_LINGER, SOL_SOCKET
 
 import pytest
 
-from tests.integration.test_integration_blame import cases_of, write_cases
+from tests.integration.test_integration_error_kinds import cases_of, write_cases
 from tests.support.agents import Exchange, agent, unused_port
 from tests.support.program import gate
 
@@ -118,25 +118,51 @@ FAULTS = [
     Fault(
         "drips a head", drips_a_head, "error", "agent_error", 1, "timeout: no response within 2000 ms", timed_out=True
     ),
-    Fault("resets after the request", resets, "error", "agent_error", 3, "broke before the answer"),
-    Fault("closes after the request", closes, "error", "agent_error", 3, "broke before the answer"),
-    Fault("cuts the body", cuts, "error", "agent_error", 1, "broke in the middle of the answer"),
-    Fault("cuts a chunk", cuts_a_chunk, "error", "agent_error", 1, "broke in the middle of the answer"),
-    Fault("length too small", says_too_little, "error", "agent_error", 1, "the answer is not"),
+    Fault("resets after the request", resets, "error", "agent_error", 3, "broke before the response"),
+    Fault("closes after the request", closes, "error", "agent_error", 3, "broke before the response"),
+    Fault("cuts the body", cuts, "error", "agent_error", 1, "broke during the response"),
+    Fault("cuts a chunk", cuts_a_chunk, "error", "agent_error", 1, "broke during the response"),
+    Fault("length too small", says_too_little, "error", "agent_error", 1, "the response is not HTTP"),
     Fault("length too large", says_too_much, "error", "agent_error", 1, "timeout: no response", timed_out=True),
-    Fault("length is no number", says_no_number, "error", "agent_error", 1, "is not HTTP"),
+    Fault("length is not a number", says_no_number, "error", "agent_error", 1, "is not HTTP"),
     Fault("another protocol", no_http, "error", "agent_error", 1, "is not HTTP"),
     Fault("empty", empty, "error", "agent_error", 1, "is not JSON"),
     Fault(
-        "404", status("404 Not Found"), "error", "agent_error", 1, "(somebody is there, and has nothing at this path"
+        "404",
+        status("404 Not Found"),
+        "error",
+        "agent_error",
+        1,
+        "(the server has nothing at this path: check the path",
     ),
-    Fault("405", status("405 Method Not Allowed"), "error", "agent_error", 1, "(it takes another method there"),
-    Fault("422", status("422 Unprocessable Entity"), "error", "agent_error", 1, "(it wants other fields: the target's"),
-    Fault("401", status("401 Unauthorized"), "error", "agent_unreachable", 1, "(it wants to know who asks"),
+    Fault(
+        "405",
+        status("405 Method Not Allowed"),
+        "error",
+        "agent_error",
+        1,
+        "(it expects another method: set the target's method",
+    ),
+    Fault(
+        "422",
+        status("422 Unprocessable Entity"),
+        "error",
+        "agent_error",
+        1,
+        "(it expects other fields: set the target's",
+    ),
+    Fault(
+        "401",
+        status("401 Unauthorized"),
+        "error",
+        "agent_unreachable",
+        1,
+        "(it requires authentication: set the target's headers",
+    ),
     Fault("500", status("500 Oh"), "error", "agent_error", 1, "HTTP 500"),
     Fault("503", status("503 Busy"), "error", "agent_error", 3, "HTTP 503"),
     Fault("redirects to itself", status("302 Found", Location="/chat"), "error", "agent_error", 1, "HTTP 302"),
-    Fault("429 storm", status("429 Too Many"), "error", "agent_unreachable", 3, "(it was asked too often: lower"),
+    Fault("429 storm", status("429 Too Many"), "error", "agent_unreachable", 3, "(too many requests: lower"),
     Fault("429 for an hour", status("429 Too Many", Retry_After="3600"), "error", "agent_unreachable", 1, "HTTP 429"),
     Fault(
         "429 by a clock of another year",
@@ -223,5 +249,5 @@ def test_run__every_answer_is_of_another_format_than_described__could_not_decide
         (tmp_path / "targets.yaml").write_text(json.dumps({"targets": [target]}))
         done = gate(tmp_path, "run", "--target", "a", "--fail-on", "failures")
     assert done.returncode == 3, done.stdout
-    assert "COULD NOT DECIDE" in done.stdout
+    assert "GATE INCONCLUSIVE" in done.stdout
     assert "2 errors" in done.stdout

@@ -45,25 +45,25 @@ def test_calibrate__people_fail_what_the_judge_passes__is_counted_and_named(judg
     done = gate(judged, "calibrate", file)
     assert done.returncode == 0
     said = done.stdout
-    assert "the verdicts and people agree on 9 of 10 answers (90 %" in said
+    assert "the results of the cases and people agree on 9 of 10 responses (90 %" in said
     assert "kappa 0.78 (95 %:" in said
     assert "false passes: 1 of 4 that people fail (25 %; 95 %: at most 70 %)" in said
     assert "false failures: 0 of 6 that people pass (0 %" in said
-    assert "1 label of no case of this run: nobody" in said
-    assert "passed, and people fail it:\n  s: let-through  score 1.00  people: promises money" in said
+    assert "ignored 1 label without a case in this run: nobody" in said
+    assert "passed, but people fail it:\n  s: let-through  score 1.00  people: promises money" in said
 
 
 def test_calibrate__a_file_of_labels_that_is_not_there__is_a_mistake_of_the_call(judged) -> None:
     done = gate(judged, "calibrate", "lables.csv")
     assert done.returncode == 2
-    assert "error[invalid-labels]: the labels cannot be read\n  lables.csv: there is no such file\n" in done.stderr
+    assert "error[invalid-labels]: the labels cannot be read\n  lables.csv: file not found\n" in done.stderr
 
 
 def test_calibrate__a_label_of_another_word__is_told_what_a_label_is(judged) -> None:
     done = gate(judged, "calibrate", labels(judged, {"id": "good-1", "status": "good"}))
     assert done.returncode == 2
     assert "error[invalid-labels]: the labels cannot be read\n  labels.jsonl:1: status: expected " in done.stderr
-    assert 'hint: a line is such as {"id": "refund-1", "status": "failed"}' in done.stderr
+    assert 'hint: write lines such as {"id": "refund-1", "status": "failed"}' in done.stderr
     assert "results" not in done.stderr
 
 
@@ -84,7 +84,7 @@ def test_calibrate__as_json__holds_the_same(judged) -> None:
 def test_calibrate__one_evaluator__is_held_to_the_score_that_is_named(judged) -> None:
     file = labels(judged, *people(**{"let-through": "x"}))
     done = gate(judged, "calibrate", file, "--evaluator", "tone", "--pass-score", "0.85", "--min-kappa", "0.9")
-    assert "evaluator tone and people agree on 10 of 10 answers" in done.stdout
+    assert "evaluator tone and people agree on 10 of 10 responses" in done.stdout
     assert done.returncode == 0
     done = gate(judged, "calibrate", file, "--evaluator", "tone", "--pass-score", "0.5", "--min-kappa", "0.9")
     assert "agree on 9 of 10" in done.stdout
@@ -94,7 +94,7 @@ def test_calibrate__one_evaluator__is_held_to_the_score_that_is_named(judged) ->
 def test_calibrate__people_who_pass_all__no_kappa_and_no_silent_success(judged) -> None:
     file = labels(judged, *({"id": f"good-{n}", "status": "passed"} for n in range(6)))
     done = gate(judged, "calibrate", file, "--min-kappa", "0")
-    assert "kappa cannot be told: people pass every one of them; label some that they fail, too" in done.stdout
+    assert "kappa is unknown, because people pass all of them: also label some that they fail" in done.stdout
     assert done.returncode == 1
 
 
@@ -102,8 +102,8 @@ def test_calibrate__several_people__most_of_them_decide(judged) -> None:
     three = [{"id": "good-0", "status": said, "trial": n} for n, said in enumerate(["passed", "failed", "passed"])]
     tie = [{"id": "good-1", "status": said, "trial": n} for n, said in enumerate(["passed", "failed"])]
     done = gate(judged, "calibrate", labels(judged, *three, *tie))
-    assert "agree on 1 of 1 answer " in done.stdout
-    assert "1 label left out: as many people for as against, or neither" in done.stdout
+    assert "agree on 1 of 1 response " in done.stdout
+    assert "ignored 1 label: people disagree evenly, or gave no verdict" in done.stdout
 
 
 def test_calibrate__a_table__is_read_too(judged) -> None:
@@ -115,7 +115,7 @@ def test_calibrate__nothing_to_compare__says_what_labels_are_made_of(judged) -> 
     done = gate(judged, "calibrate", labels(judged, {"id": "x", "status": "passed"}))
     assert done.returncode == 2
     assert "unmatched-labels" in done.stderr
-    assert "a label's id is its case's: good-0, good-1, good-2" in done.stderr
+    assert "use the ids of cases as ids of labels: good-0, good-1, good-2" in done.stderr
     done = gate(judged, "calibrate", labels(judged, *people()), "--evaluator", "tonne")
     assert done.returncode == 2
     assert 'has an evaluator "tonne" (did you mean "tone"?)' in done.stderr
@@ -130,7 +130,7 @@ def test_calibrate__several_wrong_lines_in_several_files__are_all_said_at_once(j
     assert (done.returncode, done.stdout) == (2, "")
     assert [line.strip().split(", got ")[0] for line in done.stderr.splitlines()[1:-1]] == [
         "labels.jsonl:1: status: expected 'passed', 'failed', 'error' or 'skipped'",
-        "labels.jsonl:2: has neither a status nor a score: one of them says whether it passed",
+        "labels.jsonl:2: has neither a status nor a score: add one of them",
         "labels.jsonl:3: is not JSON: Expecting ',' delimiter: line 1 column 36 (char 35)",
         "labels.jsonl:4: is not a mapping",
         "labels.jsonl:6: id: is missing",
@@ -139,7 +139,7 @@ def test_calibrate__several_wrong_lines_in_several_files__are_all_said_at_once(j
         'labels.jsonl:6: ids: is not known (did you mean "id"?)',
         "more.csv:2: status: expected 'passed', 'failed', 'error' or 'skipped'",
         "more.csv:3: id: is missing",
-        "more.csv:5: has more cells than there are columns",
+        "more.csv:5: has more cells than columns",
     ]
 
 

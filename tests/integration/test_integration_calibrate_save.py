@@ -22,13 +22,15 @@ def suite(expected="Says so.", prompt=""):
     return f"{own}evalcases:\n{''.join(cases)}"
 
 
-def judged(folder, *, judge="grader", **suite_text):
+def judged(folder, *options, judge="grader", **suite_text):
     """A run of five cases, all of which the judge passes. Its console."""
     (folder / "suite.yaml").write_text(suite(**suite_text))
     desk = {"name": "desk", "provider": "mock", "response": "It is so.", "judgeTarget": judge}
     grader = {"name": judge, "provider": "mock", "response": VERDICT}
     (folder / "targets.yaml").write_text(json.dumps({"targets": [desk, grader]}))
-    done = gate(folder, "run", "suite.yaml", "--target", "desk", "--report", "html=page.html", "--report", "md=c.md")
+    done = gate(
+        folder, "run", "suite.yaml", "--target", "desk", "--report", "html=page.html", "--report", "md=c.md", *options
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -44,7 +46,7 @@ def known(tmp_path):
     judged(tmp_path)
     done = calibrated(tmp_path, "--save")
     assert done.returncode == 0, done.stderr
-    assert f"{FILE}: 1 judge written; commit it" in done.stderr
+    assert f"{FILE}: 1 judge written; commit the file" in done.stderr
     return tmp_path
 
 
@@ -57,17 +59,20 @@ def test_save__name_of_a_judge_that_no_run_would_read__is_refused_by_its_place(t
 
 
 def test_run__nobody_has_compared_the_judge__says_so_and_how__but_not_in_a_comment_without_its_cases(tmp_path) -> None:
-    said = judged(tmp_path)
-    assert "nobody has compared the judge grader (mock" in said
-    assert "with people's labels yet: `eval-gate calibrate LABELS --save`" in said
-    assert "Nobody has compared the judge" in (tmp_path / "page.html").read_text()
-    assert "compared the judge" not in (tmp_path / "c.md").read_text()
+    assert "the LLM judge grader" not in judged(tmp_path)
+    said = judged(tmp_path, "--verbose")
+    assert "the LLM judge grader (mock" in said
+    assert (
+        "has not been compared with people's labels yet; to compare it, run `eval-gate calibrate LABELS --save`" in said
+    )
+    assert "has not been compared with people" in (tmp_path / "page.html").read_text()
+    assert "been compared with people" not in (tmp_path / "c.md").read_text()
 
 
 def test_run__judge_was_compared__says_how_often_it_agreed_and_what_it_wrongly_passed(known) -> None:
     said = judged(known)
-    words = r"he judge grader \(mock.*\) agreed with people on 4 of 5 labels on " + TODAY
-    words += r" \(at least 38 %\); it passed 1 of 1 that people failed"
+    words = r"he LLM judge grader \(mock.*\) agreed with people on 4 of 5 labels on " + TODAY
+    words += r" \(at least 38 %\); it passed 1 of 1 responses that people failed"
     assert re.search(f"t{words}", said)
     assert re.search(f"T{words}", (known / "page.html").read_text())
     shown = (known / "c.md").read_text().replace("&#45;", "-").replace("&#40;", "(").replace("&#41;", ")")
@@ -75,19 +80,19 @@ def test_run__judge_was_compared__says_how_often_it_agreed_and_what_it_wrongly_p
 
 
 def test_run__prompt_is_another_one__says_that_this_was_not_compared(known) -> None:
-    said = judged(known, prompt="'Grade {{ candidate_answer }} kindly.'")
+    said = judged(known, "-v", prompt="'Grade {{ candidate_answer }} kindly.'")
     assert "agreed with people on 4 of 5 labels" in said
-    assert "but by another prompt or rubric than here, so how good it is now nobody knows" in said
+    assert "but its prompt or rubric has changed since" in said
 
 
 def test_run__rubric_is_another_one__says_that_this_was_not_compared(known) -> None:
-    assert "but by another prompt or rubric than here" in judged(known, expected="Says it twice.")
+    assert "but its prompt or rubric has changed since" in judged(known, "-v", expected="Says it twice.")
 
 
 def test_run__judge_is_another_one__names_the_one_that_was_compared(known) -> None:
-    said = judged(known, judge="newcomer")
-    assert "nobody has compared the judge newcomer (mock" in said
-    assert "another judge was: grader (mock" in said
+    said = judged(known, "-v", judge="newcomer")
+    assert "the LLM judge newcomer (mock" in said
+    assert "has not been compared with people's labels, but grader (mock" in said
 
 
 def test_report__of_the_stored_run__says_it_too(known) -> None:
@@ -112,7 +117,7 @@ def test_save__no_judge_graded__writes_nothing_and_says_why(tmp_path) -> None:
     gate(tmp_path, "check", "out.jsonl")
     done = calibrated(tmp_path, "--save")
     assert done.returncode == 2
-    assert "no judge graded the answers" in done.stderr
+    assert "no judge scored a labeled response" in done.stderr
     assert not (tmp_path / FILE).exists()
 
 

@@ -1,7 +1,9 @@
 """Every other command as a person uses it."""
 
 import asyncio
+import inspect
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,10 @@ import jsonschema
 import pytest
 
 from eval_gate.cli.repository.schema import KINDS
+from eval_gate.cli.runs import run
+from eval_gate.cli.stored_runs import check, compare
+from eval_gate.config.setting import Panel
+from eval_gate.config.settings import SETTINGS
 from tests.integration.test_integration_run import ROOT, fails_on, gate, write_suite
 from tests.support.agents import agent, ok
 from tests.support.write_schemas import schema_files
@@ -40,23 +46,46 @@ def test_help__what_a_command_does__is_a_whole_sentence(tmp_path) -> None:
     listed = gate(tmp_path, "--help", COLUMNS="60").stdout.partition("Commands:")[2].partition("Exit codes:")[0]
     assert "..." not in listed
     whole = " ".join(listed.split())
-    assert "compare Compare two stored results and judge the second one as `run` would. Runs nothing" in whole
-    assert "promptfoo, pytest, vitest, DeepEval, Inspect and others, or your own. waive Accept" in whole
+    assert "compare Compare two stored results and decide the gate for the second one, without running" in whole
+    assert "promptfoo, pytest, vitest, DeepEval or Inspect, and decide the gate. waive Waive" in whole
 
 
 @pytest.mark.parametrize("command", ["run", "check", "merge", "waive", "import", "view", "schema"])
 def test_help__of_a_command__speaks_of_no_types_and_of_flags_by_their_names(tmp_path, command) -> None:
     shown = gate(tmp_path, command, "--help", COLUMNS="200").stdout
     assert "Arguments:" in shown
-    assert "Options:" in shown
+    assert "options:" in shown.lower()
     assert [word for word in ("<str>", "<list[str]>", "<int>", "of --targets.") if word in shown] == []
 
 
-def test_help__of_run__names_every_option_once(tmp_path) -> None:
-    done = gate(tmp_path, "run", "--help", COLUMNS="200")
+def test_help_all__of_run__names_every_option_once(tmp_path) -> None:
+    done = gate(tmp_path, "run", "--help-all", COLUMNS="200")
     assert done.returncode == 0
     for option in ("--agent-endpoint", "--baseline", "--fail-on", "--trials", "--resume", "--report", "--case"):
         assert done.stdout.count(f"{option} ") + done.stdout.count(f"{option},") >= 1
+    assert {flag for row in SETTINGS.values() if row.key in run.USED and row.option and (flag := row.flag)} <= {
+        "PATHS",
+        *re.findall(r"--[a-z-]+", done.stdout),
+    }
+
+
+def test_help__of_run__shows_twenty_options_in_groups_and_counts_the_rest(tmp_path) -> None:
+    shown, whole = (
+        gate(tmp_path, "run", option).stdout.partition("Arguments:\n") for option in ("--help", "--help-all")
+    )
+    shown, whole = "".join(shown[1:]), "".join(whole[1:])
+    titles = re.findall(r"(?m)^(\S.*):$", shown)
+    assert titles == ["Arguments", *(panel.value for panel in Panel), "Other options"]
+    listed, every = (re.findall(r"(?m)^  (?:-., )?(--[a-z-]+)", text) for text in (shown, whole))
+    assert len(listed) == len(run.COMMON) + len(["--verbose", "--quiet", "--help-all", "--help"])
+    assert f"{len(every) - len(listed)} more options: `eval-gate run --help-all` shows them." in shown
+    assert "more options" not in whole
+
+
+@pytest.mark.parametrize("command", [run, check, compare])
+def test_help__options_that_it_shows__exist(command) -> None:
+    own = inspect.signature(getattr(command, command.__name__.rpartition(".")[2])).parameters
+    assert set(command.COMMON) <= set(command.USED) | set(own)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +146,8 @@ def test_validate__nothing_there__says_how_to_begin(tmp_path) -> None:
     done = gate(tmp_path, "validate")
     assert done.returncode == 2
     assert 'there is no "evals"' in done.stderr
-    assert "or write first ones with `eval-gate init`" in done.stderr
-    assert "or write first ones with `eval-gate init`" in gate(tmp_path, "run").stderr
+    assert "or create some with `eval-gate init`" in done.stderr
+    assert "or create some with `eval-gate init`" in gate(tmp_path, "run").stderr
 
 
 def test_compare__results_of_another_tool__says_who_reads_them(tmp_path) -> None:
@@ -126,7 +155,7 @@ def test_compare__results_of_another_tool__says_who_reads_them(tmp_path) -> None
         (tmp_path / name).write_text('<testsuite name="s"><testcase classname="a" name="b"/></testsuite>')
     done = gate(tmp_path, "compare", "before.xml", "now.xml")
     assert done.returncode == 2
-    assert "these are results of another tool (junit): `eval-gate check now.xml`" in done.stderr
+    assert "this file has results of junit: convert them with `eval-gate check now.xml`" in done.stderr
     assert gate(tmp_path, "check", "before.xml").returncode == 0
     assert gate(tmp_path, "check", "now.xml", "--baseline", "latest").returncode == 0
     assert gate(tmp_path, "compare", "latest", "latest").returncode == 0
@@ -138,10 +167,7 @@ def test_validate__everything_wrong__is_listed_and_exits_2(tmp_path) -> None:
     assert done.returncode == 2
     assert "none.yaml cannot be read" in done.stderr
     assert "expect.responseMatches: gs-000: not a valid pattern" in done.stderr
-    assert (
-        "warning: evals/weather.golden.json:1: gs-000: {{seed:nope}} leads nowhere: there is no seed manifest "
-        in done.stderr
-    )
+    assert "warning: evals/weather.golden.json:1: gs-000: {{seed:nope}} not found: no seed manifest " in done.stderr
 
 
 def test_validate__misspelt_assertion__is_a_warning_and_under_strict_a_problem(tmp_path) -> None:
@@ -185,7 +211,7 @@ def test_demo__shows_one_regression_one_new_pass_and_the_comment(tmp_path) -> No
         "REGRESSIONS (1): ls-get-weather-003",
         "NEW PASSES (1): ls-get-weather-005",
         "⚠ Description hash mismatch (generated: 3fa9c1d2e4b5, current: ",
-        "GATE FAILED: 1 case that usually passes fails here (allowed: 0)   exit 1",
+        "GATE FAILED: 1 case that usually passes failed (limit 0)   exit 1",
         "<!-- eval-gate:v1 key=demo -->",
         "## ❌ Agent eval gate — 1 regression",
         "✅ **1 new pass:** `ls-get-weather-005`",
@@ -222,12 +248,12 @@ def test_merge__shards_of_a_run__compare_like_the_whole(tmp_path) -> None:
             assert gate(tmp_path, "run", "--agent-endpoint", running.url, *arguments).returncode == 0
     assert whole.returncode == 1
     joined = gate(tmp_path, "merge", "part-1", "part-2", "-o", "joined")
-    assert (joined.returncode, joined.stderr.strip()) == (0, "2 results joined: 5 cases")
+    assert (joined.returncode, joined.stderr.strip()) == (0, "2 results merged: 5 cases")
     assert (tmp_path / joined.stdout.strip()).is_file()
     compared = gate(tmp_path, "compare", "whole", "joined", "--fail-on", "regressions")
     assert (compared.returncode, "pass 4   fail 1 (0 regressions, 1 still failing)" in compared.stdout) == (0, True)
     twice = gate(tmp_path, "merge", "part-1", "part-1")
-    assert (twice.returncode, "shard 1 of 2 is there 2 times" in twice.stderr) == (2, True)
+    assert (twice.returncode, "shard 1 of 2 is given 2 times" in twice.stderr) == (2, True)
     half = gate(tmp_path, "merge", "part-1", "-o", "half")
     assert (half.returncode, "shard 2 of 2 is missing" in half.stderr) == (3, True)
     assert gate(tmp_path, "compare", "whole", half.stdout.strip(), "--fail-on", "regressions").returncode == 3
@@ -259,7 +285,7 @@ def test_shards__baseline_knows_what_took_long__are_cut_by_it_and_folders_of_the
     slow = {"gs-000", "gs-002", "gs-004"}
     assert [len(slow.intersection(one)) for one in ids] == [1, 1, 1], ids
     assert sorted(name for one in ids for name in one) == [f"gs-{number:03}" for number in range(6)]
-    assert gate(tmp_path, "merge", "parts", "-o", "joined").stderr.strip() == "3 results joined: 6 cases"
+    assert gate(tmp_path, "merge", "parts", "-o", "joined").stderr.strip() == "3 results merged: 6 cases"
     assert gate(tmp_path, "compare", "main", "parts").returncode == 0
     shutil.rmtree(tmp_path / "parts/job-2")
     lacking = gate(tmp_path, "compare", "main", "parts")
@@ -278,8 +304,8 @@ def test_shards__cut_by_other_baselines__are_refused_and_both_are_named(tmp_path
     main = next((tmp_path / "main").glob("*/run.json")).parent.name
     joined = gate(tmp_path, "merge", "part-1", "part-2")
     assert joined.returncode == 2
-    assert f"were cut by other durations: the durations of run {main[:8]}, none" in joined.stderr
-    assert "give all of them the same eval files, choice and --baseline" in joined.stderr
+    assert f"were divided by different durations: the durations of run {main[:8]}, none" in joined.stderr
+    assert "give all shards the same eval files, selection and --baseline" in joined.stderr
 
 
 @pytest.mark.parametrize(
@@ -306,15 +332,15 @@ def test_merge__ids_of_runs__are_sought_where_results_are_and_only_the_whole_is_
             assert done.returncode == 0, done.stderr
     first, second = sorted(path.parent.name for path in (tmp_path / "out" / "runs").glob("*/run.json"))
     joined = gate(tmp_path, "merge", first, second, "--output-dir", "joined")
-    assert (joined.returncode, joined.stderr.strip()) == (0, "2 results joined: 4 cases")
+    assert (joined.returncode, joined.stderr.strip()) == (0, "2 results merged: 4 cases")
     assert joined.stdout.startswith("joined/")
     assert not (tmp_path / "evals" / "results").exists()
     beside = gate(tmp_path, "merge", first, second)
     assert beside.stdout.startswith("out/runs/")
     gone = gate(tmp_path, "merge", f"{first[:-1]}x", second, "-o", "joined")
     assert gone.returncode == 2
-    assert f'there is no stored result "{first[:-1]}x" (did you mean "{first}"?)' in gone.stderr
-    assert "a run id of out/runs, a results file" in gone.stderr
+    assert f'stored result "{first[:-1]}x" not found (did you mean "{first}"?)' in gone.stderr
+    assert "give a run id of out/runs, a results file" in gone.stderr
 
 
 def test_stored_runs__where_the_configuration_keeps_them__are_found_by_every_command_that_reads_them(tmp_path) -> None:
@@ -326,7 +352,7 @@ def test_stored_runs__where_the_configuration_keeps_them__are_found_by_every_com
     for command in (("compare", name, "latest"), ("report", "latest"), ("power",), ("view",)):
         done = gate(tmp_path, *command)
         assert done.returncode == 0, (command, done.stderr)
-    assert "1 run on record" in gate(tmp_path, "drift").stdout + gate(tmp_path, "drift").stderr
+    assert "1 run in the history" in gate(tmp_path, "drift").stdout + gate(tmp_path, "drift").stderr
     assert gate(tmp_path, "report", "latest", EVAL_GATE_OUTPUT_DIR="elsewhere").returncode == 2
     assert gate(tmp_path, "report", "latest", "--output-dir", "elsewhere").returncode == 2
 
@@ -337,5 +363,5 @@ def test_calibrate__before_the_first_run__says_that_there_is_none_and_what_makes
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "error[baseline-not-found]: there is no run in evals/results yet, so none is the latest",
-        "  hint: `eval-gate run` makes one; --output-dir names another folder of runs",
+        "  hint: start one with `eval-gate run`, or set --output-dir to another folder of runs",
     ]

@@ -14,7 +14,7 @@ def judged(folder, *failing):
 def test_drift__a_red_run_lies_between_two_that_passed__both_are_on_record(tmp_path) -> None:
     assert [judged(tmp_path), judged(tmp_path, "a"), judged(tmp_path)] == [0, 1, 0]
     done = gate(tmp_path, "drift")
-    assert (done.returncode, done.stdout) == (3, "not known: 2 runs on record, 12 are needed\n")
+    assert (done.returncode, done.stdout) == (3, "not known: 2 runs in the history, 12 are needed\n")
 
 
 def test_drift__forged_times_beyond_all_numbers__are_no_record(tmp_path) -> None:
@@ -26,4 +26,4 @@ def test_drift__forged_times_beyond_all_numbers__are_no_record(tmp_path) -> None
     ]
     file.write_text(json.dumps(json.loads(file.read_text()) | {"levels": levels}))
     done = gate(tmp_path, "drift")
-    assert (done.returncode, done.stdout) == (3, "not known: 0 runs on record, 12 are needed\n"), done.stderr
+    assert (done.returncode, done.stdout) == (3, "not known: 0 runs in the history, 12 are needed\n"), done.stderr

@@ -30,8 +30,8 @@ CASE = {
 EXPECTED = [
     "calls only lookup_order",
     'calls lookup_order with orderId = "A17"',
-    'answer contains "Sunday"',
-    'answer does not contain "{"',
+    'response contains "Sunday"',
+    'response does not contain "{"',
     "at most 30,000 ms",
 ]
 
@@ -158,7 +158,7 @@ def test_run__cases_that_are_skipped_or_not_run__are_asked_for_all_the_same(tmp_
     assert {case["status"] for case in found.values()} >= {"not_run", "skipped"}
     assert all(case["text"]["prompt"] and case["text"]["expectation"] for case in found.values())
     assert found["rb"]["text"]["expectation"] == [
-        "a judge grades by this rubric:",
+        "an LLM judge grades by this rubric:",
         "  tone: at least 1.8 of 3: 3: kind",
     ]
 

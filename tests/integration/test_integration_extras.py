@@ -28,9 +28,9 @@ WORKFLOW = {
     "GITHUB_WORKSPACE": ".",
 }
 ASKED: dict[str, tuple[list[str], dict[str, str]]] = {
-    "asking a model": (["run", "--model", "openai:gpt-4o"], {"OPENAI_API_KEY": "sk-1"}),
-    "asking an MCP server for its tools": (["run", *ENDPOINT, "--tool-registry", "http://127.0.0.1:9/mcp"], {}),
-    "asking GitHub": (["action"], WORKFLOW),
+    "calling a model": (["run", "--model", "openai:gpt-4o"], {"OPENAI_API_KEY": "sk-1"}),
+    "listing the tools of an MCP server": (["run", *ENDPOINT, "--tool-registry", "http://127.0.0.1:9/mcp"], {}),
+    "calling GitHub": (["action"], WORKFLOW),
 }
 SUITE = [{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}}]
 
@@ -80,7 +80,7 @@ def gate(bare: str, folder: Path, *arguments: str, **variables: str) -> subproce
 
 def test_installation__without_extras__runs_evals_against_an_agent(bare, tmp_path) -> None:
     done = gate(bare, tmp_path, "demo")
-    assert "in a pull request this gate would exit 1" in done.stderr
+    assert "In a pull request, this gate would exit with 1" in done.stderr
 
 
 def test_installation__without_extras__is_half_of_the_packages() -> None:
@@ -117,4 +117,4 @@ def test_validate__a_model_and_no_extras__checks_what_is_written_and_notes_the_r
     done = gate(bare, tmp_path, "validate")
     assert done.returncode == 0, done.stderr
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["note", "note"]
-    assert "asking a model needs a library that is not installed" in done.stderr
+    assert "calling a model needs a library that is not installed" in done.stderr

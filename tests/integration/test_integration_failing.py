@@ -26,7 +26,7 @@ def records(folder: Path) -> list[dict]:
     return [json.loads(one.read_text()) for one in (folder / "evals/results").glob("*/run.json")]
 
 
-def test_failing__after_a_run__asks_only_what_failed_and_forgets_what_was_mended(tmp_path) -> None:
+def test_failing__after_a_run__asks_only_what_failed_and_forgets_what_was_fixed(tmp_path) -> None:
     write_suite(tmp_path, 5)
     with agent(fails_on(1, 3)) as running:
         run(tmp_path, running)
@@ -41,7 +41,7 @@ def test_failing__after_a_run__asks_only_what_failed_and_forgets_what_was_mended
         third = run(tmp_path, running, "--failing")
         assert len(running.requests) == 1
     assert third.returncode == 2
-    assert "error[no-failing-cases]: no case failed when it was last run (evals/results)" in third.stderr
+    assert "error[no-failing-cases]: no case failed in its last run (evals/results)" in third.stderr
 
 
 def test_failing__a_case_of_another_file_has_the_same_id__only_the_one_that_failed_is_asked(tmp_path) -> None:
@@ -111,11 +111,11 @@ def test_failing__summary__names_the_cases_to_run_again_and_not_the_option(tmp_p
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--failing"], "error[run-not-found]: there is no run in evals/results yet"),
-        (["--failing", "--resume", "x"], "error[conflicting-options]: --failing and --resume do not go together"),
+        (["--failing"], "error[run-not-found]: evals/results contains no run yet"),
+        (["--failing", "--resume", "x"], "error[conflicting-options]: --failing cannot be combined with --resume"),
         (
             ["--failing", "--target", "a", "--target", "b"],
-            "error[conflicting-options]: --failing and --target given several",
+            "error[conflicting-options]: --failing cannot be combined with several --target",
         ),
         (["--failing", "--baseline", "nowhere"], "error[run-not-found]"),
     ],

@@ -15,20 +15,20 @@ from tests.support.program import gate
 from tests.support.promptfoo import CONFIG, TRIED, asked, echo, recorded
 
 LEFT = {
-    "equals what is no text": "equals compares with the answer read as JSON, which no check of an eval file does",
-    "icontains a final sigma": "upper and lower case of this text depend on the letters beside it",
-    "regex that is none": "its regex is no pattern of JavaScript's",
-    "not-regex that is none but for its brackets": "its regex is no pattern of JavaScript's",
+    "equals what is no text": "equals compares the response as JSON, which checks of an eval file cannot do",
+    "icontains a final sigma": "upper and lower case of this text depend on neighboring letters",
+    "regex that is none": "its regex is not a JavaScript pattern",
+    "not-regex that is none but for its brackets": "its regex is not a JavaScript pattern",
     "a template with a filter": "the template {{ greeting | lower }} does more than name a variable",
-    "a day as value": "the value of contains is a date without quotes, a point in time to promptfoo",
-    "a set of which half is enough": "it passes from a score of 0.5 on, and a case here when all of its checks hold",
-    "nothing that counts": "it asserts nothing that counts",
-    "a share": "it passes from a score of 0.5 on, and a case here when all of its checks hold",
-    "whatever": "it passes from a score of 0 on, and a case here when all of its checks hold",
-    "a program": "javascript is a program, and no program is run to check an answer",
+    "a day as value": "the value of contains is a date without quotes, which promptfoo reads as a point in time",
+    "a set of which half is enough": "it passes from a score of 0.5, but a case of an eval file needs all its checks",
+    "nothing that counts": "its assertions have no effect",
+    "a share": "it passes from a score of 0.5, but a case of an eval file needs all its checks",
+    "whatever": "it passes from a score of 0, but a case of an eval file needs all its checks",
+    "a program": "javascript is a program, and programs are not run to check a response",
     "is-json": "is-json is not among the checks of an eval file",
-    "no assertion": "it asserts nothing that counts",
-    "csv program": "javascript is a program, and no program is run to check an answer",
+    "no assertion": "its assertions have no effect",
+    "csv program": "javascript is a program, and programs are not run to check a response",
     "csv json": "is-json is not among the checks of an eval file",
 }
 """What cannot be carried over of what was tried, and why."""
@@ -88,7 +88,7 @@ def test_import__what_has_no_counterpart__is_listed_with_place_name_and_reason(t
     rows = (TRIED / "more.csv").read_text().splitlines()
     listed: dict[str, str] = {}
     reason = ""
-    for line in brought.stdout.partition("cases not carried over:\n")[2].partition("\n\n")[0].splitlines():
+    for line in brought.stdout.partition("cases not converted:\n")[2].partition("\n\n")[0].splitlines():
         if not line.startswith("    "):
             reason = line.strip().rpartition(" (")[0]
             continue
@@ -101,7 +101,7 @@ def test_import__what_has_no_counterpart__is_listed_with_place_name_and_reason(t
     assert listed == LEFT
     theirs = sum(map(len, recorded().values()))
     left = sum(len(verdicts) for name, verdicts in recorded().items() if name in LEFT)
-    assert brought.stdout.startswith(f"promptfooconfig.yaml: {theirs - left:,} of {theirs:,} cases carried over\n")
+    assert brought.stdout.startswith(f"promptfooconfig.yaml: {theirs - left:,} of {theirs:,} cases converted\n")
 
 
 def test_import__written_files__are_valid_without_a_warning(team) -> None:
@@ -117,11 +117,11 @@ def test_import__everything_has_a_counterpart__exits_0_and_the_agent_is_asked_as
     brought = gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml", "-o", "gate")
     assert (brought.returncode, brought.stderr) == (0, "")
     assert brought.stdout == (
-        "promptfooconfig.yaml: 1 of 1 cases carried over\n"
+        "promptfooconfig.yaml: 1 of 1 cases converted\n"
         "  wrote gate/promptfoo.golden.json: 1 case\n"
         "  wrote gate/targets.yaml: the-bot\n"
         "\n"
-        "Next: eval-gate run gate\n"
+        "Next step: eval-gate run gate\n"
     )
 
     async def answers(exchange) -> None:
@@ -144,7 +144,7 @@ def test_import__a_file_is_there__writes_nothing_until_it_is_forced(tmp_path) ->
     refused = gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml")
     assert refused.returncode == 2
     assert "error[import-target-exists]" in refused.stderr
-    assert "evals/promptfoo.golden.json: is there already" in refused.stderr
+    assert "evals/promptfoo.golden.json: this file exists" in refused.stderr
     assert mine.read_text() == "mine"
     assert gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml", "--force").returncode == 1
     assert json.loads(mine.read_text())["cases"][0]["id"] == "hours"
@@ -161,14 +161,14 @@ def test_import__dry__shows_every_text_and_writes_nothing(tmp_path) -> None:
 def test_import__quiet__says_how_much_in_one_line(tmp_path) -> None:
     write(tmp_path, tests=[HOURS, PROGRAM])
     said = gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml", "-q")
-    assert (said.returncode, said.stdout) == (1, "promptfooconfig.yaml: 1 of 2 cases carried over\n")
+    assert (said.returncode, said.stdout) == (1, "promptfooconfig.yaml: 1 of 2 cases converted\n")
 
 
 def test_import__nothing_can_be_carried_over__writes_nothing_and_says_why(tmp_path) -> None:
     write(tmp_path, tests=[PROGRAM])
     said = gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml")
     assert said.returncode == 2
-    assert "0 of 1 cases carried over\nnothing was written\n" in said.stdout
+    assert "0 of 1 cases converted\nnothing was written\n" in said.stdout
     assert "promptfooconfig.yaml:6: long" in said.stdout
     assert not (tmp_path / "evals").exists()
 
@@ -179,7 +179,7 @@ def test_import__names_and_reasons_with_signs_for_a_terminal__show_them_as_marks
     write(tmp_path, tests=[HOURS, *tests])
     for words in ((), ("--dry-run", "-o", "elsewhere")):
         said = gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml", *words)
-        assert "1 of 3 cases carried over" in said.stdout
+        assert "1 of 3 cases converted" in said.stdout
         assert not {"\x1b", "\u202e"} & set(said.stdout)
 
 
@@ -187,10 +187,10 @@ def test_import__names_and_reasons_with_signs_for_a_terminal__show_them_as_marks
     ("text", "words"),
     [
         ("prompts: [", "promptfooconfig.yaml:2"),
-        ("evalcases: []", "is no configuration of promptfoo"),
-        ("[1, 2]", "is no configuration of promptfoo"),
-        ("", "is no configuration of promptfoo"),
-        ("prompts: [x]\nprompts: [y]", "stands already in line 1"),
+        ("evalcases: []", "is not a promptfoo configuration"),
+        ("[1, 2]", "is not a promptfoo configuration"),
+        ("", "is not a promptfoo configuration"),
+        ("prompts: [x]\nprompts: [y]", "is already in line 1"),
         ("prompts: &a [*a]", "promptfooconfig.yaml"),
     ],
 )
@@ -213,8 +213,8 @@ def test_import__files_elsewhere__are_not_read(tmp_path) -> None:
     two = {**HOURS, "assert": [{"type": "contains", "value": f"file://{tmp_path}/secret.txt"}]}
     write(team, tests=[*one, two, "file:///etc/*.csv"])
     said = gate(team, "import", "promptfoo", "promptfooconfig.yaml")
-    assert "0 of 4 cases carried over" in said.stdout
-    assert said.stdout.count("leads out of the configuration's folder") == 4
+    assert "0 of 4 cases converted" in said.stdout
+    assert said.stdout.count("is outside of the configuration's folder") == 4
 
 
 def test_import__from_another_folder__finds_files_beside_the_configuration(tmp_path) -> None:
@@ -224,7 +224,7 @@ def test_import__from_another_folder__finds_files_beside_the_configuration(tmp_p
     (team / "more" / "a.jsonl").write_text(json.dumps(HOURS) + "\n\n" + json.dumps(PROGRAM) + "\n")
     write(team, prompts=["file://prompt.txt"], tests="file://more/*.jsonl")
     said = gate(tmp_path, "import", "promptfoo", "team/promptfooconfig.yaml")
-    assert "team/promptfooconfig.yaml: 2 of 4 cases carried over" in said.stdout
+    assert "team/promptfooconfig.yaml: 2 of 4 cases converted" in said.stdout
     assert "team/more/a.jsonl:3: long (prompt 1)" in said.stdout
     messages = [
         json.loads((tmp_path / "evals" / f"promptfoo-{number}.golden.json").read_text())["cases"][0]["input"]["message"]
@@ -238,7 +238,7 @@ def test_import__a_system_message__is_the_targets(tmp_path) -> None:
     write(tmp_path, prompts=[json.dumps(chat) + "\n"], providers=["openai:gpt-4o-mini", AGENT], tests=[HOURS])
     said = gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml", "-o", "evals/bot")
     assert said.returncode == 1
-    assert "provider the-bot: it is sent the prompt's list of messages as a text" in said.stdout
+    assert "provider the-bot: it gets the messages of the prompt as one text" in said.stdout
     (target,) = yaml.safe_load((tmp_path / "evals" / "bot" / "targets.yaml").read_text())["targets"]
     assert (tmp_path / target["system_prompt_path"]).read_text() == "Be brief."
     assert target["model"] == "gpt-4o-mini"
@@ -247,13 +247,17 @@ def test_import__a_system_message__is_the_targets(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("tool", "file", "said"),
     [
-        ("promptfo", "x.yaml", ['cannot be imported (did you mean "promptfoo"?)', "allowed: promptfoo"]),
-        ("deepeval", "x.json", ['"deepeval" cannot be imported; allowed: promptfoo', "`eval-gate check --help`"]),
-        ("promptfoo", "x.yaml", ["x.yaml: cannot be read: No such file", "hint: name a file that is there"]),
-        ("promptfoo", "nothere", ["nothere: cannot be read: No such file", "hint: name a file that is there"]),
-        ("promptfoo", "nothere.js", ["nothere.js: cannot be read: No such file", "hint: name a file that is there"]),
-        ("promptfoo", "a" * 300, ["holds a name of 300 bytes: a file's name has 255 at most"]),
-        ("promptfoo", "there.js", ["there.js is a program, or no configuration", "hint: name a promptfooconfig.yaml"]),
+        ("promptfo", "x.yaml", ['cannot import evals of "promptfo" (did you mean "promptfoo"?)', "allowed: promptfoo"]),
+        ("deepeval", "x.json", ['cannot import evals of "deepeval"; allowed: promptfoo', "`eval-gate check --help`"]),
+        ("promptfoo", "x.yaml", ["x.yaml: cannot be read: No such file", "hint: name an existing file"]),
+        ("promptfoo", "nothere", ["nothere: cannot be read: No such file", "hint: name an existing file"]),
+        ("promptfoo", "nothere.js", ["nothere.js: cannot be read: No such file", "hint: name an existing file"]),
+        ("promptfoo", "a" * 300, ["contains a file name of 300 bytes (limit 255)"]),
+        (
+            "promptfoo",
+            "there.js",
+            ["there.js is a program, or not a configuration", "hint: name a promptfooconfig.yaml"],
+        ),
     ],
 )
 def test_import__what_cannot_be_imported__says_what_to_do(tmp_path, tool, file, said) -> None:

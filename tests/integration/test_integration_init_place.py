@@ -57,12 +57,10 @@ def test_init__graders_need_what_the_image_lacks__the_workflow_does_without_the_
     assert uses(tmp_path) == ["actions/checkout", "actions/setup-python", "eval-gate/eval-gate/host"]
     text = (tmp_path / WORKFLOW).read_text()
     assert f"      #   {because}\n" in text
-    assert (
-        f"the workflow runs without the container, whose image does not have what is needed: {because}" in done.stdout
-    )
+    assert f"the workflow runs without the container, because its image lacks programs: {because}" in done.stdout
     # the agent is on the same machine as the gate
     assert "host.docker.internal" not in text
-    assert "container, and reaches" not in text
+    assert "reaches the agent at" not in text
     assert steps(tmp_path)[-2]["with"] == {"agent-endpoint": "http://localhost:8080/chat"}
     for linter in LINTERS:
         assert lint(linter, tmp_path / WORKFLOW).returncode == 0, linter

@@ -86,7 +86,7 @@ def test_judge__is_another_model_than_in_the_baseline__is_said_with_both_names(t
     compared = gate(tmp_path, "compare", *(str(file) for file in runs))
     said = " ".join(compared.stdout.split())
     assert (
-        "the model behind the judge is another one than in the baseline: gpt-4o-2024-08-06 graded there, "
+        "the model behind the judge changed since the baseline: from gpt-4o-2024-08-06 to "
         "gpt-4o-2024-11-20 here (2 of 2 cases)" in said
     ), said
 
@@ -164,7 +164,7 @@ def test_judge__whose_provider_refuses_the_form__is_asked_as_before_for_the_rest
     assert done.returncode == 0, done.stdout + done.stderr
     assert ["response_format" in one for one in asked] == [True, False, False]
     assert asked[0]["messages"] == asked[1]["messages"]
-    assert "judge grader: its provider refuses to hold it to a JSON schema, so it is asked without one" in done.stdout
+    assert "judge grader: its provider refuses a JSON schema, so it is called without one" in done.stdout
 
 
 @pytest.mark.slow

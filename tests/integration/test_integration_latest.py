@@ -44,7 +44,7 @@ def run(folder: Path, *arguments: str, bad: str = ""):
     ("changed", "said"),
     [
         ((ONE | {"expect": {"responseContains": ["A"]}}, TWO), "c1"),
-        ((TWO,), "no longer checked"),
+        ((TWO,), "was removed"),
         ((ONE | {"id": "renamed"}, TWO), "renamed"),
     ],
     ids=["weaker", "removed", "renamed"],
@@ -65,7 +65,7 @@ def test_latest__only_one_file_was_run_since__is_the_run_of_all_files(project, c
 def test_baseline__named_and_of_one_file__says_that_the_others_have_no_result_in_it(project) -> None:
     assert run(project, "evals/b.golden.json").returncode == 0
     done = run(project, "--baseline", record(project)["runId"])
-    assert "the baseline is of chosen cases: 2 of 3 here have no result in it" in " ".join(done.stdout.split())
+    assert "the baseline has selected cases only: 2 of 3 cases are not in it" in " ".join(done.stdout.split())
 
 
 def test_failing__only_one_file_was_run_since__is_what_failed_in_the_others(project) -> None:
@@ -106,8 +106,8 @@ def test_paths__a_case_below_them_is_gone__is_removed(project) -> None:
     (project / "evals/smoke/d.golden.json").unlink()
     done = run(project, "evals/smo*", "--baseline", "latest")
     assert done.returncode == 1
-    assert "no longer checked" in " ".join(done.stdout.split())
-    assert "3 of the baseline's 6 cases are not among those that were chosen" in " ".join(done.stdout.split())
+    assert "was removed" in " ".join(done.stdout.split())
+    assert "3 of the baseline's 6 cases were not selected for this run" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_latest__one_of_several_targets_has_another_name__is_its_newest_run_unde
     targets(project, a="ok", c="BAD")
     done = gate(project, "run", "--target", "a", "--target", "c", "--baseline", "latest")
     assert done.returncode == 1, done.stdout
-    assert "c: gate failed: 3 cases that usually pass fail here" in " ".join(done.stdout.split())
+    assert "c: gate failed: 3 cases failed that usually pass" in " ".join(done.stdout.split())
     targets(project, a="ok", b="ok", new="BAD")
     everybody = ("--target", "a", "--target", "b", "--target", "new")
     assert gate(project, "run", *everybody, "--baseline", "latest").returncode == 0
@@ -194,4 +194,4 @@ def test_paths__a_case_that_must_pass_is_left_out__could_not_decide(project) -> 
     assert run(project).returncode == 0
     done = run(project, "evals/b.golden.json", "--baseline", "latest")
     assert done.returncode == 3, done.stdout
-    assert "1 case that must pass has no result here: c1" in " ".join(done.stdout.split())
+    assert "1 must-pass case has no result in this run: c1" in " ".join(done.stdout.split())

@@ -129,7 +129,7 @@ def test_rubric__when_the_others_do_not_pass__is_not_asked_and_says_so(project) 
         asked = len(running.requests)
         assert done.returncode == 1
         assert cases_of(project)["rb-1"]["status"] == "skipped"
-        assert "rubric cases are run unless others fail the gate" in cases_of(project)["rb-1"]["error"]
+        assert "rubric cases run only if the other cases pass the gate" in cases_of(project)["rb-1"]["error"]
         run(project, running.url, "--rubric", "always")
         assert len(running.requests) > 2 * asked
         assert cases_of(project)["rb-1"]["status"] == "passed"
@@ -170,8 +170,8 @@ def test_judge__cannot_be_reached__is_an_error_of_the_case_and_no_bad_grade(proj
     assert done.returncode == 3
     case = cases_of(project)["rb-1"]
     assert (case["status"], case["passed"]) == ("error", False)
-    assert "could not be asked" in case["error"]
-    assert "1 case was not graded" in done.stdout
+    assert "gave no response" in case["error"]
+    assert "1 evaluation error" in done.stdout
 
 
 def test_cache__asked_once__is_replayed_without_key_and_without_server(project) -> None:
@@ -186,7 +186,7 @@ def test_cache__asked_once__is_replayed_without_key_and_without_server(project) 
     assert offline.returncode == 0, offline.stderr
     found = cases_of(project)
     assert all(case["details"]["replayed"] for case in found.values())
-    answers = (project / "evals" / "results" / record(project)["runId"] / "answers.jsonl").read_text()
+    answers = (project / "evals" / "results" / record(project)["runId"] / "recording.jsonl").read_text()
     assert len(answers.splitlines()) == 5
     assert "sk-test-abcdef" not in answers
 
@@ -194,7 +194,7 @@ def test_cache__asked_once__is_replayed_without_key_and_without_server(project) 
 @pytest.mark.slow
 def test_cache__nothing_changed_since_the_baseline__is_no_change_until_somebody_writes_a_response(project) -> None:
     fail_on = ("--recording", "auto", "--fail-on", "regressions,changed", "--baseline", "latest")
-    shared = project / "evals" / "results" / "answers.jsonl"
+    shared = project / "evals" / "results" / "recording.jsonl"
     with agent(model()) as running:
         for _ in range(3):
             done = run(project, running.url, *fail_on)
@@ -203,11 +203,13 @@ def test_cache__nothing_changed_since_the_baseline__is_no_change_until_somebody_
         shared.write_text(shared.read_text().replace('"text":"', '"text":" '))
         done = run(project, running.url, *fail_on)
     assert done.returncode == 1, done.stdout
-    assert "from recorded answers, `evals/results/answers.jsonl`, and nobody was asked" in " ".join(done.stdout.split())
+    assert "recorded responses or scores (`evals/results/recording.jsonl`) instead of new ones" in " ".join(
+        done.stdout.split()
+    )
 
 
 def test_cache__recording_with_damage__what_cannot_be_read_is_asked_anew_and_the_file_is_whole_again(project) -> None:
-    shared = project / "evals" / "results" / "answers.jsonl"
+    shared = project / "evals" / "results" / "recording.jsonl"
     with agent(model()) as running:
         run(project, running.url, "--recording", "auto")
         first, second, *others = shared.read_bytes().splitlines()
@@ -216,7 +218,7 @@ def test_cache__recording_with_damage__what_cannot_be_read_is_asked_anew_and_the
         asked = len(running.requests)
         healing = run(project, running.url, "--recording", "auto")
         assert (healing.returncode, len(running.requests) - asked) == (0, 2), healing.stderr
-        said = "3 lines of evals/results/answers.jsonl cannot be read: damaged, or of another version of eval-gate."
+        said = "3 lines of evals/results/recording.jsonl cannot be read: damaged, or of another version of eval-gate."
         assert said in healing.stdout + healing.stderr
         whole = run(project, running.url, "--recording", "auto")
         assert (whole.returncode, len(running.requests) - asked) == (0, 2)
@@ -227,7 +229,7 @@ def test_cache__recording_with_damage__what_cannot_be_read_is_asked_anew_and_the
 def test_cache__replay_of_what_was_never_asked__is_an_error_and_no_pass(project) -> None:
     done = run(project, "http://127.0.0.1:9/chat", "--recording", "replay", OPENAI_API_KEY="")
     assert done.returncode == 3
-    assert "there is no recorded answer" in done.stdout
+    assert "no response is recorded for this prompt, and the model must not be called" in done.stdout
 
 
 def test_budget__used_up__the_rest_is_not_run_and_nothing_passes_unseen(project) -> None:
@@ -268,7 +270,7 @@ def test_mock__target__tries_a_workflow_without_keys(project) -> None:
     (project / "targets.yaml").write_text(json.dumps({"targets": [canned]}))
     done = gate(project, "run", "--targets", "targets.yaml", "--case", "gs-routing")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "the answers are canned" in json.dumps(record(project)["warnings"])
+    assert "the responses are fixed" in json.dumps(record(project)["warnings"])
 
 
 def test_http__target__loads_no_library_of_a_provider(project) -> None:

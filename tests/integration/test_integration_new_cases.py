@@ -71,13 +71,13 @@ def test_run__new_cases__run_three_times_and_it_is_said_what_they_do(moody) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     assert behaviour.asked == Counter({**dict.fromkeys(OLD, 1), "good": 3, "wavers": 3, "bad": 3})
     said = " ".join(done.stdout.split())
-    assert f"{SAID}3 new cases ran several times: 1 always passed, 1 flakes, 1 always failed" in said
-    assert "wavers: new: passed 2 of 3 here, it flakes: mend it before it is merged" in said
+    assert f"{SAID}3 new cases ran several times: 1 always passed, 1 is flaky, 1 always failed" in said
+    assert "wavers: new: passed 2 of 3 here, flaky: fix it before you merge it" in said
     assert "6 more runs of 3 new cases" in said
     cases = cases_of(folder)
     assert [(cases[one]["newCaseExecutions"], cases[one]["reruns"]) for one in ("good", "old-0")] == [(2, 0), (0, 0)]
     comment = gate(folder, "report", "latest", "--format", "md").stdout
-    assert "1 new case flakes" in comment.splitlines()[1]
+    assert "1 flaky new case" in comment.splitlines()[1]
     assert "**New and changed cases:** 3 new cases ran several times" in comment.partition("<details>")[0]
 
 
@@ -89,8 +89,8 @@ def test_run__case_asked_otherwise__is_run_as_a_new_one_is(moody) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert behaviour.asked["said otherwise"] == 3
     said = " ".join(done.stdout.split())
-    assert f"{SAID}1 changed case ran several times: 1 flakes" in said
-    assert "old-0: changed: passed 2 of 3 here, it flakes: mend it before it is merged" in said
+    assert f"{SAID}1 changed case ran several times: 1 is flaky" in said
+    assert "old-0: changed: passed 2 of 3 here, flaky: fix it before you merge it" in said
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_run__new_case_by_its_tape__blocks_as_the_policy_says_everywhere(moody, 
     again = gate(folder, "compare", main, mine, "--fail-on", fail_on)
     assert again.returncode == code, again.stdout + again.stderr
     if code and "new-failures" in fail_on:
-        assert "1 case is new or changed and fails (allowed: 0)" in done.stdout
-        assert "1 case is new or changed and fails (allowed: 0)" in again.stdout
+        assert "1 new or changed case failed (limit 0)" in done.stdout
+        assert "1 new or changed case failed (limit 0)" in again.stdout
     report = gate(folder, "report", mine, "--format", "junit").stdout
     assert (('failures="0"' in report) or ("<failure" not in report)) == (code == 0)
 
@@ -185,7 +185,7 @@ def test_run__more_new_cases_than_the_budget_has_room_for__the_others_run_once_a
     done = run(folder, url, "--rerun-budget", "5", "--concurrency", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(behaviour.asked[one] for one in new) == [1, 1, 1, 2, 3, 3]
-    assert "4 new cases are not run as often as asked: the rerun-budget of 5 re-runs is spent" in " ".join(
+    assert "4 new cases ran fewer times than configured: the rerun-budget of 5 re-runs is used up" in " ".join(
         (done.stdout + done.stderr).split()
     )
 
@@ -223,5 +223,5 @@ def test_judge__new_results_with_a_command_for_re_runs__are_run_again(tmp_path) 
     done = gate(tmp_path, "check", "now.jsonl", *always, *command)
     assert (alone.returncode, done.returncode) == (0, 0), alone.stderr + done.stdout + done.stderr
     assert SAID not in alone.stdout
-    assert f"{SAID}1 new case ran several times: 1 flakes" in " ".join(done.stdout.split())
+    assert f"{SAID}1 new case ran several times: 1 is flaky" in " ".join(done.stdout.split())
     assert cases_of(tmp_path)["new"]["newCaseExecutions"] == 2

@@ -15,24 +15,24 @@ MISTAKES = {
     "comma in a list": (
         '{\n "a": [1,\n  2, \n ]}',
         3,
-        "a trailing comma; JSON is read here: remove the comma in line 3 (column 4)",
+        "trailing comma: remove it in line 3 (column 4)",
     ),
     "comma in an object": (
         '{\n "a": 1,\n}',
         2,
-        "a trailing comma; JSON is read here: remove the comma in line 2 (column 8)",
+        "trailing comma: remove it in line 2 (column 8)",
     ),
     "comment": (
         '{\n "a": 1, // one\n "b": 2}',
         2,
-        "a comment; JSON is read here: remove the comment in line 2 (column 10)",
+        "JSON has no comments: remove the comment in line 2 (column 10)",
     ),
-    "comment above": ("# one\n{}", 1, "a comment; JSON is read here: remove the comment in line 1 (column 1)"),
-    "block comment": ("{ /* one */ }", 1, "a comment; JSON is read here: remove the comment in line 1 (column 3)"),
-    "YAML": ("# ours\n\na: 1\nb:\n  - 2\n", 3, "this is YAML; JSON is read here: write it as JSON"),
-    "YAML's list": ("- a: 1\n", 1, "this is YAML; JSON is read here: write it as JSON"),
-    "YAML with a marker": ("---\n{}\n", 1, "this is YAML; JSON is read here: write it as JSON"),
-    "single quotes": ("{\n 'a': 1}", 2, "single quotes; JSON is read here: write double quotes in line 2 (column 2)"),
+    "comment above": ("# one\n{}", 1, "JSON has no comments: remove the comment in line 1 (column 1)"),
+    "block comment": ("{ /* one */ }", 1, "JSON has no comments: remove the comment in line 1 (column 3)"),
+    "YAML": ("# ours\n\na: 1\nb:\n  - 2\n", 3, "this is YAML, but the file must be JSON: write it as JSON"),
+    "YAML's list": ("- a: 1\n", 1, "this is YAML, but the file must be JSON: write it as JSON"),
+    "YAML with a marker": ("---\n{}\n", 1, "this is YAML, but the file must be JSON: write it as JSON"),
+    "single quotes": ("{\n 'a': 1}", 2, "single quotes: write double quotes in line 2 (column 2)"),
 }
 
 
@@ -85,11 +85,11 @@ def test_seed_token__no_manifest__the_line_names_the_file_that_is_missing(tmp_pa
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "a.golden.json").write_text(json.dumps([case]))
     done = gate(tmp_path, "validate")
-    assert "{{seed:a.b}} leads nowhere: there is no seed manifest (evals/seed-manifest.json, or" in done.stderr
+    assert "{{seed:a.b}} not found: no seed manifest found (evals/seed-manifest.json or" in done.stderr
     (tmp_path / "evals" / "seed-manifest.json").write_text('{"a": {"c": 1}}')
-    assert "{{seed:a.b}} leads nowhere in the seed manifest" in gate(tmp_path, "validate").stderr
+    assert "{{seed:a.b}} not found in the seed manifest" in gate(tmp_path, "validate").stderr
     (tmp_path / "evals" / "seed-manifest.json").write_text('{"a": {"b": "ok"}}')
-    assert "leads nowhere" not in gate(tmp_path, "validate").stderr
+    assert "not found" not in gate(tmp_path, "validate").stderr
     with agent() as running:
         assert gate(tmp_path, "run", "--agent-endpoint", running.url).returncode == 0
     assert record(tmp_path)["suites"][0]["cases"][0]["status"] == "passed"

@@ -108,11 +108,11 @@ def test_finding_5__command_that_fails_for_a_variable__is_told_its_name(project)
     )
     gate(project, "run", **SECRETS)
     (case,) = record(project)["suites"][0]["cases"]
-    assert "OPENAI_API_KEY is set here and commands do not get it: name it in passEnv" in case["error"]
+    assert "OPENAI_API_KEY is set here, but commands do not get it: add it to passEnv" in case["error"]
     configure(project, targets=[command("echo ok")], snapshotCommand='echo "KeyError: MY_OWN_THING" >&2; exit 1')
     done = gate(project, "run", **SECRETS)
     assert done.returncode == 3
-    assert "MY_OWN_THING is set here and commands do not get it" in done.stderr
+    assert "MY_OWN_THING is set here, but commands do not get it" in done.stderr
 
 
 def test_finding_5__command_that_names_a_variable_in_its_text__is_told_its_name(project) -> None:
@@ -121,7 +121,7 @@ def test_finding_5__command_that_names_a_variable_in_its_text__is_told_its_name(
     configure(project, targets=[target], evals=["evals/x.golden.json"])
     gate(project, "run", **SECRETS)
     (case,) = record(project)["suites"][0]["cases"]
-    assert "MY_OWN_THING is set here and commands do not get it" in case["error"]
+    assert "MY_OWN_THING is set here, but commands do not get it" in case["error"]
     gate(project, "run")  # not set here either: there is nothing to pass
     (case,) = record(project)["suites"][0]["cases"]
     assert "MY_OWN_THING" not in case["error"]
@@ -133,12 +133,12 @@ def test_finding_5__judge_and_health_check_that_fail_for_a_variable__are_told_it
     configure(project, targets=[command("echo ok")], evals=["evals/y.eval.yaml"])
     gate(project, "run", **SECRETS)
     (case,) = record(project)["suites"][0]["cases"]
-    assert "MY_OWN_THING is set here and commands do not get it" in case["error"]
+    assert "MY_OWN_THING is set here, but commands do not get it" in case["error"]
     sick = command("echo ok", healthcheck={"type": "command", "command_template": "ping $OPENAI_API_KEY; exit 1"})
     configure(project, targets=[sick], evals=["evals/x.golden.json"])
     gate(project, "run", **SECRETS)
     (case,) = record(project)["suites"][0]["cases"]
-    assert "OPENAI_API_KEY is set here and commands do not get it" in case["error"]
+    assert "OPENAI_API_KEY is set here, but commands do not get it" in case["error"]
 
 
 READ_US = "cat /proc/$PPID/environ 2>&1 | tr '\\\\0' ' '; head -c 1 /proc/$PPID/mem 2>&1; id -u; echo ok"
@@ -164,7 +164,7 @@ def test_finding_5__nobody__reads_the_checkout_writes_its_files_and_has_a_home(o
     found = record(opened)["suites"][0]
     assert found["cases"][0]["details"]["response"] == "notedask ok"
     (said,) = [one for one in record(opened)["warnings"] if "nobody" in one]
-    assert "they may read it and not write there" in said
+    assert "they can read the folder but not write to it" in said
 
 
 @as_root
@@ -244,10 +244,10 @@ def test_finding_5__our_own_environment__is_no_file_that_we_can_be_told_to_read(
         for path in (there, "link.md", "../x.md"):
             configure(project, systemPromptPath=path)
             done = gate(project, "run", *model, **SECRETS)
-            assert (done.returncode, "leads out of the repository" in done.stderr) == (2, True)
+            assert (done.returncode, "is outside of the repository" in done.stderr) == (2, True)
             configure(project, targets=[target | {"system_prompt_path": path}])
             done = gate(project, "run", **SECRETS)
-            assert (done.returncode, "leads out of the repository" in done.stderr) == (2, True)
+            assert (done.returncode, "is outside of the repository" in done.stderr) == (2, True)
 
 
 @as_root

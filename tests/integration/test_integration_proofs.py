@@ -1,4 +1,4 @@
-"""The proofs that `docs/reliability.md` has the figures of, in their small forms."""
+"""The proofs that `benchmarks/reliability.md` has the figures of, in their small forms."""
 
 from __future__ import annotations
 

@@ -71,8 +71,17 @@ def test_page__every_block_of_it__runs_as_it_stands(here, block) -> None:
         for name, value in list(names.items()):
             if name.startswith("test_"):
                 value(here / "results")
-    if "found" in names:
-        assert names["found"].passed
+    if "result" in names:
+        assert names["result"].passed
+
+
+def test_page__attributes__are_those_of_an_evaluation(here) -> None:
+    table = PAGE.partition("| attribute |")[2].partition("\n\n")[0]
+    shown = {
+        name for cell in re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    }
+    assert shown == {name for name in dir(Evaluation) if not name.startswith("_")}
+    assert [key.case_id for key, _ in evaluate("evals", good).run.iter_cases()] == ["gs-text-001", "gs-tools-001"]
 
 
 def test_page__has_a_block_for_everything_that_is_imported() -> None:
@@ -103,7 +112,7 @@ def test_evaluate__case_that_fails_once__is_run_again_with_a_baseline(here, said
     answers = iter([BAD])
     after = evaluate("evals", lambda one: next(answers, None) or good(one), baseline=before.record, **said)
     assert after.passed == passed, str(after)
-    assert ("rule tightened: reruns 6 → 0" in after.markdown) == bool(said), "what a program says stands in a file"
+    assert ("`reruns` tightened: 6 → 0" in after.markdown) == bool(said), "what a program says stands in a file"
 
 
 def test_evaluate__run_id_and_latest__are_baselines_as_on_the_command_line(here) -> None:

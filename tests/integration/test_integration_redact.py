@@ -9,8 +9,8 @@ import pytest
 
 from tests.integration.test_integration_evidence import cases_of, changes_of, write
 from tests.integration.test_integration_models import KEY, completion
+from tests.integration.test_integration_retention import EVERYTHING
 from tests.integration.test_integration_run import gate, record
-from tests.integration.test_integration_store import EVERYTHING
 from tests.support.agents import Exchange, agent
 from tests.support.canaries import files_below
 
@@ -78,7 +78,7 @@ def test_run__patterns__are_masked_in_all_that_is_stored_and_change_no_verdict(t
     assert [name for name, text in texts if FOUND.search(text) or "jane" in text] == []
     cases = {case["id"]: case for case in cases_of(found)}
     assert cases["says"]["text"]["prompt"] == "Who is ***?"
-    assert cases["says"]["text"]["expectation"] == ['answer contains "***"']
+    assert cases["says"]["text"]["expectation"] == ['response contains "***"']
     assert cases["says"]["details"]["response"] == "It is ***."
     (call,) = cases["calls"]["details"]["toolCalls"]
     assert (call["arguments"], call["result"]) == ({"to": "***", "card": "***"}, {"***": ["é *** ☀"]})
@@ -105,7 +105,7 @@ def test_run__pattern_that_backtracks__keeps_nothing_of_what_it_could_not_look_t
         done = gate(tmp_path, "run", "--agent-endpoint", running.url)
     (case,) = cases_of(record(tmp_path))
     assert (done.returncode, case["status"], case["details"]["response"]) == (0, "passed", "***")
-    assert case["warnings"][0].startswith("redact: what was said is not kept, because it could not be looked through")
+    assert case["warnings"][0].startswith("redact: responses are not kept, because they could not be searched")
 
 
 @pytest.mark.parametrize(

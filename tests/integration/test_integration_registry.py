@@ -62,7 +62,7 @@ def test_run__registry_is_a_program__is_started_once_with_what_programs_get_and_
 def test_validate__registry_is_a_program__is_not_started_but_its_file_is_checked(project) -> None:
     done = gate(project, "validate", "--tool-registry", ".mcp.json#weather")
     assert done.returncode == 0, done.stderr
-    assert "warning: .mcp.json#weather was not asked for its tools" in done.stderr
+    assert "warning: .mcp.json#weather was not contacted, so its tools are unknown" in done.stderr
     assert not (project / "started").exists()
     (project / ".mcp.json").write_text('{"mcpServers": {"weather": {"command": 3}}}')
     wrong = gate(project, "validate", "--tool-registry", ".mcp.json")
@@ -80,7 +80,7 @@ def test_run__server_that_ends__is_exit_3_and_asks_nobody(project) -> None:
     assert (
         "error[registry-unreachable]: the tools of the MCP server weather (.mcp.json) cannot be listed" in done.stderr
     )
-    assert "it exited with code 1; its last words: no database" in done.stderr
+    assert "it exited with code 1; its last output: no database" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="whom commands run as is a question for root only")

@@ -58,14 +58,14 @@ def test_run__re_runs_come_from_a_cache__the_report_says_so_and_what_to_do(cache
     done = run(folder, url)
     assert done.returncode == 1, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
-    assert "1 re-run answered byte for byte the same in" in said
-    assert "that looks like a cache; rerunCacheBusting may get past it" in said
+    assert "1 re-run returned the same response byte for byte, in" in said
+    assert "this looks like a cache, which rerunCacheBusting may bypass" in said
     found = grounds(folder)
     assert found["repeats"]["cached"]
     assert found["current"]["failures"] == found["reruns"] + 1 > 1
     again = gate(folder, "compare", main, record(folder)["runId"], "--fail-on", "regressions")
     assert again.returncode == 1
-    assert "answered byte for byte the same in" in " ".join(again.stdout.split())
+    assert "returned the same response byte for byte, in" in " ".join(again.stdout.split())
 
 
 def test_run__agent_without_chance_in_it__is_a_regression_and_said_to_repeat_itself(cached) -> None:
@@ -74,7 +74,7 @@ def test_run__agent_without_chance_in_it__is_a_regression_and_said_to_repeat_its
     done = run(folder, url)
     assert done.returncode == 1, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
-    assert "answered byte for byte the same" in said
+    assert "returned the same response byte for byte" in said
     assert "looks like a cache" not in said
     assert not grounds(folder)["repeats"]["cached"]
 

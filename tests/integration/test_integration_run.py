@@ -122,7 +122,7 @@ def test_run__report_that_cannot_be_written__is_said_before_anything_is_asked(tm
         done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--report", "html=taken")
         assert running.requests == []
     assert done.returncode == 2
-    assert '"taken" is not an ordinary file' in done.stderr
+    assert '"taken" is not a regular file' in done.stderr
 
 
 def test_run__results_that_cannot_be_written__asks_nothing(tmp_path) -> None:
@@ -199,12 +199,19 @@ def test_run__wrong_usage__exits_2_with_one_clear_message(tmp_path, arguments, s
     assert "Traceback" not in done.stderr
 
 
-def test_run__a_target_beside_the_agent_of_the_configuration__says_that_the_file_counts(tmp_path) -> None:
+def test_run__a_target_beside_the_agent_of_the_file__replaces_it_and_in_one_file_is_a_conflict(tmp_path) -> None:
     write_suite(tmp_path)
     (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:8000/chat\n")
     done = gate(tmp_path, "run", "--target", "desk")
     assert done.returncode == 2
-    assert "what the configuration file says (agentEndpoint, target, model) counts too" in done.stderr
+    assert 'the target "desk" is not described: no targets are set, and no targets.yaml exists' in done.stderr
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:8000/chat\ntarget: desk\n")
+    done = gate(tmp_path, "run")
+    assert done.returncode == 2
+    assert "are both given, but a run evaluates one target" in done.stderr
+    assert "eval-gate.yaml:1: agentEndpoint: is given here" in done.stderr
+    assert "eval-gate.yaml:2: target: is given here" in done.stderr
+    assert "hint: keep one of agentEndpoint, target and model" in done.stderr
 
 
 def test_run__no_target__says_how_to_name_one(tmp_path) -> None:
@@ -231,7 +238,7 @@ def test_run__agent_down__exits_3_and_says_that_it_is_not_the_change(tmp_path) -
     done = gate(tmp_path, "run", "--agent-endpoint", f"http://127.0.0.1:{unused_port()}/chat", "--max-retries", "0")
     assert done.returncode == 3
     assert (
-        "COULD NOT DECIDE: no connection to the target, 5 cases in a row: agent error: no connection to" in done.stdout
+        "GATE INCONCLUSIVE: no connection to the target, 5 cases in a row: agent error: no connection to" in done.stdout
     )
     assert record(tmp_path)["summary"]["notRun"] == 35
 
@@ -259,8 +266,8 @@ def test_run__agent_that_answers_nonsense__ends_with_a_clear_message_and_keeps_t
     cases = record(tmp_path)["suites"][0]["cases"]
     assert [case["status"] for case in cases if case["id"] != "gs-002"] == ["passed"] * 4
     said = {
-        "html": "agent error: the answer is not JSON; it begins «<html>Bad gateway</html>»",
-        "streams": "agent error: the answer is larger than 10,000,000 bytes",
+        "html": "agent error: the response is not JSON; it begins «<html>Bad gateway</html>»",
+        "streams": "agent error: the response is larger than 10,000,000 bytes",
         "hangs": "timeout: no response within 1500 ms",
     }[kind]
     assert cases[2]["error"].startswith(said)
@@ -280,7 +287,7 @@ def test_run__health_check_fails__exits_3_and_asks_nothing(tmp_path) -> None:
         done = gate(tmp_path, "run")
         assert running.requests == []
     assert done.returncode == 3
-    assert "the health check found no connection" in done.stdout
+    assert "the health check got no connection" in done.stdout
 
 
 def test_run__seed_and_snapshot__reach_the_assertions(tmp_path) -> None:
@@ -298,10 +305,8 @@ def test_run__seed_and_snapshot__reach_the_assertions(tmp_path) -> None:
         assert (done.returncode, "0 skipped assertions" in done.stdout) == (0, True)
         without = gate(tmp_path, "run", "--agent-endpoint", running.url)
     assert "1 skipped assertions" in without.stdout
-    assert "responseContains: {{snapshot:now.n}} leads nowhere: not compared" in without.stdout
-    assert "no snapshot is captured (snapshotPath or snapshotCommand says from what)" in " ".join(
-        without.stdout.split()
-    )
+    assert "responseContains: {{snapshot:now.n}} not found, so it is not compared" in without.stdout
+    assert "no snapshot source is set (snapshotPath or snapshotCommand)" in " ".join(without.stdout.split())
 
 
 def test_run__cases_in_yaml__are_those_of_json(tmp_path) -> None:
@@ -327,7 +332,7 @@ def test_run__tokens_without_a_seed_manifest__the_file_that_is_missing_is_named_
         done = gate(tmp_path, "run", "--agent-endpoint", running.url)
         (tmp_path / "evals/seed-manifest.json").write_text('{"word": "ok"}')
         there = gate(tmp_path, "run", "--agent-endpoint", running.url)
-    missing = "there is no seed manifest (evals/seed-manifest.json, or what seedManifestPath names), and 2 cases have"
+    missing = "no seed manifest found (evals/seed-manifest.json or seedManifestPath), and 2 cases have"
     assert " ".join(done.stdout.split()).count(missing) == 1
     assert "seed manifest" not in there.stdout
 
@@ -408,7 +413,7 @@ def test_run__signal__writes_what_is_done_and_exits_by_the_signal(tmp_path, numb
     assert found["complete"] is False
     assert 3 <= found["summary"]["passed"] < 200
     assert found["summary"]["passed"] + found["summary"]["notRun"] == 200
-    assert "COULD NOT DECIDE" in output
+    assert "GATE INCONCLUSIVE" in output
     assert f"eval-gate run --resume {found['runId']}" in errors
     assert (tmp_path / "evals/results" / found["runId"] / "junit.xml").is_file()
 
@@ -495,6 +500,6 @@ def test_run__first_one_by_the_readme__speaks_of_known_failures_only_where_somet
     with agent(fails_on(1)) as running:
         red = gate(tmp_path, "run", "--agent-endpoint", running.url, "--fail-on", "regressions")
     assert (green.returncode, red.returncode) == (0, 0)
-    assert "GATE PASSED: every case passes; nothing was compared with an earlier run" in " ".join(green.stdout.split())
-    said = "there is nothing to compare with, so regressions could not be told from known failures"
+    assert "GATE PASSED: every case passed; no baseline to compare with" in " ".join(green.stdout.split())
+    said = "no baseline to compare with: regressions cannot be distinguished from known failures"
     assert said in " ".join(red.stdout.split())

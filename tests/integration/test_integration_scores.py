@@ -30,13 +30,13 @@ def _rest():
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        ((), 1, "GATE FAILED: 2 cases fail (allowed: 0)"),
+        ((), 1, "GATE FAILED: 2 cases failed (limit 0)"),
         (("--fail-on", "regressions"), 0, "SCORE DROPS OVER 0.10 (1)"),
         (("--fail-on", "regressions", "--score-tolerance", "0.4"), 0, "GATE PASSED"),
         (("--fail-on", "regressions", "--pass-score", "0.85"), 1, "REGRESSIONS (1): a"),
         (("--pass-score", "0.6"), 0, "GATE PASSED"),
-        (("--fail-on", "regressions", "--max-score-drop", "0.25"), 1, "drops by more than 0.25 (the most: 0.30)"),
-        (("--pass-score", "0.6", "--max-score-drop", "0.25"), 1, "drops by more than 0.25 (the most: 0.30)"),
+        (("--fail-on", "regressions", "--max-score-drop", "0.25"), 1, "fell by more than 0.25 (largest drop: 0.30)"),
+        (("--pass-score", "0.6", "--max-score-drop", "0.25"), 1, "fell by more than 0.25 (largest drop: 0.30)"),
     ],
 )
 def test_compare__graded_results__are_held_to_what_was_asked(results, options, code, words) -> None:
@@ -92,5 +92,5 @@ def test_report__judged_with_a_pass_score__counts_by_it_later_too(results) -> No
     done = gate(results, "compare", "then.json", "now.json", "--pass-score", "0.85", "--json")
     (results / "judged.json").write_text(done.stdout)
     text = gate(results, "report", "judged.json").stdout
-    assert "Graded cases pass from 0.85 on." in text
+    assert "Graded cases pass with a score of 0.85 or more." in text
     assert "3 cases: 2 pass, 1 fail (1 regression, 0 still failing)" in text

@@ -22,8 +22,8 @@ FAIL_ON = (
 OTHERS = [
     "eval-gate.yaml:3: minPassRate: must be <= 1.0, got the number 90",
     (
-        'eval-gate.yaml:6: reports[1]: "mdd=report.md" is not known (did you mean "md"?); FORMAT or FORMAT=FILE with'
-        " FORMAT one of md, html, junit, console, json"
+        'eval-gate.yaml:6: reports[1]: "mdd=report.md" is not known (did you mean "md"?); write FORMAT or FORMAT=FILE,'
+        " where FORMAT is one of md, html, junit, console, json"
     ),
 ]
 
@@ -51,7 +51,7 @@ def test_settings__mistakes_in_file_flags_and_variables__each_in_its_authors_spe
     done = gate(tmp_path, "run", "--fail-on", "regresion", "--trials", "0", EVAL_GATE_REPORTS="md,pdf")
     assert done.returncode == 2
     said = problems(done.stderr)
-    assert [line.split(" is ")[0].split(" must ")[0].split(" names ")[0] for line in sorted(said)] == [
+    assert [line.split(" is ")[0].split(" must ")[0].split(" has ")[0] for line in sorted(said)] == [
         '--fail-on[0]: "regresion"',
         "--trials:",
         'EVAL_GATE_REPORTS[1]: "pdf"',
@@ -66,10 +66,10 @@ def test_settings__outputs_without_their_file__are_told_that_it_is_missing(tmp_p
     )
     assert done.returncode == 2
     assert sorted(problems(done.stderr)) == [
-        '--export[0]: "agentv" names no file: agentv=FILE',
-        '--export[1]: "agentv=" names no file: agentv=FILE',
-        '--report[0]: "junit=" names no file: junit=FILE, or junit for its usual place in the run\'s folder',
-        '--report[1]: "agentv" is no report but an export: `exports` (--export) asks for it',
+        '--export[0]: "agentv" has no file: write agentv=FILE',
+        '--export[1]: "agentv=" has no file: write agentv=FILE',
+        '--report[0]: "junit=" has no file: write junit=FILE, or junit for a file in the run\'s folder',
+        '--report[1]: "agentv" is an export, not a report: use `exports` (--export)',
     ]
 
 
@@ -78,7 +78,7 @@ def test_settings__never_with_another_word__is_said_of_the_key(tmp_path) -> None
     (tmp_path / "eval-gate.yaml").write_text("failOn: [never, stale]\n")
     done = gate(tmp_path, "validate")
     assert done.returncode == 2
-    assert "eval-gate.yaml:1: failOn: never stands alone: leave out never, or everything else" in done.stderr
+    assert "eval-gate.yaml:1: failOn: never cannot be combined with other conditions" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_settings__never_with_another_word__is_said_of_the_key(tmp_path) -> None
         ("rubric: alwys", 'rubric: expected \'always\', … got text "alwys" (did you mean "always"?)'),
         (
             "keepResponses: no",
-            "keepResponses: expected 'all', … got false, which YAML takes `no` for unless it stands in quotes",
+            "keepResponses: expected 'all', … got false; YAML reads an unquoted `no` this way: put it in quotes",
         ),
-        ("failOn: [No]", "failOn[0]: expected text, got false, which YAML takes `No` for unless it stands in quotes"),
+        ("failOn: [No]", "failOn[0]: expected text, got false; YAML reads an unquoted `No` this way: put it in quotes"),
         ("strict: nope", 'strict: expected true or false, got text "nope"'),
         ("rerunBudget: 3.5", "rerunBudget: expected text or a whole number, got the number 3.5"),
         ("targets: [weather]", 'targets[0]: expected a mapping, got text "weather"'),
@@ -227,7 +227,7 @@ targets:
         (
             "desk",
             [
-                "eval-gate.yaml:5: targets[desk].url: the URL lacks http:// (or https://) at its beginning",
+                "eval-gate.yaml:5: targets[desk].url: the URL does not begin with http:// or https://",
                 "eval-gate.yaml:6: targets[desk].timout: unknown setting",
                 "eval-gate.yaml:7: targets[desk].headers.Authorization: the variable NOT_SET is not set",
             ],
@@ -248,13 +248,13 @@ def test_settings__targets_in_the_configuration__are_said_by_its_lines(tmp_path,
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("agentEndpoint: localhost/chat", "agentEndpoint: the URL lacks http:// (or https://) at its beginning"),
+        ("agentEndpoint: localhost/chat", "agentEndpoint: the URL does not begin with http:// or https://"),
         ("agentEndpoint: ftp://me:pw@x/", "agentEndpoint: the URL is not of the form http(s)://host[:port]/path"),
-        ("agentEndpoint: http://x/{{cas}}", 'agentEndpoint: there is no placeholder "cas"'),
+        ("agentEndpoint: http://x/{{cas}}", 'agentEndpoint: unknown placeholder "cas"'),
         ("model: 'openai:'", "model: must not be empty"),
         ("provider: opnai", "provider: expected 'azure', 'anthropic', "),
         ("targets: none.yaml", "targets: none.yaml cannot be read: No such file or directory"),
-        ("targets: [{name: a, url: 'http://x/'}]\ntarget: b", 'target: there is no target "b"'),
+        ("targets: [{name: a, url: 'http://x/'}]\ntarget: b", 'target: unknown target "b"'),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "validate"])
@@ -273,33 +273,53 @@ def test_settings__who_is_asked_is_none__is_said_with_file_line_and_key(tmp_path
 
 def test_settings__address_by_flag_or_variable__is_said_as_it_was_given(tmp_path) -> None:
     write_suite(tmp_path, 1)
-    said = ": the URL lacks http:// (or https://) at its beginning\n"
+    said = ": the URL does not begin with http:// or https://\n"
     assert f"  --agent-endpoint{said}" in gate(tmp_path, "run", "--agent-endpoint", "x").stderr
     assert f"  EVAL_GATE_AGENT_ENDPOINT{said}" in gate(tmp_path, "run", EVAL_GATE_AGENT_ENDPOINT="x").stderr
     control = gate(tmp_path, "run", "--agent-endpoint", "http://x/", "--base-agent-endpoint", "x")
     assert f"  --base-agent-endpoint{said}" in control.stderr
 
 
-def test_settings__two_name_the_target__are_said_with_the_one_that_the_file_has(tmp_path) -> None:
+def test_settings__file_names_two_targets__is_an_error_with_both_places(tmp_path) -> None:
     write_suite(tmp_path, 1)
-    (tmp_path / "eval-gate.yaml").write_text("trials: 1\nagentEndpoint: http://x/\n")
-    done = gate(tmp_path, "run", "--model", "openai:m")
+    (tmp_path / "eval-gate.yaml").write_text("trials: 1\nagentEndpoint: http://x/\nmodel: openai:m\n")
+    done = gate(tmp_path, "run")
     assert done.returncode == 2
-    first, place, _ = done.stderr.splitlines()
-    assert first == "error[conflicting-targets]: agentEndpoint and --model are both given: one run evaluates one target"
-    assert place == "  eval-gate.yaml:2: agentEndpoint: is given here"
+    first, endpoint, model, _ = done.stderr.splitlines()
+    assert first == "error[conflicting-targets]: agentEndpoint and model are both given, but a run evaluates one target"
+    assert endpoint == "  eval-gate.yaml:2: agentEndpoint: is given here"
+    assert model == "  eval-gate.yaml:3: model: is given here"
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables"),
+    [
+        (("--target", "desk"), {}),
+        ((), {"EVAL_GATE_TARGET": "desk"}),
+        (("--target", "desk"), {"EVAL_GATE_MODEL": "x:y"}),
+    ],
+)
+def test_settings__target_on_the_command_line__replaces_the_endpoint_of_the_file(tmp_path, flags, variables) -> None:
+    write_suite(tmp_path, 1)
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://x/\nagentProtocol: langgraph\n")
+    targets = "- {name: desk, provider: mock, response: hello}\n- {name: lab, provider: mock, response: hello}\n"
+    (tmp_path / "targets.yaml").write_text(targets)
+    done = gate(tmp_path, "run", *flags, **variables)
+    assert "error[" not in done.stderr
+    (result,) = tmp_path.glob("evals/results/*/run.json")
+    assert "desk" in json.dumps(json.loads(result.read_text())["suites"][0])
 
 
 MISSPELT = {
-    "flag": (["--model", "opneai:gpt-4"], {}, "there is no provider"),
-    "other": (["--model", "grok:llama-3"], {}, "there is no provider"),
+    "flag": (["--model", "opneai:gpt-4"], {}, "unknown model provider"),
+    "other": (["--model", "grok:llama-3"], {}, "unknown model provider"),
     "configuration": ([], {"eval-gate.yaml": "trials: 1\nmodel: opneai:gpt-4\n"}, "eval-gate.yaml:2: model"),
     "targets file": (
         [],
         {"targets.yaml": "targets:\n- {name: a, provider: model, model: 'opneai:gpt-4'}\n"},
         "targets.yaml:2: targets[a]",
     ),
-    "judge": (["--agent-endpoint", "http://x/", "--judge", "opneai:gpt-4"], {}, "there is no target"),
+    "judge": (["--agent-endpoint", "http://x/", "--judge", "opneai:gpt-4"], {}, "unknown judge"),
     "judge of a file": (
         ["--agent-endpoint", "http://x/"],
         {"eval-gate.yaml": "judge: opneai:gpt-4\n"},
@@ -308,7 +328,7 @@ MISSPELT = {
     "judge of a target": (
         [],
         {"targets.yaml": "targets: [{name: a, url: 'http://x/', judge_target: 'opneai:gpt-4'}]\n"},
-        "there is no target",
+        "unknown target",
     ),
     "case": ([], {"suite.yaml": "execution: {target: 'opneai:gpt-4'}\n"}, "suite.yaml:3: execution.target"),
 }
@@ -340,7 +360,7 @@ def test_settings__provider_in_the_configuration_is_misspelt__is_a_problem_of_va
     (tmp_path / "eval-gate.yaml").write_text("trials: 1\nmodel: opneai:gpt-4\n")
     done = gate(tmp_path, "validate")
     assert done.returncode == 2
-    problem = 'eval-gate.yaml:2: model: there is no provider "opneai" of models (did you mean "openai:gpt-4"?)'
+    problem = 'eval-gate.yaml:2: model: unknown model provider "opneai" (did you mean "openai:gpt-4"?)'
     assert problem in done.stderr
     assert "note:" not in done.stderr
 

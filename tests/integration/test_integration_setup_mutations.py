@@ -585,7 +585,7 @@ def cases_in(files: dict[str, Any]) -> list[dict[str, Any]]:
     return files["evals/a.eval.yaml"]["evalcases"]
 
 
-OF_CASES = "cases, graders, the agent, or files of one of them changed"
+OF_CASES = "cases, graders, the agent, or their files"
 CRLF = {"evals/rules.py": "STRICT = 1\r\n", "judge.py": "print('{\"score\": 1}')\r\n"}
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int, int]] = {
     "response path": (
@@ -608,7 +608,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int,
     "imported file": (
         *(lambda files: files.update({"evals/rules.py": "STRICT = 0\n"}), 1),
         *(
-            "the script, prompt or rule that grades 4 cases has changed",
+            "grader of 4 cases changed (script, prompt or rule)",
             OF_CASES,
             4,
             0,
@@ -666,5 +666,7 @@ def test_run__one_source_is_another__is_seen_at_a_terminal(tmp_path, change) -> 
     assert gate_says in said, done.stdout
     assert ("differently" in said) == bool(gate_says), done.stdout
     assert resume_says in resumed_said
-    plural = "s were" if again != 1 else " was"
-    assert (f"{again} finished execution{plural} made with another set-up" in resumed_said) == bool(again), resumed_said
+    plural = "s" if again != 1 else ""
+    assert (f"repeating {again} finished execution{plural}, because the setup changed" in resumed_said) == bool(
+        again
+    ), resumed_said

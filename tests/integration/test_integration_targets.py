@@ -36,17 +36,17 @@ CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
         (
             CLI.replace("{PROMPT}", "{PROMT}"),
             "targets.yaml:4: targets[desk].command",
-            "holds the unknown placeholder {PROMT}",
+            "contains the unknown placeholder {PROMT}",
         ),
         (
             CLI.replace("{PROMPT}", "; {PROMPT}"),
             "targets.yaml:4: targets[desk].command",
-            "holds {PROMPT} where a program is named",
+            "contains {PROMPT} in the place of a program",
         ),
         (
             CLI + "  settings:\n    attachments_format: '{file}'\n",
             "targets.yaml:6: targets[desk].attachments_format",
-            "holds the unknown placeholder {file}",
+            "contains the unknown placeholder {file}",
         ),
         (
             "targets:\n- {name: desk, provider: cli, timeout_seconds: 5}\n",
@@ -71,12 +71,12 @@ CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
         (
             "targets:\n- name: desk\n  provider: openai\n  model: m\n  api_key: ${{ KEY }}\n  version: v1\n",
             "targets.yaml:6: targets[desk].version",
-            "is no setting of openai",
+            "is not a setting of openai",
         ),
         (
             "targets:\n- name: desk\n  provider: openai-compatible\n  deployment_name: m\n",
             "targets.yaml:2: targets[desk].base_url",
-            "is missing: openai-compatible is a server of your own",
+            "is missing: openai-compatible is your own server",
         ),
     ],
     ids=[

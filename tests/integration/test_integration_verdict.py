@@ -58,7 +58,7 @@ def changes(folder: Path) -> dict[str, str]:
 
 @pytest.mark.contract("verdict.reruns")
 @pytest.mark.parametrize("said", [(), ("--reruns", "6")])
-def test_confirm__case_that_fails_once__is_run_again_and_does_not_block(moody, said) -> None:
+def test_reruns__case_that_fails_once__is_run_again_and_does_not_block(moody, said) -> None:
     folder, url, behaviour = moody
     behaviour.flaky = {3}
     done = run(folder, url, "--baseline", "evals/results", *said)
@@ -72,7 +72,7 @@ def test_confirm__case_that_fails_once__is_run_again_and_does_not_block(moody, s
     assert (case["reruns"], case["flaky"]) == (len(again), True)
 
 
-def test_confirm__plain_rule__takes_the_same_for_a_regression(moody) -> None:
+def test_reruns__plain_rule__takes_the_same_for_a_regression(moody) -> None:
     folder, url, behaviour = moody
     behaviour.flaky = {3}
     done = run(folder, url, "--baseline", "evals/results", "--reruns", "0")
@@ -81,7 +81,7 @@ def test_confirm__plain_rule__takes_the_same_for_a_regression(moody) -> None:
     assert len(behaviour.asked) == 12
 
 
-def test_confirm__nobody_said_and_no_baseline__runs_nothing_again(moody) -> None:
+def test_reruns__nobody_said_and_no_baseline__runs_nothing_again(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {3}
     run(folder, url)
@@ -93,14 +93,14 @@ def test_confirm__nobody_said_and_no_baseline__runs_nothing_again(moody) -> None
     assert len(behaviour.asked) == 12 + 2
 
 
-def test_confirm__nobody_said__a_new_case_is_run_three_times(moody) -> None:
+def test_reruns__nobody_said__a_new_case_is_run_three_times(moody) -> None:
     folder, url, behaviour = moody
     write_suite(folder, 13)
     assert run(folder, url, "--baseline", "latest").returncode == 0
     assert {number: times for number, times in Counter(behaviour.asked).items() if times > 1} == {12: 3}
 
 
-def test_confirm__nobody_said__a_resumed_run_goes_on_with_its_re_runs(moody) -> None:
+def test_reruns__nobody_said__a_resumed_run_goes_on_with_its_re_runs(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {5}
     run(folder, url, "--baseline", "latest")
@@ -114,7 +114,7 @@ def test_confirm__nobody_said__a_resumed_run_goes_on_with_its_re_runs(moody) -> 
     assert here == there > 0
 
 
-def test_confirm__dead_case__is_a_regression_after_a_few_more(moody) -> None:
+def test_reruns__dead_case__is_a_regression_after_a_few_more(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {5}
     done = run(folder, url, "--baseline", "evals/results", "--reruns", "6")
@@ -128,7 +128,7 @@ def test_confirm__dead_case__is_a_regression_after_a_few_more(moody) -> None:
 
 @pytest.mark.contract("verdict.certain")
 @pytest.mark.parametrize("concurrency", ["1", "4"])
-def test_confirm__all_is_dead__confirms_a_dozen_and_lists_the_others_as_suspected(
+def test_reruns__all_is_dead__confirms_a_dozen_and_lists_the_others_as_suspected(
     moody_with_many_cases, concurrency
 ) -> None:
     folder, url, behaviour = moody_with_many_cases
@@ -140,14 +140,14 @@ def test_confirm__all_is_dead__confirms_a_dozen_and_lists_the_others_as_suspecte
     assert len(set(again)) == 12
     assert len(again) <= 36
     found = changes(folder)
-    assert Counter(found.values()) == {"regression": 12, "errored": 4}
+    assert Counter(found.values()) == {"regression": 12, "suspected_regression": 4}
     assert {int(name[-3:]) for name, change in found.items() if change == "regression"} == set(again)
     spared = [case for case in record(folder)["suites"][0]["cases"] if case["rerunStopReason"] == "gate_failed"]
     assert {case["status"] for case in spared} == {"failed"}
     assert len(spared) == 4
     said = " ".join(done.stdout.split())
-    assert "16 (12 regressions" in said
-    assert "4 suspected" in said
+    assert "16 (16 regressions" in said
+    assert "4 of the regressions not re-run" in said
     assert "SUSPECTED REGRESSIONS, NOT RE-RUN (4): gs-012" in said
     compared = gate(folder, "compare", record(folder)["baselineRunId"], record(folder)["runId"])
     assert compared.returncode == 1, compared.stdout + compared.stderr
@@ -163,9 +163,9 @@ def test_rerun_budget__is_spent__the_gate_does_not_pass_and_says_of_whom_nobody_
     assert done.returncode == code, done.stdout + done.stderr
     assert len(behaviour.asked) == 12 + 1
     found = {change["caseId"]: change for change in record(folder)["comparison"]["changes"]}
-    assert (found["gs-004"]["change"], found["gs-004"]["grounds"]["kind"]) == ("errored", "budget_used")
-    assert "the rerun-budget is spent" in " ".join(done.stdout.split())
-    assert any("the rerun-budget of 1 re-run is spent" in line for line in record(folder)["warnings"])
+    assert (found["gs-004"]["change"], found["gs-004"]["grounds"]["kind"]) == ("suspected_regression", "budget_used")
+    assert "the re-run budget is used up" in " ".join(done.stdout.split())
+    assert any("the rerun-budget of 1 re-run is used up" in line for line in record(folder)["warnings"])
 
 
 def test_rerun_budget__of_another_form__is_refused_before_anything_is_asked(moody) -> None:
@@ -176,7 +176,7 @@ def test_rerun_budget__of_another_form__is_refused_before_anything_is_asked(mood
 
 
 @pytest.mark.slow
-def test_confirm__two_dead_cases__their_re_runs_come_by_turns(moody) -> None:
+def test_reruns__two_dead_cases__their_re_runs_come_by_turns(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {3, 8}
     strict = ("--false-alarm-rate", "0.0001", "--concurrency", "1")
@@ -193,7 +193,7 @@ def test_rerun_interval__dead_case__waits_says_so_and_decides_the_same(moody) ->
     behaviour.dead = {3}
     done = run(folder, url, "--baseline", "evals/results", "--reruns", "6", "--rerun-interval", "0.5s")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "executions of one case are 0.5s apart: a re-run waits 0.5 s" in done.stderr
+    assert "rerun-interval 0.5s: a re-run waits 0.5 s" in done.stderr
     assert changes(folder)["gs-003"] == "regression"
 
 
@@ -204,13 +204,13 @@ def test_rerun_interval__of_another_form__is_refused_before_anything_is_asked(mo
     assert "is not a time such as 30s or 5m" in done.stderr
 
 
-def test_confirm__green_run__asks_every_case_once(moody) -> None:
+def test_reruns__green_run__asks_every_case_once(moody) -> None:
     folder, url, behaviour = moody
     assert run(folder, url, "--baseline", "evals/results", "--reruns", "6").returncode == 0
     assert len(behaviour.asked) == 12
 
 
-def test_accepted__regression_in_the_file__passes_and_is_shown(moody) -> None:
+def test_waived__regression_in_the_file__passes_and_is_shown(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {5}
     file = folder / ".eval-gate" / "waivers.yaml"

@@ -71,7 +71,7 @@ def test_view__baseline__judges_once_more_and_leaves_record_and_own_page_as_they
 
 def test_view__judged_once_more__says_what_compare_says(tmp_path, runs) -> None:
     compared = gate(tmp_path, "compare", runs[0], runs[1], "--report", "html")
-    assert (compared.returncode, compared.stderr) == (1, "written report.html\n")
+    assert (compared.returncode, compared.stderr) == (1, "wrote report.html\n")
     done = gate(tmp_path, "view", runs[1], "--baseline", runs[0], "-o", "other.html")
     assert (done.stdout, done.returncode) == ("other.html\n", 0)
     titles = [re.findall("<title>.*</title>", (tmp_path / name).read_text()) for name in ("report.html", "other.html")]
@@ -123,7 +123,7 @@ def test_view__folder_that_cannot_be_written__is_said_and_the_page_is_elsewhere(
     page = Path(done.stdout.strip())
     assert "<html" in shown(done)
     assert page.is_absolute()
-    assert "the page is in a folder of its own" in done.stderr
+    assert "writing the report to another folder" in done.stderr
     shutil.rmtree(page.parent)
 
 
@@ -133,9 +133,9 @@ def test_view__folder_that_cannot_be_written__is_said_and_the_page_is_elsewhere(
         (
             ["view"],
             2,
-            ["error[run-not-found]: there is no run in evals/results yet", "hint: `eval-gate run` makes one"],
+            ["error[run-not-found]: evals/results contains no run yet", "hint: make one with `eval-gate run`"],
         ),
-        (["view", "0b9e"], 2, ['there is no stored result "0b9e"', "a run id of evals/results"]),
+        (["view", "0b9e"], 2, ['stored result "0b9e" not found', "give a run id of evals/results"]),
         (["view", "--output", "/dev/null"], 2, ["error[output-outside-working-directory]"]),
     ],
 )

@@ -79,7 +79,7 @@ def test_run__agent_that_never_comes_up__is_one_error_and_not_one_a_case(tmp_pat
     port = unused_port()
     done = gate(tmp_path, "run", "--agent-endpoint", f"http://127.0.0.1:{port}/chat", "--wait-for", "0.5")
     assert done.returncode == 3
-    said = f"COULD NOT DECIDE: agent error: no connection to 127.0.0.1:{port}: Connection refused (waited 0.5 s)"
+    said = f"GATE INCONCLUSIVE: agent error: no connection to 127.0.0.1:{port}: Connection refused (waited 0.5 s)"
     assert said in done.stdout
     assert record(tmp_path)["summary"]["notRun"] == 40
 
@@ -135,11 +135,11 @@ def test_url__without_http__is_said_to_lack_it_in_its_line(tmp_path, address) ->
     (tmp_path / "targets.yaml").write_text(f"targets:\n- name: a\n  provider: http\n  url: {address}\n")
     done = gate(tmp_path, "run")
     assert done.returncode == 2
-    assert "targets.yaml:4: targets[a].url: the URL lacks http:// (or https://) at its beginning" in done.stderr
+    assert "targets.yaml:4: targets[a].url: the URL does not begin with http:// or https://" in done.stderr
     assert "hidden" not in done.stderr
     short = gate(tmp_path, "run", "--agent-endpoint", address)
     assert short.returncode == 2
-    assert "--agent-endpoint: the URL lacks http:// (or https://) at its beginning" in short.stderr
+    assert "--agent-endpoint: the URL does not begin with http:// or https://" in short.stderr
 
 
 def test_preset__beside_an_endpoint__is_named_in_one_word(tmp_path) -> None:
@@ -158,4 +158,4 @@ def test_preset__beside_an_endpoint__is_named_in_one_word(tmp_path) -> None:
     assert "eval-gate.yaml:2: agentProtocol: expected " in wrong.stderr
     assert 'did you mean "langgraph"?' in wrong.stderr
     (tmp_path / "eval-gate.yaml").write_text("agentProtocol: langgraph\n")
-    assert "no agentEndpoint is given" in gate(tmp_path, "run").stderr
+    assert "agentProtocol (--agent-protocol) needs agentEndpoint" in gate(tmp_path, "run").stderr

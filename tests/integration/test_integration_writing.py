@@ -38,17 +38,17 @@ def untouched(project: Path) -> bool:
 
 
 FROM_A_FILE = {
-    "absolute": ({"reports": ["html", "md={beside}"]}, 'reports[1]: "{beside}" leads out of the working directory'),
-    "dots": ({"reports": ["md=../beside"]}, 'reports[0]: "../beside" leads out'),
-    "export": ({"exports": ["agentv={beside}"]}, 'exports[0]: "{beside}" leads out'),
-    "link to a file": ({"reports": ["md=link.md"]}, 'reports[0]: "link.md" leads out'),
-    "link to a folder": ({"reports": ["md=links/new.md"]}, 'reports[0]: "links/new.md" leads out'),
-    "output folder": ({"outputDir": "{elsewhere}"}, 'outputDir: "{elsewhere}" leads out'),
-    "output folder with dots": ({"outputDir": "x/../../elsewhere"}, 'outputDir: "x/../../elsewhere" leads out'),
-    "output folder by a link": ({"outputDir": "links/deeper"}, 'outputDir: "links/deeper" leads out'),
-    "link and back": ({"outputDir": "links/../../elsewhere"}, 'outputDir: "links/../../elsewhere" leads out'),
-    "device": ({"reports": ["md=/dev/full"]}, 'reports[0]: "/dev/full" leads out'),
-    "pipe": ({"reports": ["md=pipe"]}, 'reports[0]: "pipe" is not an ordinary file'),
+    "absolute": ({"reports": ["html", "md={beside}"]}, 'reports[1]: "{beside}" is outside of the working directory'),
+    "dots": ({"reports": ["md=../beside"]}, 'reports[0]: "../beside" is outside of'),
+    "export": ({"exports": ["agentv={beside}"]}, 'exports[0]: "{beside}" is outside of'),
+    "link to a file": ({"reports": ["md=link.md"]}, 'reports[0]: "link.md" is outside of'),
+    "link to a folder": ({"reports": ["md=links/new.md"]}, 'reports[0]: "links/new.md" is outside of'),
+    "output folder": ({"outputDir": "{elsewhere}"}, 'outputDir: "{elsewhere}" is outside of'),
+    "output folder with dots": ({"outputDir": "x/../../elsewhere"}, 'outputDir: "x/../../elsewhere" is outside of'),
+    "output folder by a link": ({"outputDir": "links/deeper"}, 'outputDir: "links/deeper" is outside of'),
+    "link and back": ({"outputDir": "links/../../elsewhere"}, 'outputDir: "links/../../elsewhere" is outside of'),
+    "device": ({"reports": ["md=/dev/full"]}, 'reports[0]: "/dev/full" is outside of'),
+    "pipe": ({"reports": ["md=pipe"]}, 'reports[0]: "pipe" is not a regular file'),
 }
 
 
@@ -79,7 +79,7 @@ def test_finding_1__usual_output_folder_is_a_committed_link__is_refused(project)
     with agent() as running:
         done = gate(project, "run", "--agent-endpoint", running.url)
     assert (done.returncode, running.requests) == (2, [])
-    assert 'outputDir: "evals/results" leads out of the working directory' in done.stderr
+    assert 'outputDir: "evals/results" is outside of the working directory' in done.stderr
     assert untouched(project)
 
 
@@ -90,7 +90,7 @@ def test_finding_1__no_ordinary_file_on_the_command_line__is_left_as_it_is(proje
     with agent() as running:
         done = gate(project, "run", "--agent-endpoint", running.url, "--report", f"md={there}")
     assert (done.returncode, running.requests) == (2, [])
-    assert f'--report[0]: "{there}" is not an ordinary file' in done.stderr
+    assert f'--report[0]: "{there}" is not a regular file' in done.stderr
     assert os.lstat(project / there).st_mode == before
 
 
@@ -111,7 +111,7 @@ def test_finding_1__committed_link_named_on_the_command_line__is_refused(project
     with agent() as running:
         done = gate(project, "run", "--agent-endpoint", running.url, option)
     assert (done.returncode, running.requests) == (2, [])
-    assert "leads out of the working directory" in done.stderr
+    assert "is outside of the working directory" in done.stderr
     assert untouched(project)
 
 
@@ -132,12 +132,12 @@ def test_writing__link_that_stays_below__is_followed(project) -> None:
 @pytest.mark.slow
 def test_finding_1__committed_link_in_the_place_of_recorded_answers__is_not_followed(project, to) -> None:
     (project / "evals/results").mkdir()
-    (project / "evals/results/answers.jsonl").symlink_to(project / to)
+    (project / "evals/results/recording.jsonl").symlink_to(project / to)
     with model_server(openai_answer("ok")) as server:
         model = ("--provider", "openai-compatible", "--model", "m", "--base-url", server.url, "--recording", "record")
         done = gate(project, "run", *model, OPENAI_API_KEY="key")
     assert done.returncode == 3
-    assert "leads out of the working directory by a link" in done.stderr
+    assert "is outside of the working directory: a part of the path is a link" in done.stderr
     assert untouched(project)
 
 
@@ -145,7 +145,7 @@ def test_finding_1__report_of_a_stored_result__onto_a_device_or_by_a_link_is_ref
     with agent() as running:
         assert gate(project, "run", "--agent-endpoint", running.url).returncode == 0
     (project / "link.md").symlink_to("../beside")
-    for place, why in (("/dev/full", "is not an ordinary file"), ("link.md", "leads out of the working directory")):
+    for place, why in (("/dev/full", "is not a regular file"), ("link.md", "is outside of the working directory")):
         done = gate(project, "report", "latest", "-o", place)
         assert (done.returncode, f'--output: "{place}" {why}' in done.stderr) == (2, True)
     assert untouched(project)
@@ -159,7 +159,7 @@ def test_finding_1__file_of_accepted_failures__is_written_below_the_working_dire
     refused = gate(project, *asked)
     assert (refused.returncode, "waiversPath: " in refused.stderr) == (2, True)
     by_link = gate(project, *asked, "--file", "link.yaml")
-    assert (by_link.returncode, "leads out of the working directory" in by_link.stderr) == (2, True)
+    assert (by_link.returncode, "is outside of the working directory" in by_link.stderr) == (2, True)
     assert untouched(project)
     assert gate(project, *asked, "--file", "../elsewhere/waivers.yaml").returncode == 0
 
@@ -221,8 +221,8 @@ def test_results__left_by_a_container__are_said_to_be_of_root_and_how_to_have_th
             os.seteuid(0)
     assert caught.value.message == f"{folder}/two/run.json cannot be written: Permission denied"
     assert caught.value.hint == (
-        f"{folder} is root's, as a container may have left it:"
-        f' `sudo chown -R "$(id -u)" -- {quoted}`'
-        " makes it yours, or choose another folder with --output-dir"
+        f"{folder} belongs to root, probably because a container wrote it:"
+        f' run `sudo chown -R "$(id -u)" -- {quoted}`'
+        ", or choose another folder with --output-dir"
     )
     assert elsewhere.value.hint == "choose another folder with --output-dir", "nobody is told to make `/` theirs"

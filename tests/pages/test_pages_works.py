@@ -160,8 +160,8 @@ def test_calls__two_timelines__are_aligned(seen) -> None:
     rows = seen.page.locator(".timeline tbody tr")
     assert [" ".join(row.locator("th").inner_text().split()) for row in rows.all()] == [
         "≠ other arguments",
-        "− missing here",
-        "+ only here",
+        "− missing in this run",
+        "+ only in this run",
     ]
     assert rows.nth(0).locator("ins").inner_text().split() == [",", '"detail":', '"short"']
     assert "212 ms" in rows.nth(0).inner_text()
@@ -196,7 +196,7 @@ def test_checks__judge_and_members__are_under_their_names(chrome, tmp_path) -> N
         assert checks.locator("figcaption").inner_text() == "policy (gpt-5-mini) says"
         checks.get_by_text("What it was asked: gpt-5-mini").click()
         checks.get_by_text("You are a strict reviewer of refunds.").wait_for()  # a fold is filled a moment later
-        page.get_by_text("Here: 5 messages").click()
+        page.get_by_text("This run: 5 messages").click()
         page.locator(".talk li").nth(4).wait_for()
         assert page.locator(".talk li").count() == 5
         assert page.locator(".past li").count() == 20
@@ -299,6 +299,6 @@ def test_results_of_another_tool__what_its_format_never_carries__leaves_no_gap(c
         sides = seen.page.locator("#case .answers").text_content()
         assert seen.complaints == []
     assert "assert 3 == 4" in case
-    assert sides == "Baseline: ✓ pass 200 ms · Here: ✕ fail 200 ms"
-    for absent in ("not kept", "Tool calls", "Question", "Conversation", "assertions run", "None"):
+    assert sides == "Baseline: ✓ pass 200 ms · This run: ✕ fail 200 ms"
+    for absent in ("not kept", "Tool calls", "Prompt", "Conversation", "assertions run", "None"):
         assert absent not in case

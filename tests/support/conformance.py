@@ -1,4 +1,4 @@
-"""Makes docs/conformance.md: every rule of a specification, beside the tests that hold it.
+"""Makes tests/contract/conformance.md: every rule of a specification, beside the tests that hold it.
 
 Rules stand in tests/contract/rules/*.toml; a test names the rule it holds with `@pytest.mark.contract("rule.id")`.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 RULES = TESTS / "contract" / "rules"
-PAGE = TESTS.parent / "docs" / "conformance.md"
+PAGE = TESTS / "contract" / "conformance.md"
 
 OPENING = """# Conformance
 

@@ -106,7 +106,7 @@ REFUNDED = make_call("issue_refund", 640, order="A-1043", amount=39.8, currency=
 ESCALATED = make_call("escalate", 95, order="A-1043", reason="partial return", ok=False, result="queue is full")
 ASKED = CaseText(
     prompt="I sent back two of three shirts of order A-1043. When do I get my money?",
-    expectation=("calls issue_refund", 'answer contains "39.80"', "policy: the refund is explained"),
+    expectation=("calls issue_refund", 'response contains "39.80"', "policy: the refund is explained"),
 )
 
 
@@ -179,7 +179,7 @@ def sixty() -> RunResult:
             "failed",
             file=FAQ,
             details=make_details("We are open from Monday to Saturday, 9 to 18.", ()),
-            text=CaseText(prompt="Are you open on Sunday?", expectation=('answer contains "Sunday"',)),
+            text=CaseText(prompt="Are you open on Sunday?", expectation=('response contains "Sunday"',)),
             error="responseContains: expected 'Sunday' in response but not found",
             evaluator_results=(),
         ),

@@ -22,7 +22,7 @@ from tests.support.program import CLEAN
 
 ROOT = Path(__file__).parents[2]
 AGENTS = ROOT / "tests" / "agents"
-PAGE = ROOT / "docs" / "agent-kinds.md"
+PAGE = ROOT / "docs" / "targets.md"
 SILENT = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "DO_NOT_TRACK": "1"}
 """Where frameworks are asked not to call home: a test needs no network for it."""
 
@@ -92,7 +92,7 @@ def started(server: Server, installed: Path, folder: Path) -> Iterator[str]:
 
 
 def rows() -> dict[int, dict[str, object]]:
-    """The lines of each row of docs/agent-kinds.md as data. "the same" adds to the row before; `;` ends it."""
+    """The lines of each row of docs/targets.md as data. "the same" adds to the row before; `;` ends it."""
     found: dict[int, dict[str, object]] = {}
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         row = re.match(r"\| (\d+) \| (.*?) \| (.*) \|$", line)

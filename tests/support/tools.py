@@ -25,7 +25,7 @@ from tests.support.program import CLEAN
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / "tests" / "tools"
 WORKFLOWS = ROOT / "examples" / "workflows"
-OVERVIEW = ROOT / "docs" / "results-of-other-tools.md"
+PAGE = ROOT / "docs" / "other-tools.md"
 OUR_STEP = "eval-gate/eval-gate@"
 INSTALL = ROOT / "requirements" / "install.py"
 INSTALL_MINUTES = 15
@@ -43,7 +43,7 @@ class NotInstallableError(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: its folder in `tests/tools/`, its page in `docs/tools/`, and what is different about it.
+    """One tool: its folder in `tests/tools/`, its section of `docs/other-tools.md`, and what is different about it.
 
     The folder holds `package.json` and `package-lock.json`, or `requirements.txt` with everything pinned; `project/`
     is a team's repository, and each `broke-WAY/` what is laid over it so that the tool or its target breaks.
@@ -68,8 +68,10 @@ class Tool:
 
     @property
     def page(self) -> str:
-        """The text of its page."""
-        return (ROOT / "docs" / "tools" / f"{self.name}.md").read_text()
+        """The text of its section of the page."""
+        sections = re.split(r"(?m)^## ", PAGE.read_text())
+        (section,) = (one for one in sections if re.sub(r"\W+", "-", one.lower()).startswith(f"{self.name}-"))
+        return section
 
     def __str__(self) -> str:
         return f"{self.name}-{self.variant}" if self.variant else self.name
@@ -257,11 +259,10 @@ def plain(recipe: str) -> str:
     return re.sub(r"(?<=npx )(?:--yes )?([\w/-]+)@[\w.]+", r"\1", recipe)
 
 
-def overview() -> dict[str, list[str]]:
-    """The table of recipes in docs/results-of-other-tools.md: tools as it names them, and their commands."""
-    table = OVERVIEW.read_text().partition("| tool | `--rerun-command` |")[2].partition("\n\n")[0]
-    rows = re.findall(r"^\| (.+?) \| `(.+?)` \|$", table, flags=re.MULTILINE)
-    return {name: [one for other, one in rows if other == name] for name, _ in rows}
+def other_recipes(page: str) -> dict[str, str]:
+    """The table of further recipes that a section has: what tests have, and the command."""
+    table = page.partition("| tests have | `--rerun-command` |")[2].partition("\n\n")[0]
+    return dict(re.findall(r"^\| (.+?) \| `(.+?)` \|$", table, flags=re.MULTILINE))
 
 
 def copied(page: str, folder: Path) -> list[str]:

@@ -200,7 +200,7 @@ def expect(
         assert words in seen.head, f"{words!r} is not in\n{seen.head}\n{seen.text}"
     if first is not None:
         assert seen.reasons[0] == first, shown
-    assert {0: "GATE PASSED", 1: "GATE FAILED", 3: "COULD NOT DECIDE"}[code] in seen.gate, shown
+    assert {0: "GATE PASSED", 1: "GATE FAILED", 3: "GATE INCONCLUSIVE"}[code] in seen.gate, shown
     assert f"exit {code}" in seen.gate, shown
     if seen.json["comparison"] is not None:
         wanted = {name(case): change for change, cases in classes.items() for case in cases}
@@ -319,7 +319,8 @@ def title_of(report: str) -> str:
 
 def head_of(report: str) -> str:
     """Above everything that is folded but the answers of cases, with characters as a person reads them."""
-    shown = re.sub(r"<details><summary>(Baseline and here|Answer): .*?</details>", "", report, flags=re.DOTALL)
+    folds = r"<details><summary>(?:Evidence of [^<]*|[^<]*: (?:evidence|responses?|evidence and responses?))</summary>"
+    shown = re.sub(folds + r".*?</details>", "", report, flags=re.DOTALL)
     return plain(shown.partition("<details>")[0])
 
 
@@ -331,7 +332,7 @@ def plain(text: str) -> str:
 def gate_of(console: str) -> str:
     """The verdict with its first reason, which the exit code ends: on as many lines as that takes."""
     lines = console.splitlines()
-    begins = [at for at, line in enumerate(lines) if re.match(r"\s*(GATE (PASSED|FAILED)|COULD NOT DECIDE)", line)]
+    begins = [at for at, line in enumerate(lines) if re.match(r"\s*(GATE (PASSED|FAILED|INCONCLUSIVE))", line)]
     if not begins:
         return ""
     said = lines[begins[-1] :]

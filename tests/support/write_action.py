@@ -1,4 +1,4 @@
-"""Writes both action.yml and the tables of docs/action.md from the one table of inputs and outputs."""
+"""Writes both action.yml and the tables of docs/action-inputs.md from the one table of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eval_gate.action.inputs import INPUTS, OUTPUTS, ActionInput
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
 HOST = ROOT / "host" / "action.yml"
-PAGE = ROOT / "docs" / "action.md"
+PAGE = ROOT / "docs" / "action-inputs.md"
 HEAD = """\
 # Made from runner/eval_gate/action/inputs.py by `make action`; a test holds it to that table.
 name: Eval Gate
@@ -82,7 +82,7 @@ def page(text: str) -> str:
 
 
 def _described(one: ActionInput) -> str:
-    return f"Only [without Docker](#without-docker): {one.description}" if one.host_only else one.description
+    return f"Only [without Docker](action.md#without-docker): {one.description}" if one.host_only else one.description
 
 
 def _quoted(text: str) -> str:

@@ -9,21 +9,22 @@ from eval_gate.model.limits import TABLE, LimitRow
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 BEGIN = """# Limits
 
-Whatever is read has a bound, because eval files, answers, comments and artifacts may be written by strangers. What is
-beyond it is refused by a sentence that says so, or cut where a person reads it, before it costs memory or time. This is
-the one table of these bounds (`runner/eval_gate/model/limits.py`); the page is written from it by
-`python -m tests.support.write_limits`. What people read is cut besides, to what a comment, a log or a page can hold.
+This page lists how much Eval Gate reads of a file, a response or an artifact, and how much of it a run result keeps.
 
-`python benchmarks/hostile.py` measures what a megabyte of hostile input costs in each reader.
-
-| what | at most |
-|:--|--:|
+Eval files, responses, comments and artifacts can come from strangers, so everything that is read has a limit. Larger
+input is refused with an error that names the limit; stored texts are truncated. The table is
+`runner/eval_gate/model/limits.py`, and `python -m tests.support.write_limits` writes this page from it.
 """
 
 
 def page() -> str:
-    """The page."""
-    return BEGIN + "".join(f"| {row.what} | {_number(row)} {row.unit} |\n" for row in TABLE)
+    """The page: a table for each section."""
+    return BEGIN + "".join(_section(title, rows) for title, rows in TABLE.items())
+
+
+def _section(title: str, rows: tuple[LimitRow, ...]) -> str:
+    head = f"\n## {title}\n\n| what | at most |\n|:--|--:|\n"
+    return head + "".join(f"| {row.what} | {_number(row)} {row.unit} |\n" for row in rows)
 
 
 def _number(row: LimitRow) -> str:

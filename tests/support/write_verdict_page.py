@@ -20,6 +20,8 @@ from eval_gate.gate.verdict_decision import GateInputs, build_facts_before_rerun
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.evidence import Counts
 from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view.report_view import build_view
 from eval_gate.reports.wording import grounds
 from eval_gate.struct import FrozenStruct
 from tests.support.histories import Asked, Branch, Engine
@@ -112,13 +114,8 @@ def report_words(made: Judged) -> str:
     finding = made.run.comparison.suite_finding
     if finding is not None and finding.is_drop:
         return grounds.describe_suite_finding(finding)
-    case = made.changes[0]
-    words = (
-        grounds.describe_evidence(case, "on main"),
-        grounds.describe_chance(case),
-        *grounds.list_further_evidence(case, "on main"),
-    )
-    return "; ".join(filter(None, words))
+    view = build_view(made.run, ReportContext(baseline_branch="main"))
+    return next(row.evidence_sentences for row in view.cases if row.key == made.changes[0].key)
 
 
 def _case_table(made: Judged, tapes: Mapping[int, str]) -> Iterator[str]:

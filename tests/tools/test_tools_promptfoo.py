@@ -1,16 +1,16 @@
 """promptfoo in the other ways in which people run it: each gets the verdict of the plain one.
 
-The commands for re-runs are those of the table in docs/results-of-other-tools.md.
+The commands for re-runs are those that docs/other-tools.md shows.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support.tools import Repository, Tool, overview
+from tests.support.tools import Repository, Tool, other_recipes, recipes
 
 PROMPTFOO = Tool("promptfoo", "promptfoo.yml")
-FAILING, DESCRIBED, NAMED = "promptfoo", "promptfoo with descriptions", "promptfoo with `testCaseId`"
+FAILING, DESCRIBED, NAMED = "the workflow's", "a description", "a `testCaseId`"
 WAYS = {
     "prompts-and-providers": ("matrix", "out.json", "", FAILING),
     "repeat": ("described", "out.json", "--repeat 3", FAILING),
@@ -27,7 +27,7 @@ def test_promptfoo__in_another_way__is_red_for_the_broken_and_green_for_the_flak
     repository: Repository, way: str
 ) -> None:
     overlay, results, options, recipe = WAYS[way]
-    [command] = overview()[recipe]
+    command = {FAILING: recipes(PROMPTFOO.page)[0], **other_recipes(PROMPTFOO.page)}[recipe]
     run = f"npx promptfoo eval --no-cache {options} -o {results}"
     repository.forget()
     for _ in range(3):

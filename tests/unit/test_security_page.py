@@ -1,4 +1,4 @@
-"""docs/security.md names tests: all of them exist, and every finding's tests are named there."""
+"""tests/contract/security.md names tests: all of them exist, and every finding's tests are named there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "tests" / "contract" / "security.md").read_text(encoding="utf-8")
 NAMED = re.compile(r"`(tests/[\w/]+\.py)?(?:::(test_\w+))?`")
 
 
@@ -42,3 +42,6 @@ def test_page__every_file_with_a_finding_of_a_hostile_world__is_named() -> None:
 def test_policy__is_where_github_looks_and_leads_to_the_page() -> None:
     assert "docs/security.md" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert "docs/security.md" in (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert "../tests/contract/security.md" in page
+    assert "../SECURITY.md" in page

@@ -80,7 +80,7 @@ def find_pull_base(workspace: WorkspaceCommit, head: str, name: str) -> BaseComm
         return BaseCommit(commit=parents[0], merged_head=head)
     if measured == workspace.event_sha and parents is None:
         return BaseCommit(first_parent_of=measured)
-    wanted = f"{name} is {head[:12]}, and this is neither that nor its test merge"
+    wanted = f"it is neither {name}, {head[:12]}, nor its test merge"
     raise build_checkout_error(measured, wanted, f"refs/pull/{name.removeprefix('#')}/head")
 
 
@@ -90,7 +90,7 @@ def find_group_base(workspace: WorkspaceCommit, head: str, base: str) -> BaseCom
     Raises GateError if the workspace holds another commit.
     """
     if workspace.checkout not in {None, head}:
-        raise build_checkout_error(workspace.sha, f"the merge group is {head[:12]}", head)
+        raise build_checkout_error(workspace.sha, f"the merge group is at {head[:12]}", head)
     return BaseCommit(commit=base)
 
 
@@ -98,6 +98,6 @@ def build_checkout_error(found: str | None, wanted: str, ref: str) -> GateError:
     """Build the error for a workspace that holds a commit of something else."""
     return GateError(
         "checkout-mismatch",
-        f"the workspace holds {(found or 'no known commit')[:12]}: {wanted}",
-        f"check it out first: actions/checkout with `ref: {ref}`, or without `ref`",
+        f"the workspace is at {found[:12] if found else 'an unknown commit'}: {wanted}",
+        f"check out the right commit first: actions/checkout with `ref: {ref}`, or without `ref`",
     )

@@ -83,14 +83,14 @@ def get_baseline(
             choice = set_result_base(step, relayed.peek(), log).plan.baseline
         return _find_in_artifacts(step, choice, config, log, due)
     except GitHubError as error:
-        log.warn(f"the baseline could not be had: {error}")
+        log.warn(f"the baseline could not be read: {error}")
         return BaselineOrigin(
-            NoBaseline("baseline-unavailable", f"the baseline could not be had ({error})", unavailable=True)
+            NoBaseline("baseline-unavailable", f"the baseline could not be read ({error})", unavailable=True)
         )
     except UnknownBaseError as error:
         if relayed is not None:
             raise build_relayed_base_error(error) from error
-        absent = build_unknown_base(f"the workspace holds {error}")
+        absent = build_unknown_base(f"the workspace has {error}")
         log.record(f"no baseline: {absent.reason}")
         return BaselineOrigin(absent)
 
@@ -145,8 +145,8 @@ def _find_in_artifacts(
         )
     log.record(_describe_baseline(found, choice.branch))
     if found.history_error:
-        log.warn(f"the record of earlier runs is lost: {found.history_error}")
-    log.record(f"its record goes back {format_count(len(found.baseline.own_history.runs), 'run')}")
+        log.warn(f"the history of earlier runs is lost: {found.history_error}")
+    log.record(f"its history has {format_count(len(found.baseline.own_history.runs), 'run')}")
     run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
     return BaselineOrigin(found.baseline, run_url, recording_digest=found.companion_digest)
 
@@ -162,16 +162,16 @@ def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: Step
         other = next((one for one in origin.ineligible_results if not has_no_shared_case(one.result, run)), None)
         if other is None:
             return origin
-        why = f"a result of the cases here does not count: it is {other.why}"
+        why = f"a result with these cases is not used: it is {other.why}"
         log.record(f"no baseline: {why}")
-        reason, words = f"{why}; {found.reason}", f"the branch's results do not count: they are {other.why}"
+        reason, words = f"{why}; {found.reason}", f"the results of the branch are not used: they are {other.why}"
         told = NoBaseline("baseline-unavailable", reason, unavailable=True, heading=words)
         return replace(origin, baseline=told)
     if found.other_gate is None or not has_no_shared_case(found.result, run):
         return origin
-    why = f"{found.source} is of another gate ({found.other_gate}) and has none of the cases here"
+    why = f"{found.source} is from another gate ({found.other_gate}) and has none of these cases"
     log.record(f"no baseline: {why}")
-    hint = "give both steps one `comment-key`, or the gate its own `artifact-name`"
+    hint = "give both steps the same `comment-key`, or give the gate its own `artifact-name`"
     return replace(
         origin, baseline=NoBaseline("baseline-artifact-not-found", f"{why}; {hint}", unavailable=True), run_url=None
     )
@@ -203,12 +203,16 @@ def confirm_absence(
     try:
         lost = next((found for sha in commits if (found := _find_lost_run(step, search, sha)) is not None), None)
     except GitHubError as error:
-        log.record(f"whether a result was deleted is not known: {error}")
-        return replace(absent, reason=f"{absent.reason} (whether one was deleted is not known: no check run is shown)")
+        log.record(f"cannot check whether a result was deleted: {error}")
+        return replace(
+            absent, reason=f"{absent.reason} (cannot check whether one was deleted: the check runs cannot be read)"
+        )
     if lost is None:
         return absent
     run_id, sha = lost
-    why = f"the gate ran on {sha[:7]} of {search.branch} (run {run_id}), and its result is gone: deleted, or not stored"
+    why = (
+        f"the gate ran on {sha[:7]} of {search.branch} (run {run_id}), but its result is missing: deleted or not stored"
+    )
     return replace(absent, reason=f"{why}; run the workflow on {search.branch} again", unavailable=True)
 
 

@@ -64,7 +64,7 @@ _VERDICTS_BY_SEVERITY = ("", "passed", "failed", "inconclusive")
 
 
 class _StepState:
-    """What is known of the step so far, for whatever ends it."""
+    """State of the step so far, for its end."""
 
     def __init__(self, around: StepContext) -> None:
         self.around = around
@@ -158,8 +158,8 @@ def run_publish(variables: Mapping[str, str]) -> ExitCode:
         return run_action(variables)
     error = GateError(
         "unsupported-event",
-        f"publish is for workflows started by workflow_run, not by {event}",
-        f"{PAGES}/forks.md shows both workflows; for everything else there is `eval-gate action`",
+        f"publish works only in workflows that start by workflow_run, not by {event}",
+        f"see {PAGES}/action.md#forks for both workflows; for other events use `eval-gate action`",
     )
     known = _StepState(StepContext(environment, variables, WorkflowCommands()))
     return known.finish_step(publish_error(None, error, known.around))

@@ -17,6 +17,7 @@ from eval_gate.github.waiver_comments import DEFAULT_LABEL
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.quoting import quote_value
+from eval_gate.text.renamed import NameKind, find_new_name, format_rename
 from eval_gate.text.secret import Secret
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -30,8 +31,8 @@ NONE: Final = "none"
 _RESERVED: Final = frozenset({"entrypoint", "args"})
 """Inputs that belong to the runner, which passes them on all the same."""
 NOT_IN_CONTAINER: Final = (
-    "this action's container has none of your tools: use the action eval-gate/eval-gate/host, or `eval-gate check` in a"
-    " step before, and `results: latest`"
+    "the container of this action does not have your tools: use the action eval-gate/eval-gate/host, or run"
+    " `eval-gate check` in an earlier step and set `results: latest`"
 )
 _VOLATILE_INPUTS: Final = frozenset(
     {"github-token", "agent-endpoint", "base-agent-endpoint", "base-url", "results", "baseline"}
@@ -78,115 +79,136 @@ def _iter_setting_inputs() -> Iterator[ActionInput]:
     for row in SETTINGS.values():
         if row.key in _OWN_INPUT:
             default = row.default_in_action
-            otherwise = f" Empty: what the configuration file says, else {default}." if default else ""
-            yield ActionInput(row.input_name, row.description + otherwise, key=row.key, host_only=row.key in _HOST_ONLY)
+            text = (
+                f"{row.description} Default: the configuration file's, or {default}."
+                if default
+                else row.full_description
+            )
+            yield ActionInput(row.input_name, text, key=row.key, host_only=row.key in _HOST_ONLY)
 
 
 INPUTS: Final = (
-    ActionInput("config", "Configuration file; the first eval-gate.yaml, .yml or .json from the workspace upward."),
+    ActionInput(
+        "config", "Configuration file. Default: the first eval-gate.yaml, .yml or .json from the workspace upward."
+    ),
     *_iter_setting_inputs(),
     ActionInput(
         SET_INPUT,
-        "Other keys of the configuration file, one a line, as in `mustPass: refund-*`. They win over the file.",
+        "Other keys of the configuration file, one per line, such as `mustPass: refund-*`; they override the file.",
     ),
     ActionInput(
         "policy-from",
-        "Whose configuration file says what fails a pull request or merge group: head, its own; or base, that of the"
-        " branch it is merged into, as always for forks. Inputs win over both.",
+        "Configuration file whose policy applies to a pull request or merge group: head (its own) or base (that of the"
+        " base branch, always for forks). Inputs override both.",
         "head",
     ),
     ActionInput(
         "secrets-for",
-        "Which targets of a pull request are given variables such as keys: base, those that the branch it is merged"
-        " into describes alike; or head, all that it describes itself. At a manual start, head also lets files count"
-        " that a step has made (docs/action.md).",
+        "Targets of a pull request that get variables such as keys: base (those that the base branch defines in the"
+        " same way) or head (all). At a manual start, head also allows files that a step wrote (docs/action.md).",
         "base",
     ),
     ActionInput(
         "base-agent",
-        "When the base branch's agent is asked: now, or later. Later, this step publishes nothing of a red result that"
-        " may turn by it, and fails; a second step with `results: latest` asks it (docs/action.md).",
+        "Step in which the base agent runs: now, or later (this step fails without publishing a result that the base"
+        " agent may clear, and a second step with `results: latest` runs it; docs/action.md).",
         "now",
     ),
-    ActionInput("waive-label", "Label of pull requests on which acceptances in comments count.", DEFAULT_LABEL),
-    ActionInput("case", "Only cases whose ids match these globs, separated by commas."),
-    ActionInput("tag", "Only cases with one of these tags, separated by commas."),
-    ActionInput("tier", "Only suites of these tiers, separated by commas."),
-    ActionInput("shard", "Only the I-th of N equal parts of the cases, as I/N; `eval-gate merge` joins the results."),
-    ActionInput("github-token", "Token for reading the baseline and for publishing.", "${{ github.token }}"),
+    ActionInput("waive-label", "Label of pull requests on which waivers in comments count.", DEFAULT_LABEL),
+    ActionInput("case", "Globs of case ids, separated by commas. Default: all cases."),
+    ActionInput("tag", "Tags of cases to run, separated by commas. Default: all cases."),
+    ActionInput("tier", "Tiers of suites to run, separated by commas. Default: all suites."),
+    ActionInput(
+        "shard", "Shard to run, as I/N: the I-th of N equal parts of the cases. `eval-gate merge` joins the results."
+    ),
+    ActionInput("github-token", "Token to read the baseline and to publish.", "${{ github.token }}"),
     ActionInput(
         "results",
-        "A finished result to compare and publish instead of running anything: a run's file or folder, or what another"
-        " tool wrote (docs/results-of-other-tools.md); of these several, one a line.",
+        "Finished result to compare and publish, without a run: a file or folder of a run, `latest`, or results of"
+        " another tool, one per line (docs/other-tools.md).",
     ),
     ActionInput(
         "baseline",
-        "auto: the nearest trusted artifact of the baseline branch; or a path, a workflow run's number, a run id; or"
-        " none.",
+        "Baseline to compare with: auto (the nearest trusted artifact of the baseline branch), a path, the number of a"
+        " workflow run, a run id, or none.",
         AUTO,
     ),
     ActionInput(
         "baseline-branch",
-        "Branch whose runs make baselines; base is the one that the change is merged into, of a merge queue too. Empty:"
-        " the default branch.",
+        "Branch whose runs are baselines; `base` is the base branch of the pull request or merge queue. Default: the"
+        " default branch.",
     ),
-    ActionInput("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
+    ActionInput(
+        "baseline-workflow", "Workflow files whose runs are baselines, separated by commas. Default: this workflow."
+    ),
     ActionInput("artifact-name", "Name of the artifact with the result.", DEFAULT_ARTIFACT),
     ActionInput(
         "upload",
-        "Whether to store the result as an artifact of this run, the next baseline, and its page as another.",
+        "Store the result, which is the next baseline, and the report page as artifacts of this run.",
         "true",
     ),
     ActionInput(
         "comment",
-        "When to write the comment: always, changes, failures or never. One that is there is updated.",
+        "Runs that write a comment: always, changes, failures or never. An existing comment is always updated.",
         "always",
     ),
     ActionInput(
         "comment-key",
-        "What tells several gates apart: comment, artifact, check run; else workflow, job, config and artifact name.",
+        "Name that separates the comment, artifact and check run of several gates. Default: from workflow, job, config"
+        " and artifact name.",
     ),
-    ActionInput("check-run", "Name of the check run; empty for none.", DEFAULT_CHECK),
+    ActionInput("check-run", "Name of the check run, or empty for none.", DEFAULT_CHECK),
     ActionInput(
         "drift-issue",
-        "Whether an issue is opened, kept up to date and closed when the default branch gets worse over its runs; needs"
-        " issues: write. The job summary says it in any case.",
+        "Open, update and close an issue when the default branch gets worse over several runs; needs `issues: write`."
+        " The job summary always shows it.",
         "false",
     ),
-    ActionInput("annotations", "Whether to annotate failing cases on their line of the eval file.", "true"),
-    ActionInput("max-baseline-age-days", "Days after which a baseline is called stale.", "14"),
-    ActionInput("max-baseline-commits", "Commits of the branch after which a baseline is called stale.", "50"),
+    ActionInput("annotations", "Annotate failing cases in the eval file.", "true"),
+    ActionInput("max-baseline-age-days", "Days after which a baseline is stale.", "14"),
+    ActionInput("max-baseline-commits", "Commits of the branch after which a baseline is stale.", "50"),
 )
 OUTPUTS: Final = (
-    ActionOutput("verdict", "passed, failed, or inconclusive where nothing could be decided."),
-    ActionOutput("exit-code", "0 passed, 1 failed, 2 usage, 3 could not decide, 130 and 143 interrupted."),
+    ActionOutput("verdict", "passed, failed or inconclusive."),
+    ActionOutput("exit-code", "0 passed, 1 failed, 2 usage error, 3 inconclusive, 130 and 143 interrupted."),
     ActionOutput("total", "Cases of the run."),
     ActionOutput("passed", "Cases that passed."),
-    ActionOutput("failed", "Cases that were answered, and wrong."),
-    ActionOutput("errored", "Cases that could not be judged; crashes are among them, also those that are regressions."),
+    ActionOutput("failed", "Cases with a wrong response."),
     ActionOutput(
-        "regressions", "Cases that usually pass and fail or crash here, accepted ones apart; empty without baseline."
+        "errored",
+        "Cases without a score: agent errors (also those that are regressions), agent unreachable, evaluation errors.",
     ),
-    ActionOutput("new-passes", "Cases that failed before and pass here; empty without a baseline."),
-    ActionOutput("stale", "Suites whose evals are older than what they speak about."),
-    ActionOutput("flaky", "Cases with passes and failures for the same code."),
-    ActionOutput("pass-rate", "passed / (passed + failed) without quarantine, 0 to 1; empty when nothing was judged."),
-    ActionOutput("cost-usd", "Cost as far as known; empty when unknown."),
-    ActionOutput("result-path", "The run record, relative to the workspace."),
-    ActionOutput("report-path", "The HTML report, relative to the workspace."),
+    ActionOutput("regressions", "Regressions, without waived ones; empty without a baseline."),
+    ActionOutput(
+        "new-passes", "New passes: cases that failed in the baseline and pass in this run; empty without a baseline."
+    ),
+    ActionOutput("stale", "Stale suites: their tools changed after they were generated."),
+    ActionOutput("flaky", "Flaky cases: they passed and failed with the same code."),
+    ActionOutput(
+        "pass-rate",
+        "passed / (passed + failed) without quarantined cases, from 0 to 1; empty when no case has a score.",
+    ),
+    ActionOutput("cost-usd", "Known cost; empty when unknown."),
+    ActionOutput("result-path", "Path of the run result, relative to the workspace."),
+    ActionOutput("report-path", "Path of the HTML report, relative to the workspace."),
     ActionOutput("run-id", "Id of the run."),
-    ActionOutput("baseline-run-id", "Id of the run it was compared with; empty without one."),
+    ActionOutput("baseline-run-id", "Id of the baseline run; empty without a baseline."),
     ActionOutput("baseline-sha", "Commit of the baseline; empty when unknown."),
-    ActionOutput("needs-base-agent", "true where `base-agent: later` left a red result to a second step, else false."),
-    ActionOutput("suspects", "Of such a result the ids of the regressions, at most 100, as a JSON list; else empty."),
-    ActionOutput("comment-url", "The comment; empty when none was written."),
-    ActionOutput("check-run-url", "The check run; empty when none was written."),
     ActionOutput(
-        "drift", "On the default branch: what got worse over its runs, separated by commas; empty for nothing."
+        "needs-base-agent", "true if a second step has to run the base agent (`base-agent: later`), else false."
     ),
-    ActionOutput("drift-issue-url", "The issue about that; empty when there is none."),
-    ActionOutput("artifact-id", "The stored artifact; empty when none was stored."),
-    ActionOutput("report-url", "Where the HTML report opens in a browser; empty when it was not stored by itself."),
+    ActionOutput(
+        "suspects",
+        "Case ids of the regressions that the base agent has to run, at most 100, as a JSON list; else empty.",
+    ),
+    ActionOutput("comment-url", "URL of the comment; empty when none was written."),
+    ActionOutput("check-run-url", "URL of the check run; empty when none was written."),
+    ActionOutput(
+        "drift", "On the default branch: what got worse over several runs, separated by commas; empty if nothing did."
+    ),
+    ActionOutput("drift-issue-url", "URL of the drift issue; empty without one."),
+    ActionOutput("artifact-id", "Id of the stored artifact; empty when none was stored."),
+    ActionOutput("report-url", "URL that opens the HTML report in a browser; empty when it was not stored separately."),
 )
 
 
@@ -310,30 +332,37 @@ def format_input_name(key: str) -> str:
     return SETTINGS[key].input_name if key in _OWN_INPUT else f"{SET_INPUT}: {key}"
 
 
+def _format_set_key(key: str) -> str:
+    """Format the name of a setting for a line of the input `set`, or of its own input."""
+    return SETTINGS[key].input_name if key in _OWN_INPUT else key
+
+
 def _describe_unknown_input(name: str) -> str:
     if name in _BY_INPUT:
-        return f"there is no such input: `{_BY_INPUT[name]}: …` is a line of the input `{SET_INPUT}`, or of the file"
-    return f"there is no such input{format_suggestion(name, [one.name for one in INPUTS])}"
+        return f"unknown input: set `{_BY_INPUT[name]}: …` in the input `{SET_INPUT}` or in the configuration file"
+    key = find_new_name(NameKind.SETTING, name)
+    new = format_input_name(key) if key else find_new_name(NameKind.INPUT, name)
+    meant = format_rename(new) if new else format_suggestion(name, [one.name for one in INPUTS])
+    return f"unknown input{meant}"
 
 
 def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, str]) -> str | None:
     """Describe the problem of one line of the input `set`, or return None if the line is valid."""
     if not colon or not key:
-        return f"{quote_value(key or value)} is not written as `key: value`"
+        return f"{quote_value(key or value)} is not a line such as `key: value`"
     if key in _OWN_INPUT:
-        return f"{key} has an input of its own: `{SETTINGS[key].input_name}`"
+        return f"{key} has its own input: use `{SETTINGS[key].input_name}`"
     if key not in _BY_INPUT.values():
-        return (
-            f"{quote_value(key)} is no key of the configuration that a workflow "
-            f"sets{format_suggestion(key, _BY_INPUT.values())}"
-        )
+        new = find_new_name(NameKind.SETTING, key)
+        meant = format_rename(_format_set_key(new)) if new else format_suggestion(key, _BY_INPUT.values())
+        return f"{quote_value(key)} is not a key that a workflow can set{meant}"
     if key in before:
-        return f"{key} stands there twice"
+        return f"{key} is set twice"
     return None if value else f"{key} has no value"
 
 
 class _InputReader:
-    """Reads one input after the other and keeps what is wrong with them."""
+    """Reader of the inputs that collects their problems."""
 
     def __init__(self, variables: Mapping[str, str], *, on_host: bool) -> None:
         self._defaults = {one.name: one.default for one in INPUTS}
@@ -451,5 +480,5 @@ class _InputReader:
         """
         name = self.read_text("artifact-name")
         if FORBIDDEN_IN_NAMES & set(name):
-            self.problems.append(Problem('must not hold any of " : < > | * ? \\ /', field="artifact-name"))
+            self.problems.append(Problem('must not contain any of " : < > | * ? \\ /', field="artifact-name"))
         return name

@@ -25,17 +25,17 @@ from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
 
-BASELINE_PENDING = NoBaseline("baseline-unavailable", "the baseline is still on its way", unavailable=True)
+BASELINE_PENDING = NoBaseline("baseline-unavailable", "the baseline is not read yet", unavailable=True)
 BASELINE_TOO_LATE = NoBaseline(
-    "baseline-unavailable", "the run was ended before the baseline was there", unavailable=True
+    "baseline-unavailable", "the run was stopped before the baseline was read", unavailable=True
 )
 
 
 class Lookups:
     """Lookups in progress. Request the result of `second` first, then that of `ruled`.
 
-    The baseline may come while cases are asked, where no case needs it (`beside_cases`). It is fetched then, and read
-    when the cases are done: reading a large one would stop the clock's hands for them.
+    The baseline can arrive while cases run, if no case needs it (`beside_cases`). It is downloaded then, and parsed
+    when the cases are done: parsing a large one would distort their measured times.
     """
 
     def __init__(self, step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> None:
@@ -49,9 +49,7 @@ class Lookups:
         if not self.beside_cases:
             self._due.set()
         self._ended: Future[float] = Future()
-        self.ruled = log.start_work(
-            lambda own: load_trusted_config(step, config, variables, own), "the rules that count"
-        )
+        self.ruled = log.start_work(lambda own: load_trusted_config(step, config, variables, own), "the policy")
         # which baseline it is, and what is taken from it, no rule says
         self.relayed: BackgroundWork[RunResult] | None = None
         if step.plan.mode is StepMode.RELAY:
@@ -59,9 +57,7 @@ class Lookups:
         self._origin = log.start_work(
             lambda own: get_baseline(step, config, own, self._due.wait, self.relayed), "the baseline"
         )
-        self.waivers = log.start_work(
-            lambda own: load_file_waivers(step, self.ruled.peek().config, own), "what people have accepted"
-        )
+        self.waivers = log.start_work(lambda own: load_file_waivers(step, self.ruled.peek().config, own), "the waivers")
         if find_artifact_service(step) is not None:
             # takes 60 ms, and longer beside the engine's loading: the first case waits for this answer
             with suppress(OSError):  # whoever needs them says so
@@ -84,9 +80,7 @@ class Lookups:
 
         Returns `waivers` unchanged if the step ends before the comments are read.
         """
-        begun = self._log.start_work(
-            lambda own: add_comment_waivers(self._step, waivers, own), "acceptances in comments"
-        )
+        begun = self._log.start_work(lambda own: add_comment_waivers(self._step, waivers, own), "waivers in comments")
         try:
             return begun.get_result(self._ended)
         except StepEndedError:

@@ -34,7 +34,7 @@ class Publication(FrozenStruct):
     """The gate, and the run that publishes."""
     sha: str
     source_run: tuple[int, int] | None = None
-    """Run and attempt that made the result, where another run publishes it (docs/forks.md)."""
+    """Run and attempt that made the result, where another run publishes it (docs/action.md#forks)."""
 
     @property
     def order(self) -> tuple[int, int, int, int]:
@@ -55,7 +55,7 @@ class NewerResult(FrozenStruct):
     def explanation(self) -> str:
         """Why ours is not what counts, in a sentence without its full stop."""
         outcome = "passed" if self.passed else "did not pass"
-        return f"run {self.run_id} is newer and counts, where the gate {outcome}"
+        return f"run {self.run_id} is newer and counts: its gate {outcome}"
 
     def is_contradicting(self, *, passed: bool) -> bool:
         """Whether it says otherwise than a result of ours that passed, or did not."""
@@ -68,8 +68,8 @@ class NewerResult(FrozenStruct):
         """
         return GateError(
             "superseded-by-newer-run",
-            f"the gate {'passes' if passed else 'does not pass'} here, but {self.explanation}",
-            f"look at run {self.run_id}, or re-run that one",
+            f"this gate {'passed' if passed else 'did not pass'}, but {self.explanation}",
+            f"see run {self.run_id}, or re-run it",
             exit_code=ExitCode.INCOMPLETE,
         )
 
@@ -83,8 +83,8 @@ def build_name_taken_error(what: str, remedy: str) -> NameTakenError:
 
     `what` is the name in the way, and `remedy` the input that sets another name.
     """
-    message = f"{what} is there already, from another job or step of this run; it was left as it is"
-    hint = f"give each of them its own `{remedy}`, in a matrix for example `{remedy}: ${{{{ matrix.NAME }}}}`"
+    message = f"{what} already exists, from another job or step of this run; it was not changed"
+    hint = f"give each job or step its own `{remedy}`, in a matrix for example `{remedy}: ${{{{ matrix.NAME }}}}`"
     return NameTakenError("duplicate-gate-name", message, hint)
 
 

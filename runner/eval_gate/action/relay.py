@@ -1,4 +1,4 @@
-"""Relay: second stage for pull requests whose own run has no token to publish (docs/forks.md).
+"""Relay: second stage for pull requests whose own run has no token to publish (docs/action.md#forks).
 
 It runs on the default branch with a token that may write, and never runs a line of the pull request. What it is given
 is data made by code nobody reviewed: provenance is asked of GitHub, counts are made anew, the verdict is our own.
@@ -55,13 +55,11 @@ def find_pull_request_steps(step: Step, log: StepLog) -> tuple[Step, ...]:
     except GitHubError as error:
         raise _build_unavailable_error(error) from error
     if not owner:  # its pull request may be open, and GitHub finds none by a repository that is gone
-        log.record(
-            f"the fork that run {run.id} is of was deleted, so its pull request cannot be told: nothing published"
-        )
+        log.record(f"the fork of run {run.id} was deleted, so its pull request cannot be found: nothing is published")
     elif not pulls:
-        log.record(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
+        log.record(f"no open pull request has the head {run.head_sha[:7]}: nothing is published")
     elif _has_published_itself(step, run, pulls, log):
-        log.record(f"run {run.id} had a token that may write, and has published by itself")
+        log.record(f"run {run.id} had a token with write access and published its own result")
         return ()
     for pull in pulls:
         log.record(f"the run evaluated pull request #{pull.number}, head {run.head_sha[:7]}, into {pull.base.ref}")
@@ -107,7 +105,7 @@ def _has_published_itself(step: Step, run: WorkflowRun, pulls: Sequence[PullRequ
             has_commented(step.client, pull.number, is_its) for pull in pulls
         )
     except GitHubError as error:
-        log.record(f"whether run {run.id} has published by itself is not known: {error}")
+        log.record(f"cannot check whether run {run.id} published its own result: {error}")
         return False
 
 
@@ -121,7 +119,7 @@ def set_result_base(step: Step, result: RunResult, log: StepLog) -> Step:
     """
     head, into, claimed = step.plan.head_sha, step.plan.base_branch, result.git.workspace_sha if result.git else None
     if claimed is None or into is None or step.plan.baseline.kind is not BaselineKind.ARTIFACT:
-        log.record("the result does not say which commit was evaluated: the head is believed")
+        log.record("the result does not say which commit was evaluated: assuming the head")
         return step
     parents = None if claimed == head else find_parents(step.client, claimed)
     try:
@@ -159,7 +157,7 @@ def load_relayed_result(step: Step, log: StepLog) -> RunResult:
             name = names[0] if names else name
         usable = [one for one in list_run_artifacts(step.client, run_id, name) if not one.expired]
         if not usable:
-            raise _build_no_result_error(f"run {run_id} left no artifact {name}")
+            raise _build_no_result_error(f"run {run_id} has no artifact {name}")
         with open_result_archive(step.client, usable[0], step.environment.temporary_folder) as file:
             result = read_archived_run(file, f"artifact {usable[0].id}")
         _refuse_earlier_attempt(step, usable[0], result)
@@ -187,9 +185,10 @@ def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -
     older = since is not None and artifact.created_at is not None and artifact.created_at < since
     if older or (maker is not None and maker.attempt < attempt):
         what = (
-            f"attempt {attempt} of run {_get_run_id(step)} left no result: artifact {artifact.id} is of an earlier one"
+            f"attempt {attempt} of run {_get_run_id(step)} stored no result: artifact {artifact.id} is from an earlier "
+            "attempt"
         )
-        raise _build_no_result_error(what, hint="re-run all jobs of that run: its log says how this attempt ended")
+        raise _build_no_result_error(what, hint="re-run all jobs of that run; its log says how this attempt ended")
 
 
 def check_selection(result: RunResult, selection: Selection) -> RunResult:
@@ -200,8 +199,8 @@ def check_selection(result: RunResult, selection: Selection) -> RunResult:
     wanted = {_normalize_selection(one) for one in selection.chosen_cases}
     if not result.partial or {_normalize_selection(one) for one in result.selections} == wanted:
         return result
-    asked = "those that `case`, `tag` and `tier` name here" if wanted else "all of them"
-    why = f"the run's own workflow chose which cases to run, and {asked} are asked for"
+    asked = "the cases that `case`, `tag` and `tier` select" if wanted else "all cases"
+    why = f"the run evaluated other cases than this workflow requires: {asked}"
     return replace(
         result,
         complete=False,
@@ -250,7 +249,7 @@ def _confirm_run(step: Step) -> WorkflowRun:
     if run.event != "pull_request" or run.head_sha != step.plan.head_sha:
         raise GateError(
             "untrusted-workflow-run",
-            f"run {run.id} is a run of {run.event} for {run.head_sha[:7]}, not what the event says",
+            f"run {run.id} is a run of {run.event} for {run.head_sha[:7]}, which does not match the event",
             "start this workflow by workflow_run only",
             exit_code=ExitCode.INCOMPLETE,
         )
@@ -263,16 +262,16 @@ def _get_run_id(step: Step) -> int:
 
 
 def _build_no_result_error(
-    message: str, problems: Sequence[Problem] = (), hint: str = "the log of that run says how it ended"
+    message: str, problems: Sequence[Problem] = (), hint: str = "see the log of that run"
 ) -> GateError:
     return GateError("result-not-found", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
 
 
 def _build_ambiguity_error(run_id: int) -> GateError:
     """Which of them took the plain name is chance: it must not decide what is published."""
-    hint = "give each gate of that workflow its own `artifact-name`, and name it here too"
+    hint = "give each gate of that workflow its own `artifact-name`, and set the same name in this workflow"
     return GateError(
-        "result-not-found", f"several gates of run {run_id} left a result", hint, exit_code=ExitCode.INCOMPLETE
+        "result-not-found", f"several gates of run {run_id} stored a result", hint, exit_code=ExitCode.INCOMPLETE
     )
 
 

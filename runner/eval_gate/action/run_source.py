@@ -40,22 +40,18 @@ from eval_gate.session.session import Session
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quote_name
 
-RERUN_COMMAND_IGNORED = (
-    "rerunCommand of the configuration file is not run by the action: a pull request may have written it"
-)
+RERUN_COMMAND_IGNORED = "ignoring rerunCommand of the configuration file: a pull request can change it"
 RERUN_HINT = {
-    True: "give it as the input rerun-command",
-    False: "have `eval-gate check` run it in a step before, and give `results: latest`; or use the action in host/",
+    True: "set it as the input rerun-command",
+    False: "run it with `eval-gate check` in an earlier step and set `results: latest`, or use the action in host/",
 }
 """What to do instead, on the machine of the job and in our container."""
 BASE_COMMAND_IGNORED = (
-    "baseAgentCommand is not run by the action but without Docker and as its input: it clears what it fails"
+    "ignoring base-agent-command: the action runs it only without Docker, and only when it is an input"
 )
 BASE_HINT = {
-    True: "give it as the input base-agent-command",
-    False: (
-        "have `eval-gate check` run it in a step before, and give `results: latest` and the input base-agent-command"
-    ),
+    True: "set it as the input base-agent-command",
+    False: "run it with `eval-gate check` in an earlier step, and set `results: latest` and base-agent-command",
 }
 _PRIVATE_PREFIXES = (INPUT_PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
@@ -107,7 +103,7 @@ def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> Exe
     """
     run_id = _find_resumable_run(step, session)
     if run_id is not None:
-        log.record(f"went on with run {run_id}, to ask the base branch's agent")
+        log.record(f"continued run {run_id} with the base agent")
         session = replace(session, context=replace(session.context, resume=run_id))
     if _should_run_cases(step) or run_id is not None:
         with log.commands.open_group("Evals"):
@@ -154,7 +150,7 @@ def _add_base_agent_results(session: Session, result: RunResult, log: StepLog) -
     """Add the base agent's results to the run, if one is named and could clear failures."""
     told = run_async(add_base_agent_results(session, result))
     if told is not result:
-        log.record(f"asked the base branch's agent about run {result.run_id}")
+        log.record(f"ran the base agent for run {result.run_id}")
     return told
 
 
@@ -186,7 +182,7 @@ def _load_stored_run(step: Step, session: Session, lookups: Lookups, log: StepLo
         )
     result = _drop_history(_read_run(step, paths, session, log))
     if not result.suites:
-        raise GateError("result-not-found", f"results: {', '.join(paths)} holds no case", "name a finished run")
+        raise GateError("result-not-found", f"results: {', '.join(paths)} contains no case", "name a finished run")
     log.record(f"read the result of run {result.run_id} from {', '.join(paths)}")
     return add_idle_pattern_warnings(result, config.policy.must_pass, strict=config.strict)
 
@@ -198,15 +194,15 @@ def _read_run(step: Step, paths: Sequence[str], session: Session, log: StepLog |
     """
     files = TrackedFiles(step.environment.workspace)
 
-    def taken(file: Path) -> bool:
+    def is_untracked(file: Path) -> bool:
         return not files.is_tracked(file)
 
     if list(paths) == [LATEST]:
         found = find_stored_run(step, session.folder)
         if found.doubt and log is not None:
-            log.record(f"run {found.stored_head.head.run_id} {found.doubt}: that this job made it is believed")
+            log.record(f"run {found.stored_head.head.run_id} {found.doubt}: assuming that this job made it")
         paths = [str(found.stored_head.folder)]
-    return read_merged_run(paths, session.folder, session.selection.shard, taken)
+    return read_merged_run(paths, session.folder, session.selection.shard, is_untracked)
 
 
 def _drop_history(result: RunResult) -> RunResult:
@@ -250,7 +246,7 @@ def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
     if here is None or step.plan.mode is StepMode.RELAY:
         return result
     if there is not None and there != here and step.plan.rules_branch is not None:
-        raise build_checkout_error(here, f"the result is of {there[:12]}", there)
+        raise build_checkout_error(here, f"the result is for {there[:12]}", there)
     return replace(result, git=replace(result.git or GitFacts(), workspace_sha=here))
 
 
@@ -303,9 +299,9 @@ def find_job_mismatch(head: RunResult, facts: JobFacts) -> str | None:
     if git.job and facts.job and git.job != facts.job:
         return f"the job {quote_name(git.job)} made it"
     if maker is not None and maker.gate != facts.gate:
-        return f"the gate {quote_name(maker.gate)} has published it"
+        return f"the gate {quote_name(maker.gate)} published it"
     if head.sha and head.sha not in facts.commits:
-        return f"it is of commit {head.sha[:7]}"
+        return f"it is for commit {head.sha[:7]}"
     return None
 
 
@@ -321,11 +317,15 @@ def choose_job_run(stored: Iterable[tuple[StoredRun, bool | None]], facts: JobFa
         git = kept.head.git or GitFacts()
         why = f"it is committed in {kept.folder}" if tracked else find_job_mismatch(kept.head, facts)
         if why is not None:
-            refused = refused or f"run {kept.head.run_id[:36]} is not of this job: {why}"
+            refused = refused or f"run {kept.head.run_id[:36]} is not from this job: {why}"
         elif kept.head.producer or git.run_id is not None:
             return JobRun(kept)
         elif git.sha or tracked is None:
-            silent.append(JobRun(kept, "names no workflow run" if git.sha else "names no commit, and no checkout does"))
+            silent.append(
+                JobRun(
+                    kept, "names no workflow run" if git.sha else "names no commit, and the workspace has no checkout"
+                )
+            )
         else:
             silent.append(JobRun(kept, "names neither a workflow run nor a commit"))
     return next((one for one in silent if one.stored_head.head.sha), silent[0]) if silent else refused
@@ -344,7 +344,7 @@ def find_stored_run(step: Step, folder: Path) -> JobRun:
         return found
     raise GateError(
         "results-incomplete",
-        "no step before this one has stored a result, which `results: latest` is about" + (found and f"; {found}"),
-        "the log of the step with `eval-gate check` or `eval-gate run` says what went wrong",
+        "`results: latest` found no result of an earlier step" + (found and f"; {found}"),
+        "see the log of the step with `eval-gate check` or `eval-gate run`",
         exit_code=ExitCode.INCOMPLETE,
     )

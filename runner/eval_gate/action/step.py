@@ -233,7 +233,7 @@ def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
         raise GateError(
             "missing-token",
             "`github-token` is empty",
-            "leave the input out, its default is the job's own token; on the command line set GITHUB_TOKEN",
+            "remove the input to use the job's own token; on the command line, set GITHUB_TOKEN",
         )
     event = read_event(environment.event_name, environment.event_path)
     client = GitHubClient(environment.api_url, settings.token, environment.repository)

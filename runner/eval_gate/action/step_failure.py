@@ -84,7 +84,7 @@ def publish_nothing_to_do(step: Step, log: StepLog) -> StepEnd:
 
 def build_internal_error(error: Exception) -> GateError:
     """Build the error to publish for a defect of this program or an exhausted resource."""
-    broke = f"eval-gate {__version__} broke: {type(error).__name__}"
+    broke = f"eval-gate {__version__} failed with an internal error: {type(error).__name__}"
     found = GateError("internal-error", broke, "report it with the traceback in the log", exit_code=ExitCode.INCOMPLETE)
     return find_exhaustion_error(error) or found
 
@@ -116,7 +116,7 @@ def _publish_step_error(step: Step, error: GateError, variables: Mapping[str, st
 
 
 def _format_heading(error: GateError) -> str:
-    return "nothing was run" if error.exit_code is ExitCode.USAGE else "could not decide"
+    return "nothing ran" if error.exit_code is ExitCode.USAGE else "inconclusive"
 
 
 def _log_error(error: GateError, commands: WorkflowCommands, *, said: bool) -> None:

@@ -51,7 +51,7 @@ class StepLog:
     def record_loss(self, what: str, error: GitHubError) -> None:
         """Something that could not be published: the verdict is the same, and the log says what is missing."""
         if error.kind is FailureKind.FORBIDDEN and self.read_only:
-            sentence = f"{what}: {self.read_only}; see {PAGES}/forks.md"
+            sentence = f"{what}: {self.read_only}; see {PAGES}/action.md#forks"
             self.record(sentence)
         else:
             sentence = f"{what}: {error}"
@@ -73,8 +73,8 @@ class StepLog:
 class BackgroundWork(Generic[T]):
     """Background work of a step whose log output appears when its result is requested.
 
-    Whatever is done first: what they say, and which of their errors ends the step, goes by the order in which their
-    results are asked for. What nobody asks for is as if it had never begun.
+    Log output appears in the order in which the results are requested, and the first error in that order ends the step.
+    Work whose result is never requested has no effect.
     """
 
     def __init__(self, log: StepLog, work: Callable[[StepLog], T], name: str) -> None:

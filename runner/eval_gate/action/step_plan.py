@@ -147,8 +147,8 @@ def make_step_plan(
         case "pull_request_target":
             raise GateError(
                 "unsafe-event",
-                "pull_request_target has the default branch's secrets: a pull request's code must not run with them",
-                f"use pull_request; for forks see {PAGES}/forks.md, which needs no secrets in the first stage",
+                "pull_request_target runs with the default branch's secrets, which code of a pull request must not get",
+                f"use pull_request; for forks see {PAGES}/action.md#forks, where the first workflow needs no secrets",
             )
         case "workflow_run":
             plan = _plan_relay(environment, event, settings, facts)
@@ -240,7 +240,7 @@ def _plan_pull_request(
 ) -> StepPlan:
     pull = event.pull_request
     if pull is None:
-        raise GateError("invalid-event", "the event pull_request has no pull request in it")
+        raise GateError("invalid-event", "the event pull_request contains no pull request")
     workspace = WorkspaceCommit(environment.sha, facts.checkout, facts.parents)
     base = find_pull_base(workspace, pull.head.sha, f"#{pull.number}")
     from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
@@ -271,11 +271,11 @@ def _plan_pull_request(
 
 def _describe_workspace(workspace: WorkspaceCommit, base: BaseCommit, branch: str) -> str:
     """Which commit is evaluated, and what follows for the baseline."""
-    what = f"the workspace holds {workspace.sha[:7]}"
+    what = f"the workspace is at {workspace.sha[:7]}"
     if workspace.is_unverified:
-        what = f"nothing in the workspace names its commit: GitHub's {workspace.sha[:7]} is believed"
+        what = f"the commit of the workspace is unknown, assuming GitHub's {workspace.sha[:7]}"
     if base.fork_point_of:
-        return f"{what}, the head: compared with where it left {branch}"
+        return f"{what}, the head: compared with the commit where it left {branch}"
     return f"{what}, a test merge: compared with {branch} as it was merged there"
 
 
@@ -284,11 +284,11 @@ def _plan_merge_group(
 ) -> StepPlan:
     group = event.merge_group
     if group is None:
-        raise GateError("invalid-event", "the event merge_group has no merge group in it")
+        raise GateError("invalid-event", "the event merge_group contains no merge group")
     workspace = WorkspaceCommit(environment.sha, facts.checkout)
     base = find_group_base(workspace, group.head_sha, group.base_sha)
     last = f", last pull request #{group.pull_number}" if group.pull_number else ""
-    reasons = (f"event merge_group{last}, head {group.head_sha[:7]}: no comment, a group may hold several",)
+    reasons = (f"event merge_group{last}, head {group.head_sha[:7]}: no comment, a group can have several",)
     into = group.base_branch
     branch = choose_baseline_branch(settings.baseline_branch, facts.default_branch, into)
     return StepPlan(
@@ -312,12 +312,14 @@ def _plan_dispatched_pull(
     number, pull, checkout = parse_pull_number(event), known.pull, known.checkout
     if pull is None:
         raise GateError(
-            "pull-request-not-found", f"{PULL_INPUT}: there is no pull request #{number} here", "give an open one"
+            "pull-request-not-found",
+            f"{PULL_INPUT}: pull request #{number} not found",
+            "give the number of an open one",
         )
     # the event's own commit is the default branch's
     workspace = WorkspaceCommit(pull.merge_commit_sha or "", checkout, known.parents)
     if checkout is None:
-        raise build_checkout_error(None, f"#{number} is {pull.head.sha[:12]}", f"refs/pull/{number}/head")
+        raise build_checkout_error(None, f"#{number} is at {pull.head.sha[:12]}", f"refs/pull/{number}/head")
     base = find_pull_base(workspace, pull.head.sha, f"#{number}")
     from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
     change = ChangeBranches(pull.base.ref, None if from_fork else pull.head.ref)
@@ -345,7 +347,7 @@ def _plan_branch(
     branch = choose_baseline_branch(settings.baseline_branch, facts.default_branch, None, environment.ref)
     # at other events each file that is read is held against the event's commit
     if event_name in OWN_CODE_EVENTS and sha and facts.checkout not in {None, sha}:
-        raise build_checkout_error(facts.checkout, f"the event {event_name} is of {sha[:12]}", sha)
+        raise build_checkout_error(facts.checkout, f"the event {event_name} is for {sha[:12]}", sha)
     where = environment.ref.removeprefix("refs/heads/") or "an unknown ref"
     reason = f"event {event_name} on {where}, commit {sha[:7]}: no pull request to comment on"
     if environment.ref == f"refs/heads/{branch}":
@@ -358,7 +360,7 @@ def _plan_branch(
         )
     # the run of a tag is listed under the tag's short name, which may be the branch's
     stores = environment.ref.startswith("refs/heads/")
-    reason += "" if stores else "; its result is not stored, because it is no branch's"
+    reason += "" if stores else "; its result is not stored, because the ref is not a branch"
     choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha)
     return StepPlan(StepMode.GATE, sha, choice, (reason,), can_store=stores, workspace_sha=facts.checkout)
 
@@ -368,7 +370,7 @@ def _plan_relay(
 ) -> StepPlan:
     run = event.workflow_run
     if run is None:
-        raise GateError("invalid-event", "the event workflow_run has no run in it")
+        raise GateError("invalid-event", "the event workflow_run contains no run")
     from_fork = run.head_repository is None or run.head_repository.full_name != environment.repository
     by_dependabot = run.actor is not None and run.actor.login == DEPENDABOT
     # which commit was evaluated, and what it is merged into, is known later
@@ -392,8 +394,10 @@ def _plan_relay(
         return StepPlan(StepMode.NOTHING, run.head_sha, choice, (f"{what}: it has not ended yet",))
     if not (from_fork or by_dependabot):
         _refuse_to_run(settings)
-        return StepPlan(StepMode.NOTHING, run.head_sha, choice, (f"{what}: it had a token to publish by itself",))
-    reason = f"{what}: it had no token to publish, so this one does"
+        return StepPlan(
+            StepMode.NOTHING, run.head_sha, choice, (f"{what}: it published its own result with its own token",)
+        )
+    reason = f"{what}: it had no token to publish, so this workflow publishes"
     return StepPlan(
         StepMode.RELAY,
         run.head_sha,
@@ -416,8 +420,8 @@ def _refuse_to_run(settings: StepSettings) -> None:
     if named:
         raise GateError(
             "unsupported-event",
-            f"the input {named[0]} is given, and a workflow started by workflow_run evaluates nothing: it publishes "
-            "what a run of a fork or of Dependabot left, and this was none",
-            f"leave the input out in a workflow that publishes ({PAGES}/forks.md); evaluate in a job behind the others "
-            "(`needs`) at push and pull_request, or at workflow_dispatch",
+            f"the input {named[0]} is set, but a workflow started by workflow_run does not evaluate: it publishes "
+            "the result of a run of a fork or of Dependabot, and this was none",
+            f"remove the input in a workflow that publishes ({PAGES}/action.md#forks); to evaluate, use a job after "
+            "the others (`needs`) at push and pull_request, or workflow_dispatch",
         )

@@ -145,7 +145,7 @@ def _compute_kappa(both_pass: float, false_passes: float, false_failures: float,
 
 
 class _JudgeCounts(Struct):
-    """What one judge and people said of the same answers, and what it graded by."""
+    """Results of one judge and of people for the same responses, and its prompts and rubrics."""
 
     cells: Counter[tuple[bool, bool]] = field(default_factory=Counter)
     prompts: set[str] = field(default_factory=set)
@@ -216,13 +216,13 @@ def _load_labels(files: Sequence[str], pass_score: float | None) -> ExternalResu
 
     Raises GateError `invalid-labels`.
     """
-    wrong: Sequence[Problem] = [Problem("there is no such file", file=one) for one in files if not Path(one).exists()]
+    wrong: Sequence[Problem] = [Problem("file not found", file=one) for one in files if not Path(one).exists()]
     if not wrong:
         try:
             return load_external_results(files, ResultsFormat.JSONL, ScoreRules((), pass_score))
         except GateError as error:
             wrong = error.problems
-    hint = f'a line is such as {{"id": "refund-1", "status": "failed"}}: {PAGES}/models.md#a-judge-and-people'
+    hint = f'write lines such as {{"id": "refund-1", "status": "failed"}}: {PAGES}/models.md#calibrate-an-llm-judge'
     raise GateError("invalid-labels", "the labels cannot be read", hint, problems=wrong)
 
 
@@ -249,8 +249,8 @@ def save_comparisons(
         for one in calibration.by_judge
     )
     if not new:
-        said = f"no judge graded the answers of run {run_id} that have labels, so there is nothing to save"
-        raise GateError("unmatched-labels", said, "leave --save away: what was compared are checks without a judge")
+        said = f"no judge scored a labeled response of run {run_id}, so there is nothing to save"
+        raise GateError("unmatched-labels", said, "remove --save: the labeled checks have no judge")
     write_atomically(root / JUDGES_PATH, merge_comparisons(read_comparisons(root), new))
     return new
 
@@ -328,8 +328,8 @@ def _build_no_match_error(
     named = f", such as {unmatched[0][:80]}" if unmatched else ""
     return GateError(
         "unmatched-labels",
-        f"no label{named} is of an answer that run {run.run_id} has judged",
-        f"a label's id is its case's: {ids or 'the run has no cases'}",
+        f"no label{named} matches a response with a score in run {run.run_id}",
+        f"use the ids of cases as ids of labels: {ids or 'the run has no cases'}",
     )
 
 
@@ -339,7 +339,7 @@ def iter_calibration_lines(calibration: Calibration, who: str, run_id: str) -> I
     yield from _iter_skipped_lines(
         calibration.unmatched_labels, calibration.undecided_labels, calibration.unjudged_cases
     )
-    for passed, title in ((True, "passed, and people fail it:"), (False, "failed, and people pass it:")):
+    for passed, title in ((True, "passed, but people fail it:"), (False, "failed, but people pass it:")):
         differs = [one for one in calibration.disagreements if one.passed is passed]
         yield from ("", title) if differs else ()
         yield from map(_format_disagreement, differs[:_MAX_LISTED])
@@ -357,14 +357,14 @@ def iter_calibration_lines(calibration: Calibration, who: str, run_id: str) -> I
 def _describe_agreement(agreement: Agreement, who: str) -> Iterator[str]:
     low, high = compute_wilson_interval(agreement.agreed_count, agreement.compared_count)
     yield (
-        f"{who} and people agree on {agreement.agreed_count} of {format_count(agreement.compared_count, 'answer')} "
+        f"{who} and people agree on {agreement.agreed_count} of {format_count(agreement.compared_count, 'response')} "
         f"({_format_share(agreement.agreed_count, agreement.compared_count)}; 95 %: {low * 100:.0f} to "
         f"{high * 100:.0f} %)"
     )
     kappa, between = agreement.kappa, agreement.compute_kappa_interval()
     if kappa is None or between is None:
         kind = "pass" if agreement.passed_by_people else "fail"
-        yield f"kappa cannot be told: people {kind} every one of them; label some that they {_flip_verdict(kind)}, too"
+        yield f"kappa is unknown, because people {kind} all of them: also label some that they {_flip_verdict(kind)}"
     else:
         yield (
             f"kappa {kappa:.2f} (95 %: {between[0]:.2f} to {between[1]:.2f}), {_grade_kappa(kappa)} agreement "
@@ -374,8 +374,8 @@ def _describe_agreement(agreement: Agreement, who: str) -> Iterator[str]:
     yield _format_false_alarm_rate("false failures", agreement.false_failures, agreement.passed_by_people, "pass")
     if agreement.compared_count < _MIN_ANSWERS:
         yield (
-            f"{format_count(agreement.compared_count, 'answer')} leave much open: from some {_MIN_ANSWERS} on the "
-            "intervals are of use"
+            f"{format_count(agreement.compared_count, 'response')}: too few for useful intervals, label about "
+            f"{_MIN_ANSWERS}"
         )
 
 
@@ -386,11 +386,11 @@ def _grade_kappa(kappa: float) -> str:
 def _iter_skipped_lines(unmatched: Sequence[str], undecided: int, unjudged: int) -> Iterator[str]:
     if unmatched:
         named = format_first_few(unmatched, 5, lambda one: to_console_line(one, 60))
-        yield f"{format_count(len(unmatched), 'label')} of no case of this run: {named}"
+        yield f"ignored {format_count(len(unmatched), 'label')} without a case in this run: {named}"
     if undecided:
-        yield f"{format_count(undecided, 'label')} left out: as many people for as against, or neither"
+        yield f"ignored {format_count(undecided, 'label')}: people disagree evenly, or gave no verdict"
     if unjudged:
-        yield f"{format_count(unjudged, 'label')} left out: the answer was not judged here"
+        yield f"ignored {format_count(unjudged, 'label')}: the response has no score in this run"
 
 
 def _format_disagreement(one: Disagreement) -> str:
@@ -400,7 +400,7 @@ def _format_disagreement(one: Disagreement) -> str:
 
 def _format_false_alarm_rate(what: str, wrong: int, of: int, people: str) -> str:
     if not of:
-        return f"{what}: nothing can be said, people {people} none of them"
+        return f"{what}: unknown, because people {people} none of them"
     high = compute_wilson_interval(wrong, of)[1]
     return (
         f"{what}: {wrong} of {of} that people {people} ({_format_share(wrong, of)}; 95 %: at most {high * 100:.0f} %)"

@@ -28,12 +28,12 @@ With its own 700 a case costs 0.67 ms of the processor above the start instead o
 cases, by turns, 2026-11-27).
 """
 _received_signals: list[int] = []
-"""The signal that ends us."""
+"""The signal that ends this process."""
 
 
 def main() -> NoReturn:
     """Load the program, run it, and exit."""
-    # else somebody wants it ignored: a shell does so with SIGINT for what it starts in the background
+    # otherwise the signal is to be ignored, as a shell does with SIGINT for background processes
     usual = {_signal.SIGINT: _signal.default_int_handler, _signal.SIGTERM: _signal.SIG_DFL}
     listening = [number for number, handler in usual.items() if _signal.getsignal(number) == handler]
     _exit_on_signals(listening)
@@ -75,12 +75,12 @@ def _exit_on_signals(signals: list[int]) -> None:
 
 
 def _exit_now(number: int, _frame: FrameType | None) -> NoReturn:
-    if _received_signals:  # amid the answer to another one: nobody may read what that says
+    if _received_signals:  # while another signal is reported, whose message may never be read
         os._exit(_SIGNAL_EXIT_BASE + number)
     _received_signals.append(number)
     try:
-        os.write(2, b"interrupted\n" if number == _signal.SIGINT else b"ended from outside (SIGTERM)\n")
-    finally:  # also where nobody can read it: the code says it too
+        os.write(2, b"interrupted\n" if number == _signal.SIGINT else b"terminated (SIGTERM)\n")
+    finally:  # also if standard error is closed: the exit code reports it too
         os._exit(_SIGNAL_EXIT_BASE + number)
 
 
@@ -101,7 +101,7 @@ def _flush_streams(code: int) -> int:
 
 
 def _report_exhaustion(error: Exception) -> ExitCode | None:
-    """Say what the machine has no more of; None where it is something else."""
+    """Report the exhausted resource and return the exit code, or return None for another error."""
     from eval_gate.errors import find_exhaustion_error
 
     refusal = find_exhaustion_error(error)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from eval_gate.cli.terminal.console import Verbosity, is_in_ci
+from eval_gate.cli.terminal.console import Verbosity, is_in_ci, print_output
+from eval_gate.cli.terminal.help import HELP_ALL
+from eval_gate.config.setting import Panel
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError
 
@@ -33,15 +35,31 @@ def _set_quiet(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (ty
 
 
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", callback=_set_verbose, help="Say more: every case, every warning and notice.")
+    bool,
+    typer.Option("--verbose", "-v", callback=_set_verbose, help="Show every case, warning and notice."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_set_quiet, help="Only the result: no progress.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", callback=_set_quiet, help="Show only the result, without progress.")
+]
+
+
+def _show_all_options(context: typer.Context, value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
+    if value and not context.resilient_parsing:
+        context.meta[HELP_ALL] = True
+        print_output(context.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool, typer.Option(HELP_ALL, is_eager=True, callback=_show_all_options, help="Show all options and exit.")
+]
 Config = Annotated[
     str | None,
     typer.Option(
         "--config",
         metavar="FILE",
         help="Configuration file.  [default: eval-gate.yaml, .yml or .json, from the working directory upward]",
+        rich_help_panel=Panel.RUN,
     ),
 ]
 ResultsDir = Annotated[
@@ -49,28 +67,62 @@ ResultsDir = Annotated[
     typer.Option(
         "--output-dir",
         metavar="DIR",
-        help="Where runs are looked up by id or as latest.  "
-        f"[default: outputDir of the configuration, else {SETTINGS['outputDir'].default}]",
+        help="Folder in which to find runs by id or as latest.  "
+        f"[default: outputDir of the configuration, or {SETTINGS['outputDir'].default}]",
+        rich_help_panel=Panel.OUTPUT,
     ),
 ]
-"""For commands that read stored runs: where `run` has written them."""
-Json = Annotated[bool, typer.Option("--json", help="Print the run record instead of the summary.")]
+"""For commands that read stored runs: the folder into which `run` writes them."""
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print the run result as JSON instead of the summary.", rich_help_panel=Panel.OUTPUT),
+]
 Cases = Annotated[
-    list[str] | None, typer.Option("--case", metavar="GLOB", help="Only cases with these ids; commas join.")
+    list[str] | None,
+    typer.Option(
+        "--case",
+        metavar="GLOB",
+        help="Ids or globs of the cases to run, separated by commas. Repeatable.  [default: all]",
+        rich_help_panel=Panel.RUN,
+    ),
 ]
-Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Only cases with this tag.")]
-Tiers = Annotated[list[str] | None, typer.Option("--tier", metavar="TIER", help="Only suites of this tier.")]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="TAG",
+        help="Tag of the cases to run. Repeatable.  [default: all]",
+        rich_help_panel=Panel.RUN,
+    ),
+]
+Tiers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tier",
+        metavar="TIER",
+        help="Tier of the suites to run. Repeatable.  [default: all]",
+        rich_help_panel=Panel.RUN,
+    ),
+]
 Shard = Annotated[
-    str | None, typer.Option("--shard", metavar="I/N", help="Only the I-th of N equal parts of the cases.")
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Part of the cases to run, the I-th of N equal ones.  [default: all]",
+        rich_help_panel=Panel.RUN,
+    ),
 ]
 
 
-def with_options(command: Callable[..., None], keys: Iterable[str] = ()) -> Callable[..., None]:
+def with_options(
+    command: Callable[..., None], keys: Iterable[str] = (), *, has_short_help: bool = False
+) -> Callable[..., None]:
     """Return the command with one option per setting in `keys` in place of its `**settings`.
 
     It also gets the two verbosity options, which are not passed on: the command reads them from its context. An
     option that the command declares itself, under the key's name, stays as it is. Options follow the command's
-    positional parameters and come before its keyword-only ones.
+    positional parameters and come before its keyword-only ones. With `has_short_help` it also gets `--help-all`.
     """
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -82,30 +134,32 @@ def with_options(command: Callable[..., None], keys: Iterable[str] = ()) -> Call
     ]
     ordered = [
         one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for one in (*first, *made, *own[len(first) :], *_VERBOSITY_OPTIONS)
+        for one in (*first, *made, *own[len(first) :], *_VERBOSITY_OPTIONS, *([_HELP_ALL_OPTION] * has_short_help))
     ]
 
     @wraps(command)
-    def told(*, verbose: bool, quiet: bool, **given: object) -> None:
+    def call_command(*, verbose: bool, quiet: bool, help_all: bool = False, **given: object) -> None:
         command(**given)
 
-    told.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]  # which functions have, and Callable does not say
-    return told
+    call_command.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]  # which functions have, and Callable does not say
+    return call_command
 
 
-_VERBOSITY_OPTIONS = tuple(
-    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-    for name, kind in (("verbose", Verbose), ("quiet", Quiet))
-)
+def _build_flag(name: str, kind: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+
+
+_VERBOSITY_OPTIONS = (_build_flag("verbose", Verbose), _build_flag("quiet", Quiet))
+_HELP_ALL_OPTION = _build_flag("help_all", HelpAll)
 
 
 def select_given_settings(settings: Mapping[str, object]) -> dict[str, JsonValue]:
-    """Those of a command's `**settings` that were given."""
+    """Select the settings of a command's `**settings` that have a value."""
     return {key: cast("JsonValue", value) for key, value in settings.items() if value not in (None, [], ())}
 
 
 def find_option_source() -> FlagSource:
-    """Who gives the options: a person, or in CI a file of the repository."""
+    """Find who sets the options: a person, or in CI a file of the repository."""
     from eval_gate.config.loader import BY_A_PERSON, BY_A_PROGRAM
 
     return BY_A_PROGRAM if is_in_ci() else BY_A_PERSON
@@ -115,11 +169,19 @@ def _build_parameter(row: Setting) -> inspect.Parameter:
     if not row.flag.startswith("--"):
         info = typer.Argument(None, help=row.help_text, metavar=row.flag)
     elif row.type is bool:
-        info = typer.Option(None, f"{row.flag}/--no-{row.flag.removeprefix('--')}", help=row.help_text)
+        info = typer.Option(
+            None, f"{row.flag}/--no-{row.flag.removeprefix('--')}", help=row.help_text, rich_help_panel=row.panel
+        )
     else:
         number = _build_number_parser(row.type) if row.type in {int, float} else None
         info = typer.Option(
-            None, row.flag, *row.other_flags, help=row.help_text, metavar=row.effective_metavar, parser=number
+            None,
+            row.flag,
+            *row.other_flags,
+            help=row.help_text,
+            metavar=row.effective_metavar,
+            parser=number,
+            rich_help_panel=row.panel,
         )
     return inspect.Parameter(row.key, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=row.type | None)
 
@@ -132,7 +194,7 @@ def _build_number_parser(kind: type) -> Callable[[str], int | float | str]:
     """
 
     def read(text: str) -> int | float | str:
-        for one in (int, kind):  # a whole number is said as one also where it need not be one
+        for one in (int, kind):  # a whole number stays one, even if it need not be one
             try:
                 return cast("int | float", one(text))
             except ValueError:
@@ -145,5 +207,5 @@ def _build_number_parser(kind: type) -> Callable[[str], int | float | str]:
 def split_commas(values: list[str] | None) -> tuple[str, ...]:
     """`--case 'a,b' --case c` are three globs. Raises GateError for `--case ''`, which would choose nothing or all."""
     if any(not value.strip(" ,") for value in values or []):
-        raise GateError("no-selected-cases", '--case "" names no case', "leave --case out to run all cases")
+        raise GateError("no-selected-cases", '--case "" names no case', "omit --case to run all cases")
     return tuple(part.strip() for value in values or [] for part in value.split(",") if part.strip())

@@ -17,7 +17,7 @@ from eval_gate.cli.repository import import_evals, init, schema, validate, waive
 from eval_gate.cli.runs import action, agent_evals, demo, run
 from eval_gate.cli.stored_runs import calibrate, check, compare, drift, merge, power, report, view
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_error, print_internal_error, print_message
-from eval_gate.cli.terminal.help import FullHelpGroup, PlainCommand
+from eval_gate.cli.terminal.help import FullHelpGroup, PlainCommand, build_command_class
 from eval_gate.errors import ExitCode, GateError, find_exhaustion_error, get_signal_exit_code
 from eval_gate.process.signals import end_programs, handle_signal
 
@@ -26,8 +26,8 @@ _MAX_CAUSES: Final = 20
 app = typer.Typer(
     name="eval-gate",
     cls=FullHelpGroup,
-    help="Did this change break anything your agent could do yesterday, and can you believe the answer?",
-    epilog="Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error, 3 the gate could not decide.",
+    help="Run the evals of your LLM agent and find out which cases a change broke.",
+    epilog="Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error, 3 inconclusive.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,7 +44,7 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape
 @app.callback()
 def _set_default_verbosity(
     context: typer.Context,
-    _version_asked: Annotated[
+    _show_version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     verbose: options.Verbose = False,
@@ -54,10 +54,13 @@ def _set_default_verbosity(
         context.obj = Verbosity.NORMAL
 
 
+for _decide, _used, _common in (
+    (run.run, run.USED, run.COMMON),
+    (compare.compare, compare.USED, compare.COMMON),
+    (check.check, check.USED, check.COMMON),
+):
+    app.command(cls=build_command_class(_common))(options.with_options(_decide, _used, has_short_help=True))
 for _command in (
-    options.with_options(run.run, run.USED),
-    options.with_options(compare.compare, compare.USED),
-    options.with_options(check.check, check.USED),
     options.with_options(waive.waive),
     options.with_options(report.report, report.USED),
     options.with_options(view.view),
@@ -73,8 +76,8 @@ for _command in (
     app.command(cls=PlainCommand)(_command)
 app.command("import", cls=PlainCommand)(options.with_options(import_evals.import_evals))
 app.command(cls=agent_evals.AgentEvalsCommand)(options.with_options(agent_evals.agent_evals))
-app.command()(action.action)
-app.command()(action.publish)
+app.command(cls=PlainCommand)(action.action)
+app.command(cls=PlainCommand)(action.publish)
 _COMMANDS: Final = {
     one.name or typer.main.get_command_name(one.callback.__name__): one
     for one in app.registered_commands
@@ -83,16 +86,16 @@ _COMMANDS: Final = {
 
 
 def run_program(listening: Iterable[int] = ()) -> int:
-    """Run the program; its exit code. Every exception ends here, but for those that are about one case of a run.
+    """Run the program, and return its exit code. Catches every exception but those about one case of a run.
 
-    `listening`: the signals, of SIGINT and SIGTERM, that end it from here on; others are left as they are.
+    `listening` are the signals, of SIGINT and SIGTERM, that end it from here on; others are left as they are.
     """
     try:
         try:
             return _run_app(listening)
         finally:
             end_programs()
-    except KeyboardInterrupt as late:  # when all was done, or while it was said how another one ended us
+    except KeyboardInterrupt as late:  # after all was done, or while another signal was reported
         end_programs()
         return _report_signal(late)
 
@@ -115,7 +118,7 @@ def _run_app(listening: Iterable[int]) -> int:
         return _report_signal(interrupt)
     except GateError as error:
         return _report_error(error)
-    except Exception as error:  # noqa: BLE001 (a defect of ours: said as such, never a pass)
+    except Exception as error:  # noqa: BLE001 (a defect of this program: reported, never a pass)
         by_signal = _find_signal(error)
         return _report_signal(by_signal) if by_signal else _report_internal_error(error)
     return ExitCode.PASSED
@@ -141,9 +144,9 @@ def _report_error(error: GateError) -> int:
 
 
 def _report_internal_error(error: Exception) -> int:
-    """Something broke: the machine has no more of something, which is said as such, or it is a defect of ours."""
+    """Report an exhausted resource, or else a defect of this program."""
     if refusal := find_exhaustion_error(error):
-        # what is left half made by it would complain when it is taken away, after the one sentence that matters
+        # objects that are half built would complain when they are destroyed, after the one sentence that matters
         sys.unraisablehook = _ignore_unraisable
         warnings.simplefilter("ignore")
         return _report_error(refusal)
@@ -152,12 +155,12 @@ def _report_internal_error(error: Exception) -> int:
 
 
 def _ignore_unraisable(_: object) -> None:
-    """Take an exception that nobody can catch."""
+    """Ignore an exception that cannot be caught."""
 
 
 def _report_signal(by_signal: KeyboardInterrupt) -> int:
     code = get_signal_exit_code(by_signal)
-    print_message("ended from outside (SIGTERM)" if code is ExitCode.TERMINATED else "interrupted")
+    print_message("terminated (SIGTERM)" if code is ExitCode.TERMINATED else "interrupted")
     return code
 
 

@@ -19,7 +19,7 @@ from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
 from eval_gate.config.setting_sources import SettingSource, SettingSources
 from eval_gate.config.settings import RECORDED_RULES, SETTINGS, RunConfig
 from eval_gate.config.wire import parse_config
-from eval_gate.errors import GateError, Problem, find_nearest, format_suggestion
+from eval_gate.errors import GateError, Problem, find_nearest
 from eval_gate.files import file_paths
 from eval_gate.files.file_paths import find_folder_problem, find_read_problem, find_write_problem
 from eval_gate.files.reading import read_limited
@@ -27,6 +27,7 @@ from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import describe_name, quote_name
+from eval_gate.text.renamed import NameKind, suggest_name
 from eval_gate.text.secret import Secret
 from eval_gate.text.sources.validation_errors import (
     describe_error,
@@ -43,20 +44,24 @@ if TYPE_CHECKING:
 
 CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
 MAX_CONFIG_BYTES: Final = limits.CONFIG_BYTES
-_INVALID_TEXT: Final = "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
+_INVALID_TEXT: Final = "contains bytes that are not UTF-8, or half of a surrogate pair"
 OUTPUT_KEYS = frozenset({"outputDir", "reports", "exports"})
 """The keys whose values are places that a run writes to."""
 
 
 SENT_FILE_KEYS = frozenset({"systemPromptPath"})
 """Those whose values are files that a run reads and sends to a target."""
+_TARGET_CHOICES: Final = (("agentEndpoint", "agentProtocol"), ("target",), ("model", "provider", "baseUrl"))
+"""The ways to choose the target to evaluate, each with its keys."""
+_CHOOSING_KEYS: Final = frozenset({"agentEndpoint", "target", "model", "provider"})
+"""Those of these keys that choose a target on their own."""
 
 
 class FlagSource(FrozenStruct):
     """Origin of flags and variables: how it spells a flag, and whether it may name any output path.
 
-    That is: name places outside of the working directory for writing. A configuration file never may. `types`: a person
-    types them, so that they stand in no file that a pull request could change.
+    Any output path means writing outside the working directory, which a configuration file never may. `types` means
+    that a person typed the flags, so that no pull request could change them.
     """
 
     format_name: Callable[[Setting], str] = lambda row: row.flag
@@ -96,7 +101,7 @@ def load_config(
     given = {key: SettingSource(Secret(value), key) for key, value in (defaults or {}).items()}
     if file is not None:
         given.update(_load_file(file, shown_as or file_paths.format_relative_path(file), problems, SETTINGS))
-    given.update(_load_environment(environment, problems, SETTINGS))
+    _add_layer(given, _load_environment(environment, problems, SETTINGS))
     return _build_config(given, flags, hand, problems)
 
 
@@ -115,7 +120,7 @@ def load_partial_config(
             raise
         problems: list[Problem] = []
         given = _load_file(file, file_paths.format_relative_path(file), problems, keys) if file else {}
-        given.update(_load_environment(environment, problems, keys))
+        _add_layer(given, _load_environment(environment, problems, keys))
         return _build_config(given, flags, BY_A_PROGRAM, problems), error.problems
 
 
@@ -128,11 +133,12 @@ def _build_config(
     given: dict[str, SettingSource], flags: Mapping[str, JsonValue], hand: FlagSource, problems: list[Problem]
 ) -> RunConfig:
     """Build the configuration from the lower layers and the flags. Raises GateError if anything is wrong."""
-    given.update(
+    _add_layer(
+        given,
         {
             key: SettingSource(Secret(value), hand.format_name(SETTINGS[key]), is_from_user=True)
             for key, value in flags.items()
-        }
+        },
     )
     config = _validate_values(given, problems)
     if config is not None:
@@ -144,7 +150,7 @@ def _build_config(
         raise GateError(
             "invalid-configuration",
             "the configuration is not valid",
-            "`eval-gate run --help` and `eval-gate schema config` say what is known",
+            "`eval-gate run --help-all` and `eval-gate schema config` list all settings",
             problems=problems,
         )
     where = SettingSources(given, lambda other, key: _suggest_name(other, SETTINGS[key], hand))
@@ -155,6 +161,19 @@ def _build_config(
         typed_settings=_typed_rules(given) if hand.types else None,
     )
     return replace(config, target=replace(config.target, given=where), policy=policy)
+
+
+def _add_layer(given: dict[str, SettingSource], layer: Mapping[str, SettingSource]) -> None:
+    """Add the settings of the next higher layer.
+
+    If this layer chooses the target, every other choice of the lower layers is dropped.
+    """
+    if not _CHOOSING_KEYS.isdisjoint(layer):
+        for keys in _TARGET_CHOICES:
+            if layer.keys().isdisjoint(keys):
+                for key in keys:
+                    given.pop(key, None)
+    given.update(layer)
 
 
 def _typed_rules(given: Mapping[str, SettingSource]) -> tuple[str, ...]:
@@ -179,12 +198,12 @@ def _load_file(file: Path, shown_as: str, problems: list[Problem], only: Collect
     if document is None:
         return {}
     if not isinstance(document, dict):
-        problems.append(Problem("a configuration is a mapping of keys to values", file=shown_as, line=1))
+        problems.append(Problem("expected a mapping of keys to values", file=shown_as, line=1))
         return {}
     strangers = [key for key in document if key not in SETTINGS and _is_possible_key(key, only)]
     problems += [
         Problem(
-            f"unknown key{format_suggestion(key, SETTINGS)}",
+            f"unknown key{suggest_name(NameKind.SETTING, key, SETTINGS)}",
             file=shown_as,
             line=positions.find_line([key]),
             field=format_field_path([key]),
@@ -237,7 +256,8 @@ def _load_environment(
             continue
         if variable not in known:
             if _is_possible_key(variable.removeprefix(ENVIRONMENT_PREFIX).replace("_", ""), only):
-                problems.append(Problem(f"unknown variable{format_suggestion(variable, known)}", field=variable))
+                meant = suggest_name(NameKind.SETTING, variable, known, lambda key: SETTINGS[key].variable)
+                problems.append(Problem(f"unknown variable{meant}", field=variable))
         elif text != "" and known[variable].key in only:  # an empty variable is how workflows say "not set"
             found[known[variable].key] = SettingSource(
                 Secret(parse_setting_text(known[variable], text)), variable, is_from_user=True

@@ -57,11 +57,11 @@ def parse_report(text: str) -> ReportRequest:
     """`html` or `junit=out/junit.xml`. Raises ValueError with what is wrong."""
     name, equals, file = text.partition("=")
     if name in EXPORTS:
-        raise ValueError(f'"{name}" is no report but an export: `exports` (--export) asks for it')
+        raise ValueError(f'"{name}" is an export, not a report: use `exports` (--export)')
     if name not in REPORTS:
         raise ValueError(_describe_unknown_format(text, "FORMAT or FORMAT=FILE", REPORTS))
     if equals and not file:
-        raise ValueError(f'"{text}" names no file: {name}=FILE, or {name} for its usual place in the run\'s folder')
+        raise ValueError(f'"{text}" has no file: write {name}=FILE, or {name} for a file in the run\'s folder')
     return ReportRequest(name, _parse_path(file) if file else None)
 
 
@@ -69,11 +69,11 @@ def parse_export(text: str) -> ReportRequest:
     """`agentv=out/cases.jsonl`: an export always says where. Raises ValueError with what is wrong."""
     name, _, file = text.partition("=")
     if name in REPORTS:
-        raise ValueError(f'"{name}" is no export but a report: `reports` (--report) asks for it')
+        raise ValueError(f'"{name}" is a report, not an export: use `reports` (--report)')
     if name not in EXPORTS:
         raise ValueError(_describe_unknown_format(text, "FORMAT=FILE", EXPORTS))
     if not file:
-        raise ValueError(f'"{text}" names no file: {name}=FILE')
+        raise ValueError(f'"{text}" has no file: write {name}=FILE')
     return ReportRequest(name, _parse_path(file))
 
 
@@ -86,4 +86,4 @@ def _parse_path(file: str) -> Path:
 
 def _describe_unknown_format(text: str, form: str, known: Collection[str]) -> str:
     near = format_suggestion(text.partition("=")[0], known)
-    return f"{quote_name(text)} is not known{near}; {form} with FORMAT one of {', '.join(known)}"
+    return f"{quote_name(text)} is not known{near}; write {form}, where FORMAT is one of {', '.join(known)}"

@@ -70,7 +70,7 @@ def parse_rerun_interval(text: str) -> float:
         seconds = float(found["number"]) * _SECONDS[found["unit"]]
         if 0 <= seconds <= MAX_INTERVAL_S:
             return seconds
-    raise ValueError(f"{quote_value(text)} is not a time such as 30s or 5m, 24h at most")
+    raise ValueError(f"{quote_value(text)} is not a time such as 30s or 5m (at most 24h)")
 
 
 def check_rerun_interval(text: str) -> str:

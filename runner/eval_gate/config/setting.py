@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, field, fields
-from enum import Enum
+from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -37,6 +37,17 @@ _TYPES: Final[Mapping[str, type]] = {
 _METAVARS: Final[Mapping[type, str]] = {int: "N", float: "X"}
 
 
+class Panel(StrEnum):
+    """Groups of options in `--help`."""
+
+    RUN = "What to run"
+    TARGET = "Target"
+    BASELINE = "Baseline"
+    VERDICT = "Verdict"
+    OUTPUT = "Output"
+    BUDGET = "Budget"
+
+
 class Setting(NamedTuple):
     """Row of the settings table. Without `key` and `flag` both follow from the field: `timeout_ms`."""
 
@@ -46,6 +57,10 @@ class Setting(NamedTuple):
     """An argument where it has no hyphens."""
     other_flags: tuple[str, ...] = ()
     metavar: str | None = None
+    default_text: str = ""
+    """The default, for people, where it depends on something."""
+    panel: Panel | None = None
+    """The group of the option in `--help`."""
     help: str = ""
     """What `--help` says, where that is something else than the description."""
     option: bool = True
@@ -105,12 +120,17 @@ class Setting(NamedTuple):
         return _format_default(self.in_action)
 
     @property
+    def full_description(self) -> str:
+        """The description, and the default where it depends on something: of a schema, of an input of the action."""
+        return f"{self.description} Default: {self.default_text}." if self.default_text else self.description
+
+    @property
     def help_text(self) -> str:
         """What `--help` says."""
         said = self.help or self.description
         if self.type == list[str] and self.flag.startswith("--"):
             said += " Repeatable."
-        default = _format_default(self.default)
+        default = self.default_text or _format_default(self.default)
         return f"{said}  [default: {default}]" if default else said
 
 

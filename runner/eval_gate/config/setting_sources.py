@@ -47,7 +47,7 @@ class SettingSource(FrozenStruct):
         )
         if written is None or written.lower() in {"true", "false"}:
             return ""
-        return f", which YAML takes `{written}` for unless it stands in quotes"
+        return f"; YAML reads an unquoted `{written}` this way: put it in quotes"
 
 
 class SettingSources(FrozenStruct):

@@ -11,7 +11,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.preset import PresetName
 from eval_gate.config.rerun_budget import check_rerun_budget, check_rerun_interval
 from eval_gate.config.score_rule import ScoreRule, parse_score_rule
-from eval_gate.config.setting import Place, Setting, Text, define_setting, iter_settings
+from eval_gate.config.setting import Panel, Place, Setting, Text, define_setting, iter_settings
 from eval_gate.config.setting_sources import UNKNOWN_SOURCES, SettingSources
 from eval_gate.text.quoting import describe_name, quote_name
 from eval_gate.text.secret import SecretAddress
@@ -38,11 +38,11 @@ class RecordingMode(StrEnum):
 
     OFF = "off"
     RECORD = "record"
-    """Ask, and keep every answer."""
+    """Send every request, and store every response."""
     REPLAY = "replay"
-    """Never ask: what was not recorded is an error of the case."""
+    """Send no request: a response that was not recorded is an error of the case."""
     AUTO = "auto"
-    """Answer from the recording where it can, else ask and keep."""
+    """Use the recording where it has a response, and otherwise send the request and store its response."""
 
 
 class ResponseRetention(StrEnum):
@@ -60,92 +60,107 @@ class TargetChoice:
 
     endpoint: SecretAddress[Text] | None = define_setting(
         None,
-        "URL of the agent: POST {message} answers {response, toolCalls}.",
+        "URL of the agent, which gets POST {message} and returns {response, toolCalls}.",
+        panel=Panel.TARGET,
         key="agentEndpoint",
         metavar="URL",
         compared_as="the target",
     )
     protocol: PresetName | None = define_setting(
         None,
-        "How the agent at `agentEndpoint` speaks, such as langgraph or ag-ui.",
+        "Protocol of the agent at `agentEndpoint`, such as langgraph or ag-ui.",
+        default_text=str(PresetName.EVAL_GATE),
+        panel=Panel.TARGET,
         key="agentProtocol",
         metavar="NAME",
         compared_as="the target",
     )
     name: Text | None = define_setting(
         None,
-        "Name of the target to evaluate, of those in `targets`.",
+        "Name of the target to evaluate, from `targets`.",
+        panel=Panel.TARGET,
         key="target",
         metavar="NAME",
         compared_as="the target",
     )
     targets: Place | tuple[dict[str, JsonValue], ...] | None = define_setting(
         None,
-        "Targets, inline or as the path of a YAML file.",
+        "Targets to choose from, inline or as the path of a YAML file.",
+        panel=Panel.TARGET,
         metavar="FILE",
-        help="YAML file that describes targets.",
+        help="YAML file that describes the targets to choose from.",
         compared_as="the target",
     )
     provider: Text | None = define_setting(
         None,
-        "Evaluate a model of this provider, without an agent.",
+        "Provider of a model to evaluate without an agent: azure, openai, anthropic, gemini.",
+        panel=Panel.TARGET,
         metavar="NAME",
-        help="Evaluate a model: azure, openai, anthropic, gemini.",
         compared_as="the target",
     )
     model: Text | None = define_setting(
         None,
-        "The model or deployment; or provider:model in one.",
+        "Model or deployment to evaluate without an agent, also as provider:model.",
+        panel=Panel.TARGET,
         metavar="NAME",
         compared_as="the target",
     )
     base_url: SecretAddress[Text] | None = define_setting(
         None,
-        "Address of the provider's API, where it is not the vendor's own.",
+        "URL of the provider's API.",
+        default_text="the vendor's",
+        panel=Panel.TARGET,
         metavar="URL",
         compared_as="the target",
     )
     system_prompt: Place | None = define_setting(
         None,
-        "File with the model's system prompt.",
+        "File with the model's system prompt, which replaces the one of the target.",
+        panel=Panel.TARGET,
         key="systemPromptPath",
         flag="--system-prompt",
         metavar="FILE",
         compared_as="the target",
     )
-    """It wins over the target's own."""
     concurrency: int | None = define_setting(
         None,
-        "Cases that are asked at the same time; the target's `workers`, else 1.",
+        "Number of cases to run at the same time.",
+        default_text="the target's `workers`, or 1",
+        panel=Panel.TARGET,
         other_flags=("--workers",),
         limits={"ge": 1, "le": 1000},
-        no_effect="it is how many cases are asked at once",
+        no_effect="it is how many cases run at the same time",
     )
     wait_for: float | None = define_setting(
         None,
-        "Seconds until the agent has to be there; the target's own, else 30 on this machine and 0 elsewhere.",
+        "Seconds to wait until the agent is up.",
+        default_text="the target's, or 30 on this machine and 0 elsewhere",
+        panel=Panel.TARGET,
         metavar="SECONDS",
         limits={"ge": 0, "le": 3600},
-        no_effect="it is only about whether the agent is there before the first case",
+        no_effect="it only decides how long to wait for the agent before the first case",
     )
     max_retries: int | None = define_setting(
         None,
-        "How often a request that broke is tried again; as the target says, else 2 times.",
+        "Maximum retries of a failed request.",
+        default_text="the target's, or 2",
+        panel=Panel.TARGET,
         limits={"ge": 0, "le": 20},
-        no_effect="what broke is tried again; what comes of a response stays as it is",
+        no_effect="only failed requests are retried; a response stays as it is",
     )
     requests_per_minute: float | None = define_setting(
         None,
-        "Most requests a minute to each target, repeated ones included. Shards share it: each sends its even part.",
+        "Maximum requests per minute to each target, with retries, from all shards together.",
+        panel=Panel.TARGET,
         limits={"gt": 0, "le": 1_000_000},
-        no_effect="it is how fast the agent is asked",
+        no_effect="it is how fast requests are sent",
     )
     given: SettingSources = field(default=UNKNOWN_SOURCES, compare=False, repr=False)
     """Where all settings were given, for what turns out to be wrong with them later."""
 
     @property
     def is_chosen(self) -> bool:
-        """Whether anybody said whom to ask."""
+        """Whether a target is chosen."""
         return any((self.endpoint, self.name, self.targets, self.provider, self.model))
 
 
@@ -166,7 +181,7 @@ def parse_base_agent_command(text: str) -> str:
     The template therefore has to contain `{output}`. Raises ValueError with a message.
     """
     if "{output}" not in text:
-        raise ValueError("does not name {output}: what it finds must not stand where the results are that are judged")
+        raise ValueError("must contain {output}, because the base agent's results need a file of their own")
     return parse_rerun_command(text)
 
 
@@ -176,14 +191,16 @@ class BaseAgentChoice:
 
     endpoint: SecretAddress[Text] | None = define_setting(
         None,
-        "URL of the base branch's agent, which is asked about what would fail the gate, only then.",
+        "URL of the base branch's agent, which runs the cases that would fail the gate.",
+        panel=Panel.TARGET,
         key="baseAgentEndpoint",
         metavar="URL",
         compared_as="the base agent",
     )
     target: Text | None = define_setting(
         None,
-        "Name of the target, of those in `targets`, that is the base branch's agent; for what is no address.",
+        "Name of the target in `targets` that is the base branch's agent.",
+        panel=Panel.TARGET,
         key="baseAgentTarget",
         metavar="NAME",
         compared_as="the base agent",
@@ -191,8 +208,9 @@ class BaseAgentChoice:
 
     command: Text | None = define_setting(
         None,
-        "Command by which another tool runs cases with the base branch's agent, where its results would fail the gate;"
-        " written like rerunCommand, with {output} in it.",
+        "Command that runs external cases that would fail the gate with the base branch's agent; with {output} and the"
+        " other placeholders of rerunCommand.",
+        panel=Panel.TARGET,
         key="baseAgentCommand",
         metavar="CMD",
         each=parse_base_agent_command,
@@ -201,7 +219,7 @@ class BaseAgentChoice:
 
     @property
     def display_name(self) -> str | None:
-        """What a record calls an agent that we ask: the address without what nobody may see, or the name; or None."""
+        """Name of the base agent in a run result: its URL without secrets, or the target's name; None without one."""
         from eval_gate.text.urls import to_public_url
 
         if self.endpoint is not None:
@@ -210,7 +228,7 @@ class BaseAgentChoice:
 
     @property
     def command_name(self) -> str | None:
-        """What a record calls the command, which may hold what nobody may see; None for none."""
+        """Name of the command in a run result, without the command, which may hold secrets; None without one."""
         from eval_gate.text.digest import compute_digest
 
         return f"command #{compute_digest(self.command)[:8]}" if self.command is not None else None
@@ -221,47 +239,56 @@ class RunLimits:
     """Trials, time limit and cost limit of a run. A case or its target may set its own `timeout_ms`."""
 
     timeout_ms: int = define_setting(
-        60_000, "Time limit of one case, retries included, in milliseconds.", limits={"gt": 0}
+        60_000,
+        "Time limit of one case in milliseconds, with its retries.",
+        panel=Panel.BUDGET,
+        limits={"gt": 0},
     )
     trials: int = define_setting(
         1,
-        "How often every case is run.",
+        "Number of executions of each case.",
+        panel=Panel.RUN,
         limits={"ge": 1, "le": 100},
         compared_as="the rules",
     )
     max_cost_usd: float | None = define_setting(
         None,
-        "What a run may cost before no further case is begun, in US dollars.",
+        "Cost in US dollars, of target and judges together, after which no further case starts.",
+        default_text="no limit",
+        panel=Panel.BUDGET,
         limits={"gt": 0},
-        no_effect="a case that it leaves out is not run, and a run that is not complete does not pass",
+        no_effect="a case that it leaves out is not run, and an incomplete run does not pass",
     )
-    """Target and judges together."""
     rerun_budget: Text | int | None = define_setting(
         None,
-        "What all re-runs together may take, those of the control too: a number of them such as 50, a time such as 5m,"
-        " or money such as $2; else as many as the run has cases, 100 at least (of results of other tools 10m).",
+        "Limit of all re-runs together, with those of the base agent: a number such as 50, a time such as 5m, or money"
+        " such as $2.",
+        default_text="the number of cases, at least 100; 10m for external results",
+        panel=Panel.BUDGET,
         metavar="BUDGET",
         each=check_rerun_budget,
-        no_effect="a suspected regression that it leaves without re-runs never passes",
+        no_effect="a suspected regression without re-runs never passes",
     )
     rerun_interval: Text | None = define_setting(
         None,
-        "How long to wait at least between two executions of one case that is run again, such as 5m; else nobody waits,"
-        " and re-runs of other cases come between.",
+        "Minimum time between two executions of one case, such as 5m.",
+        default_text="none",
+        panel=Panel.BUDGET,
         metavar="TIME",
         each=check_rerun_interval,
     )
     rerun_cache_busting: bool = define_setting(
         False,
-        "Whether every execution of a case but its first is sent with `cache-control: no-cache` and an"
-        " `x-eval-gate-nonce` of its own, so that caches on the way to a model do not answer in its place.",
-        help="Send every execution of a case but its first with headers that keep caches from answering it.",
+        "Send every execution of a case but its first with headers that bypass caches: `cache-control: no-cache` and a"
+        " unique `x-eval-gate-nonce`.",
+        panel=Panel.BUDGET,
     )
     keep_responses: ResponseRetention = define_setting(
         ResponseRetention.ALL,
-        "Of which cases answers, tool calls and judges' prompts are kept in the results: all, failing or none.",
+        "Cases whose responses, tool calls and judge prompts are stored: all, failing or none.",
+        panel=Panel.OUTPUT,
         metavar="WHICH",
-        no_effect="it is what is kept of a result",
+        no_effect="it is what is stored of a result",
     )
 
 
@@ -307,14 +334,16 @@ class ResultsChoice:
 
     format: ResultsFormat = define_setting(
         ResultsFormat.AUTO,
-        f"Whose results they are: {', '.join(ResultsFormat)}.",
+        f"Format of the external results: {', '.join(ResultsFormat)}.",
+        panel=Panel.RUN,
         key="resultsFormat",
         metavar="FORMAT",
         compared_as="the target",
     )
     scores: tuple[ScoreRule, ...] = define_setting(
         (),
-        "From where on a scorer's score passes, such as policy>=0.7.",
+        "Score from which a scorer of an external result passes, such as policy>=0.7.",
+        panel=Panel.VERDICT,
         key="scores",
         flag="--score",
         metavar="RULE",
@@ -324,7 +353,9 @@ class ResultsChoice:
     )
     rerun_command: Text | None = define_setting(
         None,
-        "Command that runs cases in doubt again; {ids}, {id}, {ids_regex}, {ids_file} and {output} stand for them.",
+        "Command that re-runs suspected regressions in their own tool; its placeholders are {ids}, {id}, {ids_regex},"
+        " {ids_file} and {output}.",
+        panel=Panel.RUN,
         metavar="CMD",
         each=parse_rerun_command,
     )
@@ -341,45 +372,55 @@ class RunConfig:
         ("evals",),
         "Eval files, folders and globs, relative to the working directory.",
         flag="PATHS",
+        panel=Panel.RUN,
         limits={"min_length": 1, "max_length": 1_000},
-        no_effect="cases are compared one by one, and a case that is gone is said",
+        no_effect="cases are compared one by one, and removed cases are listed",
     )
     target: TargetChoice = field(default_factory=TargetChoice)
     base_agent: BaseAgentChoice = field(default_factory=BaseAgentChoice)
     judge: Text | None = define_setting(
         None,
-        "Who grades where a case asks for a judge: a target by name, or provider:model.",
+        "LLM judge of cases that ask for one: the name of a target, or provider:model.",
+        default_text="the target's judge",
+        panel=Panel.TARGET,
         metavar="NAME",
         compared_as="the judges of a case",
     )
     rubric: RubricMode = define_setting(
         RubricMode.AFTER_PASS,
-        "When rubric cases are run: always, after-pass (unless others fail the gate) or never.",
+        "Condition for rubric cases to run: always, after-pass (unless other cases fail the gate) or never.",
+        panel=Panel.RUN,
         metavar="WHEN",
         no_effect="a rubric case that it leaves out has no result, which is never a pass",
     )
     recording: RecordingMode = define_setting(
         RecordingMode.OFF,
-        "Recorded answers of models: off, record, replay (never ask) or auto.",
+        "Use of recorded model responses: off, record, replay (no requests) or auto (replay, or request and record).",
+        panel=Panel.TARGET,
         metavar="MODE",
-        no_effect="a response is replayed only for the same set-up; others' recordings are said by themselves",
+        no_effect="a response is replayed only for the same setup, and recordings of others are reported",
     )
     seed_manifest_path: Place | None = define_setting(
         None,
-        f"Stable values for {{{{seed:…}}}} tokens; {DEFAULT_SEED_MANIFEST} if it exists.",
+        "JSON file with stable values for {{seed:…}} tokens.",
+        default_text=f"{DEFAULT_SEED_MANIFEST} if it exists",
+        panel=Panel.RUN,
         flag="--seed-manifest",
         metavar="FILE",
         compared_as="the seed values of a case",
     )
     snapshot_enabled: bool | None = define_setting(
         None,
-        "Whether to capture the snapshot; on when a path or command is given.",
+        "Capture the snapshot before the evals.",
+        default_text="on if a path or command is given",
+        panel=Panel.RUN,
         input=False,
         compared_as="the source of the snapshot",
     )
     snapshot_path: Place | None = define_setting(
         None,
         "JSON file or URL with current values for {{snapshot:…}} tokens.",
+        panel=Panel.RUN,
         flag="--snapshot",
         metavar="FILE-OR-URL",
         compared_as="the source of the snapshot",
@@ -387,65 +428,75 @@ class RunConfig:
     snapshot_command: Text | None = define_setting(
         None,
         "Command that prints the snapshot as JSON, run immediately before the evals.",
+        panel=Panel.RUN,
         metavar="CMD",
         input=False,
         compared_as="the source of the snapshot",
     )
     pass_env: tuple[Text, ...] = define_setting(
         (),
-        "Variables that commands of targets, judges and the snapshot are given, beside PATH and the like.",
+        "Environment variables that the commands of targets, judges and the snapshot get in addition to PATH and"
+        " similar ones.",
+        panel=Panel.TARGET,
         metavar="NAME",
     )
     tool_registry_path: Place | None = define_setting(
         None,
-        "Tool definitions: a JSON file, a folder or barrel of tool files, an MCP server's URL, or .mcp.json.",
+        "Tool definitions: a JSON file, a folder or barrel of tool files, the URL of an MCP server, or .mcp.json.",
+        panel=Panel.RUN,
         flag="--tool-registry",
         metavar="FILE-DIR-OR-URL",
     )
     strict: bool = define_setting(
         False,
-        "Unknown keys, empty `expect` and cases that check nothing are errors.",
+        "Treat unknown keys, an empty `expect` and cases that check nothing as errors.",
+        panel=Panel.RUN,
     )
     limits: RunLimits = field(default_factory=RunLimits)
     redact: tuple[Text, ...] = define_setting(
         (),
-        "Regular expressions: what they find is *** in all that is stored of questions, answers, calls and judgements.",
+        "Regular expressions whose matches are stored as *** in prompts, responses, tool calls and judge results.",
         option=False,
         input=False,
         each=parse_pattern,
         limits={"max_length": 50},
-        no_effect="it is what is kept of a result",
+        no_effect="it is what is stored of a result",
     )
     baseline: Place | None = define_setting(
         None,
-        "Earlier run to compare with: run id, results file, run folder, folder of runs, zip or latest.",
+        "Earlier run to compare with: run id, results file, run folder, folder of runs, zip, or latest (the newest that"
+        " passed).",
+        default_text="none",
+        panel=Panel.BASELINE,
         metavar="REF",
-        help="Earlier run to compare with: run id, results file, run folder, folder of runs, zip, or latest, which is"
-        " the newest that passed its gate.",
         input=False,
-        no_effect="it says with what a result is compared",
+        no_effect="it is what a result is compared with",
     )
     history: Place | None = define_setting(
         None,
-        "Ledger of earlier runs, or a folder of runs; else what lies beside the baseline.",
+        "History of earlier runs: a history file or a folder of runs.",
+        default_text="the history stored with the baseline",
+        panel=Panel.BASELINE,
         metavar="REF",
         input=False,
-        no_effect="it says with what a result is compared",
+        no_effect="it is what a result is compared with",
     )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)
     output_dir: Place = define_setting(
         "evals/results",
-        "Where results are written.",
+        "Folder for results.",
+        panel=Panel.OUTPUT,
         metavar="DIR",
         no_effect="it is where results are written",
     )
     reports: tuple[ReportRequest, ...] = define_setting(
         (),
         "Reports to write: FORMAT or FORMAT=FILE.",
+        panel=Panel.OUTPUT,
         flag="--report",
         metavar="FORMAT[=FILE]",
-        help=f"Also write a report: {', '.join(REPORTS)}.",
+        help=f"Report to write: {', '.join(REPORTS)}.",
         each=parse_report,
         limits={"max_length": 100},
         input=False,
@@ -453,14 +504,16 @@ class RunConfig:
     )
     junit_failures: JunitFailures = define_setting(
         JunitFailures.BLOCKING,
-        "Which cases are failures in a JUnit report: blocking (what keeps the gate from passing) or all that fail.",
+        "Cases that a JUnit report shows as failures: blocking (those that keep the gate from passing) or all.",
+        panel=Panel.OUTPUT,
         metavar="WHICH",
         input=False,
         no_effect="it is what is written of a result",
     )
     exports: tuple[ReportRequest, ...] = define_setting(
         (),
-        "Results for other programs: FORMAT=FILE, where agentv is one JSON record a line.",
+        "File to write for another program, as FORMAT=FILE; agentv writes one JSON object per line.",
+        panel=Panel.OUTPUT,
         flag="--export",
         metavar="FORMAT=FILE",
         each=parse_export,
@@ -469,23 +522,23 @@ class RunConfig:
 
     @property
     def retention(self) -> RetentionRules:
-        """How much of what is said may be stored."""
+        """Rules for what is stored of prompts and responses."""
         return RetentionRules(self.limits.keep_responses, self.redact)
 
     @property
     def output_requests(self) -> tuple[ReportRequest, ...]:
-        """All that is to be written beside the record."""
+        """Reports and exports to write in addition to the run result."""
         return (*self.reports, *self.exports)
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in iter_settings(RunConfig)}
 """Every row by its key."""
 POLICY_KEYS: Final = frozenset(row.key for row in iter_settings(Policy))
-"""The keys of the rules that a finished run is held against, and of how sure a regression has to be."""
+"""Keys of the policy."""
 RECORDED_RULES: Final[Mapping[str, str]] = {
     **{row.key: row.name for row in iter_settings(Policy)},
     **{row.key: "base_agent" for row in iter_settings(BaseAgentChoice)},
 }
-"""What the record of a run calls each rule, by its key, those apart that say how cases are measured: trials, scores."""
+"""Name of each rule in a run result, by its key; without the rules on how cases are scored, such as trials."""
 EXTERNAL_RESULT_KEYS: Final = frozenset(row.key for row in iter_settings(ResultsChoice))
-"""The keys that only results of other tools have use for."""
+"""Keys that apply to external results only."""

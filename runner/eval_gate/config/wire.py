@@ -54,7 +54,7 @@ def _build_fields(part: type) -> Mapping[str, Any]:
             row = build_setting(one)
             found[row.key] = (
                 _annotate_type(row, types[one.name]),
-                Field(default=row.default, description=row.description),
+                Field(default=row.default, description=row.full_description),
             )
     return found
 

@@ -29,7 +29,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
 from eval_gate.text.javascript.regex import PatternMatcher
 
-BASE_AGENT_JOURNAL_NAME: Final = "control.jsonl"
+BASE_AGENT_JOURNAL_NAME: Final = "base-agent.jsonl"
 """Its journal, with the lines that `cases.jsonl` has of the run's own target. Nobody reads it again: a run that is gone
 on with asks anew, because what counts is what it does now, and not what somebody left there meanwhile."""
 MAX_FAILURES_IN_A_ROW: Final = 3
@@ -51,7 +51,7 @@ class RunServices(FrozenStruct):
 
 
 class BaseAgentRun:
-    """The base branch's agent of one run and its executions so far."""
+    """Base agent of one run and its executions so far."""
 
     def __init__(self, plan: RunPlan, base_agent: Target, folder: Path, services: RunServices) -> None:
         self._plan, self._control, self._services = plan, base_agent, services
@@ -118,18 +118,18 @@ class BaseAgentRun:
             self._silent += 1
         record = await self._services.prepare_record(record)
         if self._silent >= MAX_FAILURES_IN_A_ROW:
-            self._trouble = self._trouble or f"it gave no answer: {(record.error or '')[:_MAX_ERROR]}"
+            self._trouble = self._trouble or f"it gave no response: {(record.error or '')[:_MAX_ERROR]}"
         return record
 
     def _can_begin(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
         needed = len(request.keys) * request.rounds
         if not self._services.has_budget():
-            self._trouble = "what the run may cost is used up"
+            self._trouble = "the cost limit of the run is used up"
         elif (allowance.remaining is not None and allowance.remaining < needed) or not allowance.try_begin(
             len(request.keys)
         ):
-            more = "1 more answer" if needed == 1 else f"{needed} more answers"
-            self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
+            more = "1 more execution" if needed == 1 else f"{needed} more executions"
+            self._trouble = f"the rerun-budget of {allowance.budget} is too small for {more}"
         return self._trouble is None
 
     async def _is_reachable(self) -> bool:

@@ -241,7 +241,7 @@ def add_preparatory_cost(case: CaseResult, records: Sequence[TrialRecord]) -> Ca
 
 
 class _TrialTotals(NamedTuple):
-    """What the executions of a case took together."""
+    """Totals over the executions of a case."""
 
     duration_ms: float
     attempts: int

@@ -49,9 +49,9 @@ class CircuitBreaker:
 def _describe_failures(failures: Sequence[NoResponseError]) -> str:
     late = [failure.record.timed_out for failure in failures]
     if all(late):
-        what = "no answer from the target in time"
+        what = "no response from the target in time"
     else:
-        what = "no answer from the target" if any(late) else "no connection to the target"
+        what = "no response from the target" if any(late) else "no connection to the target"
     return f"{what}, {len(failures)} cases in a row: {failures[-1]}"
 
 

@@ -27,17 +27,17 @@ def describe_discarded_executions(executions: int, before: RunSetup | None, curr
         named.insert(0, f"commit {(before.commit or 'unknown')[:7]} → {(current.commit or 'unknown')[:7]}")
     rest = len(named) - MAX_NAMED_SETTINGS
     what = "; ".join([*named[:MAX_NAMED_SETTINGS], *([f"and {rest} more"] if rest > 0 else [])])
-    plural = "s were" if executions != 1 else " was"
-    since = what or "cases, graders, the agent, or files of one of them changed"
-    return f"{executions} finished execution{plural} made with another set-up, and made again: {since}"
+    plural = "s" if executions != 1 else ""
+    since = what or "cases, graders, the agent, or their files"
+    return f"repeating {executions} finished execution{plural}, because the setup changed: {since}"
 
 
 class ExecutionFingerprints:
-    """Fingerprints of a case's set-up: prompt, evaluators, target, settings, commit, agent files.
+    """Fingerprints of a case's setup: prompt, evaluators, target, settings, commit, agent files.
 
-    That is prompt, expectation, graders, judges and target of the case, the agent that its suite brings, the settings
-    of the run, the commit, and the files that the agent's command names. Values of a live snapshot are no part of it:
-    they are others each time.
+    They include prompt, expectation, graders, judges and target of the case, the agent of its suite, the settings of
+    the run, the commit, and the files that the agent's command names. Values of a live snapshot are not included,
+    because they differ in every run.
     """
 
     def __init__(

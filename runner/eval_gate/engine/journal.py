@@ -1,8 +1,8 @@
-"""The journal, `cases.jsonl`: one line per finished trial, flushed before anything else happens.
+"""Journal `cases.jsonl`: one line for each finished trial, flushed before anything else happens.
 
-A process that is killed loses no finished trial: a line is written in one call, and an unfinished last line (the
-machine went down while writing) is dropped when the journal is read or continued. Of a large run it is also where
-finished trials are until the result is made of them (`FinishedTrials`).
+A killed process loses no finished trial: each line is written in one call, and an incomplete last line is dropped when
+the journal is read or continued. In a large run, finished trials stay in the journal until the result is built
+(`FinishedTrials`).
 """
 
 import os
@@ -25,12 +25,12 @@ from eval_gate.model.usage import Usage
 
 JOURNAL_NAME = "cases.jsonl"
 TrialKey = tuple[CaseKey, int]
-"""Which case, and the number of the trial."""
+"""Case and number of a trial."""
 MAX_IN_MEMORY: Final = 1_000
-"""Finished trials that are kept as they are: to read one again costs a twentieth of a case, and takes 3 kB less."""
+"""Maximum finished trials kept in memory. Reading one from the journal costs a twentieth of a case and saves 3 kB."""
 
 _HASH_KEY: Final = os.urandom(16)
-"""Python's own hash of bytes has a key too, which whoever sets PYTHONHASHSEED knows."""
+"""Key of the line hashes. Python's own hash has a key too, but PYTHONHASHSEED can set it."""
 
 
 def _hash_line(line: bytes) -> int:
@@ -40,7 +40,7 @@ def _hash_line(line: bytes) -> int:
 class JournalLine(NamedTuple):
     """Position, length and keyed hash of one line of a journal.
 
-    The last is a hash of them with a key that no other process knows: nobody can write another line that has it.
+    No other process knows the key, so nobody can write another line with the same hash.
     """
 
     start: int
@@ -49,7 +49,7 @@ class JournalLine(NamedTuple):
 
 
 class TrialRecord(Record, kw_only=True, omit_defaults=True):
-    """One finished trial of one case, with everything that the result is built from."""
+    """One finished trial of a case, with all data for the run result."""
 
     eval_file: str
     case_id: str
@@ -66,10 +66,11 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     timed_out: bool = False
     vetoed: bool = False
     calls_listed: bool = False
-    """The answer has a list of tool calls, be it empty."""
+    """The response has a list of tool calls, even if it is empty."""
     missing_calls: str | None = None
-    """Where an answer that is judged by its tool calls should have that list and has none, in words. It is judged here
-    as if no tool had been called; whether that holds, the run as a whole says (`engine.unknown_tool_calls`)."""
+    """Where the response lacks a list of tool calls that its evaluators need, for messages; None otherwise. The trial
+    is then scored as if no tool was called, and `engine.unknown_tool_calls` decides for the whole run whether that is
+    correct."""
     details: CaseDetails = field(default_factory=lambda: NO_DETAILS)
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
@@ -79,23 +80,23 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     judge_cost_usd: float | None = None
     warnings: tuple[str, ...] = ()
     folder: str | None = None
-    """The folder that it shared with other cases of its suite, by a name of its own (`engine.workspaces`)."""
+    """Unique name of the folder that the trial shared with other cases of its suite (`engine.workspaces`)."""
     preparatory: bool = False
-    """It was made only so that a later case of its suite could be run again, and says nothing of its own case."""
+    """The trial was made only to re-run a later case of its suite, and does not count for its own case."""
 
     @property
     def case(self) -> CaseKey:
-        """Which case it is of."""
+        """Key of the case."""
         return CaseKey(self.eval_file, self.case_id)
 
     @property
     def key(self) -> TrialKey:
-        """What makes this trial the only one of its kind in a run."""
+        """Key of the trial, unique in a run."""
         return self.case, self.trial
 
 
 class Journal:
-    """An open journal. Use it as a context manager; `append` survives a kill at any time."""
+    """Open journal. Use it as a context manager; `append` survives a kill at any time."""
 
     def __init__(self, file: Path) -> None:
         """Open for appending, dropping an unfinished last line. Raises GateError when the place cannot be written."""
@@ -130,8 +131,8 @@ class Journal:
         if _hash_line(found) != line.digest:
             raise GateError(
                 "invalid-journal",
-                f"{self._file} was changed while the run wrote it: a finished trial is not there any more",
-                "start a new run, and leave its folder alone",
+                f"{self._file} changed while the run wrote it: a finished trial is missing",
+                "start a new run, and do not change its folder",
                 exit_code=ExitCode.INCOMPLETE,
             )
         return decode_json(found, TrialRecord)
@@ -189,7 +190,7 @@ def read_lines(file: Path) -> Iterator[tuple[TrialRecord, JournalLine]]:
 
 
 class _TrialNote(NamedTuple):
-    """What is in memory of a finished trial: what the run asks of it on its way, and all of it or where that is."""
+    """Summary of a finished trial in memory, with the trial itself or its line in the journal."""
 
     trial: int
     judged: bool
@@ -202,10 +203,10 @@ class _TrialNote(NamedTuple):
 
 
 class FinishedTrials:
-    """Finished trials of a run by case; those of a large run stay in its journal.
+    """Finished trials of a run by case. Those of a large run stay in its journal.
 
-    So memory grows with the number of cases and not with what was answered. `journal` has to be there, and open, before
-    any of them is asked for.
+    Memory therefore grows with the number of cases and not with the size of the responses. `journal` must be set and
+    open before any trial is read.
     """
 
     def __init__(self, most: int = MAX_IN_MEMORY) -> None:
@@ -266,23 +267,23 @@ class FinishedTrials:
         return next((note.folder for note in notes if note.trial == trial and not note.preparatory), None)
 
     def drop(self, key: TrialKey) -> None:
-        """Let go of one, if it is here: it is made anew."""
+        """Remove a trial, if it is known, because it is executed again."""
         case, trial = key
         if kept := [note for note in self._notes.pop(case, ()) if note.trial != trial]:
             self._notes[case] = kept
 
     def has_listed_calls(self, key: CaseKey) -> bool:
-        """Whether an answer to this case has a list of tool calls."""
+        """Whether a response to this case has a list of tool calls."""
         return any(note.calls_listed for note in self._notes.get(key, ()))
 
     def has_timed_out(self, key: CaseKey) -> bool:
-        """Whether there was no answer in time to this case."""
+        """Whether an execution of this case timed out."""
         return any(note.timed_out for note in self._notes.get(key, ()))
 
     def keep_scored(self, key: CaseKey, *, lists: bool) -> bool:
-        """Let go of those of a case that are not judged, and so not finished; whether any is left.
+        """Remove the trials of a case without a score, which are unfinished, and return whether any is left.
 
-        `lists`: the target has listed tool calls in this run (`engine.unknown_tool_calls`).
+        `lists` means that the target has listed tool calls in this run (`engine.unknown_tool_calls`).
         """
         kept = [note for note in self._notes.pop(key, ()) if note.judged and (lists or not note.calls_missing)]
         if kept:

@@ -58,7 +58,7 @@ class ModelJudge:
         try:
             asked = await self._asker.ask(messages, schema=schema)
         except TargetError as error:
-            raise EvaluatorError(f"the judge {self._name} could not be asked: {error.message}") from error
+            raise EvaluatorError(f"the judge {self._name} gave no response: {error.message}") from error
         return JudgeReply(asked.turn.text, asked.turn.usage, asked.cost_usd, asked.turn.model)
 
     async def aclose(self) -> None:
@@ -100,11 +100,11 @@ class TargetJudge:
             async with asyncio.timeout(self._timeout_s):
                 response = await self._target.respond(Request("judge", messages))
         except TargetError as error:
-            raise EvaluatorError(f"the judge {self._name} could not be asked: {error.message}") from error
+            raise EvaluatorError(f"the judge {self._name} gave no response: {error.message}") from error
         except TimeoutError as error:
-            raise EvaluatorError(f"the judge {self._name} did not answer within {self._timeout_s:g} s") from error
+            raise EvaluatorError(f"the judge {self._name} did not respond within {self._timeout_s:g} s") from error
         if response.dry_run:
-            raise EvaluatorError(f"the judge {self._name} is a dry run: it was not asked")
+            raise EvaluatorError(f"the judge {self._name} is a dry run: it got no request")
         return JudgeReply(response.text, response.usage, response.cost_usd)
 
     async def aclose(self) -> None:
@@ -184,4 +184,4 @@ def _drop_rubric(case: EvalCase, reason: str) -> EvalCase:
     if is_rubric_case(case):
         return replace(case, skip_reason=reason)
     kept = tuple(spec for spec in case.evaluators if not isinstance(spec, Rubric))
-    return replace(case, evaluators=kept, warnings=(*case.warnings, f"its rubric is not graded: {reason}"))
+    return replace(case, evaluators=kept, warnings=(*case.warnings, f"its rubric is not evaluated: {reason}"))

@@ -45,15 +45,15 @@ class RerunAllowance:
 
         `suspects` and `new` are numbers of cases: suspected regressions, and cases that no earlier run knows.
         """
-        spent = f"the rerun-budget of {self.budget} is spent"
+        spent = f"the rerun-budget of {self.budget} is used up"
         if self._waits:
-            spent += ", by what `rerun-interval` would still wait"
+            spent += ", because `rerun-interval` would wait longer"
         if suspects:
-            which = "1 suspect is" if suspects == 1 else f"{suspects} suspects are"
+            which = "1 suspected regression is" if suspects == 1 else f"{suspects} suspected regressions are"
             yield f"{which} not decided: {spent}"
         if new:
-            which = "1 new case is" if new == 1 else f"{new} new cases are"
-            yield f"{which} not run as often as asked: {spent}"
+            which = "1 new case" if new == 1 else f"{new} new cases"
+            yield f"{which} ran fewer times than configured: {spent}"
 
     def add_cost(self, usd: float) -> None:
         """So much was spent on re-runs, in US dollars."""

@@ -11,7 +11,7 @@ from eval_gate.model.result import RerunStopReason, RunResult
 
 
 class BaseAgentRequest(Protocol):
-    """Next request to the base branch's agent."""
+    """Next request to the base agent."""
 
     @property
     def keys(self) -> Sequence[CaseKey]:
@@ -30,7 +30,7 @@ class BaseAgentRequest(Protocol):
 
 
 class RerunPolicy(Protocol):
-    """Policy for re-runs: which cases to re-run, how often, and when to ask the base branch's agent."""
+    """Policy for re-runs: which cases to re-run, how often, and when to run the base agent."""
 
     @property
     def new_cases(self) -> Set[CaseKey]:

@@ -88,7 +88,7 @@ async def _redact_record(trial_record: TrialRecord, patterns: Sequence[str], mat
         masked.set_masked(await matcher.replace_matches(patterns, masked.texts, MASK))
     except (PatternError, PatternWorkerError) as error:
         masked.set_masked(None)
-        warnings = (f"redact: what was said is not kept, because it could not be looked through: {error}",)
+        warnings = (f"redact: responses are not kept, because they could not be searched: {error}",)
     made = _map_texts(trial_record, masked.mask_text)
     return replace(made, details=truncate_details(made.details), warnings=warnings)
 

@@ -69,7 +69,7 @@ class Observer(Protocol):
 
 
 class _TargetLane(NamedTuple):
-    """One target at work, and where what comes of it is kept."""
+    """One target of the run, with the store of its results."""
 
     target: Target
     trials: TrialRunner

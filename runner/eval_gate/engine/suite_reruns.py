@@ -58,7 +58,7 @@ class SuiteRerun:
                 [one.case_id for one in self._failed], _MAX_NAMED, lambda text: to_one_line(text, _MAX_ID)
             )
             told = replace(
-                trial_record, warnings=(*trial_record.warnings, f"run again after cases that did not pass: {names}")
+                trial_record, warnings=(*trial_record.warnings, f"re-run after cases that did not pass: {names}")
             )
         if trial_record.status is not Status.PASSED:
             self._failed.append(trial_record)

@@ -45,13 +45,13 @@ MAX_EXCEPTION_TEXT = 300
 DEFECT_LOGGER: Final = logging.getLogger("eval-gate.defects")
 _MAX_CASE_ID: Final = 200
 """Characters of the id of another case."""
-_TIMEOUT_HINT = "raise timeoutMs if it needs longer"
+_TIMEOUT_HINT = "increase timeoutMs if it needs longer"
 _HINTED_FAULTS = frozenset({TargetFault.MALFORMED, TargetFault.REFUSED})
 """What a single case says how to mend: how its agent is described."""
 
 
 class NoResponseError(Exception):
-    """No connection to the target, or no response in time; carries the record of the trial."""
+    """No connection to the target, or no response in time; carries the result of the trial."""
 
     def __init__(self, trial_record: TrialRecord, hint: str | None) -> None:
         super().__init__(trial_record.error)
@@ -95,7 +95,7 @@ class TrialServices(FrozenStruct):
 
     @classmethod
     def from_plan(
-        cls, plan: RunPlan, patterns: PatternMatcher, run_id: str, leavings: WorkspaceArtifacts | None = None
+        cls, plan: RunPlan, patterns: PatternMatcher, run_id: str, artifacts: WorkspaceArtifacts | None = None
     ) -> TrialServices:
         """Build the services from a run plan; `run_id` is the run of the trials."""
         return cls(
@@ -108,7 +108,7 @@ class TrialServices(FrozenStruct):
             margin=MARGIN if plan.patterns else 0,
             run_id=run_id,
             fingerprints=ExecutionFingerprints.from_plan(plan),
-            artifacts=leavings,
+            artifacts=artifacts,
         )
 
     def build_context(self, case: EvalCase, response: Response) -> EvaluationContext:
@@ -127,7 +127,7 @@ class TrialServices(FrozenStruct):
 
 
 class TrialRunner:
-    """Runs trials against one target. Errors of targets and judges become records."""
+    """Runner of trials against one target. Errors of targets and judges become trial results."""
 
     def __init__(self, target: Target, limits: RunLimits, shared: TrialServices, *, apart: bool = True) -> None:
         """`apart`: re-runs of one case are kept apart. The base branch's agent is asked as soon as it is needed."""
@@ -179,9 +179,7 @@ class TrialRunner:
             now = time.monotonic()
             if wait_s and now >= self._told_until:
                 self._told_until = now + wait_s
-                report_waiting(
-                    f"executions of one case are {self._limits.rerun_interval} apart: a re-run waits {wait_s:.1f} s"
-                )
+                report_waiting(f"rerun-interval {self._limits.rerun_interval}: a re-run waits {wait_s:.1f} s")
             await yield_slot(wait_s)
         elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
             await yield_slot()
@@ -200,31 +198,31 @@ class TrialRunner:
                 raise NoResponseError(record, error.hint) from error
             return record
         if response.dry_run:
-            said = "; ".join(("dry run: nobody was asked", *response.warnings))
+            said = "; ".join(("dry run: no request was sent", *response.warnings))
             begun = self._build_record(job, response.duration_ms)
             return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
-            judgement = await score_case(self._shared.build_context(job.case, response))
+            case_score = await score_case(self._shared.build_context(job.case, response))
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
-        answered = self._build_response_record(job, duration_ms, response, judgement.skipped_tokens)
-        return await self._store_artifacts(_add_scores(answered, judgement), response)
+        answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
+        return await self._store_artifacts(_add_scores(answered, case_score), response)
 
     async def _store_artifacts(self, trial_record: TrialRecord, response: Response) -> TrialRecord:
         """Store the workspace artifacts of a failing trial, and return it with a warning about them.
 
         The warning names the file. Nothing is stored for a preparatory execution.
         """
-        leavings = self._shared.artifacts
+        workspace_artifacts = self._shared.artifacts
         if (
-            leavings is None
+            workspace_artifacts is None
             or trial_record.status is not Status.FAILED
             or trial_record.preparatory
             or not response.files
         ):
             return trial_record
-        said = await leavings.store(trial_record, response.files, self._shared.patterns)
+        said = await workspace_artifacts.store(trial_record, response.files, self._shared.patterns)
         return replace(trial_record, warnings=(*trial_record.warnings, said)) if said else trial_record
 
     async def _request_response(self, request: Request, timeout_ms: float | None) -> Response:
@@ -265,9 +263,7 @@ class TrialRunner:
 
     def build_unmade_record(self, job: TrialJob, before: TrialRecord) -> TrialRecord:
         """Build the record of a re-run that is not made: the agent could not be reached for a case before it."""
-        said = (
-            f"not run again: the agent could not be reached for {before.case_id[:_MAX_CASE_ID]}, which runs before it"
-        )
+        said = f"not re-run: the agent was unreachable in {before.case_id[:_MAX_CASE_ID]}, which runs before it"
         return replace(self._build_record(job, 0.0), attempts=0, error=said, error_kind=ErrorKind.AGENT_UNREACHABLE)
 
     def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
@@ -300,22 +296,22 @@ class TrialRunner:
         )
 
 
-def _add_scores(answered: TrialRecord, judgement: CaseScore) -> TrialRecord:
+def _add_scores(answered: TrialRecord, case_score: CaseScore) -> TrialRecord:
     """Add what the evaluators made of the response."""
-    results = truncate_judge_prompts(judgement.results)
+    results = truncate_judge_prompts(case_score.results)
     return replace(
         answered,
-        status=Status.PASSED if judgement.passed else Status.FAILED,
-        score=judgement.score,
-        assertions_run=judgement.assertions_run,
-        assertions_skipped=judgement.assertions_skipped,
-        error=judgement.error and judgement.error[:MAX_ERROR],
+        status=Status.PASSED if case_score.passed else Status.FAILED,
+        score=case_score.score,
+        assertions_run=case_score.assertions_run,
+        assertions_skipped=case_score.assertions_skipped,
+        error=case_score.error and case_score.error[:MAX_ERROR],
         vetoed=any(result.vetoed and result.weight > 0 for result in results),
         evaluator_results=results,
-        trace_summary=judgement.trace_summary,
-        judge_usage=judgement.judge_usage,
-        judge_cost_usd=judgement.judge_cost_usd,
-        warnings=answered.warnings + judgement.warnings,
+        trace_summary=case_score.trace_summary,
+        judge_usage=case_score.judge_usage,
+        judge_cost_usd=case_score.judge_cost_usd,
+        warnings=answered.warnings + case_score.warnings,
     )
 
 
@@ -324,9 +320,9 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
 
     The traceback goes to the handlers of `DEFECT_LOGGER`.
     """
-    DEFECT_LOGGER.info("a defect of eval-gate over the case %s", trial_record.case_id, exc_info=error)
+    DEFECT_LOGGER.info("a bug in eval-gate, in case %s", trial_record.case_id, exc_info=error)
     name = type(error).__name__
-    said = f"eval-gate broke over this case: {name}: {to_well_formed(str(error))[:MAX_EXCEPTION_TEXT]}".rstrip(": ")
+    said = f"eval-gate failed on this case: {name}: {to_well_formed(str(error))[:MAX_EXCEPTION_TEXT]}".rstrip(": ")
     return TrialRecord(
         eval_file=trial_record.eval_file,
         case_id=trial_record.case_id,
@@ -336,13 +332,13 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
         duration_ms=trial_record.duration_ms,
         attempts=1,
         preparatory=trial_record.preparatory,
-        error=f"{said} (a defect: --verbose shows where)",
+        error=f"{said} (a bug in eval-gate: --verbose shows where)",
         error_kind=ErrorKind.EVALUATION_ERROR,
     )
 
 
 def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> TargetError:
-    said = f"{error.message}; no time was left to try again within {timeout_ms} ms"
+    said = f"{error.message}; no time left to retry within {timeout_ms} ms"
     return TargetError(said, fault=error.fault, status=error.status, hint=error.hint)
 
 
@@ -399,7 +395,7 @@ async def request_batches(
             answers = await _await_batch(target, group, limits, stop)
         except TargetError as error:
             found.notices.append(
-                f"the batch of {len(group)} cases of {suite} broke, and each was asked by itself: {error.message}"
+                f"the batch of {len(group)} cases of {suite} failed, so each case ran by itself: {error.message}"
             )
             continue
         found.responses |= {(CaseKey(suite, case_id), trial): answer for case_id, answer in answers.items()}
@@ -431,4 +427,4 @@ async def _request_batch(target: BatchTarget, group: Sequence[TrialJob], limits:
         async with asyncio.timeout(limit_s):
             return await target.respond_batch(requests)
     except TimeoutError as error:
-        raise TargetError(f"no answer within {limit_s:g} s", fault=TargetFault.LATE) from error
+        raise TargetError(f"no response within {limit_s:g} s", fault=TargetFault.LATE) from error

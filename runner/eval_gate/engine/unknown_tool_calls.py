@@ -21,7 +21,7 @@ ListingTargets = frozenset[int]
 """Targets (by `id`) that have listed tool calls in this run."""
 
 _ERROR_TEMPLATE: Final = (
-    "{unknown}: no answer of this run has {missing}. An agent that calls no tool answers with an empty list"
+    "{unknown}: no response of this run has {missing}. An agent that calls no tool returns an empty list"
 )
 
 

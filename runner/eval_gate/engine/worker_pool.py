@@ -73,7 +73,7 @@ async def yield_slot(seconds: float = 0.0) -> None:
 
 
 class _WorkerSlots(Generic[Job]):
-    """As many places as may be worked at; whoever gives way leaves its place to another, and is given one later."""
+    """Limited slots for concurrent work. A worker can yield its slot to another and get one back later."""
 
     def __init__(
         self, jobs: Iterable[Job], work: Callable[[Job], Awaitable[None]], stop: asyncio.Event, number: int
@@ -154,10 +154,11 @@ class _WorkerSlots(Generic[Job]):
 
 
 class _StartPacer:
-    """Keeps starts as far apart as this process needs for one job. Costs nothing while they are so by themselves.
+    """Pacer that keeps starts apart by the time that this process needs for one job.
 
-    Jobs that start in the same moment come back in the same moment and then wait for each other here, which would be
-    measured as the target's latency (10 ms at 50 in flight, and it never dissolves by itself).
+    It costs nothing if starts are apart anyway. Jobs that start at the same moment also finish at the same moment and
+    then wait for each other in this process. This wait would be measured as latency of the target (10 ms with 50
+    concurrent jobs), and it never resolves by itself.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ from eval_gate.text.javascript.regex import PatternError, PatternMatcher, Patter
 from eval_gate.text.secret import MASK
 
 _EMPTY_DIGEST: Final = compute_digest([])
-_ARTIFACT_PREFIX: Final = "left"
+_ARTIFACT_PREFIX: Final = "workspace"
 _MAX_NAME: Final = 40
 """Characters of a case's id, and of its file's name, in the name of what is kept."""
 
@@ -117,16 +117,16 @@ class WorkspaceArtifacts:
         try:
             shown = await self._render_files(changed, matcher)
         except (PatternError, PatternWorkerError) as error:
-            return f"what it left in tmp/ ({count}) is not kept, because it could not be looked through: {error}"
+            return f"workspace artifacts in tmp/ ({count}) are not kept, because they could not be searched: {error}"
         text = _render_page(trial_record, shown, len(entries) - len(changed))
         if len(text) > self._room:
             return (
-                f"what it left in tmp/ ({count}) is not kept: other cases of this run left {WORKSPACE_RUN:,} characters"
+                f"workspace artifacts in tmp/ ({count}) are not kept: this run already has {WORKSPACE_RUN:,} characters"
             )
         self._room -= len(text)
         name = _build_file_name(trial_record)
         write_atomically(self._folder / name, text)
-        return f"what it left in tmp/ is kept beside the record: {name} ({count})"
+        return f"workspace artifacts in tmp/ are kept next to the run result: {name} ({count})"
 
     async def _render_files(self, entries: Sequence[FileEntry], matcher: PatternMatcher) -> list[tuple[str, str]]:
         """Path and text of each file, as far as there is room; why there is none where that is so."""
@@ -152,15 +152,15 @@ def _render_file(text: str, limit: int, whole: int, problem: str | None) -> str:
     kept = text[:limit]
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", kept)), default=0))
     end = "" if kept.endswith("\n") or not kept else "\n"
-    cut = f"\nCut: it has {whole:,} characters.\n" if whole > limit else ""
+    cut = f"\nTruncated: it has {whole:,} characters.\n" if whole > limit else ""
     return f"{fence}\n{kept}{end}{fence}\n{cut}"
 
 
 def _render_page(trial_record: TrialRecord, files: Sequence[tuple[str, str]], unchanged: int) -> str:
-    said = f"What the case left in its folder, trial {trial_record.trial + 1}: {len(files):,} files.\n"
+    said = f"Workspace artifacts of trial {trial_record.trial + 1}: {len(files):,} files.\n"
     if unchanged:
-        more = "1 more file is" if unchanged == 1 else f"{unchanged:,} more files are"
-        said += f"{more} as {'it was' if unchanged == 1 else 'they were'} before the run.\n"
+        more = "1 more file" if unchanged == 1 else f"{unchanged:,} more files"
+        said += f"{more} did not change.\n"
     parts = [f"# {_format_inline_code(trial_record.case_id)} of {_format_inline_code(trial_record.eval_file)}\n", said]
     parts += [f"## {_format_inline_code(path)}\n\n{text}" for path, text in files]
     return "\n".join(parts)

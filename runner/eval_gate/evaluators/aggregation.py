@@ -55,7 +55,7 @@ def _warn_nothing_checked(joined: CaseScore) -> CaseScore:
     if joined.assertions_skipped:
         idle = "all assertions skipped"
     elif joined.results:
-        idle = "nothing is checked: the assertions hold whatever the agent answers"
+        idle = "nothing is checked: the assertions pass with every response"
     else:
         idle = "the case has no assertions"
     return replace(joined, warnings=(*joined.warnings, idle))
@@ -128,7 +128,7 @@ def _find_shortfall(specs: Sequence[EvaluatorSpec], evaluations: Sequence[Evalua
         (spec, said) for spec, said in zip(specs, evaluations, strict=True) if spec.weight > 0 or said.zeroes_case
     ]
     if not counted:
-        return "every evaluator has weight 0: there is nothing to make a score of"
+        return "every evaluator has weight 0, so there is no score"
     for spec, said in counted:
         if is_below_full(said):
             return said.error or f"{truncate(spec.name)}: score {format_score(said.score)}"

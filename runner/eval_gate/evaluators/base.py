@@ -62,9 +62,9 @@ class EvaluationContext(FrozenStruct):
 class EvaluatorScore(FrozenStruct):
     """The score of one evaluator, with hits, misses and costs.
 
-    `score` is 0..1; for an assertion 1.0 passes and anything less fails. `error` is the failure in one bounded
-    sentence, `<name>: <what>`. `checks_run` counts single values that were evaluated, the failing one included;
-    `checks_skipped` those that could not be (tool-forge behaviour A-01).
+    `score` ranges from 0 to 1; for an assertion 1.0 passes and anything less fails. `error` is the failure in one
+    bounded sentence, `<name>: <what>`. `checks_run` counts the individual values that were evaluated, including the
+    failing one; `checks_skipped` those that could not be evaluated (tool-forge behaviour A-01).
     """
 
     score: float
@@ -104,9 +104,9 @@ EvaluatorTable: TypeAlias = Mapping[type[EvaluatorSpec], EvaluatorFunction]
 
 
 class EvaluatorError(Exception):
-    """An evaluator could not score, for example an unreachable judge: never a failed assertion.
+    """An evaluator could not score, for example because a judge is unreachable: never a failed assertion.
 
-    `usage` and `cost_usd` are of the judge, as far as it was asked before.
+    `usage` and `cost_usd` are those of the judge up to the error.
     """
 
     error_kind: ClassVar = ErrorKind.EVALUATION_ERROR

@@ -105,7 +105,7 @@ def _negate(spec: NamedEvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorSc
     error = None
     if score < 1:
         found = evaluation.hits[0] if evaluation.hits else f"score {format_score(evaluation.score)}"
-        error = f"{truncate(spec.name)}: must not hold: {truncate(found, 200)}"
+        error = f"{truncate(spec.name)}: must not be true: {truncate(found, 200)}"
     return replace(
         evaluation,
         score=score,

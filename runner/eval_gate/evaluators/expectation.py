@@ -84,7 +84,7 @@ def _describe_requirements(spec: specs.EvaluatorSpec) -> Iterator[str]:
     if not isinstance(spec, specs.NamedEvaluatorSpec):
         return
     if spec.negate:
-        yield "must not be so"
+        yield "must not be true"
     if spec.floor is not None:
         yield f"required: at least {format_js_number(spec.floor)}"
 
@@ -159,27 +159,27 @@ def _describe_param(check: specs.ParamCheck, tokens: TokenData) -> str:
 
 def _describe_contains_any(spec: specs.ResponseContainsAny, tokens: TokenData) -> Iterator[str]:
     return (
-        f"answer contains one of {format_alternatives(_format_resolved_text(one, tokens) for one in group)}"
+        f"response contains one of {format_alternatives(_format_resolved_text(one, tokens) for one in group)}"
         for group in spec.groups
     )
 
 
 def _describe_rubric(spec: specs.Rubric, tokens: TokenData) -> Iterator[str]:
-    yield "a judge grades by this rubric:"
+    yield "an LLM judge grades by this rubric:"
     for one in spec.dimensions:
         least = "yes" if one.binary else f"at least {format_js_number(round(spec.pass_at * one.max_score, 6))}"
         of = "" if one.binary else f" of {format_js_number(one.max_score)}"
         yield f"{INDENT}{one.name}: {least}{of}: {_to_one_line(one.criteria)}"
     if spec.reference_data is not None:
-        yield f"{INDENT}what is true: {_format_value(spec.reference_data, tokens)}"
+        yield f"{INDENT}reference: {_format_value(spec.reference_data, tokens)}"
 
 
 def _describe_llm_judge(spec: specs.LlmJudge, _: TokenData) -> Iterator[str]:
-    yield f"a judge gives the full score{' by a prompt of its own' if spec.prompt is not None else ''}"
+    yield f"an LLM judge gives the full score{' with its own prompt' if spec.prompt is not None else ''}"
 
 
 def _describe_rubric_judge(spec: specs.RubricJudge, _: TokenData) -> Iterator[str]:
-    yield "a judge finds each of these satisfied:"
+    yield "an LLM judge finds each of these satisfied:"
     for check in spec.checks:
         yield f"{INDENT}{check.id}: {_to_one_line(check.description)}{'' if check.required else ' (not required)'}"
 
@@ -190,7 +190,7 @@ def _describe_trajectory(spec: specs.ToolTrajectory, _: TokenData) -> Iterator[s
             for name, least in spec.minimums.items():
                 yield f"calls {name} at least {format_times(least)}"
         case "in_order":
-            yield f"calls {format_steps(spec.expected)}; others may come between"
+            yield f"calls {format_steps(spec.expected)}; other calls may come between"
         case "exact":
             yield f"calls only {format_steps(spec.expected)}"
 
@@ -207,7 +207,7 @@ def _describe_composite(spec: specs.Composite, tokens: TokenData) -> Iterator[st
             yield f"{_format_command(command)} gives these the full score:"
         case specs.JudgeAggregator():
             weights = {}
-            yield "a judge gives these the full score:"
+            yield "an LLM judge gives these the full score:"
     for member in spec.members:
         # what a member weighs stands with the whole, not with itself
         weighed = replace(member, weight=weights.get(member.name, 1.0))
@@ -219,7 +219,7 @@ def _format_case_note(*, sensitive: bool) -> str:
 
 
 def _describe_output_contains(spec: suite.OutputContains, _: TokenData) -> Iterator[str]:
-    yield f"answer contains {quote_one_line(spec.value)}{_format_case_note(sensitive=spec.case_sensitive)}"
+    yield f"response contains {quote_one_line(spec.value)}{_format_case_note(sensitive=spec.case_sensitive)}"
 
 
 def _describe_file_contains(spec: suite.FileContains, _: TokenData) -> Iterator[str]:
@@ -232,17 +232,17 @@ def _describe_text_assertion(spec: TextAssertion, _: TokenData) -> Iterator[str]
 
 
 _TEXT_PATTERNS: Final[Mapping[str, str]] = {
-    "contains": "answer contains {}",
-    "contains-any": "answer contains one of {}",
-    "contains-all": "answer contains all of {}",
-    "icontains": "answer contains {}, in upper or lower case",
-    "icontains-any": "answer contains one of {}, in upper or lower case",
-    "icontains-all": "answer contains all of {}, in upper or lower case",
-    "starts-with": "answer starts with {}",
-    "ends-with": "answer ends with {}",
-    "regex": "answer matches the pattern {}",
-    "equals": "answer is {}",
-    "is-json": "answer is JSON",
+    "contains": "response contains {}",
+    "contains-any": "response contains one of {}",
+    "contains-all": "response contains all of {}",
+    "icontains": "response contains {}, in upper or lower case",
+    "icontains-any": "response contains one of {}, in upper or lower case",
+    "icontains-all": "response contains all of {}, in upper or lower case",
+    "starts-with": "response starts with {}",
+    "ends-with": "response ends with {}",
+    "regex": "response matches the pattern {}",
+    "equals": "response is {}",
+    "is-json": "response is JSON",
 }
 
 
@@ -250,7 +250,7 @@ def _describe_call_sequence(spec: CallSequence, _: TokenData) -> Iterator[str]:
     calls = [f"{one.tool}({'' if one.args is None else dump_compact_json(one.args)})" for one in spec.expected]
     match spec.mode:
         case "in_order":
-            yield f"calls {format_steps(calls)}; others may come between"
+            yield f"calls {format_steps(calls)}; other calls may come between"
         case "exact":
             yield f"calls only {format_steps(calls)}"
         case "superset":
@@ -269,7 +269,7 @@ def _describe_metrics(spec: ExecutionMetrics, _: TokenData) -> Iterator[str]:
 
 _METRIC_UNITS: Final[Mapping[str, str]] = {
     "tool_calls": "tool calls",
-    "model_calls": "requests to models",
+    "model_calls": "model requests",
     "tokens": "tokens",
     "input_tokens": "input tokens",
     "output_tokens": "output tokens",
@@ -282,7 +282,7 @@ def _describe_field_accuracy(spec: FieldAccuracy, _: TokenData) -> Iterator[str]
     for check in spec.fields:
         expected = find_by_path(spec.expected, check.path)
         wanted = "" if expected is NOT_FOUND else f" {dump_compact_json(expected)}"
-        yield f"answer has{wanted} at {check.path}"
+        yield f"response has{wanted} at {check.path}"
 
 
 _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
@@ -294,15 +294,15 @@ _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
     specs.ToolsNotCalled: lambda spec, _: (f"does not call {name}" for name in spec.names),
     specs.ToolParams: _describe_tool_params,
     specs.NoToolErrors: lambda _, __: ["no tool call fails"],
-    specs.ResponseNonEmpty: lambda _, __: ["answer is not empty"],
+    specs.ResponseNonEmpty: lambda _, __: ["response is not empty"],
     specs.ResponseContains: lambda spec, tokens: (
-        f"answer contains {_format_resolved_text(value, tokens)}" for value in spec.values
+        f"response contains {_format_resolved_text(value, tokens)}" for value in spec.values
     ),
     specs.ResponseContainsAny: _describe_contains_any,
     specs.ResponseNotContains: lambda spec, tokens: (
-        f"answer does not contain {_format_resolved_text(one, tokens)}" for one in spec.values
+        f"response does not contain {_format_resolved_text(one, tokens)}" for one in spec.values
     ),
-    specs.ResponseMatches: lambda spec, _: (f"answer matches /{pattern}/" for pattern in spec.patterns),
+    specs.ResponseMatches: lambda spec, _: (f"response matches /{pattern}/" for pattern in spec.patterns),
     specs.MaxLatency: lambda spec, _: [f"at most {spec.limit_ms:,.10g} ms"],
     specs.MaxTokens: lambda spec, _: [f"at most {spec.limit:,} tokens"],
     specs.Rubric: _describe_rubric,
@@ -318,11 +318,11 @@ _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
     ExecutionMetrics: _describe_metrics,
     FieldAccuracy: _describe_field_accuracy,
     suite.OutputContains: _describe_output_contains,
-    suite.OutputMatches: lambda spec, _: [f"answer matches /{spec.pattern}/{spec.flags}"],
-    suite.OutputEquals: lambda spec, _: [f"answer is {dump_compact_json(spec.expected)}"],
-    suite.OutputJsonPath: lambda spec, _: [f"answer has {dump_compact_json(spec.expected)} at {spec.path}"],
-    suite.FileExists: lambda spec, _: [f"there is {spec.path}"],
-    suite.FileNotExists: lambda spec, _: [f"there is no {spec.path}"],
+    suite.OutputMatches: lambda spec, _: [f"response matches /{spec.pattern}/{spec.flags}"],
+    suite.OutputEquals: lambda spec, _: [f"response is {dump_compact_json(spec.expected)}"],
+    suite.OutputJsonPath: lambda spec, _: [f"response has {dump_compact_json(spec.expected)} at {spec.path}"],
+    suite.FileExists: lambda spec, _: [f"{spec.path} exists"],
+    suite.FileNotExists: lambda spec, _: [f"{spec.path} does not exist"],
     suite.FileContains: _describe_file_contains,
     suite.FileJsonPath: lambda spec, _: [f"{spec.path} has {dump_compact_json(spec.expected)} at {spec.json_path}"],
 }

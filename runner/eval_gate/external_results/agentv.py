@@ -49,7 +49,7 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
         row = require_mapping(value, place)
         first = seen.setdefault(compute_fingerprint(row), place)
         if first is not place:
-            facts.notes.append(f"{place} is the same row as {first}, as --rerun-failed writes it: it was read once")
+            facts.notes.append(f"{place} is the same row as {first}, which --rerun-failed repeats: it was read once")
             continue
         yield _build_row(row, beside, place)
         count += 1
@@ -58,7 +58,7 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
     )
     planned = max((found for one in said if (found := parse_number(one)) is not None), default=0)
     if count < planned:  # rows are written one by one
-        raise build_incomplete_error(RowPlace(shown), f"holds {count} of {planned:.0f} results that AgentV had planned")
+        raise build_incomplete_error(RowPlace(shown), f"holds {count} of {planned:.0f} results that AgentV planned")
 
 
 def _find_shared_folders(file: Path, shown: str) -> frozenset[str]:
@@ -71,7 +71,7 @@ def _find_shared_folders(file: Path, shown: str) -> frozenset[str]:
 
 
 class _RowFiles:
-    """The files that rows name. What leads out of the index's folder is not read."""
+    """Files that rows name. Files outside the index's folder are not read."""
 
     def __init__(self, folder: Path, shared: Collection[str]) -> None:
         self._folder = folder.resolve()

@@ -68,7 +68,7 @@ def _check_metric_counts(counted: JsonValue, graded: Counter[str], shown: str) -
     for kind in ("fails", "errors", "passes"):
         said = sum(parse_count(get_nested(one, kind)) for one in get_members(counted))
         if graded[kind] < said:
-            what = f"counts {said:,} {kind} of metrics, and {graded[kind]:,} are in it"
+            what = f"counts {said:,} {kind} of metrics, but has {graded[kind]:,}"
             raise build_incomplete_error(RowPlace(shown, field="metricsScores"), what)
 
 

@@ -117,7 +117,7 @@ def detect_format(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.
             raise build_incomplete_error(RowPlace(shown), CUT_OFF)
         raise _build_unknown_error(_decode_head(head), shown)
     if wanted is not ResultsFormat.AUTO and found.format is not wanted:
-        raise build_unreadable_error(RowPlace(shown), f"is {found.format}, and not {wanted} as --results-format says")
+        raise build_unreadable_error(RowPlace(shown), f"is {found.format}, not {wanted} as --results-format says")
     return found
 
 
@@ -140,9 +140,8 @@ def _build_unknown_error(text: str, shown: str) -> GateError:
     names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)
     return build_unreadable_error(
         RowPlace(shown),
-        f"is none of the formats that are read, and looks like {describe_content(text)}",
-        f"--results-format says which one it is, and the error then says what is missing: {names}; {DOCS} shows what "
-        "each format needs",
+        f"is not a supported format; it looks like {describe_content(text)}",
+        f"name the format with --results-format to see what is missing ({names}); {DOCS} shows what each format needs",
     )
 
 

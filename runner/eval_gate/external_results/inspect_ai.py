@@ -105,9 +105,9 @@ def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[R
             if HEADER not in entries:
                 if any(name.startswith(_JOURNAL_PREFIX) for name in entries):
                     raise build_incomplete_error(
-                        RowPlace(shown), f"has no {HEADER} yet: Inspect was ended before it wrote one"
+                        RowPlace(shown), f"has no {HEADER}: Inspect was stopped before it wrote one"
                     )
-                raise build_unreadable_error(RowPlace(shown), f"has no {HEADER}, and is no log of Inspect's")
+                raise build_unreadable_error(RowPlace(shown), f"has no {HEADER}, so it is not an Inspect log")
             head = require_mapping(_read_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
             _check_finished(head, shown)
             _set_facts(head, facts)
@@ -119,7 +119,7 @@ def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[R
                     yield graded.add_sample(sample, _build_row(sample, head, place))
             graded.check_counts(head, shown)
     except (struct.error, NotImplementedError, *ARCHIVE_ERRORS) as error:
-        raise build_unreadable_error(RowPlace(shown), f"is not an archive that can be read: {error}") from None
+        raise build_unreadable_error(RowPlace(shown), f"is not a readable archive: {error}") from None
 
 
 def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> JsonValue:
@@ -180,7 +180,7 @@ def _set_facts(head: dict[str, JsonValue], facts: FileFacts) -> None:
 
 
 class _GradeCounter:
-    """What each scorer gave, to be held against what Inspect counted."""
+    """Grades by scorer, to compare with the counts of Inspect."""
 
     def __init__(self) -> None:
         self._samples: dict[str, set[str]] = {}
@@ -206,7 +206,7 @@ class _GradeCounter:
             said, found = parse_count(get_nested(one, "scored_samples")), len(self._samples.get(scorer, ()))
             if found < said:
                 raise build_incomplete_error(
-                    place, f"counts {said:,} samples that {scorer[:100]} graded, and {found:,} are in it"
+                    place, f"counts {said:,} samples that {scorer[:100]} graded, but has {found:,}"
                 )
             accuracy = parse_number(get_nested(one, "metrics", "accuracy", "value"))
             values = self._values.get(scorer, Counter())
@@ -214,7 +214,7 @@ class _GradeCounter:
                 continue  # of epochs, and of values that a metric reads in its own way, it is another figure
             if accuracy < (made := values["C"] / found) - _ROUNDING:
                 raise build_incomplete_error(
-                    place, f"reports an accuracy of {accuracy:g}, and the samples in it make {made:g}"
+                    place, f"reports an accuracy of {accuracy:g}, but its samples make {made:g}"
                 )
 
 
@@ -273,7 +273,7 @@ def _build_ending(error: JsonValue, scores: tuple[RowScore, ...]) -> ExecutionEn
             return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, said)
         return build_ending(Status.ERROR, scores, said)
     if not scores:
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "nothing was scored")
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no score was given")
     return build_ending(None, scores, _describe_failure(scores))
 
 
@@ -294,7 +294,7 @@ def _iter_missing_scores(given: JsonValue, head: dict[str, JsonValue]) -> Iterat
     for one in get_members(get_nested(head, "results", "scores")):
         scorer = to_text(get_nested(one, "scorer"))[:200]
         if scorer not in there and parse_count(get_nested(one, "scored_samples")):
-            yield RowScore(scorer, None, None, "it graded other samples, and not this one", grader_failed=True)
+            yield RowScore(scorer, None, None, "it graded other samples, but not this one", grader_failed=True)
 
 
 def _iter_scores(name: str, one: JsonValue) -> Iterator[RowScore]:

@@ -38,7 +38,7 @@ _BETWEEN_MEMBERS: Final = re.compile(r',\s{0,40}\{\s{0,40}"[^"\\]{1,40}"')
 _VERDICT_KEYS: Final = ('"success"', '"failureReason"', '"gradingResult"')
 """Keys of promptfoo's results that say what became of one."""
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-CUT_OFF: Final = "ends in the middle: the tool was stopped while it wrote"
+CUT_OFF: Final = "ends in the middle: the tool was stopped while writing"
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -227,7 +227,7 @@ class JsonReader:
                 continue  # a number may go on
             if len(self._text) - self._at > EXTERNAL_LINE_BYTES:
                 raise build_unreadable_error(
-                    self._place, f"holds a value of more than {EXTERNAL_LINE_BYTES:,} characters"
+                    self._place, f"contains a value of more than {EXTERNAL_LINE_BYTES:,} characters"
                 )
             if not self._read_more():
                 raise self._build_error(problem, where)
@@ -241,7 +241,7 @@ class JsonReader:
     def require_end(self) -> None:
         """Raise GateError if anything follows the document."""
         if self._peek_sign():
-            raise build_unreadable_error(self._place, "is not JSON: something comes behind its end")
+            raise build_unreadable_error(self._place, "is not JSON: it has text after its end")
 
     def _expect_sign(self, sign: str) -> None:
         if not self._skip_sign(sign):
@@ -276,7 +276,7 @@ class JsonReader:
 
 
 class _BatchReader:
-    """Reads many mappings of a list at once. Whatever it does not understand is left to who reads one by one."""
+    """Reader of many mappings of a list at once. It leaves anything unusual to the reader of single ones."""
 
     def __init__(self, shape: type[Mapping[str, Any]]) -> None:
         # which shape it is, is known only here

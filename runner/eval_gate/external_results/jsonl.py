@@ -1,6 +1,6 @@
-"""Eval Gate's own results format: one JSON object per line, or CSV with the same columns.
+"""Eval Gate's own results format: one JSON object for each line, or CSV with the same columns.
 
-A key that is nearly one of ours is misspelt, any other is whoever's own.
+A key that closely resembles a known one is an error. Any other unknown key is ignored.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ from eval_gate.model.limits import (
 )
 from eval_gate.model.usage import Usage
 from eval_gate.text.digest import compute_fingerprint
+from eval_gate.text.renamed import NameKind, find_new_name, format_rename
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 _MAX_CACHED_KEYS: Final = 10_000
-"""Keys of which it is remembered what they were meant to be: those of most files are the same in every line."""
+"""Maximum keys with a cached suggestion: in most files, every line has the same keys."""
 
 Line = TypeVar("Line")
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -60,10 +61,10 @@ _Text = Annotated[str, Field(max_length=EXTERNAL_TEXT)]
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _LISTS: Final = ("tool_calls", "checks", "tags")
 _HEAD: Final = 1 << 16
-_AS_LINES: Final = "write each member on a line of its own, such as by `jq -c '.[]' out.json > out.jsonl`"
+_AS_LINES: Final = "write each member on its own line, for example with `jq -c '.[]' out.json > out.jsonl`"
 _BLANK: Final = ("", None)
 _VERDICTS: Final = ("passed", "pass", "success")
-"""What other tools call a status. It is none here, but must not contradict it."""
+"""Keys for the result in other tools. They are not a status here, but must not contradict it."""
 _NEGATIVE_WORDS: Final = frozenset({"false", "no", "0", "failed", "fail"})
 
 
@@ -82,7 +83,7 @@ class _Part(BaseModel):
 
 
 class LineCheck(_Part):
-    """Result of one scorer or assertion. `passed` may be omitted when there is a score."""
+    """Result of one scorer or assertion. You can omit `passed` if there is a score."""
 
     name: _Name
     score: _Number | None = None
@@ -101,46 +102,43 @@ class LineCall(_Part):
 
 
 class ResultLine(_Part):
-    """One case, or one of several trials of it. Only `id`, and `status` or `score`, are required."""
+    """Result of one case, or of one of its trials. Only `id`, and `status` or `score`, are required."""
 
-    suite: _Name = Field(default="results", description="What the case belongs to; suite and id together are its name.")
-    id: _Name = Field(description="The case's name: the same in every run.")
+    suite: _Name = Field(default="results", description="Suite of the case; suite and id together are its name.")
+    id: _Name = Field(description="Name of the case, the same in every run.")
     status: Literal["passed", "failed", "error", "skipped"] | None = None
     score: _Number | None = Field(
-        default=None, description="From 0 to 1; without a status `threshold` or passScore decides."
+        default=None,
+        description="Score from 0 to 1. Without a status, `threshold` or passScore decides whether the case passes.",
     )
-    threshold: _Number | None = Field(default=None, description="The score from which this case passes.")
-    input: JsonValue = Field(
-        default=None, description="What was asked; a case that asks something else is another case."
-    )
-    expected: JsonValue = Field(default=None, description="What a good answer is.")
-    output: JsonValue = Field(default=None, description="The answer.")
-    error: _Text | None = Field(default=None, description="Why it failed, or what broke.")
+    threshold: _Number | None = Field(default=None, description="Minimum score with which the case passes.")
+    input: JsonValue = Field(default=None, description="Prompt; a case with another prompt is another case.")
+    expected: JsonValue = Field(default=None, description="Expected response.")
+    output: JsonValue = Field(default=None, description="Response.")
+    error: _Text | None = Field(default=None, description="Reason for the failure or the error.")
     duration_ms: float | None = Field(default=None, ge=0, le=MAX_DURATION_MS)
     cost_usd: float | None = Field(default=None, ge=0, le=MAX_COST_USD)
     input_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
     output_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
     tool_calls: tuple[LineCall, ...] = ()
     checks: tuple[LineCheck, ...] = ()
-    trial: int | None = Field(
-        default=None, ge=0, description="Which of several executions of the same case; from 0 or 1."
-    )
-    rerun: bool = Field(default=False, description="It was run again because the first executions left a doubt.")
+    trial: int | None = Field(default=None, ge=0, description="Number of the execution of this case, from 0 or 1.")
+    rerun: bool = Field(default=False, description="Whether this is a re-run after a failure.")
     error_kind: ErrorKind | None = Field(
-        default=None, description="Whose fault an error is: agent_error, agent_unreachable, evaluation_error."
+        default=None, description="Kind of an error: agent_error, agent_unreachable or evaluation_error."
     )
-    file: _Text | None = Field(default=None, description="Where the case is written, relative to the repository.")
+    file: _Text | None = Field(default=None, description="File of the case, relative to the repository.")
     line: int | None = Field(default=None, ge=1)
     tags: tuple[_Name, ...] = ()
     description: _Text = ""
-    target: _Name | None = Field(default=None, description="What was asked, where it is not the same for all.")
+    target: _Name | None = Field(default=None, description="Name of the target, if results differ in it.")
 
 
 def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
     facts.tool, near = "JSON lines", MisspeltKeys()
     if _is_json_list(file):
-        raise build_unreadable_error(RowPlace(shown), "is one list of JSON, and not an object a line", _AS_LINES)
+        raise build_unreadable_error(RowPlace(shown), "is one JSON list, not one object per line", _AS_LINES)
     return _iter_rows(
         iter_raw_lines(file, shown), lambda text, place: _build_row(parse_value(text, place), place, near)
     )
@@ -175,7 +173,7 @@ def _iter_table_rows(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[st
                 raise build_unreadable_error(RowPlace(shown, 1), f"has more than {EXTERNAL_COLUMNS:,} columns")
             if twice := next((name for name in names if name and names.count(name) > 1), None):
                 raise build_unreadable_error(
-                    RowPlace(shown, 1, twice[:100]), "is a column twice: nobody knows which one counts"
+                    RowPlace(shown, 1, twice[:100]), "is a column twice: it is unclear which one counts"
                 )
             for cells in table:
                 place = RowPlace(shown, table.line_num)
@@ -188,7 +186,7 @@ def _iter_table_rows(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[st
 
 def _build_table_row(cells: dict[str, str], place: RowPlace, near: MisspeltKeys) -> ResultRow:
     if None in cells:
-        raise build_unreadable_error(place, "has more cells than there are columns")
+        raise build_unreadable_error(place, "has more cells than columns")
     return _build_row(
         {name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell not in _BLANK}, place, near
     )
@@ -209,7 +207,7 @@ def _iter_rows(
             except GateError as error:
                 problems += error.problems
                 if len(problems) >= FINDINGS:
-                    problems[FINDINGS:] = [Problem("there may be more: this is how many are named", file=place.file)]
+                    problems[FINDINGS:] = [Problem("there may be more problems than are listed", file=place.file)]
                     break
             else:
                 if not problems:
@@ -256,7 +254,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     if misspelt:
         raise build_problems_error(misspelt)
     if line.status is None and line.score is None:
-        raise build_unreadable_error(place, "has neither a status nor a score: one of them says whether it passed")
+        raise build_unreadable_error(place, "has neither a status nor a score: add one of them")
     scores = tuple(RowScore(one.name, one.score, one.passed, one.reason) for one in line.checks)
     ended = _build_ending(line, scores)
     return ResultRow(
@@ -341,8 +339,9 @@ def _build_usage(line: ResultLine) -> Usage | None:
 class KnownKeys:
     """Known keys of a part of a result, with a fast filter for keys similar to a word.
 
-    Comparing a word with each of them costs as much as reading fifty lines. Its letters rule out nearly all, in a tenth
-    of that, and none that `format_suggestion` would find: it wants six letters of ten to be shared, in order besides.
+    Comparing a word with each key costs as much as reading fifty lines. The filter by letters takes a tenth of that and
+    rules out nearly all keys, but none that `format_suggestion` would find: it requires six of ten letters in common,
+    and in order.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -369,7 +368,7 @@ class KnownKeys:
 
 
 class MisspeltKeys:
-    """Detector of misspelt keys in one file."""
+    """Detector of misspelled keys in one file."""
 
     def __init__(self) -> None:
         self._meant: dict[tuple[type[BaseModel], str], str] = {}
@@ -394,13 +393,15 @@ class MisspeltKeys:
         return meant
 
     def _find_suggestion(self, part: type[BaseModel], key: str, place: RowPlace) -> str:
+        if (new := find_new_name(NameKind.RESULT_KEY, key)) in part.model_fields:
+            return format_rename(new)
         alike = _get_known_keys(part).find_similar(key)
         if not alike:
             return ""
         self._compared += 1
         if self._compared > EXTERNAL_NEAR_KEYS:
-            what = f"more than {EXTERNAL_NEAR_KEYS:,} keys look like ones that are known"
-            raise build_unreadable_error(place, f"{what}: whether one is misspelt, nobody can tell")
+            what = f"more than {EXTERNAL_NEAR_KEYS:,} keys resemble known ones"
+            raise build_unreadable_error(place, f"{what}: misspelt keys are not reported")
         return format_suggestion(key, alike)
 
 

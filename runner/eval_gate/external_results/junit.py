@@ -113,17 +113,17 @@ _SUBTEST: Final = re.compile(r"(?P<test>test\w*) (\[.*\]|\(.*\)|\[.*\] \(.*\))",
 _SUBTEST_REPEAT: Final = "parts"
 """Failures of one test of unittest, which are of one case."""
 _RERUNFAILURES_HINT: Final = (
-    "pytest-rerunfailures (`--reruns`) writes each attempt as a test, and none of the failures that it ran again: run "
-    f"pytest without it, and let the gate run again what fails, by `--rerun-command` ({DOCS})"
+    "pytest-rerunfailures (`--reruns`) writes each attempt as a test, without the failures that it re-ran: run "
+    f"pytest without it, and let the gate re-run failed cases with `--rerun-command` ({DOCS})"
 )
 _PROMPTFOO_HINT = (
-    "promptfoo numbers the names in its JUnit files, and they are others as soon as a test is added: "
-    "write `-o out.json` and give that file"
+    "promptfoo numbers the names in its JUnit files, and the numbers change when a test is added: "
+    "use `-o out.json` and that file"
 )
 
 
 class _Case(Struct):
-    """One test, as its element begins and what stands in it."""
+    """One test: its element and the elements in it."""
 
     attributes: dict[str, str]
     suites: tuple[str, ...]
@@ -204,7 +204,7 @@ def _parse_count(attributes: dict[str, str], name: str) -> int:
 
 
 class _Parser:
-    """Collects the cases between two reads of the file. A document type is refused: entities are what bombs are of."""
+    """Parser that collects the cases between two reads. It refuses a document type, which allows entity bombs."""
 
     def __init__(self, shown: str, encoding: str | None = None) -> None:
         """Create a parser for one file, which errors show as `shown`.
@@ -246,16 +246,16 @@ class _Parser:
             said = expat.errors.messages[error.code]
             if last and said in _TRUNCATION_ERRORS:
                 raise build_incomplete_error(place, CUT_OFF) from None
-            what = f"column {error.offset + 1} holds the control character U+{sign:04X}" if control else said
+            what = f"column {error.offset + 1} contains the control character U+{sign:04X}" if control else said
             raise build_unreadable_error(place, f"is not XML: {what}") from None
         except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
             raise build_unreadable_error(
-                RowPlace(self._shown, 1), f"is in an encoding that is not read: {str(error)[:100]}"
+                RowPlace(self._shown, 1), f"is in an unsupported encoding: {str(error)[:100]}"
             ) from None
 
     def _refuse_doctype(self, *_: object) -> None:
         raise build_unreadable_error(
-            RowPlace(self._shown, self._expat.CurrentLineNumber), "has a document type: JUnit needs none"
+            RowPlace(self._shown, self._expat.CurrentLineNumber), "has a document type, which JUnit does not need"
         )
 
     def _start_element(self, name: str, attributes: dict[str, str]) -> None:
@@ -267,7 +267,7 @@ class _Parser:
             self._by_playwright = name == "testsuites" and "id" in attributes
             self._errors = _parse_count(attributes, "errors") if name == "testsuites" else 0
             if self.tool == "promptfoo":
-                raise build_unreadable_error(RowPlace(self._shown), "has names that do not last", _PROMPTFOO_HINT)
+                raise build_unreadable_error(RowPlace(self._shown), "has unstable names", _PROMPTFOO_HINT)
         if len(self._open) > EXTERNAL_DEPTH:
             raise build_unreadable_error(RowPlace(self._shown), f"is nested deeper than {EXTERNAL_DEPTH} levels")
         self._open.append(name)
@@ -318,11 +318,11 @@ class _Parser:
             if case.is_not_run:
                 case.status, case.error, case.is_evaluation_error = (
                     Status.ERROR,
-                    "it was not run: something before it broke",
+                    "it was not run: an earlier step broke",
                     True,
                 )
             if case.error is None and case.status in {Status.FAILED, Status.ERROR}:
-                case.error = "the attributes of the test say that it failed, and nothing says why"
+                case.error = "the attributes of the test report a failure without a reason"
                 self._count_failure()
             if case.may_fail:
                 case.status = Status.SKIPPED
@@ -352,16 +352,16 @@ class _Parser:
         if counted > suite.found_failures:
             raise build_incomplete_error(
                 RowPlace(self._shown, suite.line),
-                f"counts {counted:,} failures and errors and holds {suite.found_failures:,}: what failed is not in it",
+                f"counts {counted:,} failures and errors, but has {suite.found_failures:,}: failed tests are missing",
             )
         if suite.declared_tests > suite.found_tests:
-            what = f"counts {suite.declared_tests:,} tests and holds {suite.found_tests:,}"
+            what = f"counts {suite.declared_tests:,} tests, but has {suite.found_tests:,}"
             raise build_incomplete_error(RowPlace(self._shown, suite.line), what)
 
     def _refuse_suite(self) -> None:
         said = self._format_message().partition("\n")[0][:_MAX_QUOTED]
         place = RowPlace(self._shown, self._expat.CurrentLineNumber)
-        what = f"says that the suite {self._suites[-1].name[:_MAX_QUOTED]} failed outside of its tests: {said}"
+        what = f"reports that the suite {self._suites[-1].name[:_MAX_QUOTED]} failed outside of its tests: {said}"
         raise build_incomplete_error(place, what)
 
     def _add_case(self, case: _Case) -> None:
@@ -418,7 +418,7 @@ def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
 
 
 class _VitestBlocks(Struct):
-    """The blocks that vitest's tests are in, by file: the names of those whose hooks failed stand behind the tests."""
+    """Blocks of vitest's tests by file: the names of blocks with failed hooks follow the tests."""
 
     names: dict[str, set[str]] = field(default_factory=dict)
 
@@ -437,15 +437,13 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
     if not name and "name" in attributes:  # what happened to the class, or before all tests
         name, of_class = classname or case.suite, True
     if case.is_pytest and not classname and not name:
-        raise build_incomplete_error(
-            place, "is a test that pytest had begun when it was stopped: those behind it were not run"
-        )
+        raise build_incomplete_error(place, "is the test at which pytest was stopped: the tests after it were not run")
     if not name or len(name) > MAX_NAME:
         raise build_unreadable_error(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
     if vitest and name == attributes.get("classname") and case.status in {Status.FAILED, Status.ERROR}:
         said = (case.error or "").partition("\n")[0][:_MAX_QUOTED]
         raise build_incomplete_error(
-            place, f"says that {name} could not be loaded, and none of its tests was run: {said}"
+            place, f"reports that {name} could not be loaded, so none of its tests ran: {said}"
         )
     no_pass = case.status in {Status.FAILED, Status.ERROR}
     of_block = vitest is not None and vitest.has_block(attributes.get("classname", ""), name)
@@ -453,7 +451,7 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
     if classname == _NOT_LOADED and no_pass:
         said = (case.error or "").replace(f"● {_NOT_LOADED}", "").strip().partition("\n")[0][:_MAX_QUOTED]
         raise build_incomplete_error(
-            place, f"says that {name} could not be loaded, and none of its tests was run: {said}"
+            place, f"reports that {name} could not be loaded, so none of its tests ran: {said}"
         )
     file = attributes.get("file")
     of_unittest = no_pass and not of_hook and not case.is_pytest and (file or "").endswith(".py")

@@ -46,7 +46,7 @@ _UNSTABLE_PART_NAMES: Final = {
     "time": "a time",
     "folder": "a temporary folder",
 }
-_ID_HINT: Final = "in pytest by `pytest.param(…, id=…)` or `ids=`"
+_ID_HINT: Final = "in pytest with `pytest.param(…, id=…)` or `ids=`"
 
 
 class UnstableName(NamedTuple):
@@ -95,7 +95,7 @@ class ExternalResults(Struct):
 
 
 class _ResultsCollector(Struct):
-    """What the files have brought so far."""
+    """Collector of the results of all files."""
 
     wanted: ResultsFormat
     rules: ScoreRules
@@ -130,7 +130,7 @@ class _ResultsCollector(Struct):
         first = next(iter(self.formats))
         if known.format is not first:
             which = f"is {known.format}, and {self.formats[first]} is {first}"
-            raise build_unreadable_error(RowPlace(shown), f"{which}: one tool's results at a time")
+            raise build_unreadable_error(RowPlace(shown), f"{which}: check the results of one tool at a time")
         held = _FileOverlap(shown)
         for row in known.load_reader()(file, shown, facts):
             self._add_row(row, held)
@@ -173,7 +173,7 @@ class _ResultsCollector(Struct):
         first = self.trials.setdefault((row.key, row.trial), row.place)
         if first is not row.place:
             self.duplicates.append(
-                row.place.build_problem(f'{row.trial} of "{row.id[:80]}" is there twice, first at {first}')
+                row.place.build_problem(f'{row.trial} of "{row.id[:80]}" occurs twice, first at {first}')
             )
 
     def _resolve_overlap(self, overlap: _FileOverlap, *, several: bool) -> None:
@@ -189,7 +189,7 @@ class _ResultsCollector(Struct):
         if len(overlap.rows) == overlap.count and all(
             _is_same_execution(row, self.cases[row.key]) for row in overlap.rows
         ):
-            self.notes[f"{overlap.file} holds the same executions as {first}: they were read once"] = None
+            self.notes[f"{overlap.file} has the same executions as {first}: they were read once"] = None
         elif several:
             for row in overlap.rows:
                 self.cases[row.key].append(row)
@@ -199,7 +199,7 @@ class _ResultsCollector(Struct):
 
 
 class _FileOverlap(Struct):
-    """What a file holds of cases that are in another one."""
+    """Cases of a file that are also in another file."""
 
     file: str
     count: int = 0
@@ -210,7 +210,7 @@ class _FileOverlap(Struct):
 
 
 def _build_overlap_error(first: str, other: str, row: ResultRow) -> GateError:
-    which = f"{first} and {other} are" if first != other else f"{first} holds"
+    which = f"{first} and {other} are" if first != other else f"{first} contains"
     return build_two_runs_error(which, row.place.build_problem(f'"{row.id[:80]}" is in {first} too'))
 
 
@@ -234,14 +234,14 @@ def load_external_results(
     if gathering.duplicates:
         raise GateError(
             "duplicate-results",
-            "an execution of a case is there twice",
-            "give the results of one run, in which each execution of a case has a number of its own",
+            "an execution of a case occurs twice",
+            "use the results of one run, in which each execution of a case has its own number",
             problems=gathering.duplicates[:_MAX_NAMED],
         )
     if gathering.name_clashes:
         cases = _separate_cases(cases, gathering.name_clashes)
     if not cases:
-        raise build_unreadable_error(RowPlace(paths[0]), "holds no case")
+        raise build_unreadable_error(RowPlace(paths[0]), "has no cases")
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
     tools = ", ".join(gathering.tools)
     return ExternalResults(next(iter(gathering.formats)), tools, cases, tuple(paths), tuple(notes), unstable)
@@ -284,11 +284,11 @@ def _separate_cases(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey
             return parted
     raise GateError(
         "duplicate-results",
-        "two results have the same name and are not executions of one case",
+        "two results have the same name but are not executions of one case",
         _find_duplicate_hint(*still[0])
-        or f"give each case a name of its own; executions of one case say so, such as by `trial` ({DOCS})",
+        or f"give each case its own name, and mark executions of one case, for example with `trial` ({DOCS})",
         problems=[
-            row.place.build_problem(f'"{row.id[:80]}" is there twice, first at {one.place}')
+            row.place.build_problem(f'"{row.id[:80]}" occurs twice, first at {one.place}')
             for one, row in still[:_MAX_NAMED]
         ],
     )
@@ -326,7 +326,7 @@ def _find_unstable_name(row: ResultRow) -> UnstableName | None:
         return None
     what = next(what for group, what in _UNSTABLE_PART_NAMES.items() if match[group])
     return UnstableName(
-        f"it holds {what}, which is another one in each run: give the case a name of its own ({_ID_HINT})",
+        f"it contains {what}, which changes with every run: give the case a fixed name ({_ID_HINT})",
         is_guess=True,
     )
 

@@ -30,10 +30,10 @@ from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import CASES, EXTERNAL_SCORES
 from eval_gate.struct import Struct, field
 
-_BY_INDEX = "samples are named by their number, which shifts when a line is added before them: add new ones at the end"
+_BY_INDEX = "samples are named by number, which shifts when a line is added before them: add new samples at the end"
 _COUNTS: Final = "counts/"
 _ROUNDING: Final = 1e-6
-_NO_VERDICT: Final = "nothing in the record says whether this sample passed: it has no `match` event"
+_NO_VERDICT: Final = "the log does not report whether this sample passed: it has no `match` event"
 
 
 class _Sample(Struct):
@@ -50,7 +50,7 @@ class _Sample(Struct):
 
 
 class _EvalsRun(Struct):
-    """What is known of the run that a file holds."""
+    """Facts about the run in a file."""
 
     shown: str
     suite: str = "openai"
@@ -83,7 +83,7 @@ class _EvalsRun(Struct):
         if other or (run and self.run and run != self.run):
             first = f"begins at {self.spec_place}" if self.spec_place else f"is {self.run}"
             raise build_two_runs_error(
-                f"{self.shown} holds", place.build_problem(f"is of the run {run or 'after it'}; the first {first}")
+                f"{self.shown} contains", place.build_problem(f"is of the run {run or 'after it'}; the first {first}")
             )
         self.run = self.run or run
         if "spec" in event:
@@ -94,17 +94,19 @@ class _EvalsRun(Struct):
         if self.report is None:
             raise build_incomplete_error(RowPlace(self.shown), "has no final_report")
         if missing := max(self.events, default=-1) + 1 - len(self.events):
-            raise build_incomplete_error(RowPlace(self.shown), f"lacks {missing:,} of the events that evals numbered")
+            raise build_incomplete_error(
+                RowPlace(self.shown), f"is missing {missing:,} of the events that evals numbered"
+            )
         said = _count_reported_samples(self.report)
         found = sum(sample.metric_events for sample in self.samples.values())
         if found < said:
             raise build_incomplete_error(
-                RowPlace(self.shown), f"counts {said:,} samples in its report, and {found:,} are in it"
+                RowPlace(self.shown), f"counts {said:,} samples in its report, but has {found:,}"
             )
         accuracy = parse_number(get_nested(self.report, "accuracy"))
         found_of = self._compute_accuracies()
         if accuracy is not None and not any(abs(one - accuracy) < _ROUNDING for one in found_of):
-            of = f"the events in it make {found_of[0]:.4g}" if found_of else "nothing in it was matched or measured"
+            of = f"its events make {found_of[0]:.4g}" if found_of else "it has no matches and no measurements"
             raise build_incomplete_error(RowPlace(self.shown), f"reports an accuracy of {accuracy:.4g}, and {of}")
 
     def _compute_accuracies(self) -> list[float]:

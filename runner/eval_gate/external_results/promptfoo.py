@@ -55,7 +55,7 @@ _GRADING_FRAME: Final = re.compile(
 _BLOCKED: Final = "Content failed guardrail safety checks"
 """The reason of a result that passes because guardrails blocked it, whatever its assertions say."""
 _NO_NAME_HINT = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
-_JOINED_RUNS_HINT: Final = "the file holds two runs of promptfoo, which are not two executions: give the results of one"
+_JOINED_RUNS_HINT: Final = "the file has two runs of promptfoo, which are not two executions: use the results of one"
 _SHOWN_VARS = 200
 _MAX_CACHED_BYTES: Final = 4_000
 """Bytes of what is looked for among what other results said."""
@@ -134,9 +134,9 @@ class _Tokens(TypedDict, total=False):
 
 
 class _Result(TypedDict, total=False):
-    """What is looked at: a third of what promptfoo writes of each result.
+    """The parts of a result that are read: a third of what promptfoo writes.
 
-    What most results say alike is left as it stands there, and read once (`_parse_cached`).
+    Parts that most results share stay as JSON text and are parsed once (`_parse_cached`).
     """
 
     cost: Any
@@ -220,7 +220,7 @@ def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[R
 
 
 class _JoinedRuns:
-    """Tells joined runs apart: in one run each test, of which every repeat is one, has each prompt once."""
+    """Separation of joined runs: in one run, each test has each prompt once, and each repeat is a test."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[int, int]] = set()
@@ -352,7 +352,10 @@ def _format_provider(result: dict[str, JsonValue]) -> str:
 
 
 class _CaseName(NamedTuple):
-    """Hold a test's name. `longer_name`: where several share it; `unstable_reason`: why it may change by itself."""
+    """Name of a test. `longer_name` is used if several tests share it.
+
+    `unstable_reason` says why the name may change by itself.
+    """
 
     name: str
     named_by: str
@@ -396,7 +399,7 @@ def _parse_cached(value: Any, read: Callable[[JsonValue], _Read], known: Callabl
 
 
 class _Assertions(NamedTuple):
-    """What is asked of an answer: as JSON for the fingerprint, and in words."""
+    """Assertions of a result: as JSON for the fingerprint, and as text."""
 
     json: str
     descriptions: tuple[str, ...]

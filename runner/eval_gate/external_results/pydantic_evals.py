@@ -35,7 +35,7 @@ from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.text.digest import compute_fingerprint
 
 _NUMBERED_NAME: Final = re.compile(r"Case \d+")
-_NO_NAME_HINT: Final = "pydantic-evals numbers cases without a name, and the number shifts: give each Case a name"
+_NO_NAME_HINT: Final = "pydantic-evals numbers cases without a name, and the numbers shift: give each Case a name"
 
 
 def read_pydantic_evals(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -77,7 +77,7 @@ def _iter_coverage_notes(graders: dict[str, set[str]]) -> Iterator[str]:
     for grader, graded in Counter(one for said in graders.values() for one in said).items():
         if len(graders) / 2 < graded < len(graders):
             first = next(case for case, said in graders.items() if grader not in said)
-            yield f"{grader} graded {graded:,} of {len(graders):,} cases, and not {first[:80]}"
+            yield f"{grader} graded {graded:,} of {len(graders):,} cases, but not {first[:80]}"
 
 
 def _build_row(
@@ -86,7 +86,7 @@ def _build_row(
     checks, failures = _build_checks(case.get("assertions")), [*get_members(case.get("evaluator_failures"))]
     if not broke:
         missing = sorted(graders.get(_get_case_name(case), set()) - _list_evaluators(case))
-        failures += [{"name": one, "error_message": "it graded other executions, and not this one"} for one in missing]
+        failures += [{"name": one, "error_message": "it graded other executions, but not this one"} for one in missing]
     content = compute_fingerprint([case.get("inputs"), case.get("expected_output")])
     metrics = case.get("metrics")
     # a name may itself end like the mark of a repeat, so that only this one is without it
@@ -126,7 +126,7 @@ def _describe_failure(checks: tuple[RowScore, ...], failures: Sequence[JsonValue
     missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in checks if one.passed is False]
     broke = [f"{to_text(get_nested(one, 'name'))}: {to_text(get_nested(one, 'error_message'))}" for one in failures]
     said = "; ".join((*missed, *broke))
-    return said or (None if checks else "nothing was asserted")
+    return said or (None if checks else "it has no assertions")
 
 
 def _build_checks(given: JsonValue) -> tuple[RowScore, ...]:

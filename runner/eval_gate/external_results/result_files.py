@@ -59,7 +59,7 @@ def find_result_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
         for file in _iter_path_files(given):
             found += 1
             if found > EXTERNAL_FILES:
-                raise build_unreadable_error(RowPlace(given), f"holds more than {EXTERNAL_FILES:,} files")
+                raise build_unreadable_error(RowPlace(given), f"contains more than {EXTERNAL_FILES:,} files")
             yield file
 
 
@@ -75,7 +75,7 @@ def _expand_glob(given: str) -> list[str]:
     matched = sorted(str(path) for path in islice(found, EXTERNAL_FILES + 1))
     if not matched:
         raise build_incomplete_error(
-            RowPlace(given), "matches no file: the tool did not write it, or wrote it somewhere else"
+            RowPlace(given), "matches no file: the tool did not write one, or wrote it elsewhere"
         )
     below = {path for path in matched if any(parent in matched for parent in map(str, Path(path).parents))}
     return [path for path in matched if path not in below]
@@ -88,7 +88,7 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         return
     if not path.is_dir():
         raise build_incomplete_error(
-            RowPlace(given), "is not there: the tool did not write it, or wrote it somewhere else"
+            RowPlace(given), "does not exist: the tool did not write it, or wrote it elsewhere"
         )
     if not any(path.iterdir()):
         raise build_incomplete_error(RowPlace(given), "is empty: the tool made the folder and wrote no results")
@@ -99,15 +99,15 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         else:
             inside.append(file)
         if len(inside) > EXTERNAL_FILES:  # what is wrong in each of them is not looked for
-            raise build_unreadable_error(RowPlace(given), f"holds more than {EXTERNAL_FILES:,} files")
+            raise build_unreadable_error(RowPlace(given), f"contains more than {EXTERNAL_FILES:,} files")
     if all(file.skip_reason for file in inside):
         raise build_unreadable_error(
-            RowPlace(given), f"holds no {', '.join(SUFFIXES)}{_format_names(others, '; only ')}"
+            RowPlace(given), f"contains no {', '.join(SUFFIXES)}{_format_names(others, '; only ')}"
         )
     yield from inside
     if others:
         are = "files that are" if len(others) > 1 else "file that is"
-        said = f"holds {len(others):,} {are} none of {', '.join(SUFFIXES)}, and not read{_format_names(others, ': ')}"
+        said = f"holds {len(others):,} {are} none of {', '.join(SUFFIXES)}, so not read{_format_names(others, ': ')}"
         yield ResultsFile(path, given, said)
 
 
@@ -126,9 +126,7 @@ def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[Results
     What is left out is passed over with the reason, or refused, and never left unsaid.
     """
     if not depth:
-        raise build_unreadable_error(
-            RowPlace(str(folder)), f"is one of folders within each other, {EXTERNAL_DEPTH} of them"
-        )
+        raise build_unreadable_error(RowPlace(str(folder)), f"is nested in more than {EXTERNAL_DEPTH} folders")
     entries = [one for one in sorted(folder.iterdir()) if one.name not in _IGNORED_NAMES]
     if find_tool(folder / INDEX) is ResultsFormat.AGENTV:
         yield from _iter_agentv_files(folder, entries)
@@ -138,13 +136,13 @@ def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[Results
     # DeepEval keeps a file for every run of the past
     past = runs[:-1] if len(runs) == len(files) else []
     if past:
-        said = f"holds {len(past):,} past runs of DeepEval, of which none was read: the newest is {runs[-1].name}"
+        said = f"holds {len(past):,} past runs of DeepEval, which were not read: the newest is {runs[-1].name}"
         yield ResultsFile(folder, str(folder), said)
     for one in entries:
         if one in past:
             continue
         if _is_duplicate_link(one, root):
-            yield ResultsFile(one, str(one), f"is a link to {one.resolve().relative_to(root)}, which is read itself")
+            yield ResultsFile(one, str(one), f"is a link to {one.resolve().relative_to(root)}, which is read anyway")
         elif one.is_dir():
             yield from _iter_folder_files(one, root, depth - 1)
         else:
@@ -181,15 +179,13 @@ def _find_skip_reason(file: Path) -> str | None:
     """Why a file of a folder is not read; None where it is. Raises GateError where it has to be read, and cannot."""
     name, suffix = file.name.lower(), file.suffix.lower()
     if (whose := _NON_RESULT_FILES.get(file.name)) and not _has_results(file):
-        return f"is {whose} and holds no results: it was not read"
+        return f"is {whose} and has no results: it was not read"
     if suffix in _ARCHIVE_SUFFIXES and Path(name.removesuffix(suffix)).suffix in SUFFIXES:
-        raise build_unreadable_error(
-            RowPlace(str(file)), "is packed: unpack it, or name the files beside it one by one"
-        )
+        raise build_unreadable_error(RowPlace(str(file)), "is an archive: unpack it, or name the files one by one")
     if not _has_results_suffix(file):
         return _OTHER_KIND
     if not file.exists():
-        raise build_incomplete_error(RowPlace(str(file)), "is a link to nothing: what it should hold is missing")
+        raise build_incomplete_error(RowPlace(str(file)), "is a broken link: its file is missing")
     return None
 
 

@@ -21,7 +21,7 @@ from eval_gate.struct import Struct, field
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
-DOCS: Final = f"{PAGES}/results-of-other-tools.md"
+DOCS: Final = f"{PAGES}/other-tools.md"
 MAX_ROWS: Final = 10 * CASES
 """Executions of all files together."""
 MAX_NAME: Final = 1_000
@@ -72,9 +72,9 @@ class RowScore(NamedTuple):
 class ResultRow(NamedTuple):
     """One execution of a case. `status` None: a rule about the scores decides.
 
-    Rows with the same suite and name are executions of one case where `repeat` is equal in all of them and not None;
-    else the name is there twice. `content` is the fingerprint of what is asked and expected, by which a case is known
-    under a new name; a fingerprint, because the value itself is many times as large as the rest of a row.
+    Rows with the same suite and name are executions of one case if `repeat` is the same in all of them and not None;
+    otherwise the name is a duplicate. `content` is the fingerprint of prompt and expectation, which identifies a
+    renamed case. It is a fingerprint because the value itself is many times as large as the rest of a row.
     """
 
     suite: str
@@ -156,7 +156,7 @@ def build_ending(
         return ExecutionEnding(own, classify_error_kind(error or ""), error)
     if own is Status.PASSED and (no := against or _find_failed_score(scores, weighed=weighed)):
         return ExecutionEnding(
-            Status.ERROR, ErrorKind.EVALUATION_ERROR, f"the tool says that it passed, and beside it stands {no}"
+            Status.ERROR, ErrorKind.EVALUATION_ERROR, f"the tool reports that it passed, but also {no}"
         )
     broke = [one for one in scores if one.grader_failed]
     failed = own is not Status.PASSED and any(one.passed is False and not one.grader_failed for one in scores)
@@ -201,7 +201,7 @@ class FileFacts(Struct):
             (self.executions, executions, "executions"),
         ):
             if found < said:
-                raise build_incomplete_error(RowPlace(shown), f"counts {said:,} {what}, and {found:,} are in it")
+                raise build_incomplete_error(RowPlace(shown), f"counts {said:,} {what}, but has {found:,}")
 
 
 class ResultsReader(Protocol):
@@ -233,8 +233,8 @@ def build_two_runs_error(which: str, problem: Problem) -> GateError:
     """
     return GateError(
         "duplicate-results",
-        f"{which} two runs of the tool, and not two executions in one",
-        "give the results of one run: remove those of earlier ones, or name the newest file alone",
+        f"{which} two runs of the tool, not two executions in one run",
+        "use the results of one run: remove those of earlier runs, or name only the newest file",
         problems=[problem],
     )
 
@@ -247,7 +247,7 @@ def build_incomplete_error(place: RowPlace, what: str) -> GateError:
     return GateError(
         "results-incomplete",
         "the tool that made the results did not finish",
-        "run it again; what is missing is neither passed nor failed",
+        "run it again; missing cases are neither passed nor failed",
         problems=[place.build_problem(what)],
         exit_code=ExitCode.INCOMPLETE,
     )

@@ -61,15 +61,15 @@ class ScoreRules(Struct):
         if self.pass_score is not None and value is not None:
             # a grade: the gate itself says what is enough, on both sides of a comparison
             if not _is_grade(value):
-                why = f"the score {str(value)[:30]} is outside of the scale, which is 0 to 1"
+                why = f"the score {str(value)[:30]} is outside of the scale (0 to 1)"
                 return row._replace(status=Status.ERROR, error=why, error_kind=ErrorKind.EVALUATION_ERROR)
             return row._replace(status=_to_status(value >= 1.0), score=value, is_graded=True)
         named = open_[0].name if open_ else "score"
         raise GateError(
             "missing-score-rule",
-            f'nobody says from where on the score "{named[:80]}" passes',
+            f'no rule says from which value the score "{named[:80]}" passes',
             f"--score '{named[:80]}>=0.7' for this scorer, or --pass-score 0.7 for all",
-            problems=[row.place.build_problem(f'"{row.id[:100]}" has scores and no verdict')],
+            problems=[row.place.build_problem(f'"{row.id[:100]}" has scores but no verdict')],
         )
 
     def _mark_graded(self, row: ResultRow) -> ResultRow:

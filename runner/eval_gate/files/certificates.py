@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 VARIABLE_NAMES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The variables that name certificates: the first two for OpenSSL, httpx and aiohttp, the others for requests."""
-CERTIFICATES_HINT: Final = "name a file with the certificates of your own authority in the variable `SSL_CERT_FILE`"
+CERTIFICATES_HINT: Final = "set the variable `SSL_CERT_FILE` to a file with the certificates of your own authority"
 
 
 def share_certificates(variables: MutableMapping[str, str]) -> None:

@@ -12,9 +12,9 @@ import stat
 from pathlib import Path
 from typing import Final
 
-OUTSIDE: Final = "leads out of the working directory"
-NO_FILE: Final = "is not an ordinary file"
-NUL: Final = "holds a NUL character"
+OUTSIDE: Final = "is outside of the working directory"
+NO_FILE: Final = "is not a regular file"
+NUL: Final = "contains a NUL character"
 RESULT_FILES: Final = ("run.json", "latest.json")
 """A folder that holds one of these holds results."""
 _NAME_BYTES: Final = 255
@@ -52,8 +52,8 @@ def find_path_problem(text: str) -> str | None:
     data = text.encode("utf-8", "surrogateescape")
     longest = max(map(len, data.split(b"/")))
     if longest > _NAME_BYTES:
-        return f"holds a name of {longest:,} bytes: a file's name has {_NAME_BYTES} at most"
-    return f"is a path of {len(data):,} bytes: {_PATH_BYTES:,} is the most" if len(data) > _PATH_BYTES else None
+        return f"contains a file name of {longest:,} bytes (limit {_NAME_BYTES})"
+    return f"is a path of {len(data):,} bytes (limit {_PATH_BYTES:,})" if len(data) > _PATH_BYTES else None
 
 
 def find_write_problem(path: str | Path, *, anywhere: bool) -> str | None:
@@ -83,7 +83,7 @@ def find_read_problem(path: str | Path, *, root: Path | None = None) -> str | No
     """
     here = Path(os.path.realpath(root or Path.cwd()))
     within = Path(os.path.realpath(here / path)).is_relative_to(find_repository(here) or here)
-    return None if within else "leads out of the repository"
+    return None if within else "is outside of the repository"
 
 
 def find_repository(folder: Path) -> Path | None:

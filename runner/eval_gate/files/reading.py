@@ -37,7 +37,7 @@ class ReadCheck(Protocol):
         ...
 
 
-_FETCH: Final = "have Git LFS fetch it: `lfs: true` of actions/checkout, or `git lfs pull`"
+_FETCH: Final = "fetch it with Git LFS: `lfs: true` of actions/checkout, or `git lfs pull`"
 _checks: list[ReadCheck] = []
 
 

@@ -161,7 +161,7 @@ def _resolve_output(path: Path) -> Path:
     if place is None:
         raise GateError(
             "output-outside-working-directory",
-            f"{path} {OUTSIDE} by a link",
+            f"{path} {OUTSIDE}: a part of the path is a link",
             "remove the link, or choose another place",
         )
     return place
@@ -193,7 +193,7 @@ def _build_write_error(path: Path, error: OSError | ValueError) -> GateError:
     )
     if isinstance(error, PermissionError) and (place := _find_root_owned(path)):
         command = f'sudo chown -R "$(id -u)" -- {shlex.quote(str(place))}'
-        said = f"{place} is root's, as a container may have left it: `{command}` makes it yours"
+        said = f"{place} belongs to root, probably because a container wrote it: run `{command}`"
         refused.hint = f"{said}, or {refused.hint}"
     return refused
 
@@ -214,7 +214,7 @@ def _find_root_owned(path: Path) -> Path | None:
 
 
 def _describe_os_error(error: OSError | ValueError) -> str:
-    words = error.strerror if isinstance(error, OSError) else "its name holds what no name can hold"
+    words = error.strerror if isinstance(error, OSError) else "its name contains characters that no file name can have"
     return f"cannot be written: {words}"
 
 
@@ -251,7 +251,7 @@ class OpenFolder(Protocol):
 
 
 class _DescriptorFolder:
-    """Opened once; no path is looked up a second time."""
+    """Folder that is opened once; no path is resolved a second time."""
 
     def __init__(self, path: str | Path, within: int | None = None) -> None:
         self._folder = os.open(path, _FOLDER, dir_fd=within)
@@ -278,7 +278,7 @@ class _DescriptorFolder:
 
 
 class _PathFolder:
-    """For systems that open no folders."""
+    """Folder by path, for systems that cannot open folders."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)

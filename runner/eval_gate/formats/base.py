@@ -16,7 +16,8 @@ from eval_gate.struct import FrozenStruct
 class EvalSource(FrozenStruct):
     """An eval file that was read: its path as displayed, its bytes and its location.
 
-    `root` is the root of the run: what the file names is looked for around `path`, and never outside the repository.
+    `root` is the root of the run. Files that the eval file names are searched around `path`, and never outside the
+    repository.
     """
 
     file: str
@@ -33,9 +34,9 @@ class EvalSource(FrozenStruct):
 class ReadOptions(FrozenStruct):
     """Options for reading all eval files of a run.
 
-    `strict` turns warnings about what silently passes into problems. `tool_names` are those of the registry.
-    `target_override` is the target or model that the person running chose, whatever the files ask for. `tmp` is the
-    folder with what every suite's agent begins with, None for nothing; `tmp_shared`: what others write is there too.
+    `strict` turns warnings about silent passes into problems. `tool_names` are those of the registry. `target_override`
+    is the target or model that the caller chose, whatever the files name. `tmp` is the folder with the initial files of
+    every suite's agent, None for none; `tmp_shared` means that other programs also write there.
     """
 
     strict: bool = False
@@ -79,7 +80,7 @@ class EvalFileError(GateError):
         super().__init__(
             "invalid-eval-file",
             f"{file} has {count} problem{'s' if count != 1 else ''}",
-            "correct the file; `eval-gate validate` checks it without calling anything",
+            "correct the file; `eval-gate validate` checks it without calling the agent",
             problems=problems,
         )
 

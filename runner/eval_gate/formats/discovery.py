@@ -70,8 +70,8 @@ def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]
     if problems:
         raise GateError(
             "eval-files-not-found",
-            "there are no eval files where they were looked for",
-            "name files, folders or globs: `eval-gate run evals/ more/**/*.golden.json`, or write first ones with "
+            "no eval files were found",
+            "name files, folders or globs: `eval-gate run evals/ more/**/*.golden.json`, or create some with "
             "`eval-gate init`",
             problems=problems,
         )
@@ -207,7 +207,7 @@ def load_suites(
     if not suites:
         raise GateError(
             "eval-files-not-found",
-            "none of the files found holds evals",
+            "none of the files contains evals",
             f"an eval file is JSON, YAML or JSON lines with {EXPECTED_SHAPE}",
         )
     return tuple(suites)
@@ -265,8 +265,8 @@ def _build_unknown_format_error(shown: str, said: str) -> GateError:
 
 def _describe_results_file(shown: str, text: str) -> str:
     """Describe a file that is not in a notation of evals, such as a table, and how to use it."""
-    way = f"if it holds results, `eval-gate check {shlex.quote(shown)}` judges them"
-    return f"looks like {describe_content(text)}, and is not an eval file: expected {EXPECTED_SHAPE}; {way}"
+    way = f"if it contains results, use `eval-gate check {shlex.quote(shown)}`"
+    return f"looks like {describe_content(text)}, not like an eval file: expected {EXPECTED_SHAPE}; {way}"
 
 
 def _describe_unknown_document(document: JsonValue, dialects: Sequence[Dialect]) -> str:
@@ -274,7 +274,7 @@ def _describe_unknown_document(document: JsonValue, dialects: Sequence[Dialect])
     named = next((name for name, one in DIALECTS.items() if one not in dialects and one.is_suite(document)), None)
     if named is None:
         return f"not an eval file: expected {EXPECTED_SHAPE}"
-    return f"is in the shape of {named}, which is written in {', '.join(DIALECTS[named].notations)} only"
+    return f"has the shape of {named}, which is written in {', '.join(DIALECTS[named].notations)} only"
 
 
 def _looks_like_evals(file: Path, document: JsonValue) -> bool:

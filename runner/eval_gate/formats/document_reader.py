@@ -159,7 +159,7 @@ class DocumentReader:
         for index, case in enumerate(cases):
             if case.id in first and len(self.problems) < FINDINGS:
                 line = self.find_line(("cases", first[case.id]))
-                message = f'the id "{case.id}" is taken by the case in line {line}'
+                message = f'the case in line {line} already has the id "{case.id}"'
                 self.problems.append(self.build_problem(message, ("cases", index, "id")))
             first.setdefault(case.id, index)
 

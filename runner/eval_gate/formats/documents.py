@@ -21,7 +21,7 @@ def read_bytes(path: Path, shown: str) -> bytes:
     except OSError as error:
         problem = Problem(f"cannot be read: {error.strerror}", file=shown)
         raise GateError(
-            "file-unreadable", f"{shown} cannot be read", "name a file that is there", problems=[problem]
+            "file-unreadable", f"{shown} cannot be read", "name an existing file", problems=[problem]
         ) from error
 
 

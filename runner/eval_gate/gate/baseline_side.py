@@ -43,13 +43,13 @@ def add_baseline_sides(
     comparison: Comparison,
     run: RunResult,
     baseline: RunResult,
-    ledger: History,
+    branch_history: History,
     pass_score: float,
-    keeping: RetentionRules,
+    retention: RetentionRules,
 ) -> Comparison:
     """Add the baseline's side of each changed case, and the runs up to the baseline, to a comparison.
 
-    `baseline` has `pass_score` applied, and `ledger` ends with it.
+    `baseline` has `pass_score` applied, and `branch_history` ends with it.
     """
     there, earlier = baseline.index_cases(), find_earlier_keys(baseline, run)
     sides = {
@@ -59,23 +59,23 @@ def add_baseline_sides(
         if (before := there.get(earlier.get(change.key, change.key))) is not None and before.status.is_scored
     }
     here = run.index_cases()
-    history, past = _find_earlier_runs(run.comparison, baseline, ledger, pass_score)
+    history, past = _find_earlier_runs(run.comparison, baseline, branch_history, pass_score)
     if past is None:
-        letters = summarize_outcomes(ledger, {earlier.get(key, key): here[key] for key in sides}, pass_score)
+        letters = summarize_outcomes(branch_history, {earlier.get(key, key): here[key] for key in sides}, pass_score)
         past = {key: letters[earlier.get(key, key)] for key in sides}
     known, kept = past, {key: build_baseline_side(case) for key, case in sides.items()}
-    if keeping.keep_responses is ResponseRetention.NONE:
+    if retention.keep_responses is ResponseRetention.NONE:
         kept = {key: drop_response_text(side) for key, side in kept.items()}
-    if keeping.patterns:
-        kept = _redact_sides(kept, keeping.patterns)
+    if retention.patterns:
+        kept = _redact_sides(kept, retention.patterns)
 
-    def told(change: CaseChange) -> CaseChange:
+    def add_baseline_side(change: CaseChange) -> CaseChange:
         side = kept.get(change.key)
         return (
             change if side is None else replace(change, baseline_result=side, recent_results=known.get(change.key, ""))
         )
 
-    return replace(comparison, changes=tuple(map(told, comparison.changes)), recent_runs=history)
+    return replace(comparison, changes=tuple(map(add_baseline_side, comparison.changes)), recent_runs=history)
 
 
 def build_baseline_side(case: CaseResult) -> BaselineResult:

@@ -48,17 +48,17 @@ def compare_cases(
     evidence: Mapping[CaseKey, CaseEvidence],
     *,
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
-    heard_elsewhere: bool = False,
+    has_other_parts: bool = False,
 ) -> Comparison:
     """Every case of both runs, exactly once; those of the baseline that are gone come last.
 
     Cases of the baseline that were not chosen here are left out. A graded case whose score fell by more than
     `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
-    `heard_elsewhere`: other parts of the run may have been answered, so that silence in this one says nothing.
+    `has_other_parts`: other parts of the run may have been answered, so that silence in this one says nothing.
     """
     there, earlier = baseline.result.index_cases(), find_earlier_keys(baseline.result, current)
     stale = {suite.eval_file: suite.stale for suite in current.suites}
-    silent = not heard_elsewhere and has_no_response(current)
+    silent = not has_other_parts and has_no_response(current)
     changes = []
     for key, case in current.iter_cases():
         known, before = evidence.get(key, NO_CASE_EVIDENCE), there.get(earlier.get(key, key))
@@ -153,16 +153,16 @@ def _classify_case(evidence: CaseEvidence, current: CaseResult) -> tuple[CaseCla
         return _classify_error(evidence, current), failure
     if not current.status.is_scored:
         skipped = f"skipped: {failure}" if failure else "skipped"
-        return CaseClass.NOT_RUN, skipped if current.status is Status.SKIPPED else "the run ended before"
+        return CaseClass.NOT_RUN, skipped if current.status is Status.SKIPPED else "the run ended before this case"
     if evidence.newest_result is None:
         why = (
-            "no earlier run could judge it"
+            "no earlier run has a score for it"
             if evidence.unscored_in_baseline
-            else "the question or the expectation has changed"
+            else "the prompt or the expectation changed"
         )
         return CaseClass.INCOMPARABLE, why
     if current.passed and current.flaky:
-        return CaseClass.FLAKY, "passes and failures were seen for the same code"
+        return CaseClass.FLAKY, "it passed and failed with the same code"
     if current.passed:
         return CaseClass.STILL_PASSING if evidence.newest_result.passed else CaseClass.NEW_PASS, None
     return CaseClass.REGRESSION if evidence.newest_result.passed else CaseClass.STILL_FAILING, failure
@@ -254,22 +254,22 @@ def _list_notes(baseline: Baseline, current: RunResult) -> list[str]:
     notes = list(baseline.notes)
     earlier = baseline.result
     if not earlier.complete:
-        notes.append("the baseline run was not complete")
+        notes.append("the baseline run is incomplete")
     if _list_targets(earlier) != _list_targets(current):
         others = ", ".join(f"{name} ({provider})" for name, provider in _list_targets(earlier)[:MAX_NAMED_TARGETS])
         notes.append(f"the baseline evaluated another target: {others}")
     if current.partial and (out := len(find_absent_cases(earlier, current).not_selected)):
         notes.append(
             f"{out} of the baseline's {earlier.summary.total_cases} cases "
-            f"{'are' if out != 1 else 'is'} not among those that were chosen for this run"
+            f"{'were' if out != 1 else 'was'} not selected for this run"
         )
     if earlier.partial and earlier.selections != current.selections:
         known, names = earlier.index_cases(), find_earlier_keys(earlier, current)
         new = sum(names.get(key, key) not in known for key, _ in current.iter_cases())
-        said = f"the baseline is of chosen cases: {new} of {current.summary.total_cases} here have no result in it"
+        said = f"the baseline has selected cases only: {new} of {current.summary.total_cases} cases are not in it"
         notes += [said] if new else []
     if earlier.shard != current.shard:
-        notes.append("the baseline holds another part of the cases: the shards differ")
+        notes.append("the baseline is another shard of the cases")
     hashes = {suite.eval_file: suite.metadata.eval_file_hash for suite in earlier.suites}
     files = match_moved_files(earlier, current)
     for suite in current.suites:
@@ -281,7 +281,7 @@ def _list_notes(baseline: Baseline, current: RunResult) -> list[str]:
 
 def format_changed_file_note(eval_file: str) -> str:
     """Format the note that an eval file has changed since the baseline."""
-    return f"{eval_file} has changed since the baseline"
+    return f"{eval_file} changed since the baseline"
 
 
 def _list_targets(run: RunResult) -> list[tuple[str, str]]:

@@ -119,12 +119,12 @@ def find_uncovered_cases(run: RunResult, comparison: Comparison, baseline: RunRe
 def describe_missing_coverage(run: RunResult, baseline: RunResult) -> str:
     """Describe what the baseline lacks, as a clause that ends a sentence."""
     if has_no_shared_case(baseline, run):
-        return "the baseline has none of the cases here"
+        return "the baseline has none of the cases of this run"
     if baseline.shard is not None and baseline.shard != run.shard:
-        return f"the baseline is {_format_shard(baseline.shard)} alone"
+        return f"the baseline is only {_format_shard(baseline.shard)}"
     if not baseline.complete:
-        return f"the baseline is not complete: {baseline.stop_reason or 'its run ended early'}"
-    return "the baseline is a run of some cases only"
+        return f"the baseline is incomplete: {baseline.stop_reason or 'its run ended early'}"
+    return "the baseline is a run of selected cases"
 
 
 def _iter_uncovered_cases(keys: list[CaseKey], run: RunResult, baseline: RunResult) -> Iterator[CaseKey]:

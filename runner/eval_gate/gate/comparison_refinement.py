@@ -45,7 +45,7 @@ from eval_gate.struct import FrozenStruct, replace
 
 
 class PriorEvidence(FrozenStruct):
-    """Evidence from before a run: the histories of its cases, and what else its verdict rests on."""
+    """Evidence from before a run: the histories of its cases, and further data behind its verdict."""
 
     case_evidence: Mapping[CaseKey, CaseEvidence]
     evidence: Evidence
@@ -101,20 +101,22 @@ def collect_prior_evidence(
     baseline: Baseline,
     run: RunResult,
     policy: Policy,
-    aside: Collection[CaseKey] = (),
+    quarantined: Collection[CaseKey] = (),
     *,
-    aside_then: Collection[CaseKey] = (),
+    quarantined_in_baseline: Collection[CaseKey] = (),
 ) -> PriorEvidence:
     """Collect what the history says about the cases of a run.
 
-    The evidence does not depend on what happened in this run, or on which part of a plan the run is. `aside` are
-    the cases of this run that are in quarantine and in no test. Nothing is learned from `aside_then`, the cases of
-    the baseline in quarantine.
+    The evidence does not depend on what happened in this run, or on which part of a plan the run is. `quarantined` are
+    the cases of this run that are in quarantine and in no test. `quarantined_in_baseline` are the cases of the baseline
+    in quarantine, from which nothing is learned.
     """
     past = build_history_evidence(baseline, policy.pass_score)
-    belief, number = past.learn_prior(aside_then), max(count_planned_cases(run), 1)
+    belief, number = past.learn_prior(quarantined_in_baseline), max(count_planned_cases(run), 1)
     executions = ExecutionLimits(run.reruns, count_trials(run))
-    asked = compute_run_thresholds(belief, past.count_records(aside_then), number, executions, policy.false_alarm_rate)
+    asked = compute_run_thresholds(
+        belief, past.count_records(quarantined_in_baseline), number, executions, policy.false_alarm_rate
+    )
     unjudged = [key for key, case in baseline.result.iter_cases() if not case.status.is_scored]
     evidence = Evidence(
         baseline_run_id=baseline.result.run_id,
@@ -132,7 +134,7 @@ def collect_prior_evidence(
         required_evidence=asked.threshold if asked else None,
         required_evidence_if_all_failed=asked.all_failed_threshold if asked else None,
         history_runs=past.level_run_count,
-        branch_runs=past.build_run_days(aside_then),
+        branch_runs=past.build_run_days(quarantined_in_baseline),
         unscored_in_baseline=tuple(
             UnscoredCase(
                 suite=key.suite,
@@ -145,11 +147,11 @@ def collect_prior_evidence(
             for key, one in past.find_earlier_results(unjudged).items()
         ),
     )
-    return PriorEvidence(past.get_case_evidence(run), evidence, aside)
+    return PriorEvidence(past.get_case_evidence(run), evidence, quarantined)
 
 
 def restore_prior_evidence(
-    run: RunResult, baseline: RunResult, evidence: Evidence, aside: Collection[CaseKey] = ()
+    run: RunResult, baseline: RunResult, evidence: Evidence, quarantined: Collection[CaseKey] = ()
 ) -> PriorEvidence:
     """Restore from the run result what was known when the run was made.
 
@@ -166,7 +168,7 @@ def restore_prior_evidence(
             for change in run.comparison.changes
         },
         evidence,
-        aside,
+        quarantined,
     )
 
 

@@ -34,7 +34,7 @@ class JudgesEntry(JudgeAgreementRecord, kw_only=True, forbid_unknown_fields=True
 
 
 class JudgesFile(Frozen, kw_only=True, omit_defaults=True):
-    """How well judges agreed with people: `.eval-gate/judges.json`."""
+    """Agreement of judges with people's labels: `.eval-gate/judges.json`."""
 
     judges: Annotated[tuple[JudgesEntry, ...], Meta(max_length=MAX_JUDGES)] = ()
 
@@ -48,7 +48,7 @@ def read_comparisons(root: Path) -> tuple[JudgeAgreementRecord, ...]:
     try:
         if not file.is_file():  # a pipe or a device would be waited for
             if file.exists() or file.is_symlink():
-                raise GateError("configuration-unreadable", f"{JUDGES_PATH} cannot be read: it is no file", _HINT)
+                raise GateError("configuration-unreadable", f"{JUDGES_PATH} cannot be read: it is not a file", _HINT)
             return ()
         data = read_limited(file, MAX_FILE_BYTES)
     except OSError as error:
@@ -113,10 +113,10 @@ def _build_error(shown_as: str, problems: Sequence[Problem]) -> GateError:
 
 
 class JudgeComparisons(FrozenStruct):
-    """Agreement of a repository's judges with people, as the base branch and the change have it.
+    """Agreement of a repository's judges with people, in the base branch and in the change.
 
-    `proposed_entries` is what the change under test says of them: a change may have written what it likes, so that only
-    the base branch's word is repeated. `problem` is why that could not be had.
+    `proposed_entries` are those of the change under test. Its author could have written anything, so only the entries
+    of the base branch are used. `problem` is why the latter could not be read.
     """
 
     entries: Sequence[JudgeAgreementRecord] = ()

@@ -21,7 +21,9 @@ from eval_gate.struct import replace
 
 _READS_CALLS: Final = frozenset({"tool_trajectory", "skill-trigger"})
 """Types of evaluators that say `NO_TRACE` where calls are unknown."""
-_ERROR: Final = f"{CALLS_UNKNOWN}: the baseline has a trace of this case, and no answer of this run to any case has one"
+_ERROR: Final = (
+    f"{CALLS_UNKNOWN}: the baseline has a trace of this case, but no response of this run to any case has one"
+)
 
 
 def mark_unknown_calls(run: RunResult, baseline: RunResult, pass_score: float) -> RunResult:

@@ -25,16 +25,16 @@ def iter_model_notes(current: RunResult, baseline: RunResult) -> Iterator[str]:
     if (answered := _find_model_difference(current, baseline, lambda case: case.details.model)) is not None:
         there, now, share = answered
         yield (
-            f"the model behind the agent is another one than in the baseline: its answers were from {there}, these "
-            f"are from {now} ({share} cases). The verdict is as without that"
+            f"the model behind the agent changed since the baseline: from {there} to {now} ({share} cases). "
+            "This does not affect the verdict"
         )
     if (
         judged := _find_model_difference(current, baseline, lambda case: _find_judge_model(case.evaluator_results))
     ) is not None:
         there, now, share = judged
         yield (
-            f"the model behind the judge is another one than in the baseline: {there} graded there, {now} here "
-            f"({share} cases). The verdict is as without that"
+            f"the model behind the judge changed since the baseline: from {there} to {now} ({share} cases). "
+            "This does not affect the verdict"
         )
 
 

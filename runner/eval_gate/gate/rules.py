@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
@@ -33,10 +34,16 @@ _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
 """A record has no more decimals than its ledger: two thirds are no drop from 0.6667."""
 _FLAKY_CLASSES: Final = (CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
+_ERROR_KIND_WORDS: Final = {
+    ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),
+    ErrorKind.AGENT_UNREACHABLE: ("agent unreachable", "agent unreachable"),
+    ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
+}
+"""Words for one error of a kind, and for several."""
 
 
 class RuleInput(FrozenStruct, dict=True):
-    """What rules are applied to: a run with the pass score applied, and what it is compared with."""
+    """Input of the rules: a run with the pass score applied, and its comparison."""
 
     run: RunResult
     comparison: Comparison | None = None
@@ -58,9 +65,9 @@ class RuleInput(FrozenStruct, dict=True):
 
 
 class RuleFinding(FrozenStruct):
-    """Result of one rule of the policy; `reason` is the sentence for when it does not hold.
+    """Result of one rule of the policy; `reason` is the sentence for a violation.
 
-    `inconclusive`: it does not hold for want of knowledge, which says nothing about the change.
+    `inconclusive` means a violation for lack of data, which says nothing about the change.
     """
 
     code: RuleCode
@@ -114,9 +121,9 @@ def _apply_change_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleF
 def _apply_regression_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
     count = rule_input.count_unwaived(CaseClass.REGRESSION)
     refined = rule_input.comparison is not None and rule_input.comparison.false_alarm_rate is not None
-    one, many = ("usually passes", "usually pass") if refined else ("passed before", "passed before")
-    what = f"case that {one} fails here" if count == 1 else f"cases that {many} fail here"
-    reason = f"{count} {what} (allowed: {allowed})"
+    one, many = ("usually passes", "usually pass") if refined else ("passed in the baseline", "passed in the baseline")
+    what = f"case failed that {one}" if count == 1 else f"cases failed that {many}"
+    reason = f"{count} {what} (limit {allowed})"
     return RuleFinding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 
 
@@ -138,8 +145,8 @@ def _apply_suite_rule(rule_input: RuleInput, finding: SuiteFinding) -> RuleFindi
         f"{finding.executions} executions of {finding.cases} cases" if finding.executions else f"{finding.cases} cases"
     )
     what = (
-        f"{finding.failures} of {tried} failed at first, where about {finding.expected:.1f} usually do: by "
-        f"chance in {chance} % of such runs, and from {most} % on it is a drop"
+        f"{finding.failures} of {tried} failed before re-runs, about {finding.expected:.1f} expected; "
+        f"chance without a real change: {chance} % (limit {most} %)"
     )
     return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (finding.is_drop and left), what)
 
@@ -154,8 +161,8 @@ def _apply_suite_score_rule(rule_input: RuleInput, finding: ScoreFinding) -> Rul
     fell, of = f"{-finding.fall:+.2f}", f"of {finding.cases} graded case{'s' if finding.cases != 1 else ''}"
     chance, most = format_distinct_percents(finding.chance, finding.limit)
     what = (
-        f"scores {of} fell by {finding.fall:.2f} on average; {finding.lower_cases} of {finding.cases} are lower; "
-        f"by chance in {chance} % of such runs, and from {most} % on it is a drop"
+        f"scores {of} fell by {finding.fall:.2f} on average, {finding.lower_cases} of {finding.cases} are lower; "
+        f"chance without a real change: {chance} % (limit {most} %)"
     )
     return RuleFinding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (finding.is_drop and left), what)
 
@@ -172,7 +179,7 @@ def _apply_must_pass_rule(rule_input: RuleInput, patterns: Collection[str]) -> R
         and key not in unsettled
         and not rule_input.is_waived(key)
     ]
-    finding = _build_count_finding(RuleCode.MUST_PASS, len(failing), "that must pass fails", "that must pass fail")
+    finding = _build_count_finding(RuleCode.MUST_PASS, len(failing), "failed", "failed", noun="must-pass case")
     return replace(finding, reason=f"{finding.reason}: {format_first_few(failing, 3)}") if failing else finding
 
 
@@ -180,7 +187,7 @@ def _apply_failure_rule(rule_input: RuleInput) -> RuleFinding:
     failing = sum(
         case.status is Status.FAILED and not rule_input.is_waived(key) for key, case in rule_input.run.iter_cases()
     )
-    return _build_count_finding(RuleCode.FAILURES, failing, "fails", "fail")
+    return _build_count_finding(RuleCode.FAILURES, failing, "failed", "failed")
 
 
 def _count_flaky(rule_input: RuleInput) -> int:
@@ -199,7 +206,7 @@ def _find_keys(rule_input: RuleInput, *classes: CaseClass) -> set[CaseKey]:
 
 def _build_count_finding(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> RuleFinding:
     counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
-    return RuleFinding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (allowed: 0)")
+    return RuleFinding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (limit 0)")
 
 
 def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
@@ -218,10 +225,12 @@ def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
     records = [
         one.score_history for one in graded if one.score_history is not None and one.score_history.degrees_of_freedom
     ]
-    more = ", and by more than scores vary here" if records else ""
-    known = "; how much they vary is taken from how all of them differ from the one earlier run"
+    more = " and by more than scores vary" if records else ""
+    known = "; how much scores vary is estimated from all cases, because there is only one earlier run"
     assumed = known if any(record.from_one_run for record in records) else ""
-    what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit}{more} (the most: {largest})"
+    what = (
+        f"the score of {over} case{'s' if over != 1 else ''} fell by more than {limit}{more} (largest drop: {largest})"
+    )
     return RuleFinding(RuleCode.SCORE_DROP, largest, limit, over == 0, f"{what}{assumed}")
 
 
@@ -257,9 +266,9 @@ def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
     rate = sum(counted) / len(counted) if counted else 0.0
     value, limit = (f"{shown} %" for shown in format_value_and_limit(rate, least, 1, scale=100))
     if not counted:
-        what = f"no judged case counts, so that there is no pass rate; at least {limit} is asked for"
+        what = f"no pass rate: no case with a score counts (limit {limit})"
         return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, reason=what, inconclusive=least > 0)
-    what = f"{sum(counted)} of {len(counted)} judged cases pass: the pass rate {value} is below {limit}"
+    what = f"pass rate {value} is below {limit}: {sum(counted)} of {len(counted)} cases with a score passed"
     return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
 
@@ -280,27 +289,31 @@ def _apply_usage_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFi
 
 def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.UsageIncrease) -> RuleFinding:
     if found.unknown:
-        many = f"{found.missing_cases} case{'s' if found.missing_cases != 1 else ''}"
+        many, has = (f"{found.missing_cases} cases", "have") if found.missing_cases != 1 else ("1 case", "has")
         what = (
-            f"{code.label.lower()} of {many} is known in the baseline and not told here, so that nobody knows whether "
-            f"the typical case keeps to +{most:g} %"
+            f"{many} had {code.label.lower()} in the baseline and {has} none in this run, so the limit of "
+            f"+{most:g} % cannot be checked"
         )
         return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, reason=what, inconclusive=True)
     if found.ratio is None:
         return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, reason="")
     change, limit = format_value_and_limit((found.ratio - 1) * 100, most, 0)
-    change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(found.ratio) else "more than nothing"
+    change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(found.ratio) else "up from 0"
     limit = f"+{limit} %"
     unsure = found.ratio > 1 + most / 100 and not found.exceeds_limit
-    shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
-    what = f"{code.label.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
+    shown = f"{change} ({found.cases} case{'s' if found.cases != 1 else ''}, may be chance)" if unsure else change
+    what = f"{code.label.lower()} of the typical case: {change} since the baseline (limit {limit})"
     return RuleFinding(code, shown, limit, not found.exceeds_limit, what)
 
 
 def iter_new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
     """Errors that the baseline does not have, and that are not counted already: as regressions, or as spared."""
     changes = comparison.changes if comparison else ()
-    known = {one.key for one in changes if one.change in _KNOWN_ERRORS or (one.grounds and one.grounds.is_suspected)}
+    known = {
+        one.key
+        for one in changes
+        if one.change in _KNOWN_ERRORS or (one.grounds is not None and one.grounds.kind is GroundKind.GATE_FAILED)
+    }
     return (case for key, case in run.iter_cases() if case.status is Status.ERROR and key not in known)
 
 
@@ -308,7 +321,7 @@ def _apply_error_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
     """Those of the agent itself are about the change. Where the others alone are too many, nobody knows."""
     errors = list(iter_new_errors(rule_input.run, rule_input.comparison))
     count, of_the_agent = len(errors), sum(not _is_external_error(case) for case in errors)
-    what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
+    what = f"{count} new error{'s' if count != 1 else ''} (limit {allowed}){_format_error_kinds(errors)}"
     return RuleFinding(
         RuleCode.ERRORS,
         str(count),
@@ -317,6 +330,15 @@ def _apply_error_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
         what,
         inconclusive=of_the_agent <= allowed < count,
     )
+
+
+def _format_error_kinds(errors: Iterable[CaseResult]) -> str:
+    """Format how many errors are of each kind, behind a colon, if every error says its kind."""
+    counts = Counter(case.error_kind for case in errors)
+    if None in counts:
+        return ""
+    named = [f"{counts[kind]} {_ERROR_KIND_WORDS[kind][counts[kind] > 1]}" for kind in ErrorKind if counts[kind]]
+    return f": {', '.join(named)}" if named else ""
 
 
 def _is_external_error(case: CaseResult) -> bool:
@@ -331,7 +353,7 @@ def _apply_coverage_rule(run: RunResult, least: float) -> RuleFinding:
     silent = sum(_is_external_error(case) for _, case in run.iter_cases())
     share, at_most = ((many / total if total else 0.0) for many in (judged, judged + silent))
     value, limit = (f"{shown} %" for shown in format_value_and_limit(share, least, 1, scale=100))
-    what = f"{value} of the cases were judged, less than {limit}"
+    what = f"{value} of the cases have a score, below the limit of {limit}"
     return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what, inconclusive=share < least <= at_most)
 
 
@@ -344,14 +366,14 @@ def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFi
         return
     measured = rule_input.comparison.setup_changes or SetupChanges()
     if FailOn.REMOVED in policy.fail_on:
-        one, many = "that passes in the baseline is gone", "that pass in the baseline are gone"
+        one, many = "that passed in the baseline was removed", "that passed in the baseline were removed"
         yield _build_count_finding(RuleCode.REMOVED_CASES, measured.removed_cases, one, many)
     if FailOn.CHANGED in policy.fail_on:
-        one = "that passes in the baseline is measured otherwise"
-        many = "that pass in the baseline are measured otherwise"
+        one = "that passed in the baseline is evaluated differently"
+        many = "that passed in the baseline are evaluated differently"
         yield _build_count_finding(RuleCode.CHANGED_CASES, measured.changed_cases, one, many)
         yield _build_count_finding(
-            RuleCode.LOOSENED_RULES, measured.loosened_rules, "asks for less", "ask for less", noun="rule"
+            RuleCode.LOOSENED_RULES, measured.loosened_rules, "was loosened", "were loosened", noun="rule"
         )
     if FailOn.NEW_FAILURES in policy.fail_on:
         fresh = _find_keys(rule_input, *NEW_CASE_CLASSES)
@@ -359,6 +381,4 @@ def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFi
             key in fresh and is_failing(case) and not rule_input.is_waived(key)
             for key, case in rule_input.run.iter_cases()
         )
-        yield _build_count_finding(
-            RuleCode.NEW_FAILURES, failing, "is new or changed and fails", "are new or changed and fail"
-        )
+        yield _build_count_finding(RuleCode.NEW_FAILURES, failing, "failed", "failed", noun="new or changed case")

@@ -26,9 +26,9 @@ class CaseSettingChange(NamedTuple):
 
 
 class SettingComparison:
-    """Compares the settings of a baseline and a run, case by case.
+    """Comparison of the settings of a baseline and a run, case by case.
 
-    What one of the records does not say is no change.
+    A setting that one of the results does not have is not a change.
     """
 
     def __init__(self, baseline: RunResult, current: RunResult) -> None:
@@ -121,7 +121,7 @@ class SettingComparison:
 
 
 class _RunSetup:
-    """The targets and judges of one record, by name."""
+    """Targets and judges of one run result, by name."""
 
     def __init__(self, run: RunResult) -> None:
         self._main = run.target.name

@@ -132,7 +132,7 @@ def _find_freed_cases(baseline: RunResult, current: RunResult, policy: RunPolicy
 
 
 class _BaselineCase:
-    """One case of the baseline, and whether it passed there, or in the newest run that could judge it."""
+    """One case of the baseline, and whether it passed there, or in the newest run that scored it."""
 
     def __init__(self, key: CaseKey, became: CaseKey | None, *, passed: bool) -> None:
         self.key, self.passed = key, passed
@@ -145,7 +145,7 @@ class _BaselineCase:
 
 
 class _ChangedCases:
-    """The cases that something differs about, by what it is."""
+    """Changed cases by the kind of change."""
 
     def __init__(self, snapshots: tuple[str | None, str | None], recorded: str | None = None) -> None:
         self.sources = {SetupChangeKind.SNAPSHOT_SOURCE: snapshots, SetupChangeKind.RECORDING: (None, recorded)}

@@ -32,9 +32,9 @@ def compute_shard_share(shards: int) -> int:
 class Suspects(FrozenStruct):
     """Suspected regressions of a run by cause, and which of them need no re-run.
 
-    `allowed_regressions` regressions do not fail the gate; None where no number of them does. Cases in `non_blocking`
-    never make it fail: they are waived, or the verdict over the whole run may class them otherwise.
-    `enough_confirmed` confirmed regressions name what broke.
+    `allowed_regressions` regressions do not fail the gate; None if no number of them does. Cases in `non_blocking`
+    never fail it: they are waived, or the verdict over the whole run may classify them differently. `enough_confirmed`
+    confirmed regressions are enough to name the cause.
     """
 
     causes: Mapping[CaseKey, str]

@@ -28,7 +28,7 @@ SIGN_TEST_LIMIT: Final = 0.01
 class UsageIncrease(FrozenStruct):
     """Increase of one kind of usage: the median over cases of current divided by baseline value.
 
-    It is endless where the typical case cost nothing then and something here.
+    It is infinite if the typical case costs nothing in the baseline and something in this run.
     """
 
     cases: int

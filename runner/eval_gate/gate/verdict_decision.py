@@ -52,10 +52,10 @@ WaiverLookup = Callable[[KnownWaivers], KnownWaivers]
 
 
 class GateInputs(FrozenStruct):
-    """Inputs of the verdict beside the run: baseline, policy, waivers and what is known of judges.
+    """Inputs of the verdict beyond the run: baseline, policy, waivers and agreement of judges.
 
-    `waiver_lookup` is asked only where something failed that anybody could have accepted: when it is judged, and before
-    that where so many cases failed that some may be spared re-runs.
+    `waiver_lookup` is called only if a failure could be waived: for the verdict, or earlier if so many cases failed
+    that some re-runs may be unnecessary.
     """
 
     baseline: Baseline | NoBaseline
@@ -121,7 +121,7 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
         _get_prior_evidence(held, inputs),
     )
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
-    plain = _build_plain_comparison(held, then, known, inputs, heard_elsewhere=run.shard is not None)
+    plain = _build_plain_comparison(held, then, known, inputs, has_other_parts=run.shard is not None)
     facts = build_case_facts(plain, held, known, inputs.policy.must_pass)
     return facts, adjust_to_day(known.rerun_criteria, facts, known.day_effects)
 
@@ -154,8 +154,8 @@ def _iter_rerun_notes(run: RunResult, policy: Policy) -> Iterator[str]:
     """Whoever asks for re-runs is told where the result that is judged has none."""
     if policy.reruns and not run.reruns:
         yield (
-            "no case was run again when this result was made: whatever passed in the baseline and fails here counts as "
-            "a regression; make it with a baseline or --reruns 6 to have suspected regressions run again"
+            "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "
+            "To re-run suspected regressions, run with a baseline or with --reruns 6"
         )
 
 
@@ -178,10 +178,10 @@ def _iter_score_notes(run: RunResult, current: Comparison, policy: Policy) -> It
     record = largest.score_history
     assert record is not None  # else every fall counts
     many = f"{len(spared)} scores are" if len(spared) > 1 else "1 score is"
-    known = "as the scores of all cases differ from one run to this one" if record.from_one_run else "by their records"
+    known = "estimated from all cases" if record.from_one_run else "by its history"
     yield (
-        f"{many} lower than in the baseline by more than {format_limit(most)} without a breach of max-score-drop: that "
-        f"may be how scores vary ({largest.case_id[:100]} is {-(largest.score_change or 0.0):.2f} lower, and varies by "
+        f"{many} lower than in the baseline by more than {format_limit(most)}, but may only vary, so max-score-drop "
+        f"holds ({largest.case_id[:100]} is {-(largest.score_change or 0.0):.2f} lower and varies by "
         f"{record.spread:.2f} from run to run, {known})"
     )
 
@@ -197,10 +197,10 @@ def _iter_baseline_change_notes(run: RunResult, current: Comparison) -> Iterator
     if others:
         first, many = others[0], "cases changed their" if len(others) > 1 else "case changed its"
         words = (classes[first.key].value.replace("_", " "), first.change.value.replace("_", " "))
-        what = f"{len(others)} {many} class by that ({first.case_id[:100]}: {words[0]}, now {words[1]})"
+        what = f"{len(others)} {many} class ({first.case_id[:100]}: {words[0]}, now {words[1]})"
     yield (
-        f"when this run was made it was compared with {_format_baseline(before.baseline)}, and is judged against "
-        f"{_format_baseline(current.baseline)} now: {what}"
+        f"this run was first compared with {_format_baseline(before.baseline)}, and is now compared with "
+        f"{_format_baseline(current.baseline)}: {what}"
     )
 
 
@@ -214,7 +214,7 @@ def _build_plain_comparison(
     prior_evidence: PriorEvidence,
     inputs: GateInputs,
     *,
-    heard_elsewhere: bool = False,
+    has_other_parts: bool = False,
 ) -> Comparison:
     assert isinstance(inputs.baseline, Baseline)
     return compare_cases(
@@ -222,7 +222,7 @@ def _build_plain_comparison(
         run,
         prior_evidence.all_case_evidence,
         score_tolerance=inputs.policy.score_tolerance,
-        heard_elsewhere=heard_elsewhere,
+        has_other_parts=has_other_parts,
     )
 
 
@@ -243,7 +243,7 @@ def _get_prior_evidence(run: RunResult, inputs: GateInputs) -> PriorEvidence:
     ):
         return restore_prior_evidence(run, then, recorded, aside)
     return collect_prior_evidence(
-        baseline, run, policy, aside, aside_then=find_quarantined_cases(then, waivers, policy.must_pass)
+        baseline, run, policy, aside, quarantined_in_baseline=find_quarantined_cases(then, waivers, policy.must_pass)
     )
 
 

@@ -90,10 +90,10 @@ def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
     asked = summary.total_cases - summary.skipped
     judged = summary.passed + summary.failed
     if judged == 0:
-        why = "all cases were skipped" if asked == 0 and summary.total_cases else "no case could be judged"
+        why = "all cases were skipped" if asked == 0 and summary.total_cases else "no case has a score"
         return Reason(code="no-scored-cases", message=run.stop_reason or _describe_first_error(run) or why)
     if summary.errored * 2 > judged + summary.errored:
-        message = f"{summary.errored} of {judged + summary.errored} cases could not be measured, more than half"
+        message = f"{summary.errored} of {judged + summary.errored} cases have no score, more than half"
         return Reason(code="too-few-scored-cases", message=message)
     return None
 
@@ -103,24 +103,22 @@ def _find_outage_reasons(rule_input: RuleInput) -> tuple[Reason, ...]:
     if rule_input.run.summary.passed + rule_input.run.summary.failed:
         return ()
     message = (
-        "no case got an answer that could be judged: if the agent was down while this ran, it is an outage and not the "
-        "change, and running it again will tell"
+        "the agent failed with an error in every case. If it was down during the run, re-run the job; if not, the "
+        "change broke it"
     )
     return (Reason(code="all-agent-errors", message=message),)
 
 
 def _describe_first_error(run: RunResult) -> str | None:
     errors = [case.error for _, case in run.iter_cases() if case.status is Status.ERROR and case.error]
-    return f"no case could be judged; the first: {errors[0]}" if errors else None
+    return f"no case has a score; first error: {errors[0]}" if errors else None
 
 
 def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
     if run.summary.not_run == 0:
         # cases that nobody counted, such as those of a part that was not merged
         return (
-            ()
-            if run.complete
-            else (Reason(code="run-incomplete", message=run.stop_reason or "the run is not complete"),)
+            () if run.complete else (Reason(code="run-incomplete", message=run.stop_reason or "the run is incomplete"),)
         )
     why = f"{run.stop_reason}: " if run.stop_reason else ""
     message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases were not run"
@@ -147,7 +145,7 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
     return tuple(
         Reason(
             code="unconfirmed-regressions",
-            message=f"whether {_format_cases(count)} regressed could not be told: {because}",
+            message=f"{count} suspected regression{'s were' if count != 1 else ' was'} not confirmed: {because}",
         )
         for why, because in _UNCONFIRMED_CAUSES.items()
         if (count := sum(one.grounds is not None and one.grounds.kind is why for one in open_cases))
@@ -160,13 +158,13 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
         return ()
     found = []
     if must := _list_unscored_must_pass(rule_input, policy):
-        one, many = "case that must pass has", "cases that must pass have"
-        message = f"{len(must)} {one if len(must) == 1 else many} no result here: {format_first_few(must, 3)}"
+        one, many = "must-pass case has", "must-pass cases have"
+        message = f"{len(must)} {one if len(must) == 1 else many} no result in this run: {format_first_few(must, 3)}"
         found.append(Reason(code="missing-must-pass-result", message=message))
     found += [
         Reason(
             code="missing-must-pass-result",
-            message=f"must-pass {describe_name(pattern)} names no case here; in the baseline it names "
+            message=f"must-pass {describe_name(pattern)} matches no case in this run; in the baseline it matches "
             f"{format_first_few(ids, 3)}",
         )
         for pattern, ids in _find_lost_patterns(rule_input, policy).items()
@@ -175,13 +173,17 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
     if waiting := [
         key.case_id for key, case in rule_input.run.iter_cases() if case.error == WAITS_FOR_GATE and key in before
     ]:
-        message = f"{_format_cases(len(waiting))} that passed before {'was' if len(waiting) == 1 else 'were'} not run: "
+        were = "was" if len(waiting) == 1 else "were"
+        message = f"{_format_cases(len(waiting))} that passed in the baseline {were} not run: "
         found.append(
             Reason(code="missing-case-result", message=f"{message}{format_first_few(waiting, 3)}; {WAITS_FOR_GATE}")
         )
     if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
         has = "has" if len(lost) == 1 else "have"
-        message = f"{_format_cases(len(lost))} that passed before {has} no result here, and the run does not say why"
+        message = (
+            f"{_format_cases(len(lost))} that passed in the baseline {has} no result in this run, and the run gives "
+            "no reason"
+        )
         found.append(Reason(code="missing-case-result", message=message))
     return tuple(found)
 
@@ -236,10 +238,10 @@ def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
 
 
 _UNCONFIRMED_CAUSES = {
-    GroundKind.TIMEOUTS: "they got no answer in time, as so many that a slow provider explains it",
-    GroundKind.MISSING_RERUNS: "the re-runs that would decide are missing",
-    GroundKind.BUDGET_USED: "the rerun-budget is spent",
-    GroundKind.GATE_FAILED: "they failed and were not re-run, because the gate had failed already",
+    GroundKind.TIMEOUTS: "the number of timeouts points to a slow provider",
+    GroundKind.MISSING_RERUNS: "the deciding re-runs gave no result",
+    GroundKind.BUDGET_USED: "the re-run budget is used up",
+    GroundKind.GATE_FAILED: "re-runs stopped because the gate had already failed",
 }
 
 
@@ -259,11 +261,11 @@ def _find_unexplained_reasons(rule_input: RuleInput, policy: Policy, absent: NoB
     run = rule_input.run
     waived = rule_input.waiving.count_cases(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
     if policy.uses_baseline and (count := run.summary.failed - waived) > 0:
-        message = f"whether {_format_failing_cases(count)} passed before cannot be told: {absent.reason}"
+        message = f"{_format_failing_cases(count)} cannot be compared with the baseline: {absent.reason}"
         return (Reason(code=absent.code, message=message),)
     if policy.max_score_drop is not None and (low := _count_possible_drops(rule_input, policy.max_score_drop)):
-        scores = "1 score" if low == 1 else f"{low} scores"
-        return (Reason(code=absent.code, message=f"whether {scores} dropped cannot be told: {absent.reason}"),)
+        scores = "1 low score" if low == 1 else f"{low} low scores"
+        return (Reason(code=absent.code, message=f"{scores} cannot be compared with the baseline: {absent.reason}"),)
     return ()
 
 
@@ -277,7 +279,7 @@ def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reas
     if not failing or len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
         return ()
     message = (
-        f"whether {_format_failing_cases(len(failing))} passed before cannot be told: "
+        f"{_format_failing_cases(len(failing))} {'is' if len(failing) == 1 else 'are'} not in the baseline: "
         f"{describe_missing_coverage(rule_input.run, rule_input.baseline)}"
     )
     return (Reason(code="not-in-baseline", message=message),)
@@ -298,9 +300,10 @@ def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason,
         return ()
     are = "is" if len(found.missing) == 1 else "are"
     message = (
-        f"whether {_format_failing_cases(len(failing))} passed before cannot be told ({format_first_few(failing, 3)}): "
-        f"{_format_cases(len(found.missing))} that passed in the baseline {are} missing or skipped here "
-        f"({format_first_few([key.case_id for key in found.missing], 3)})"
+        f"{_format_failing_cases(len(failing))} {'is' if len(failing) == 1 else 'are'} not in the baseline "
+        f"({format_first_few(failing, 3)}), and {_format_cases(len(found.missing))} that passed there {are} missing or "
+        f"skipped in this run ({format_first_few([key.case_id for key in found.missing], 3)}): a case may have been "
+        "renamed"
     )
     return (Reason(code="not-in-baseline", message=message),)
 
@@ -323,17 +326,17 @@ def _build_pass_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, 
     """Build the reasons of a passing gate, above all what it could not look at."""
     run, comparison = rule_input.run, rule_input.comparison
     if policy.is_report_only:
-        return (Reason(code="report-only", message="the policy is to report only: nothing fails this gate"),)
+        return (Reason(code="report-only", message="the policy only reports: nothing fails this gate"),)
     if comparison is None and policy.uses_baseline:
-        message = "there is nothing to compare with, so regressions could not be told from known failures"
+        message = "no baseline to compare with: regressions cannot be distinguished from known failures"
         if run.summary.passed == run.summary.total_cases:  # which leaves nothing to be told apart
-            message = "every case passes; nothing was compared with an earlier run"
+            message = "every case passed; no baseline to compare with"
         return (Reason(code="no-baseline", message=message),)
     if comparison is None and policy.max_score_drop is not None:
-        message = "there is nothing to compare with, so whether scores dropped could not be told"
+        message = "no baseline to compare with: score drops cannot be detected"
         return (Reason(code="no-baseline", message=message),)
     if comparison is not None and not any(one.change.is_compared for one in comparison.changes):
-        message = "no case could be compared: the baseline has none that was asked and judged as here"
+        message = "no case can be compared: the baseline has no case with the same prompt and evaluation"
         return (Reason(code="no-comparable-cases", message=message),)
     cases = run.summary.total_cases
     return (Reason(code="passed", message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)

@@ -22,13 +22,13 @@ def start_in_background(work: Callable[[], T], name: str) -> Future[T]:
     outcome: Future[T] = Future()
     around = copy_context()
 
-    def done() -> None:
+    def run_work() -> None:
         try:
             outcome.set_result(around.run(work))
         except BaseException as error:  # noqa: BLE001 (whatever it is, it is raised where the result is asked for)
             outcome.set_exception(error)
 
-    Thread(target=done, name=name, daemon=True).start()
+    Thread(target=run_work, name=name, daemon=True).start()
     return outcome
 
 
@@ -44,4 +44,4 @@ def call_with_timeout(seconds: float, doing: str, call: Callable[[], T]) -> T:
     except TimeoutError:
         if outcome.done():  # the call's own, or it came in this very moment
             return outcome.result()
-        raise GitHubError(FailureKind.UNREACHABLE, doing, f"no whole answer within {seconds:g} s") from None
+        raise GitHubError(FailureKind.UNREACHABLE, doing, f"no complete response within {seconds:g} s") from None

@@ -56,7 +56,7 @@ class GitHubTimeouts(FrozenStruct):
 
     silence_s: int = 20
     """How long may pass without a byte."""
-    answer_s: float = limits.ANSWER_S
+    response_s: float = limits.ANSWER_S
     """For the whole of an answer, however slowly it comes."""
     transfer_silence_s: float = limits.TRANSFER_SILENCE_S
     transfer_s: float = limits.TRANSFER_S
@@ -72,7 +72,7 @@ class ApiResponse(BaseModel):
 class GitHubClient:
     """Thread-safe API client for one repository. Every method raises GitHubError and nothing else.
 
-    To make one raises GateError `missing-extra` where PyGithub is missing.
+    The constructor raises GateError `missing-extra` if PyGithub is missing.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class GitHubClient:
         patience: GitHubTimeouts | None = None,
     ) -> None:
         # not when it is first used, which may be after an hour of evals
-        with require_extra("github", "asking GitHub"):
+        with require_extra("github", "calling GitHub"):
             import github  # noqa: F401 (only whether it is there)
         self.api_url = api_url.rstrip("/")
         self.patience = patience or GitHubTimeouts()
@@ -277,7 +277,7 @@ class GitHubClient:
 
         requester, free = self._take_requester(), True
         try:
-            return call_with_timeout(self.patience.answer_s, doing, lambda: call(requester))
+            return call_with_timeout(self.patience.response_s, doing, lambda: call(requester))
         except (GitHubError, KeyboardInterrupt):
             free = False  # its connection is still in use
             raise
@@ -287,7 +287,7 @@ class GitHubClient:
                 ErrorResponse(error.status, headers, _format_message(error.data)), doing, permission
             ) from error
         except RequestException as error:
-            raise build_no_response_error(error, doing, "no answer from GitHub") from error
+            raise build_no_response_error(error, doing, "no response from GitHub") from error
         except OSError as error:  # requests finds no file where certificates are to be
             raise build_certificate_error(error) from error
         except _UNREADABLE as error:  # what PyGithub does with an answer it does not expect; it may quote the token
@@ -336,7 +336,7 @@ def parse_response(model: type[Model], data: JsonValue, doing: str) -> Model:
 
 
 def _build_unreadable_error(doing: str, what: str) -> GitHubError:
-    return GitHubError(FailureKind.SERVER, doing, f"GitHub's answer has another shape than documented ({what})")
+    return GitHubError(FailureKind.SERVER, doing, f"GitHub's response does not match its documentation ({what})")
 
 
 def _format_message(data: object) -> str:

@@ -196,13 +196,15 @@ def write_comment(
                 raise
             # somebody deleted it meanwhile: make it anew
 
-    def made() -> _WrittenComment | None:
+    def find_own() -> _WrittenComment | None:
         found = read_thread(client, number, key, belongs).sticky
         return _WrittenComment(id=found.id, html_url=found.url) if found and found != sticky else None
 
     path = f"/issues/{number}/comments"
     doing = f"writing the comment on #{number}"
-    return _build_written(client.post(doing, path, {"body": body}, _WrittenComment, permission=PERMISSION, made=made))
+    return _build_written(
+        client.post(doing, path, {"body": body}, _WrittenComment, permission=PERMISSION, made=find_own)
+    )
 
 
 def delete_comment(client: GitHubClient, number: int, comment: StickyComment) -> None:
@@ -213,7 +215,7 @@ def delete_comment(client: GitHubClient, number: int, comment: StickyComment) ->
 
 def show_comment(client: GitHubClient, number: int, comment: StickyComment) -> None:
     """Have a hidden comment shown again. Raises GitHubError."""
-    doing = f"showing the comment on #{number}, which somebody has hidden"
+    doing = f"showing the hidden comment on #{number}"
     client.run_graphql(doing, _SHOW, {"id": comment.node_id}, permission=PERMISSION)
 
 
@@ -230,7 +232,7 @@ def _iter_pages(client: GitHubClient, number: int) -> Iterator[_Pull]:
         data = client.run_graphql(doing, _QUERY, variables, permission=PERMISSION)
         repository = parse_response(_QueryResponse, data, doing).repository
         if repository is None or repository.pull is None:
-            raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")
+            raise GitHubError(FailureKind.NOT_FOUND, doing, "pull request not found")
         yield repository.pull
         if not repository.pull.comments.page.earlier:
             return

@@ -16,7 +16,7 @@ _MAX_LINKS: Final = 40
 
 
 class _CheckoutTree(FrozenStruct):
-    """A folder of the workspace, and what the commit has there."""
+    """Folder of the workspace, and the commit's entries in it."""
 
     folder: Path
     objects: GitObjects
@@ -75,7 +75,7 @@ class CommitFiles:
 
 
 class _ResolvedPath(FrozenStruct):
-    """How a path leads to a file: over these links, each with its target, to this place."""
+    """Resolution of a path to a file: the links on the way, each with its target, and the final path."""
 
     links: tuple[tuple[Path, bytes], ...]
     place: Path

@@ -260,16 +260,16 @@ def fetch_file(client: GitHubClient, path: str, branch: str) -> bytes | None:
     ref = branch if _SHA.fullmatch(branch) else f"refs/heads/{branch}"
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
-        raise GitHubError(FailureKind.REFUSED, doing, "this is no path inside of the repository")
+        raise GitHubError(FailureKind.REFUSED, doing, "the path is outside the repository")
     where = f"/contents/{quote(str(pure))}"
     found = find_or_none(lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": ref}))
     if found is None:
         # GitHub says the same of a file that is not there and of a branch that is not
         if ref != branch and find_branch(client, branch) is None:
-            raise GitHubError(FailureKind.NOT_FOUND, doing, f"the branch {branch} is not there any more")
+            raise GitHubError(FailureKind.NOT_FOUND, doing, f"the branch {branch} no longer exists")
         return None
     if found.type != "file" or found.encoding != "base64":
-        raise GitHubError(FailureKind.REFUSED, doing, "it is no file, or too large")
+        raise GitHubError(FailureKind.REFUSED, doing, "it is not a file, or too large")
     try:
         data = base64.b64decode(found.content)
     except binascii.Error as error:

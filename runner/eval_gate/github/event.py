@@ -116,7 +116,7 @@ def read_event(name: str, file: Path) -> WorkflowEvent:
             data = stream.read(MAX_EVENT_BYTES)
         return WorkflowEvent.model_validate({**json.loads(data), "name": name})
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        what = f"{error.error_count()} fields are wrong" if isinstance(error, ValidationError) else str(error)
+        what = f"{error.error_count()} fields are invalid" if isinstance(error, ValidationError) else str(error)
         raise GateError(
             "invalid-event", f"the event file {file} cannot be used: {what[:300]}", "run inside a GitHub workflow"
         ) from error

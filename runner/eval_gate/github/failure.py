@@ -61,7 +61,7 @@ class FailureKind(StrEnum):
 
 
 class _KnownRefusal(NamedTuple):
-    """A refusal that GitHub explains in words."""
+    """Refusal that the response text of GitHub explains."""
 
     words: str
     """In small letters, a part of the message."""
@@ -70,9 +70,7 @@ class _KnownRefusal(NamedTuple):
 
 
 _KNOWN_REFUSALS: Final = (
-    _KnownRefusal(
-        "issue is locked", FailureKind.LOCKED, "unlock the conversation: no permission of the job replaces that"
-    ),
+    _KnownRefusal("issue is locked", FailureKind.LOCKED, "unlock the conversation: permissions of the job do not help"),
     _KnownRefusal(
         "ip allow list",
         FailureKind.BLOCKED,
@@ -88,7 +86,7 @@ _KNOWN_REFUSALS: Final = (
         "insufficient usage",
         FailureKind.FULL,
         "the quota for artifact storage is used up: delete artifacts, keep them for fewer days, or raise the spending "
-        "limit; GitHub counts anew every 6 to 12 hours",
+        "limit; GitHub updates the usage every 6 to 12 hours",
     ),
 )
 """What explains a refusal better than its status. `toolkit` knows the last one by the same words."""
@@ -147,7 +145,7 @@ class GitHubError(Exception):
         if self.kind is FailureKind.FORBIDDEN:
             return f"the job needs `permissions: {self.permission}`"
         if self.kind is FailureKind.UNAUTHORIZED:
-            return "`github-token` is not a token that is valid here"
+            return "`github-token` is not valid for this repository"
         return ""
 
 
@@ -216,13 +214,13 @@ def build_refusal_error(response: ErrorResponse, doing: str, permission: str | N
     message = response.message[:300] or "no reason given"
     if response.status == _PROXY_AUTHENTICATION_REQUIRED:
         return build_proxy_error(doing, "407 Proxy Authentication Required")
-    detail = f"GitHub answers {response.status} ({message})"
+    detail = f"GitHub responded with {response.status} ({message})"
     if known := _find_known_refusal(response):
         return GitHubError(known.kind, doing, detail, remedy=known.remedy)
     kind = _classify_refusal(response)
     wait = _compute_wait(response) if kind is FailureKind.RATE_LIMITED else None
     if wait is not None and wait > MAX_WAIT_S:
-        detail += f", for {wait:.0f} s to come"
+        detail += f", for another {wait:.0f} s"
     return GitHubError(kind, doing, detail, permission=permission, wait_s=wait)
 
 
@@ -305,7 +303,7 @@ def build_no_response_error(error: Exception, doing: str, detail: str) -> GitHub
     causes = list(_iter_causes(error))
     untrusted = next((one for one in causes if isinstance(one, ssl.SSLCertVerificationError)), None)
     if untrusted is not None:
-        what = f"the server's certificate is not trusted here ({untrusted.verify_message or untrusted.reason})"
+        what = f"the certificate of the server is not trusted ({untrusted.verify_message or untrusted.reason})"
         return GitHubError(FailureKind.UNTRUSTED, doing, what, remedy=CERTIFICATES_HINT)
     unread = next((one for one in causes if isinstance(one, ssl.SSLError) and one.library == "X509"), None)
     if unread is not None:

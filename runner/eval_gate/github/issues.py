@@ -95,7 +95,7 @@ def find_issue(client: GitHubClient, key: str) -> Issue | None:
     Raises GitHubError.
     """
     owner, _, name = client.repository.partition("/")
-    doing = "looking for the issue about the default branch"
+    doing = "looking for the drift issue"
     after: str | None = None
     closed: Issue | None = None
     for _ in range(MAX_PAGES):
@@ -104,7 +104,7 @@ def find_issue(client: GitHubClient, key: str) -> Issue | None:
             _QueryResponse, client.run_graphql(doing, _QUERY, variables, permission=PERMISSION), doing
         ).repository
         if repository is None:
-            raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such repository")
+            raise GitHubError(FailureKind.NOT_FOUND, doing, "repository not found")
         for node in repository.issues.nodes:
             if node.is_ours(format_issue_marker(key)):
                 found = Issue(node.number, node.url, node.state == "OPEN", parse_state(IssueState, node.body))
@@ -120,14 +120,14 @@ def find_issue(client: GitHubClient, key: str) -> Issue | None:
 def open_issue(client: GitHubClient, key: str, title: str, body: str, state: IssueState, before: Issue | None) -> Issue:
     """Open it, once: after a lost answer it is looked for first. `before` was there already. Raises GitHubError."""
 
-    def made() -> _WrittenIssue | None:
+    def find_own() -> _WrittenIssue | None:
         found = find_issue(client, key)
         there = found is not None and found.is_open and (before is None or found.number != before.number)
         return _WrittenIssue(number=found.number, html_url=found.url) if found is not None and there else None
 
     text = {"title": title, "body": _format_body(key, body, state)}
     written = client.post(
-        "opening the issue about the default branch", "/issues", text, _WrittenIssue, permission=PERMISSION, made=made
+        "opening the drift issue", "/issues", text, _WrittenIssue, permission=PERMISSION, made=find_own
     )
     return Issue(written.number, written.html_url, is_open=True, state=state)
 

@@ -69,7 +69,7 @@ def _open_for_append(file: Path) -> BinaryIO:
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == around.st_uid:
         return stream
     stream.close()
-    raise OSError(errno.EINVAL, "it is no ordinary file any more")
+    raise OSError(errno.EINVAL, "it is no longer a regular file")
 
 
 def _open_or_create(name: str, folder: int, around: os.stat_result) -> int:

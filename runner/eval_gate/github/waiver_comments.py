@@ -30,6 +30,7 @@ from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model import limits
 from eval_gate.model.waiver import MAX_WAIVER_DAYS, CommentOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.text.renamed import NameKind, find_old_name
 
 DEFAULT_LABEL: Final = "eval-gate:waive"
 DEFAULT_DAYS: Final = 14
@@ -88,11 +89,16 @@ def read_comment_waivers(client: GitHubClient, discussion: Discussion) -> KnownW
     try:
         found = find_command_comments(client, discussion.number, discussion.label, discussion.today)
     except GitHubError as error:
-        return _build_empty(discussion, f"nothing is accepted by comment, because comments could not be read: {error}")
+        return _build_empty(discussion, f"no case is waived by comment, because comments could not be read: {error}")
+    if found.old_label:
+        return _build_empty(
+            discussion,
+            f"no case is waived by comment: the label `{found.old_label}` is now called `{discussion.label}`",
+        )
     if found.has_label:
         return _CommentReview(client, discussion, found).review_all()
     if any(isinstance(one, WaiveCommand) for candidate in found.candidates for one in candidate.commands):
-        return _build_empty(discussion, f"nothing is accepted by comment without the label `{discussion.label}`")
+        return _build_empty(discussion, f"no case is waived by comment without the label `{discussion.label}`")
     return KnownWaivers(discussion.today)  # nobody waits for a sentence
 
 
@@ -101,7 +107,7 @@ def _build_empty(discussion: Discussion, why: str) -> KnownWaivers:
 
 
 class _CommentReview:
-    """Comment by comment: what counts, and what to say about the rest."""
+    """Review of the comments: the commands that count, and messages about the others."""
 
     def __init__(self, client: GitHubClient, discussion: Discussion, found: CommandComments) -> None:
         self._rights = PermissionLookup(client)
@@ -116,22 +122,22 @@ class _CommentReview:
         ordered = sorted(self._found.candidates, key=lambda one: one.comment.association not in _INSIDER_ASSOCIATIONS)
         heard = ordered[:MAX_COMMENTS]
         if self._found.is_truncated:
-            self._troubles.append(f"only the newest {MAX_PAGES * PER_PAGE:,} comments were looked at")
+            self._troubles.append(f"only the newest {MAX_PAGES * PER_PAGE:,} comments were read")
         if not ordered:
-            said = f"the label `{self._asked.label}` is set, and no comment accepts anything: write `{USAGE}`"
+            said = f"the label `{self._asked.label}` is set, but no comment waives a case: write `{USAGE}`"
             self._troubles.append(said)
         if len(ordered) > MAX_COMMENTS:
-            self._troubles.append(f"only {MAX_COMMENTS} of {len(ordered):,} comments with commands were looked at")
+            self._troubles.append(f"only {MAX_COMMENTS} of {len(ordered):,} comments with commands were read")
         for place, candidate in enumerate(heard):
             try:
                 self._review_comment(candidate)
             except GitHubError as error:
                 left = len(heard) - place
-                comments = "comment with commands counts" if left == 1 else "comments with commands count"
-                self._troubles.append(f"{left} {comments} for nothing: {error}")
+                comments = "comment with commands is" if left == 1 else "comments with commands are"
+                self._troubles.append(f"{left} {comments} ignored: {error}")
                 break
         if (more := len(self._refusals) - MAX_REFUSALS) > 0:
-            self._troubles.append(f"{more} more command{'s were' if more > 1 else ' was'} not followed")
+            self._troubles.append(f"{more} more command{'s were' if more > 1 else ' was'} refused")
         return KnownWaivers(
             self._asked.today,
             tuple(self._waivers),
@@ -166,24 +172,24 @@ class _CommentReview:
         if isinstance(command, MalformedCommand):
             return command.message
         if command.commit is None and self._found.from_fork:
-            return f"on a pull request from a fork the commit is to be named: add `at {self._asked.commit}`"
+            return f"a command on a pull request from a fork must name the commit: add `at {self._asked.commit}`"
         if command.commit not in {None, self._asked.commit}:
-            return f"it is about the commit {command.commit}, and this one is {self._asked.commit}"
+            return f"it is for the commit {command.commit}, but this run evaluates {self._asked.commit}"
         if not 0 <= (_get_expiry(comment, command) - comment.day).days <= MAX_WAIVER_DAYS:
-            return f"{command.until} is not within {MAX_WAIVER_DAYS} days of the comment, which is of {comment.day}"
+            return f"{command.until} is not within {MAX_WAIVER_DAYS} days of the comment ({comment.day})"
         return None
 
 
 def _find_comment_refusal(comment: PullRequestComment) -> str | None:
     """Why no command of this comment counts."""
     if comment.author is None:
-        return "its author's account is gone, so there is nobody who answers for it"
+        return "the account of its author was deleted"
     if not comment.is_by_person:
-        return "a bot accepts nothing"
+        return "a bot cannot waive cases"
     if comment.hidden:
-        return "it is hidden"
+        return "the comment is hidden"
     if comment.is_edited_by_other:
-        return "somebody else edited it, so these may not be its author's words: write a new comment"
+        return "another person edited it: write a new comment"
     return None
 
 
@@ -289,6 +295,8 @@ class CommandComments(Struct):
 
     has_label: bool
     from_fork: bool
+    old_label: str | None = None
+    """The old name of the label, where the pull request has that one only."""
     candidates: list[CommandCandidate] = field(default_factory=list)
     is_truncated: bool = False
 
@@ -298,7 +306,13 @@ def find_command_comments(client: GitHubClient, number: int, label: str, today: 
     oldest = today - timedelta(days=MAX_WAIVER_DAYS)
     name, pull = _read_page(client, number, None)
     labels = {one.name.casefold() for one in (pull.labels.nodes if pull.labels else ())}
-    found = CommandComments(label.casefold() in labels, pull.head is None or pull.head.name != name)
+    old = find_old_name(NameKind.LABEL, label)
+    has_label = label.casefold() in labels
+    found = CommandComments(
+        has_label,
+        pull.head is None or pull.head.name != name,
+        old if old in labels and not has_label else None,
+    )
     for page in range(1, MAX_PAGES + 1):
         comments = pull.comments
         found.candidates += _list_candidates(comments.nodes, oldest)
@@ -373,16 +387,16 @@ class PermissionLookup:
         key = comment.login.casefold()
         if key not in self._roles:
             if len(self._roles) >= MAX_PEOPLE:
-                return f"what {comment.login} may do was not asked, after {MAX_PEOPLE} others"
+                return f"the access of {comment.login} was not checked: the limit is {MAX_PEOPLE} people"
             self._roles[key] = self._fetch_role(comment.login)
         if self._roles[key] not in _WRITE:
-            return f"accepting takes write access to the repository, and {comment.login} has `{self._roles[key]}`"
+            return f"waiving needs write access to the repository, and {comment.login} has `{self._roles[key]}`"
         return self._find_app_refusal(comment)
 
     def _fetch_role(self, login: str) -> str:
         """In GitHub's word, which maps every role of an organization to one of a few."""
         path = f"/collaborators/{quote(login, safe='')}/permission"
-        doing = f"asking what {login[:60]} may do"
+        doing = f"checking the access of {login[:60]}"
         found = find_or_none(lambda: self._client.get(doing, path, _PermissionResponse, permission=METADATA))
         return found.permission if found is not None and _is_person(found.user, login) else "none"
 
@@ -399,12 +413,12 @@ class PermissionLookup:
             written = self._client.get(doing, f"/issues/comments/{match[1]}", _RestComment, permission=PULLS)
         except GitHubError as error:
             if error.kind in {FailureKind.NOT_FOUND, FailureKind.GONE}:
-                return "it is gone by now"
+                return "it was deleted"
             raise
         if not _is_person(written.user, comment.login):
             return "GitHub does not confirm who wrote it"
         if written.app is not None:
-            return f"it was written by the app `{written.app.slug}`, and accepting is for people, by hand"
+            return f"it was written by the app `{written.app.slug}`, and only people can waive cases"
         return None
 
 

@@ -71,7 +71,7 @@ def read_workflow_environment(variables: Mapping[str, str]) -> WorkflowEnvironme
     if missing:
         raise GateError(
             "not-in-a-workflow",
-            f"this command runs inside a GitHub workflow; {', '.join(missing)} is not set",
+            f"this command runs only in a GitHub workflow: {', '.join(missing)} is not set",
             "use `eval-gate run` on your own machine",
         )
     return WorkflowEnvironment(

@@ -35,9 +35,9 @@ class SkippedItem(FrozenStruct):
 class ImportResult(FrozenStruct):
     """Result of importing one configuration.
 
-    `files` are texts by their names in the folder to write to; `cases` the number of cases in each that holds some.
-    `skipped_cases` are cases, `skipped_settings` whatever else: providers, settings. `remarks` say what is measured
-    otherwise now.
+    `files` are texts by file name in the output folder; `cases` is the number of cases in each file that has some.
+    `skipped_cases` are cases, `skipped_settings` everything else: providers, settings. `remarks` describe what is
+    measured differently after the import.
     """
 
     display_path: str

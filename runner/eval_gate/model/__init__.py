@@ -1,1 +1,1 @@
-"""The data every room speaks about: frozen, without I/O, clock or environment."""
+"""Data model that all packages share: immutable data without I/O, clock or environment."""

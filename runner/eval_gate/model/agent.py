@@ -1,4 +1,4 @@
-"""The agent an Agent Evals suite describes: a model with instructions and tools that work on files."""
+"""Agent that an Agent Evals suite describes: a model with instructions and file tools."""
 
 from typing import Annotated, Final, Literal
 
@@ -7,20 +7,20 @@ from msgspec import Meta
 from eval_gate.model.base import Frozen
 
 SUITE_MODEL: Final = "gpt-5-mini"
-"""The only model a suite may name unless the person running it chooses another (Agent Evals, Suite Field Notes)."""
+"""The only model that a suite may name. The caller of a run can choose another (Agent Evals, Suite Field Notes)."""
 
 MAX_TURNS: Final = 5
-"""Turns of an agent whose suite does not say."""
+"""Default maximum turns of a suite's agent."""
 
 FileTool = Literal["readFile", "writeFile", "listFiles", "deleteFile"]
-"""The tools there are, by name."""
+"""Names of the available tools."""
 
 CHANGING_TOOLS: Final[frozenset[FileTool]] = frozenset({"writeFile", "deleteFile"})
-"""Those after which a folder holds other files than before."""
+"""Tools that change the files of a folder."""
 
 
 class SuiteAgent(Frozen, kw_only=True):
-    """Who answers the cases of a suite. `model` is what the suite names; a model chosen for the run wins."""
+    """Agent that runs the cases of a suite. A model chosen for the run overrides `model`."""
 
     name: str
     model: str
@@ -30,5 +30,5 @@ class SuiteAgent(Frozen, kw_only=True):
 
     @property
     def changes_files(self) -> bool:
-        """Whether a tool of it can leave files that a later case of the suite finds, or takes some away."""
+        """Whether a tool of the agent can create or remove files that a later case of the suite uses."""
         return not CHANGING_TOOLS.isdisjoint(self.tools)

@@ -1,6 +1,7 @@
-"""Declare what the data of the model is: frozen structs, camelCase in JSON, snake_case in Python.
+"""Base classes of the data model: immutable structs, camelCase in JSON and snake_case in Python.
 
-They are built without a check at run time, since mypy makes it; `decode_json` and `msgspec.convert` check what is read.
+Constructors do not check types at run time, because mypy does. `decode_json` and `msgspec.convert` check what they
+read.
 """
 
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
@@ -11,21 +12,21 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 else:
     JsonValue = Any
-    """Whatever stands in a JSON document: msgspec has no name for a type that holds itself."""
+    """Any JSON value: msgspec has no name for a recursive type."""
 
 __all__ = ["Frozen", "JsonValue", "Record", "as_fields", "as_json", "decode_json", "field"]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Frozen(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Data that this program makes and never changes: an unknown key is a defect."""
+    """Immutable data that stays inside the program. An unknown key is a defect."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Record(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Data that is written to a file and read later, perhaps by an older or newer version.
+    """Data that is stored in a file and may be read by an older or newer version.
 
-    Unknown keys are ignored on reading, so that a newer baseline can still be compared with.
+    Readers ignore unknown keys, so that a run can be compared with a baseline from a newer version.
     """
 
 
@@ -33,7 +34,7 @@ _Data = TypeVar("_Data")
 
 
 def decode_json(data: bytes, kind: type[_Data]) -> _Data:
-    """Read data of this kind from JSON. Raises MsgspecError for anything else, bytes that are no UTF-8 included."""
+    """Decode data of this type from JSON. Raises MsgspecError for anything else, including bytes that are not UTF-8."""
     try:
         return json.decode(data, type=kind)
     except (UnicodeDecodeError, RecursionError) as error:
@@ -41,12 +42,12 @@ def decode_json(data: bytes, kind: type[_Data]) -> _Data:
 
 
 def as_json(value: Struct) -> dict[str, JsonValue]:
-    """Return what stands in a JSON document for this data: camelCase keys, and lists for tuples."""
+    """Convert the data to JSON values: camelCase keys, and lists for tuples."""
     return {name: _plain(one) for name, one in to_builtins(value).items()}
 
 
 def as_fields(value: Struct) -> dict[str, JsonValue]:
-    """Return the same under the names that the fields have here, which fingerprints are made of."""
+    """Convert the data to JSON values with its Python field names, for fingerprints."""
     return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
 
 

@@ -1,4 +1,4 @@
-"""How well a judge is known, as data: what people's labels said of it, and what that is worth for one run."""
+"""Calibration of LLM judges: agreement with people's labels, and whether it applies to a run."""
 
 from datetime import date
 from enum import StrEnum
@@ -13,27 +13,27 @@ Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
 
 
 class JudgeAgreementRecord(Record, kw_only=True):
-    """What came of holding one judge's verdicts against people's labels."""
+    """Agreement of one judge with people's labels."""
 
     judge: Annotated[str, Meta(min_length=1, max_length=1_000)]
-    """Who graded, as the run has it: name, model and address."""
+    """The judge as the run names it: name, model and address."""
     evaluator: Annotated[str, Meta(max_length=500)] | None = None
-    """Only what this evaluator said was compared; None for the verdicts of the cases."""
+    """The evaluator whose scores were compared; None if the results of whole cases were compared."""
     compared_on: date
-    """The day (UTC) on which it was compared."""
+    """Date of the comparison (UTC)."""
     responses: Annotated[int, Meta(ge=1)]
-    """Answers that both have judged."""
+    """Number of responses with a result from both the judge and people."""
     agreed: Annotated[int, Meta(ge=0)]
-    """Of these, of how many both said the same."""
+    """Number of responses on which the judge and people agree."""
     failed_by_people: Annotated[int, Meta(ge=0)]
     false_passes: Annotated[int, Meta(ge=0)]
-    """Answers that the judge passed and people failed."""
+    """Number of responses that the judge passed and people failed."""
     prompts: Annotated[tuple[Digest, ...], Meta(max_length=MAX_DIGESTS)] = ()
-    """The own prompts and scripts of the cases (`yardstick.grader`); none for the built-in prompt."""
+    """Hashes of the cases' own judge prompts and scripts (`fingerprints.grader`). Empty for the built-in prompt."""
     rubrics: Annotated[tuple[Digest, ...], Meta(max_length=MAX_DIGESTS)] = ()
-    """What the answers were held against (`yardstick.expectation`), rubrics among it."""
+    """Hashes of the expectations, including rubrics (`fingerprints.expectation`)."""
     run_id: Annotated[str, Meta(max_length=200)] | None = None
-    """The run whose answers people looked at."""
+    """Id of the run whose responses people labeled."""
 
     def __post_init__(self) -> None:
         """Refuse counts that contradict each other. Raises ValueError."""
@@ -48,33 +48,33 @@ class JudgeAgreementRecord(Record, kw_only=True):
 
 
 class CalibrationStatus(StrEnum):
-    """What is known of a judge."""
+    """Calibration of a judge in a run."""
 
     COMPARED = "compared"
-    """It was compared with people, as it grades here."""
+    """Compared with people's labels, with the prompt and rubrics of this run."""
     OTHER_PROMPT = "other_prompt"
-    """It was, with another prompt or rubric than it has here."""
+    """Compared with people's labels, but with another prompt or rubric than in this run."""
     OTHER_JUDGE = "other_judge"
-    """Only another judge was."""
+    """Only another judge was compared with people's labels."""
     NOT_COMPARED = "not_compared"
 
 
 class RunJudge(Record, kw_only=True):
-    """One judge of a run, and what is known of it."""
+    """One judge of a run and its calibration."""
 
     judge: str
     cases: int
-    """How many cases of the run it graded."""
+    """Number of cases of the run that the judge scored."""
     calibration: CalibrationStatus = CalibrationStatus.NOT_COMPARED
     agreement: JudgeAgreementRecord | None = None
-    """The comparison that comes nearest; None where there is none."""
+    """The closest comparison with people's labels; None if no comparison exists."""
     proposed: bool = False
-    """The change under test brings a comparison of it, which the base branch does not have."""
+    """The change under test adds a comparison of this judge that the base branch does not have."""
 
 
 class RunJudges(Record, kw_only=True):
-    """Who graded in a run, those first who graded most."""
+    """Judges of a run, sorted by the number of cases they scored, most first."""
 
     judges: tuple[RunJudge, ...] = ()
     problem: str | None = None
-    """Why nobody could look up what is known, in one sentence; None where somebody could."""
+    """Why the calibration could not be read, in one sentence; None if it could."""

@@ -1,4 +1,4 @@
-"""The one shape every eval format becomes before the engine sees it."""
+"""Cases and suites, independent of their eval format."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from eval_gate.model.specs.evaluator import EvaluatorSpec
 
 
 class Tier(StrEnum):
-    """What a suite is for (tool-forge contract)."""
+    """Purpose of a suite (tool-forge contract)."""
 
     GOLDEN = "golden"
     LABELED = "labeled"
@@ -23,49 +23,50 @@ class Tier(StrEnum):
 
 
 class Aggregation(StrEnum):
-    """How the evaluators' answers become one: a yes/no and a score."""
+    """How the results of a case's evaluators are combined into one result and score."""
 
     FIRST_FAILURE = "first_failure"
-    """In order, stop at the first failure; score 1 or 0 (tool-forge)."""
+    """Evaluators run in order and stop at the first failure; the score is 1 or 0 (tool-forge)."""
     WEIGHTED_MEAN = "weighted_mean"
-    """All of them, weighted; passes at 1 only (AgentV, "Per-evaluator weights in top-level aggregation")."""
+    """All evaluators run; the score is their weighted mean, and only 1 passes (AgentV, "Per-evaluator weights in
+    top-level aggregation")."""
     ALL = "all"
-    """All of them, none left out; passes when every one does, also when there is none; score: the share that passes."""
+    """All evaluators run. The case passes if all pass, or if it has none; the score is the share that passes."""
 
 
 class CaseKey(NamedTuple):
-    """Which case of a run: its eval file and its id. Both are as the author wrote them."""
+    """Identifies a case of a run by its eval file and id, both as the author wrote them."""
 
     suite: str
     case_id: str
 
 
 class CaseName(Record, kw_only=True):
-    """Which case: its eval file and its id."""
+    """Identifies a case by its eval file and id."""
 
     suite: str
     case_id: str
 
     @property
     def key(self) -> CaseKey:
-        """The same, to look things up by."""
+        """The name as a key for lookups."""
         return CaseKey(self.suite, self.case_id)
 
 
 class Location(Frozen, kw_only=True):
-    """Where something stands in a file. `file` is POSIX style as given by the user, `line` counts from 1."""
+    """Position in a file. `file` is a POSIX path as the user gave it; `line` counts from 1."""
 
     file: str
     line: int
 
 
 class CaseBrief(Frozen, kw_only=True):
-    """What a case says beside the messages to send: for graders, and for targets that take a prompt and files.
+    """Parts of a case in addition to its messages, for graders and for targets that take a prompt and files.
 
-    The parts of an AgentV case (agentv behaviour 1.4). Files are absolute paths that were readable at load. `question`
-    has attached files written into it; `linked_question` only names them, for agents that read files themselves.
-    Neither holds guidelines. `reference_answer` None means the case has none. The messages are as the file has them,
-    for graders that are shown them as JSON.
+    The parts of an AgentV case (agentv behaviour 1.4). File paths are absolute, and the files were readable when the
+    case was loaded. `question` includes the text of attached files; `linked_question` only names them, for agents that
+    read files themselves. Neither includes guidelines. `reference_answer` is None if the case has none. The messages
+    have the structure of the eval file, for graders that receive them as JSON.
     """
 
     question: str
@@ -78,20 +79,20 @@ class CaseBrief(Frozen, kw_only=True):
     guideline_files: tuple[str, ...] = ()
     input_files: tuple[str, ...] = ()
     metadata: JsonValue = None
-    """What the case says of itself to those who grade (today's AgentV)."""
+    """The case's own data for graders (current AgentV)."""
 
 
 class EvalCase(Frozen, kw_only=True):
-    """One test: messages to send, evaluators in order, and how their answers are joined.
+    """One test: messages to send, evaluators in order, and how to combine their results.
 
-    `skip_reason` set means the case cannot be run as things are: it is reported as `skipped`, never as a pass.
-    `stubs` None means none were given; an empty mapping is stub mode (presence decides).
-    `fingerprint` is the SHA-256 of what is asked and expected: equal fingerprints may be compared.
+    `skip_reason` is set if the case cannot be run; it is then reported as `skipped`, never as passed. `stubs` is None
+    if the case has no stubs; an empty mapping enables stub mode, because only its presence counts. `fingerprint` is the
+    SHA-256 of prompt and expectation: results with equal fingerprints are comparable.
     """
 
     id: str
     suite: str
-    """The eval file that it stands in."""
+    """Eval file of the case."""
     description: str = ""
     messages: tuple[Message, ...]
     evaluators: tuple[SerializeAsAny[EvaluatorSpec], ...] = ()
@@ -102,19 +103,19 @@ class EvalCase(Frozen, kw_only=True):
     max_turns: int = 5
     timeout_ms: int | None = None
     brief: CaseBrief | None = None
-    """What the case says beside its messages, where its format has more."""
+    """Parts of the case in addition to its messages; None if its format has none."""
     agent: SuiteAgent | None = None
-    """The agent that the eval file describes, where it brings one of its own."""
+    """The agent that the eval file describes; None if it describes none."""
     target: str | None = None
-    """The name of the target that the eval file wants asked; a target chosen for the run wins."""
+    """Name of the target that the eval file asks for. A target chosen for the run overrides it."""
     conversation_id: str | None = None
     skip_reason: str | None = None
     location: Location
     fingerprint: str
     prompt_fingerprint: str | None = None
-    """What is asked alone, as the fingerprint has it: the first 16 hex digits of a SHA-256."""
+    """Fingerprint of the prompt alone: the first 16 hex digits of a SHA-256."""
     expectation_fingerprint: str | None = None
-    """What the answer is held against, without what only says who grades it, and with which prompt or program."""
+    """Fingerprint of the expectation, without the judge, its prompt, and grading programs."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -124,19 +125,19 @@ class EvalCase(Frozen, kw_only=True):
 
     @property
     def uses_files(self) -> bool:
-        """Whether its agent works in a folder, or an assertion looks at one."""
+        """Whether the case's agent works in a folder, or an assertion inspects one."""
         if self.agent is None:
             return False
         return bool(self.agent.tools) or any(isinstance(one, ABOUT_FILES) for one in self.evaluators)
 
     @property
     def dependent(self) -> bool:
-        """Whether it works on files that earlier cases of its suite have left."""
+        """Whether the case depends on files of earlier cases in its suite."""
         return self.agent is not None and self.agent.changes_files
 
 
 class SuiteMetadata(Frozen, kw_only=True):
-    """What the eval file says it was generated for. A missing fact is None and its check is not done."""
+    """Tool facts that the eval file records for the staleness check. A check is skipped if its fact is None."""
 
     tool_version: str | None = None
     description_hash: str | None = None
@@ -144,17 +145,18 @@ class SuiteMetadata(Frozen, kw_only=True):
 
 
 class EvalSuite(Frozen, kw_only=True):
-    """One eval file. `file_hash` is the SHA-256 of its bytes with LF for every end of line, first 12 hex digits.
+    """One eval file with its cases.
 
-    `metadata` None means the file carries none: staleness is not checked.
-    `warnings` hold sentences for people about the file as a whole and about its cases.
+    `file_hash` is the first 12 hex digits of the SHA-256 of its bytes, with line endings normalized to LF. `metadata`
+    is None if the file has none; staleness is then not checked. `warnings` are about the file as a whole and about its
+    cases.
     """
 
     file: str
     format: str
     tool_name: str
     version: str | None = None
-    """The suite's own version, where its format has one (Agent Evals)."""
+    """The suite's own version, if its format has one (Agent Evals)."""
     tier: Tier | None
     metadata: SuiteMetadata | None = None
     file_hash: str

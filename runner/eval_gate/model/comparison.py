@@ -1,4 +1,4 @@
-"""This run beside an earlier one, case by case, and what the policy makes of it."""
+"""Comparison of a run with its baseline, case by case, and the gate verdict."""
 
 from enum import StrEnum
 from typing import Final, Self
@@ -13,33 +13,35 @@ from eval_gate.model.execution import BaselineResult
 from eval_gate.model.setup_change import SetupChanges
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
-"""A drop of a score that is not pointed out: what a judge gives one day and not the next."""
+"""Default score drop that is not reported: scores of an LLM judge vary this much between runs."""
 
 
 class CaseClass(StrEnum):
-    """What became of a case between the baseline and this run."""
+    """How a case changed between the baseline and this run."""
 
     REGRESSION = "regression"
+    SUSPECTED_REGRESSION = "suspected_regression"
+    """Fails here, and was not re-run, or not often enough: the gate had failed already, or the budget was used."""
     NEW_PASS = "new_pass"  # noqa: S105 (a class of cases, not a password)
     STILL_FAILING = "still_failing"
     STILL_PASSING = "still_passing"
     ADDED = "added"
     REMOVED = "removed"
     FLAKY = "flaky"
-    """Passes here by majority, but both passes and failures were seen."""
+    """Passes in this run by majority, but has both passes and failures."""
     INCONCLUSIVE = "inconclusive"
-    """Neither a regression nor clearly none: the evidence does not decide."""
+    """The evidence is insufficient to tell whether the case regressed."""
     ERRORED = "errored"
-    """Could not be judged here, unlike in the newest run of the baseline's branch."""
+    """Has no score in this run, but has one in the newest run of the baseline's branch."""
     STILL_ERRORED = "still_errored"
-    """Could not be judged here, and not in the newest run of the baseline's branch either."""
+    """Has no score in this run, nor in the newest run of the baseline's branch."""
     NOT_RUN = "not_run"
     INCOMPARABLE = "incomparable"
-    """The question or the expectation is another one, or no earlier run ever judged it."""
+    """The prompt or expectation changed, or no earlier run scored the case."""
 
     @property
     def is_compared(self) -> bool:
-        """Whether both sides judged it by the same question. No other case is ever a regression by its answer."""
+        """Whether both runs scored the case with the same fingerprint. No other case can be a regression."""
         return self in _COMPARED
 
 
@@ -52,7 +54,7 @@ _COMPARED: Final = frozenset(
 
 
 class PassCount(Record, kw_only=True):
-    """Passes `passes` of `executions` judged trials, and the mean score."""
+    """Passed executions out of all scored executions, and the mean score."""
 
     passes: int
     executions: int
@@ -60,61 +62,63 @@ class PassCount(Record, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether more than half of the judged trials passed, which is when a case does."""
+        """Whether the case passed: more than half of its scored executions did."""
         return self.passes * 2 > self.executions
 
 
 class ScoreHistory(Record, kw_only=True):
-    """The scores of one graded case over so many runs, by the same yardstick."""
+    """Scores of one graded case over the runs of the branch with the same fingerprint."""
 
     runs: int
     mean: float
     spread: float
-    """The standard deviation from run to run, as its own record and those of all graded cases say; 0 to 1."""
+    """Standard deviation from run to run, estimated from this case and all graded cases; 0 to 1."""
     degrees_of_freedom: int = 0
-    """How much is known of the spread: degrees of freedom; 0 for nothing."""
+    """Degrees of freedom of the spread; 0 if nothing is known about it."""
     from_one_run: bool = False
-    """There is one earlier run: the spread is how the scores of all graded cases here differ from theirs there."""
+    """Only one earlier run exists: the spread is how much the scores of all graded cases differ between the two
+    runs."""
     by_run: tuple[float | None, ...] = ()
-    """The score in each of the branch's recent runs, the newest first; None where a run has none by this yardstick.
-    Empty where this run measures by another one, so that there is nothing to be held against."""
+    """Score in each recent run of the branch, newest first; None for a run without a comparable score. Empty if this
+    run has another fingerprint, because no score is comparable."""
 
 
 class CaseChange(CaseName, kw_only=True):
-    """One case on both sides. A side is None where the case was absent or never judged."""
+    """One case in the baseline and in this run. A side is None if the case was absent or never scored."""
 
     change: CaseClass
     baseline: PassCount | None = None
     current: PassCount | None = None
     compared_with: RunReference | None = None
-    """The earlier run that judged it last by the same yardstick, where that was not the baseline."""
+    """The newest earlier run that scored the case with the same fingerprint, if it is not the baseline."""
     score_history: ScoreHistory | None = None
-    """The scores of a graded case over the recent runs of the baseline's branch."""
+    """Scores of a graded case in the recent runs of the baseline's branch."""
     reason: str | None = None
-    """What failed here, or why there is nothing to compare, in one line."""
+    """What failed in this run, or why the case cannot be compared, in one line."""
     location: Location | None = None
     stale: bool = False
     graded: bool = False
-    """The scores are grades from 0 to 1, not just a yes or no."""
+    """The scores range from 0 to 1, instead of only 0 or 1."""
     score_change: float | None = None
-    """Score here minus score then, of a graded case that both sides judged by the same question; else None."""
+    """Current score minus baseline score, of a graded case that both runs scored with the same fingerprint; else
+    None."""
     score_drop: bool = False
-    """The score fell by more than the comparison's tolerance."""
+    """The score dropped by more than the tolerance of the comparison."""
     grounds: Grounds | None = None
-    """Why it is of this class, where more than the two runs was looked at."""
+    """Evidence for the class, if it rests on more than the two runs."""
     case_history: CaseHistorySummary | None = None
-    """What the branch's recent runs say about it."""
+    """Summary of the case in the recent runs of the branch."""
     baseline_evaluator_scores: dict[str, float] = field(default_factory=dict)
-    """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
+    """Baseline scores of a graded case's evaluators, by name, if they differ from the current scores."""
     baseline_result: BaselineResult | None = None
-    """What the baseline's record keeps of it: of a case that is not as it was, and that the baseline judged."""
+    """Stored baseline result of a changed case that the baseline scored."""
     recent_results: str = ""
-    """What the runs of `Comparison.history` said of it, a letter each in their order: `P` passed, `F` failed, `M` both,
-    `C` crashed, `E` not judged, `-` not run or by another yardstick. Empty where nothing is known."""
+    """Results of the case in `Comparison.recent_runs`, one letter for each run: `P` passed, `F` failed, `M` both, `C`
+    agent error, `E` no score, `-` not run or another fingerprint. Empty if nothing is known."""
 
 
 class UnscoredRun(Record, kw_only=True):
-    """A run that was passed over as a baseline although it was nearer: fewer than half of its cases were judged."""
+    """Run closer than the baseline that was passed over, because fewer than half of its cases have a score."""
 
     run_id: str
     sha: str | None = None
@@ -123,32 +127,32 @@ class UnscoredRun(Record, kw_only=True):
 
 
 class BaselineFacts(Record, kw_only=True):
-    """Which earlier run this is. Ages are filled in by whoever knows the clock and the history."""
+    """Facts about the baseline. Ages are set by the caller, which knows the clock and the git history."""
 
     run_id: str
     timestamp: str
     source: str
-    """What the person named: a path, a run id, an artifact."""
+    """The baseline as the user named it: a path, a run id or an artifact."""
     sha: str | None = None
     age_days: float | None = None
     commits_behind: int | None = None
     base_sha: str | None = None
-    """The commit that the change is held against; this run is of it, or of one before it. None where nobody knows."""
+    """Commit that the change is compared with: the baseline is of this commit or an earlier one. None if unknown."""
     commits_since: int | None = None
-    """How many commits the base has that this run's commit has not: what they did counts here too."""
+    """Commits between the baseline and the base. Their effects are part of this comparison too."""
     pass_rate: float | None = None
     passed: int = 0
     total_cases: int = 0
     suite_passes: dict[str, int] = field(default_factory=dict)
-    """How many cases passed, by eval file."""
+    """Number of passed cases by eval file."""
     total_duration_ms: float | None = None
     estimated_cost_usd: float | None = None
     unscored_runs: tuple[UnscoredRun, ...] = ()
-    """Nearer runs that could not be measured, the nearest first."""
+    """Closer runs that were passed over because too few cases have a score, closest first."""
 
 
 class RecentRun(Record, kw_only=True):
-    """One earlier run of the baseline's branch, counted."""
+    """Counts of one earlier run of the baseline's branch."""
 
     run_id: str
     timestamp: str
@@ -159,26 +163,26 @@ class RecentRun(Record, kw_only=True):
 
 
 class Comparison(Record, kw_only=True):
-    """All cases of both runs, in file order, removed ones last."""
+    """Comparison of all cases of both runs, in file order, with removed cases last."""
 
     baseline: BaselineFacts
     changes: tuple[CaseChange, ...] = ()
     notes: tuple[str, ...] = ()
-    """Sentences about what could not be compared and why."""
+    """What could not be compared, and why, in sentences."""
     suite_finding: SuiteFinding | None = None
-    """All cases together against their records; None where the plain rule was asked for."""
+    """Test of all cases together against their history; None with `reruns: 0`."""
     score_finding: ScoreFinding | None = None
-    """All scores together against their records; None where that is too few cases, or the plain rule was asked for."""
+    """Test of all scores together against their history; None for too few cases or with `reruns: 0`."""
     false_alarm_rate: float | None = None
-    """The accepted chance of a regression where nothing has changed; None with the plain rule."""
+    """Accepted chance of a reported regression without a real change; None with `reruns: 0`."""
     evidence: Evidence | None = None
-    """What else the classes rest on; None where an older version did not say."""
+    """Further data behind the classes; None if an older version wrote the result."""
     setup_changes: SetupChanges | None = None
-    """What differs in how the two runs were measured; None where an older version did not say."""
+    """Changes of the evaluation setup since the baseline; None if an older version wrote the result."""
     recent_runs: tuple[RecentRun, ...] = ()
-    """The newest runs of the baseline's branch up to the baseline, the newest first; at most 50."""
+    """Newest runs of the baseline's branch up to the baseline, newest first; at most 50."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
-    """The drop of a graded case's score beyond which it is a `score_drop`."""
+    """Score drop of a graded case above which `scoreDrop` is set."""
 
     def select_changes(self, *classes: CaseClass) -> tuple[CaseChange, ...]:
         """Return the changes that belong to these classes, in order."""
@@ -199,7 +203,10 @@ class Outcome(StrEnum):
 
 
 class RuleCode(StrEnum):
-    """A rule by the code that its breach has among the reasons; `label` is its name in a table and on record."""
+    """Code of a rule; a violation has the same code in the verdict's reasons.
+
+    `label` is the name of the rule in tables and results.
+    """
 
     label: str
 
@@ -220,9 +227,9 @@ class RuleCode(StrEnum):
     COST = "max-cost-increase", "Cost"
     TOKENS = "max-token-increase", "Tokens"
     ERRORS = "max-errors", "Errors"
-    """About execution errors: its breach says nothing about the change."""
+    """Limit of execution errors. A violation says nothing about the change."""
     COVERAGE = "min-coverage", "Coverage"
-    """About how much was judged at all: its breach says nothing about the change either."""
+    """Minimum share of cases with a score. A violation says nothing about the change."""
     FLAKY = "flaky", "Flaky cases"
     REMOVED_CASES = "removed", "Removed cases"
     CHANGED_CASES = "changed", "Changed cases"
@@ -232,14 +239,14 @@ class RuleCode(StrEnum):
 
 
 class Reason(Record, kw_only=True):
-    """One sentence of a verdict, with a stable code such as `regressions` or `min-pass-rate`."""
+    """One reason of a verdict, with a stable code such as `regressions` or `min-pass-rate`."""
 
     code: str
     message: str
 
 
 class Rule(Record, kw_only=True):
-    """One line of the rule table: what was measured, what was allowed, whether that is fine."""
+    """One rule with its measured value, its limit and whether it holds."""
 
     name: str
     value: str
@@ -248,14 +255,14 @@ class Rule(Record, kw_only=True):
 
     @property
     def code(self) -> RuleCode | None:
-        """Which rule it is; None where a newer version named one that is not known here."""
+        """Code of the rule; None for a rule of a newer version."""
         return next((code for code in RuleCode if code.label == self.name), None)
 
 
 class Verdict(Record, kw_only=True):
-    """The policy's answer. `reasons` are all there are, the decisive one first; `rules` are those that applied.
+    """Gate verdict with its reasons, the decisive one first, and the rules that applied.
 
-    `pass_score` is the score from which a graded case counts as passing in all of it, whatever its status.
+    `pass_score` is the score from which a graded case counts as passed in this verdict, whatever its status.
     """
 
     outcome: Outcome

@@ -1,8 +1,8 @@
-"""What is said to a target and what comes back: its answer, its calls, and what it reports of its own work.
+"""Messages sent to a target, and its response with tool calls and trace.
 
 A target reports messages with tool calls, or the older trace of events (agentv evaluation spec, "Output Message Format"
-and "Trace Data Model"). Every field but the required ones may be missing; tools are called with any JSON value, not
-only with mappings.
+and "Trace Data Model"). All fields but the required ones are optional. The arguments of a call can be any JSON value,
+not only a mapping.
 """
 
 from typing import Literal
@@ -14,9 +14,9 @@ from eval_gate.model.usage import Usage
 
 
 class ToolCall(Frozen, kw_only=True):
-    """One call of a tool, as the target reported it, in call order.
+    """One tool call as the target reported it, in call order.
 
-    `success` is None when the target does not say. `params` are the arguments the model passed.
+    `success` is None if the target does not report it. `params` are the arguments from the model.
     """
 
     name: str
@@ -24,13 +24,13 @@ class ToolCall(Frozen, kw_only=True):
     success: bool | None = None
     duration_ms: float | None = None
     result: JsonValue = None
-    """What the tool gave back, as the target reported it; None where it does not say."""
+    """Result of the tool as the target reported it; None if it reported none."""
     id: str | None = None
-    """The provider's own name for this call, by which its result is given back."""
+    """The provider's id of the call, which its result refers to."""
 
 
 class ToolSpec(Frozen, kw_only=True):
-    """A tool as a model is told of it. `parameters` is a JSON Schema of an object; None takes any arguments."""
+    """Tool definition for a model. `parameters` is the JSON Schema of an object; None allows any arguments."""
 
     name: str
     description: str = ""
@@ -45,11 +45,11 @@ class Message(Frozen, kw_only=True):
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-    """Of a tool's message: the call it answers."""
+    """For a tool message: id of the call that it answers."""
 
 
 class OutputCall(Frozen, kw_only=True):
-    """One tool call within a message. `timestamp` is ISO 8601 as it was given."""
+    """One tool call in a message. `timestamp` is ISO 8601, as given."""
 
     tool: str
     input: JsonValue = None
@@ -60,7 +60,7 @@ class OutputCall(Frozen, kw_only=True):
 
 
 class OutputMessage(Frozen, kw_only=True):
-    """One message of the target's own exchange. `role` is the target's word; `content` None is a message without."""
+    """One message that the target reports. `role` is the target's own term; `content` is None if missing."""
 
     role: str
     name: str | None = None
@@ -74,7 +74,7 @@ EventType = Literal["model_step", "tool_call", "tool_result", "message", "error"
 
 
 class TraceEvent(Frozen, kw_only=True):
-    """One event of a trace. Deprecated: `OutputMessage` says the same and more."""
+    """One event of a trace. Deprecated: `OutputMessage` holds the same data and more."""
 
     type: EventType
     timestamp: str | None = None
@@ -87,10 +87,10 @@ class TraceEvent(Frozen, kw_only=True):
 
 
 class FileEntry(Frozen, kw_only=True):
-    """One entry below the folder that an agent left. `path` is relative to it, POSIX style, spelled as it is on disk.
+    """One entry of the folder that an agent left; `path` is relative to it (POSIX, spelled as on disk).
 
-    `text` is what a file holds, None where it cannot be had; then `problem` says why. `other` is what is neither file
-    nor folder (a link, a pipe, a device) or a file that has a second name elsewhere: it is never looked into.
+    `text` is the content of a file. It is None if it cannot be read; `problem` then says why. The kind `other` is
+    neither file nor folder (a link, pipe or device), or a file with a second name elsewhere. It is never read.
     """
 
     path: str
@@ -98,14 +98,14 @@ class FileEntry(Frozen, kw_only=True):
     text: str | None = None
     problem: str | None = None
     unchanged: bool = False
-    """It is as it was when the folder was made."""
+    """The entry is unchanged since the folder was created."""
 
 
 class Response(Frozen, kw_only=True):
-    """What a target gave back for one case.
+    """Response of a target to one case.
 
-    `duration_ms` is the wall clock from sending the message to the complete response, measured by us
-    (tool-forge contract, "Latency measurement definition"). `attempts` counts tries, the last one included.
+    `duration_ms` is the wall time from sending the message to the complete response, measured by Eval Gate (tool-forge
+    contract, "Latency measurement definition"). `attempts` is the number of attempts, including the last one.
     """
 
     text: str
@@ -114,30 +114,30 @@ class Response(Frozen, kw_only=True):
     cost_usd: float | None = None
     duration_ms: float = 0.0
     first_token_ms: float | None = None
-    """Until the first piece of text was there, where the answer is streamed."""
+    """Milliseconds to the first piece of text of a streamed response."""
     attempts: int = 1
     conversation: tuple[Message, ...] = ()
-    """The whole exchange with a model, turn by turn, where we led it ourselves."""
+    """All messages of a conversation that Eval Gate had with a model, turn by turn."""
     max_turns_reached: bool = False
-    """The exchange ended at the case's `maxTurns`, not with a turn without calls."""
+    """The conversation ended at the case's `maxTurns`, instead of with a turn without tool calls."""
     replayed: bool = False
-    """Answered from a recording: nothing was asked and nothing spent."""
+    """The response is from a recording: no request was sent, and no cost incurred."""
     model: str | None = None
-    """The model that gave the answer, as whoever runs it names it there; None where it does not say."""
+    """Name of the model that responded, as its operator reports it; None if not reported."""
     messages: tuple[OutputMessage, ...] | None = None
-    """Messages as the target reports them; None where it reports none. Then `tool_calls` are theirs."""
+    """Messages that the target reports; None if it reports none. If present, `tool_calls` come from them."""
     trace: tuple[TraceEvent, ...] | None = None
-    """Events as the target reports them; None where it reports none."""
+    """Trace events that the target reports; None if it reports none."""
     tool_calls_known: bool | None = True
-    """Whether an empty `tool_calls` means that no tool was called. None: a list was promised and is not there, which
-    means none only where other answers of the run have one. False: it has no way to say, as a command that prints a
-    bare text."""
+    """Whether an empty `tool_calls` means that no tool was called. None: the expected list is missing, which means no
+    calls only if other responses of the run have a list. False: the target cannot report calls, such as a command that
+    prints plain text."""
     tool_calls_location: str = ""
-    """Where the list that is not there was looked for, in words for people."""
+    """Where the missing list of tool calls was expected, for messages."""
     dry_run: bool = False
-    """Nobody was asked: everything but that was done, and there is nothing to judge."""
+    """No request was sent: everything else was done, and the response has nothing to score."""
     files: tuple[FileEntry, ...] | None = None
-    """What the agent's folder held when it was done, or of a folder that stays what assertions name; None where the
-    target works in no folder of ours."""
+    """Files in the agent's folder at the end; for a persistent folder, only those that assertions name. None if the
+    target has no folder of Eval Gate."""
     warnings: tuple[str, ...] = ()
-    """Sentences for people about this answer, such as that it was cut."""
+    """Warnings about this response, such as that it was truncated."""

@@ -1,4 +1,4 @@
-"""What a verdict on one case rests on, as data: counts, the record of the case, and what decided."""
+"""Evidence for the class of a case: counts, its history and the decisive grounds."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -10,15 +10,15 @@ from eval_gate.model.case import CaseName
 
 
 class Counts(Record, kw_only=True):
-    """How often a case passed, and how often it did not: it answered wrong, or it crashed.
+    """Passed and failed executions of a case. A failure is a wrong response or an agent error.
 
-    Executions that say nothing about the target (no connection, a broken judge) are in neither.
+    Executions that say nothing about the target (agent unreachable, evaluation error) are not counted.
     """
 
     passes: Annotated[int, Meta(ge=0)] = 0
     failures: Annotated[int, Meta(ge=0)] = 0
     agent_errors: Annotated[int, Meta(ge=0)] = 0
-    """How many of the failures gave no answer to judge: HTTP 5xx, broken off, malformed, too late."""
+    """Failures without a response to score: HTTP 5xx, broken off, malformed or timed out."""
 
     @property
     def executions(self) -> int:
@@ -32,7 +32,7 @@ class Counts(Record, kw_only=True):
 
     @property
     def inverse(self) -> "Counts":
-        """The same with passes for failures: every question about failing is one about passing."""
+        """Counts with passes and failures exchanged."""
         return Counts(passes=self.failures, failures=self.passes)
 
     def add(self, other: "Counts") -> "Counts":
@@ -47,7 +47,7 @@ class Counts(Record, kw_only=True):
 
     @property
     def without_agent_errors(self) -> "Counts":
-        """Only the executions with an answer that was judged."""
+        """Counts of the executions with a scored response."""
         return Counts(passes=self.passes, failures=self.failures - self.agent_errors) if self.agent_errors else self
 
 
@@ -55,49 +55,50 @@ NO_EXECUTIONS: Final = Counts()
 
 
 class RunReference(Record, kw_only=True):
-    """An earlier run, as far as people tell runs apart."""
+    """Reference to an earlier run by id and commit."""
 
     run_id: str
     sha: str | None = None
-    """The commit that it evaluated; None where unknown."""
+    """The evaluated commit; None if unknown."""
 
 
 class Stability(StrEnum):
-    """What the record of a case says about it."""
+    """Stability of a case in its history."""
 
     UNKNOWN = "unknown"
-    """There is no record of it."""
+    """The case has no history."""
     PASSING = "passing"
     FAILING = "failing"
     CHANGED = "changed"
-    """Passes and failures, but in a row each: perhaps it was broken or mended once, perhaps it is flaky."""
+    """Passes and failures in a row each: the case may have broken, been fixed, or be flaky."""
     FLAKY = "flaky"
-    """Passes and failures by turns."""
+    """Passes and failures alternate."""
 
 
 class CaseHistorySummary(Record, kw_only=True):
-    """A case over the recent runs of the default branch, as far back as it was the same case at the same level."""
+    """Recent runs of a case on the default branch, back to its last change in fingerprint or pass rate."""
 
     counts: Counts = NO_EXECUTIONS
-    """First executions only: whether it was run again because it failed must not change its rate."""
+    """Counts of first executions only: re-runs would change the failure rate, because only failures are re-run."""
     stability: Stability = Stability.UNKNOWN
     evidence_run_ids: tuple[str, ...] = ()
-    """Ids of the runs that had the rarer of the two results, newest first; all that had both. Empty when steady."""
+    """Ids of the runs with the rarer of the two results, newest first, and of those with both. Empty for a stable
+    case."""
     newest_run: Counts = NO_EXECUTIONS
-    """Of these the first executions in the newest run."""
+    """Counts of the first executions in the newest of these runs."""
     newest_failed: bool = False
-    """It failed in the newest run that judged it, its re-runs included: the branch itself is broken."""
+    """The newest run that scored the case failed it, including its re-runs: the branch itself is broken."""
     broken_since: RunReference | None = None
-    """The oldest of the newest runs that all failed it; None where the newest did not, or none ever passed it."""
+    """Oldest of the newest runs that all failed the case. None if the newest passed it, or if no run ever passed it."""
     oldest_run_id: str | None = None
-    """Id of the oldest run that counts, when older ones were left out because the case broke or was mended after."""
+    """Id of the oldest run that counts, if older runs are excluded because the case broke or was fixed since."""
 
     @property
     def without_newest_run(self) -> Counts:
-        """The answers without those of the newest run; all of them where there is no other run.
+        """Scored responses without those of the newest run; all of them if there is no other run.
 
-        Whoever leaves out the cases that the newest run failed has to leave that run out of the others as well: else
-        what is left of their records is too good, because it was chosen for passing.
+        To exclude the cases that the newest run failed, a caller must exclude that run from the other cases too.
+        Otherwise their histories are too good, because they were selected for passing.
         """
         counts, newest = self.counts.without_agent_errors, self.newest_run.without_agent_errors
         left = Counts(passes=max(counts.passes - newest.passes, 0), failures=max(counts.failures - newest.failures, 0))
@@ -105,7 +106,7 @@ class CaseHistorySummary(Record, kw_only=True):
 
     @property
     def failure_rate(self) -> float | None:
-        """Failures of judged executions, 0 to 1; None without a record."""
+        """Failures out of scored executions, 0 to 1; None without a history."""
         return self.counts.failures / self.counts.executions if self.counts.executions else None
 
 
@@ -113,191 +114,191 @@ NO_HISTORY: Final = CaseHistorySummary()
 
 
 class GroundKind(StrEnum):
-    """What decided about a case. Words for it belong to the reports."""
+    """Decisive grounds for the class of a case. The reports have the text for each."""
 
     MAIN_BROKE = "main_broke"
-    """It fails in the newest run of the default branch too, which had passed it before."""
+    """The case also fails in the newest run of the default branch, but passed there before."""
     USUAL_RESULT = "usual_result"
-    """As its record says it mostly is, although the baseline's one run was otherwise."""
+    """The result is the usual one in the history, although the baseline's single run differs."""
     EVIDENCE = "evidence"
-    """Too often for its record, at the error rate that was asked for."""
+    """The case fails too often for its history, at the configured false alarm rate."""
     EVERY_RUN = "every_run"
-    """Every time, which is all that so few re-runs can show; the evidence is less than the error rate asks for."""
-    SUITE_DROP = "suite"
-    """The suite as a whole fails more than its record, and this case is part of that."""
+    """The case failed every time: the strongest result of so few re-runs, but weaker than the false alarm rate
+    requires."""
+    SUITE_DROP = "suite_drop"
+    """All cases together fail more often than in their history, and this case contributes."""
     BASE_AGENT = "base_agent"
-    """The base branch's agent, asked the same in the same minutes, fails it too: it is not of this change."""
+    """The base agent, run at the same time, fails the case too: the change is not the cause."""
     MUST_PASS = "must_pass"  # noqa: S105 (a rule for cases, not a password)
-    """It must pass whatever its record, and failed twice."""
+    """The case must pass whatever its history, and failed twice."""
     RECOVERED = "recovered"
-    """It passed again, so that the evidence does not suffice."""
+    """A re-run passed, so the evidence is insufficient."""
     MIXED = "mixed"
-    """Both results were seen here, more passes than failures."""
+    """The case has passes and failures in this run, with more passes."""
     MISSING_RERUNS = "missing_reruns"
-    """Re-runs that would have decided are missing: they broke, or the run ended."""
+    """Decisive re-runs are missing: they ended with an error, or the run ended."""
     GATE_FAILED = "gate_failed"
-    """It was not run again, or not often enough: the gate was red for certain by other cases."""
+    """The case was not re-run, or not often enough, because other cases already failed the gate."""
 
     BUDGET_USED = "budget_used"
-    """Re-runs that would have decided are missing: the budget for them was spent."""
+    """Decisive re-runs are missing because the re-run budget is used up."""
     TIMEOUTS = "timeouts"
-    """It got no answer in time, as so many others that this is no property of single cases."""
+    """The case timed out, like so many others that single cases are not the cause."""
 
     @property
     def is_inconclusive(self) -> bool:
-        """Whether nobody knows what became of the case."""
+        """Whether the class of the case is unknown."""
         return self in {GroundKind.MISSING_RERUNS, GroundKind.GATE_FAILED, GroundKind.BUDGET_USED, GroundKind.TIMEOUTS}
 
 
 MOST_ODDS: Final = 1_000_000
-"""Nothing is called rarer than one in a million: no model of an agent is that good."""
+"""Smallest reported chance, 1 in a million: no statistical model of an agent is more precise."""
 
 
 class Repeats(Record, kw_only=True):
-    """Re-runs of one case that all answered byte for byte as its first failure did."""
+    """Re-runs of one case whose responses are all byte-identical to its first failure."""
 
     slowest_ms: float
-    """How long the slowest re-run took."""
+    """Duration of the slowest re-run, in milliseconds."""
     first_ms: float
-    """How long the first failure took."""
+    """Duration of the first failure, in milliseconds."""
     cached: bool = False
-    """They were so much faster that they look as if they came from a cache."""
+    """The re-runs are so much faster that their responses seem to come from a cache."""
 
 
 class Grounds(Record, kw_only=True):
-    """Why a case got its class: what was seen here, what its record says, and how likely that is by chance."""
+    """Evidence for the class of a case: results in this run, its history, and the chance without a real change."""
 
     kind: GroundKind
     current: Counts
-    """First execution (or trials) and re-runs together."""
+    """Counts in this run: first execution (or trials) and re-runs."""
     history: Counts
     reruns: int = 0
-    """How many of those here were re-runs."""
+    """Number of re-runs among the executions of this run."""
     cases_before: Annotated[int, Meta(ge=0)] = 0
-    """How many cases of its suite were executed before it in each re-run, because it works on their files."""
+    """Cases of the suite that each re-run executed first, because this case depends on their files."""
     chance: float | None = None
-    """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested."""
+    """Chance that a case with this history has this result or a worse one without a real change. None if not tested."""
     base_agent: Counts = NO_EXECUTIONS
-    """What the base branch's agent answered when it was asked in the same minutes; none where it was not, or gave no
-    answer that could be judged."""
+    """Counts of the base agent, run at the same time. Empty if it was not run, or if no response could be scored."""
     newest_failed: bool = False
-    """It failed in the newest run on record too."""
+    """The case also failed in the newest run of the history."""
     broken_since: RunReference | None = None
-    """Since which run the default branch itself fails it, where that is why."""
+    """First run in which the default branch itself fails the case, if that is the reason."""
     repeats: Repeats | None = None
-    """That all re-runs repeated the first failure, and how fast; None where any said something else."""
+    """Set if all re-runs repeated the first failure, with their durations; None if any response differs."""
     required_failures: int | None = None
-    """The failures in a row, the first execution included, that would have been sure; None where none would."""
-
-    @property
-    def is_suspected(self) -> bool:
-        """Whether it was not run again because the gate was red for certain by other cases."""
-        return self.kind is GroundKind.GATE_FAILED
+    """Failures in a row, including the first execution, that would be sufficient evidence. None if no number is."""
 
     @property
     def one_in(self) -> int | None:
-        """The chance as "1 in so many", to one leading digit (two below 100), rounded down; None when not tested."""
+        """The n of "1 in n" chances, rounded down to one leading digit (two below 100); None if not tested."""
         if self.chance is None:
             return None
         return MOST_ODDS if self.chance * MOST_ODDS <= 1 else _round_to_leading_digit(1 / self.chance)
 
 
 BASE_AGENT_LIMIT: Final = 0.05
-"""The chance up to which a drop of the whole holds against fresh runs of the base branch's agent: it has been found
-unlikely by the record before, so that this is only asked of few runs in which nothing changed."""
+"""Maximum chance at which a drop of all cases together is confirmed by fresh runs of the base agent. The history
+already made the drop unlikely, so that this test is needed in few runs without a real change."""
 
 
 class SuiteFinding(Record, kw_only=True):
-    """The suite as a whole against its record, without the cases that are regressions by themselves."""
+    """Test of all cases together against their history, without cases that are regressions by themselves."""
 
     cases: int
-    """Cases that could be compared."""
+    """Number of comparable cases."""
     failures: int
-    """How many of them failed their first execution here; with trials, how many executions failed."""
+    """Number of these cases that failed their first execution; with trials, the number of failed executions."""
     expected: float
-    """As many as the records let expect."""
+    """Number of failures expected from the history."""
     chance: float
-    """Of at least so many failures when nothing has changed."""
+    """Chance of at least this many failures without a real change."""
     limit: float
-    """The chance from which on it is called a drop."""
+    """Chance at or below which the result is a drop."""
     executions: int | None = None
-    """First executions here of all these cases together; None where each case has one."""
+    """First executions of all these cases in this run; None if each case has one."""
     steady_cases_only: bool = False
-    """These are only the cases that seldom fail: they show more than all cases together, some of which got better."""
+    """Only the cases that rarely fail are tested: they show the drop more clearly than all cases, some of which
+    improved."""
     chance_if_runs_equal: float | None = None
-    """The chance if runs of the branch did not differ as a whole; None where its record does not show that they do."""
+    """Chance if runs of the branch did not vary as a whole; None if the history shows no such variation."""
     base_agent: Counts = NO_EXECUTIONS
-    """What the base branch's agent answered when it was asked all of them in the same minutes; none if it was not."""
+    """Counts of the base agent, run on all these cases at the same time; empty if it was not run."""
     base_agent_chance: float | None = None
-    """Of so many failures here when both agents are the same; None where that was not looked at."""
+    """Chance of this many failures if both agents are equal; None if not tested."""
 
     @property
     def is_lower(self) -> bool:
-        """Whether the suite as a whole fails more than its record."""
+        """Whether all cases together fail more often than in their history."""
         return self.chance <= self.limit
 
     @property
     def is_drop(self) -> bool:
-        """Whether that holds against the base branch's agent too, where it was asked."""
+        """Whether the result is a drop, also compared with the base agent if it was run."""
         return self.is_lower and (self.base_agent_chance is None or self.base_agent_chance <= BASE_AGENT_LIMIT)
 
     @property
     def is_run_variation(self) -> bool:
-        """Whether it would be a drop if the branch's own runs did not differ as they do."""
+        """Whether the result would be a drop if runs of the branch did not vary as a whole."""
         return self.chance_if_runs_equal is not None and self.chance_if_runs_equal <= self.limit < self.chance
 
 
 class ScoreFinding(Record, kw_only=True):
-    """The scores of all graded cases against their records, without the cases that are regressions by themselves."""
+    """Test of the scores of all graded cases against their history.
+
+    Cases that are regressions by themselves are left out.
+    """
 
     cases: int
-    """Graded cases that could be compared."""
+    """Number of comparable graded cases."""
     lower_cases: int
-    """How many of them score lower here than on average on record."""
+    """Number of cases that score lower than their average in the history."""
     fall: float
-    """By how much they score lower here, on average over the cases; below 0 where they score higher."""
+    """Average score drop over the cases; negative if scores are higher."""
     chance: float
-    """Of such a fall or a larger one when nothing has changed; 1 where it is too small to be looked at."""
+    """Chance of this drop or a larger one without a real change; 1 if the drop is too small to test."""
     limit: float
-    """The chance from which on it is called a drop."""
+    """Chance at or below which the result is a drop."""
     base_agent_fall: float | None = None
-    """By how much they score lower here than with the base branch's agent in the same minutes; None where it was not
-    asked about all of them."""
+    """Average score drop compared with the base agent, run at the same time. None if it did not run on all these
+    cases."""
     base_agent_chance: float | None = None
-    """Of such a fall when both agents are the same; None where that was not looked at."""
+    """Chance of this drop if both agents are equal; None if not tested."""
 
     @property
     def is_lower(self) -> bool:
-        """Whether the scores as a whole are lower than their records."""
+        """Whether the scores of all cases together are lower than in their history."""
         return self.chance <= self.limit
 
     @property
     def is_drop(self) -> bool:
-        """Whether that holds against the base branch's agent too, where it was asked."""
+        """Whether the result is a drop, also compared with the base agent if it was run."""
         return self.is_lower and (self.base_agent_chance is None or self.base_agent_chance <= BASE_AGENT_LIMIT)
 
     @property
     def one_in(self) -> int:
-        """The chance as "1 in so many", rounded as that of a case."""
+        """The n of "1 in n" chances, rounded like that of a case."""
         return MOST_ODDS if self.chance * MOST_ODDS <= 1 else _round_to_leading_digit(1 / self.chance)
 
 
 class FailurePrior(Record, kw_only=True):
-    """What is known of any case of a suite before it runs: as many passes and failures as if they had been seen."""
+    """Prior knowledge of any case of a suite, as numbers of passes and failures."""
 
     passes: Annotated[float, Meta(gt=0)]
     failures: Annotated[float, Meta(gt=0)]
     weights: tuple[float, ...] = ()
-    """The share of cases of each failure rate that a case can have; of an older run empty, and the two numbers do."""
+    """Share of cases at each possible failure rate. Empty in a result of an older version, which uses only passes and
+    failures."""
     steady_share: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """Of the cases of the least rate the part that failed next to never until now."""
+    """Share of the cases with the lowest failure rate that have almost never failed."""
 
 
 class BranchRun(Record, kw_only=True):
-    """One run of the branch as a whole: how many first executions failed, of the cases that pass and fail there.
+    """Failed first executions in one run of the branch, of the cases that both pass and fail there.
 
-    `expected` are as many as their records let expect of any run, and `variance` by how much that varies (its square)
-    where runs do not differ as a whole.
+    `expected` is the number of failures expected from the history, and `variance` its variance if runs do not vary as a
+    whole.
     """
 
     failures: Annotated[int, Meta(ge=0)]
@@ -306,7 +307,7 @@ class BranchRun(Record, kw_only=True):
 
 
 class UnscoredCase(CaseName, kw_only=True):
-    """A case without a score in the baseline: its passes and executions in the newest earlier run that scored it.
+    """Case without a score in the baseline, with the counts of the newest earlier run that scored it.
 
     `run` is that run, `score` the mean score.
     """
@@ -318,34 +319,35 @@ class UnscoredCase(CaseName, kw_only=True):
 
 
 class Evidence(Record, kw_only=True):
-    """What a verdict rests on, beside the cases' own records and executions.
+    """Data behind a verdict in addition to the history and executions of the cases.
 
-    With it a stored run is judged again as it was judged first, wherever that is done.
+    With it, a stored run gets the same verdict wherever it is evaluated again.
     """
 
     baseline_run_id: str
     cases: Annotated[int, Meta(ge=1)]
-    """Cases that share the error rate: all of the plan, also in a shard and where only some were chosen."""
+    """Cases that share the false alarm rate: all cases of the plan, also in a shard or with a case selection."""
     false_alarm_rate: Annotated[float, Meta(gt=0, lt=1)]
     reruns: Annotated[int, Meta(ge=0)]
     trials: Annotated[int, Meta(ge=1)] = 1
-    """How often a case is executed whatever comes of it, before it may be run again."""
+    """Executions of each case before any re-run."""
     pass_score: Annotated[float, Meta(gt=0, le=1)]
     prior: FailurePrior
     required_evidence: float | None = None
-    """The evidence (an e-value) that a case needs, worked out for the records of these cases; None: N / error rate."""
+    """Evidence (an e-value) that a case needs, calculated from the history of these cases. None: cases / false alarm
+    rate."""
     required_evidence_if_all_failed: float | None = None
-    """The evidence that is enough of a case that failed every time here, and now and then on record."""
+    """Evidence that is sufficient for a case that failed every time in this run and occasionally in its history."""
     history_runs: Annotated[int, Meta(ge=0)] = 0
-    """Runs of the record that are at the level of the newest one."""
+    """Runs of the history at the level of the newest run."""
     branch_runs: Annotated[tuple[BranchRun, ...], Meta(max_length=1000)] = ()
-    """These runs as a whole, newest first: how much they differ from each other is learned from them."""
+    """Totals of these runs, newest first, to estimate how much runs vary."""
     unscored_in_baseline: tuple[UnscoredCase, ...] = ()
-    """What earlier runs say of cases that the baseline could not judge, whether they are still here or not."""
+    """Earlier results of cases without a score in the baseline, including cases that were removed since."""
 
     @property
     def evidence_limit(self) -> float:
-        """The evidence (an e-value) that the error rate asks of one case."""
+        """Evidence (an e-value) that the false alarm rate requires of one case."""
         most = self.cases / self.false_alarm_rate
         return most if self.required_evidence is None else min(self.required_evidence, most)
 

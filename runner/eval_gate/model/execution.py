@@ -1,4 +1,4 @@
-"""One execution of one case: how it ended, what was answered, and what the evaluators made of that."""
+"""One execution of a case: status, response and evaluator results."""
 
 from enum import StrEnum
 from operator import attrgetter
@@ -11,16 +11,16 @@ from eval_gate.model.conversation import Message
 
 
 class Status(StrEnum):
-    """What became of a case or a trial. Only `passed` and `failed` are judgements."""
+    """Status of a case or trial. Only `passed` and `failed` have a score."""
 
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
-    """Could not be judged: the target or a judge broke."""
+    """No score, because the target or a judge failed."""
     SKIPPED = "skipped"
-    """Cannot be run as things are; the reason is in `error`."""
+    """The case cannot be run; `error` has the reason."""
     NOT_RUN = "not_run"
-    """Was to be run, but the run ended before."""
+    """The run ended before this case."""
 
     # what Python 3.11 has for it takes three times as long, and whatever is written asks it of every execution
     if not TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Status(StrEnum):
 
     @property
     def is_scored(self) -> bool:
-        """Whether this says anything about the agent."""
+        """Whether the status is a result of the agent: passed or failed."""
         # asked of every execution many times: a set costs more, and so does to ask the class for its members
         return self is _PASSED or self is _FAILED
 
@@ -37,24 +37,25 @@ _PASSED, _FAILED = Status.PASSED, Status.FAILED
 
 
 class ErrorKind(StrEnum):
-    """Whose fault an execution error is (CONTRACTS, section 1). A failed case has none: it was answered, and wrong."""
+    """Cause of an execution error. A failed case has none, because it has a score (CONTRACTS, section 1)."""
 
     AGENT_ERROR = "agent_error"
-    """The target answered 5xx, broke off, is malformed, exited non-zero, or took too long."""
+    """The target returned an error such as HTTP 5xx, broke off, sent a malformed response, exited non-zero or timed
+    out."""
     AGENT_UNREACHABLE = "agent_unreachable"
-    """No connection, or a provider that refuses: rate limit, quota, authentication."""
+    """No connection, or the provider refuses requests: rate limit, quota or authentication."""
     EVALUATION_ERROR = "evaluation_error"
-    """A judge without a verdict, a grader that broke, tool calls that are unknown, or a defect of this program."""
+    """A judge gave no verdict, a grader failed, tool calls are unknown, or this program has a defect."""
 
 
 NO_TRACE: Final = "No trace available for evaluation"
-"""What an evaluator of AgentV misses where an answer does not say which tools were called (agentv evaluation spec)."""
-CALLS_UNKNOWN = "which tools were called is unknown"
-"""In the error of a case that checks tools, where the target does not list its calls: an evaluation error."""
+"""Message of an AgentV evaluator if the response has no trace of tool calls (agentv evaluation spec)."""
+CALLS_UNKNOWN = "tool calls are unknown"
+"""Part of the error message of a case that checks tools if the target does not list its calls: an evaluation error."""
 
 
 class EvaluatorResult(Record, kw_only=True):
-    """What one evaluator said. For an assertion the score is 0 or 1."""
+    """Result of one evaluator. The score of an assertion is 0 or 1."""
 
     name: str
     type: str
@@ -65,26 +66,26 @@ class EvaluatorResult(Record, kw_only=True):
     reasoning: str | None = None
     evaluator_provider_request: dict[str, Any] | None = None
     evaluator_results: tuple["EvaluatorResult", ...] = ()
-    """What the members said, where it is made of several."""
+    """Results of the members of a composite evaluator."""
     vetoed: bool = False
-    """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""
+    """A required check failed: the case fails whatever its score and threshold."""
 
 
 class StoredCall(Record, kw_only=True):
-    """One tool call as the record keeps it. `arguments` and `result` are what the target reported; None for nothing."""
+    """One stored tool call. `arguments` and `result` are as the target reported them; None if it did not."""
 
     name: str
     arguments: JsonValue = None
     result: JsonValue = None
     success: bool | None = None
-    """None where the target does not say."""
+    """None if the target does not report it."""
     duration_ms: float | None = None
     truncated_parts: tuple[Literal["arguments", "result"], ...] = ()
-    """Of these parts only the beginning of their JSON text is kept, as a text."""
+    """Parts that are truncated: only the beginning of their JSON text is stored, as a string."""
 
 
 class CaseDetails(Record, kw_only=True):
-    """The contract's `details`. `response` is absent when responses are not stored."""
+    """The contract's `details`. `response` is None if responses are not stored."""
 
     tools_called: tuple[str, ...] = ()
     response_length: int = 0
@@ -92,52 +93,52 @@ class CaseDetails(Record, kw_only=True):
     response: str | None = None
     response_truncated: bool = False
     conversation: tuple[Message, ...] = ()
-    """The whole exchange with a model, where we led it and responses are stored."""
+    """All messages of a conversation that Eval Gate had with a model, if responses are stored."""
     max_turns_reached: bool = False
     replayed: bool = False
-    """Answered from a recording: nothing was asked and nothing spent."""
+    """The response is from a recording: no request was sent, and no cost incurred."""
     model: str | None = None
-    """The model that the answer says it is from, which may be more precise than what was asked for, on one line."""
+    """Model that the response names, on one line. It may be more precise than the requested model."""
     tool_calls: tuple[StoredCall, ...] = ()
-    """The calls with arguments and results, in call order, where answers are stored."""
+    """Tool calls with arguments and results, in call order, if responses are stored."""
     first_token_ms: float | None = None
-    """Milliseconds until the first piece of text was there, where the answer came in pieces."""
+    """Milliseconds to the first piece of text of a streamed response."""
     dropped_counts: dict[str, int] = field(default_factory=dict)
-    """What was too much to keep: `toolCalls`, `messages`, `characters` of the answer, by how many."""
+    """Numbers of dropped items because of limits: `toolCalls`, `messages`, and `characters` of the response."""
 
 
 NO_DETAILS: Final = CaseDetails()
-"""Of cases of which no more is known: one object for all of them, which pydantic would make anew for each."""
+"""Details of a case without any: one shared object, which pydantic would create anew for each case."""
 
 
 class Trial(Record, kw_only=True):
-    """One execution of one case. What it says at length is kept once: of the decisive one with its case."""
+    """One execution of a case. Details of the decisive execution are stored with the case instead."""
 
     status: Status
     score: float
     duration_ms: float
     error: str | None = None
     error_kind: ErrorKind | None = None
-    """Of an execution error; None for everything else, and where an older version did not say."""
+    """Cause of an execution error; None otherwise, or if an older version wrote the result."""
     timed_out: bool = False
-    """The target gave no answer in time; then it is to blame, as one that has crashed."""
+    """The target did not respond in time, which counts as an agent error."""
     vetoed: bool = False
-    """Something that is required is missing, so that no score is good enough."""
+    """A required check failed, so that no score is sufficient."""
     decisive: bool = False
-    """The case's own details and evaluator results are of this execution."""
+    """The case's details and evaluator results are from this execution."""
     repeats_first_failure: bool = False
-    """A re-run that failed with the answer and calls of the first failure, byte for byte as far as they are kept."""
+    """A failed re-run whose response and calls are byte-identical to the first failure, as far as they are stored."""
     same_as_current: bool = False
-    """Of the base branch's agent: its answer and calls are those of an execution here, byte for byte as far as they are
-    kept."""
+    """For the base agent: response and calls are byte-identical to an execution of this run, as far as they are
+    stored."""
     details: CaseDetails | None = None
-    """What was answered, of an execution that is not the decisive one; None where it is not kept."""
+    """Details of an execution that is not decisive; None if not stored."""
     evaluator_results: tuple[EvaluatorResult, ...] = ()
-    """What the evaluators said of it, where `details` are kept."""
+    """Evaluator results of this execution, if `details` are stored."""
 
 
 class BaselineResult(Record, kw_only=True):
-    """What the baseline's record keeps of a case that is not as it was: enough to show both sides by one file."""
+    """Stored baseline result of a changed case, so that one file can show both sides."""
 
     status: Status
     score: float = 0.0
@@ -146,7 +147,7 @@ class BaselineResult(Record, kw_only=True):
     details: CaseDetails = field(default_factory=lambda: NO_DETAILS)
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     executions: tuple[Status, ...] = ()
-    """How each trial ended, where there was more than one."""
+    """Status of each trial, if the case has several."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None

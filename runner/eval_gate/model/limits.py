@@ -1,7 +1,9 @@
-"""How much of anything from outside is read: bytes, depth, values, numbers. docs/limits.md shows this table."""
+"""Limits for input: bytes, nesting, number of values, size of numbers. docs/limits.md shows this table."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
@@ -9,37 +11,36 @@ from pydantic import Field
 from eval_gate.errors import MAX_KNOWN_WORDS, MAX_WORD_LENGTH
 
 DEPTH: Final = 200
-"""Lists and mappings within each other, in whatever is read. Parsers recurse, and end the process where nobody stops
-them."""
+"""Maximum nesting of lists and mappings in any input. Parsers recurse and would end the process without this limit."""
 NUMBER_DIGITS: Final = 300
-"""Digits of a whole number: more is beyond every range, and nothing can be computed with it."""
+"""Maximum digits of a whole number: a longer one is outside every range, and calculations with it fail."""
 MAX_ANSWER_BYTES: Final = 10_000_000
-"""One answer, unpacked; for an HTTP agent unless its target says otherwise."""
+"""Maximum size of an uncompressed response; the default for HTTP agents."""
 ANSWER_VALUES: Final = 250_000
-"""Values of one answer. One byte of JSON costs up to sixty of memory."""
+"""Maximum values in a response. One byte of JSON needs up to 60 bytes of memory."""
 DOCUMENT_VALUES: Final = 1_000_000
-"""Values of one JSON file."""
+"""Maximum values in a JSON file."""
 YAML_VALUES: Final = 50_000
-"""Values of one YAML file, aliases written out: more is an alias bomb or not a file for a person. A larger suite is
-several files, or JSON."""
+"""Maximum values in a YAML file, with aliases expanded: a larger file is an alias bomb, or not written by a person.
+Split a larger suite into several files, or use JSON."""
 SETTING_VALUES: Final = 50_000
-"""Values of a JSON file with settings."""
+"""Maximum values in a JSON file with settings."""
 REGISTRY_BYTES: Final = 16_000_000
-"""A file of tool definitions."""
+"""Maximum size of a file of tool definitions."""
 REGISTRY_VALUES: Final = 250_000
-"""Values in a file of tool definitions."""
+"""Maximum values in a file of tool definitions."""
 CASES: Final = 100_000
-"""Cases of one eval file."""
+"""Maximum cases in an eval file."""
 RUBRIC_CHECKS: Final = 10_000
-"""Checks of one rubric of AgentV."""
+"""Maximum checks in an AgentV rubric."""
 MISTAKES: Final = 1_000
-"""Mistakes in the shape of one file that are named. Of more their number has to do."""
+"""Maximum reported mistakes in the structure of a file. Further mistakes are only counted."""
 FINDINGS: Final = 500
-"""Problems, or warnings, of one file that are named; the others are counted."""
+"""Maximum reported problems, or warnings, of a file. Further ones are only counted."""
 MAX_COST_USD: Final = 1e9
 MAX_TOKENS: Final = 10**15
 MAX_DURATION_MS: Final = 1e12
-"""Milliseconds that anything may have taken: thirty years."""
+"""Maximum duration of anything, in milliseconds (30 years)."""
 
 # of single readers, each of which has it under a name of its own
 CONFIG_BYTES: Final = 1_000_000
@@ -75,7 +76,7 @@ COMMAND_CHARACTERS: Final = 4_000
 COMMENT_LINES: Final = 400
 RESULT_BYTES: Final = 128_000_000
 RESULT_VALUES: Final = 6_000_000
-"""Values of a stored result: 100,000 cases without details, compared with a baseline, hold five million."""
+"""Maximum values in a stored result: 100,000 cases without details, compared with a baseline, have 5 million."""
 EXTERNAL_BYTES: Final = 256_000_000
 EXTERNAL_LINE_BYTES: Final = 4_000_000
 EXTERNAL_TEXT: Final = 1_000_000
@@ -123,7 +124,7 @@ TRANSFER_SILENCE_S: Final = 60.0
 TRANSFER_S: Final = 300.0
 GITHUB_S: Final = 180.0
 GIT_OBJECT_BYTES: Final = 64_000_000
-"""A tree of a million entries has 40 MB."""
+"""Maximum size of a git object: a tree with a million entries has 40 MB."""
 GIT_INDEX_BYTES: Final = 200_000_000
 ISSUE_PAGES: Final = 3
 COMMENT_PAGES: Final = 100
@@ -135,20 +136,20 @@ STORED_CHECKS: Final = 20
 STORED_CHECK: Final = 300
 STORED_RESPONSE: Final = 20_000
 STORED_MODEL: Final = 200
-"""Characters of the name by which an answer says which model gave it."""
+"""Maximum characters of the model name in a response."""
 STORED_CALLS: Final = 100
 STORED_CALL: Final = 2_000
-"""Characters of the JSON text of a call's arguments, and of its result."""
+"""Maximum characters of the JSON text of a call's arguments, or of its result."""
 STORED_MESSAGES: Final = 100
 STORED_CONVERSATION: Final = 100_000
-"""Characters of all messages of one exchange; one message has as many as an answer."""
+"""Maximum characters of all messages of a conversation. The limit of one message is that of a response."""
 STORED_GRADER_PROMPT: Final = 20_000
 WORKSPACE_FILE: Final = 20_000
 WORKSPACE_CASE: Final = 200_000
 WORKSPACE_RUN: Final = 20_000_000
-"""Characters of what failing cases leave in their folders: of one file, of one execution, of all of a run."""
+"""Maximum characters of workspace artifacts of failing cases: of a file, an execution and a run."""
 OTHER_RESPONSE: Final = 5_000
-"""Of an execution that is not the one which the case shows."""
+"""Maximum characters of the response of an execution that is not decisive."""
 OTHER_CALLS: Final = 20
 OTHER_CALL: Final = 500
 
@@ -157,136 +158,156 @@ Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
 class LimitRow(NamedTuple):
-    """One line of the table that people read."""
+    """One row of the table in docs/limits.md."""
 
     what: str
     limit: float
     unit: str
 
 
-TABLE: Final = (
-    LimitRow("lists and mappings within each other, in whatever is read", DEPTH, "levels"),
-    LimitRow("a whole number in an answer", NUMBER_DIGITS, "digits"),
-    LimitRow("one answer, unpacked", MAX_ANSWER_BYTES, "bytes"),
-    LimitRow("values of one answer", ANSWER_VALUES, "values"),
-    LimitRow("the cost of one answer", MAX_COST_USD, "USD"),
-    LimitRow("tokens of one answer", MAX_TOKENS, "tokens"),
-    LimitRow("the duration of one call", MAX_DURATION_MS, "milliseconds"),
-    LimitRow("values of one JSON file", DOCUMENT_VALUES, "values"),
-    LimitRow("values of one YAML file, aliases written out", YAML_VALUES, "values"),
-    LimitRow("values of a JSON file with settings", SETTING_VALUES, "values"),
-    LimitRow("cases of one eval file", CASES, "cases"),
-    LimitRow("checks of one rubric of AgentV", RUBRIC_CHECKS, "checks"),
-    LimitRow("a file of tool definitions", REGISTRY_BYTES, "bytes"),
-    LimitRow("values in it", REGISTRY_VALUES, "values"),
-    LimitRow("mistakes in the shape of one file that are named", MISTAKES, "mistakes"),
-    LimitRow("problems, or warnings, of one file that are named", FINDINGS, "problems"),
-    LimitRow("a word for which a near one is looked for", MAX_WORD_LENGTH, "characters"),
-    LimitRow("words among which it is looked for", MAX_KNOWN_WORDS, "words"),
-    LimitRow("the configuration file", CONFIG_BYTES, "bytes"),
-    LimitRow("a file of targets", TARGETS_BYTES, "bytes"),
-    LimitRow("an eval file, of any format", EVAL_FILE_BYTES, "bytes"),
-    LimitRow("a number in a file of ours", FILE_DIGITS, "digits"),
-    LimitRow("a file that an AgentV case attaches", ATTACHED_BYTES, "bytes"),
-    LimitRow("an AgentV case with all that it attaches", CASE_BYTES, "bytes"),
-    LimitRow("an AgentV file with all that it attaches", SUITE_BYTES, "bytes"),
-    LimitRow("evaluators within each other", EVALUATORS_DEPTH, "levels"),
-    LimitRow("a snapshot", SNAPSHOT_BYTES, "bytes"),
-    LimitRow("the command or address of a snapshot", SNAPSHOT_S, "seconds"),
-    LimitRow("a grader's script, of which the hash is kept", SCRIPT_BYTES, "bytes"),
-    LimitRow("files of one grading command, those that it imports among them", SCRIPT_FILES, "files"),
-    LimitRow("files that are looked through for those that a grading command names", SCRIPTS_LISTED, "files"),
-    LimitRow("folders within each other that are looked through for them", SCRIPTS_DEPTH, "levels"),
-    LimitRow("a source file of tool definitions", SOURCE_BYTES, "bytes"),
-    LimitRow("source files of tool definitions", SOURCE_FILES, "files"),
-    LimitRow("values within each other in source", LITERAL_DEPTH, "levels"),
-    LimitRow("an MCP server that lists its tools", MCP_S, "seconds"),
-    LimitRow("tools of an MCP server", MCP_TOOLS, "tools"),
-    LimitRow("an MCP server that is started, until it has listed its tools", MCP_PROGRAM_S, "seconds"),
-    LimitRow("what such a server prints", MCP_BYTES, "bytes"),
-    LimitRow("messages and other lines among that", MCP_LINES, "lines"),
-    LimitRow("a file that describes MCP servers", MCP_FILE_BYTES, "bytes"),
-    LimitRow("MCP servers in it", MCP_SERVERS, "servers"),
-    LimitRow("the file of accepted failures", WAIVERS_BYTES, "bytes"),
-    LimitRow("entries of each of its lists", WAIVERS, "entries"),
-    LimitRow("the file with what is known of judges", JUDGES_BYTES, "bytes"),
-    LimitRow("judges in it", JUDGES, "entries"),
-    LimitRow("commands in one comment", COMMANDS, "commands"),
-    LimitRow("one command in a comment", COMMAND_CHARACTERS, "characters"),
-    LimitRow("lines of a comment that are looked at", COMMENT_LINES, "lines"),
-    LimitRow("a stored result", RESULT_BYTES, "bytes"),
-    LimitRow("values in it", RESULT_VALUES, "values"),
-    LimitRow("results of another tool that are read as a whole", EXTERNAL_BYTES, "bytes"),
-    LimitRow("one line or case of such results", EXTERNAL_LINE_BYTES, "bytes"),
-    LimitRow("one question, answer or error in them", EXTERNAL_TEXT, "characters"),
-    LimitRow("files of such results", EXTERNAL_FILES, "files"),
-    LimitRow("elements of JUnit XML within each other", EXTERNAL_DEPTH, "levels"),
-    LimitRow("scores, tool calls or tags of one execution in such results", EXTERNAL_SCORES, "scores"),
-    LimitRow("columns of a table of such results", EXTERNAL_COLUMNS, "columns"),
-    LimitRow("keys of one file of your own that look like ours and are compared with them", EXTERNAL_NEAR_KEYS, "keys"),
-    LimitRow("cases of such results", CASES, "cases"),
-    LimitRow("executions of all of them", 10 * CASES, "executions"),
-    LimitRow("entries of an archive", ARCHIVE_ENTRIES, "entries"),
-    LimitRow("runs of a folder of runs", RUNS_READ, "runs"),
-    LimitRow("runs among which one that passed is looked for", RUNS_SOUGHT, "runs"),
-    LimitRow("a ledger", HISTORY_BYTES, "bytes"),
-    LimitRow("runs of a ledger", HISTORY_RUNS, "runs"),
-    LimitRow("runs of a ledger whose levels are kept", HISTORY_LEVELS, "runs"),
-    LimitRow("executions of a case in one run of a ledger", HISTORY_EXECUTIONS, "executions"),
-    LimitRow("a file of recorded answers", RECORDING_BYTES, "bytes"),
-    LimitRow("one recorded answer", RECORDING_LINE_BYTES, "bytes"),
-    LimitRow("tool calls of one answer", ANSWER_CALLS, "calls"),
-    LimitRow("the name of a tool that was called", CALL_NAME, "characters"),
-    LimitRow("messages of one answer", ANSWER_MESSAGES, "messages"),
-    LimitRow("events of one trace", ANSWER_EVENTS, "events"),
-    LimitRow("a path into an agent's answer", PATH_CHARACTERS, "characters"),
-    LimitRow("the body of an HTTP error", ERROR_BYTES, "bytes"),
-    LimitRow("what a command prints", COMMAND_BYTES, "bytes"),
-    LimitRow("what a command prints for a batch", BATCH_BYTES, "bytes"),
-    LimitRow("what Codex prints, or a command with a preset", CODEX_BYTES, "bytes"),
-    LimitRow("an answer that an editor's agent writes", VSCODE_BYTES, "bytes"),
-    LimitRow("a system prompt", PROMPT_BYTES, "bytes"),
-    LimitRow("the template of an editor's agent", SUBAGENT_BYTES, "bytes"),
-    LimitRow("a judge's answer", VERDICT_CHARACTERS, "characters"),
-    LimitRow("what a grader prints", GRADER_BYTES, "bytes"),
-    LimitRow("a grader, where its case says nothing", GRADER_S, "seconds"),
-    LimitRow("a pattern of an eval file", PATTERN_CHARACTERS, "characters"),
-    LimitRow("a text that patterns are held against", MATCHED_CHARACTERS, "characters"),
-    LimitRow("one pattern", PATTERN_S, "seconds"),
-    LimitRow("folders within each other in an agent's sandbox", SANDBOX_DEPTH, "levels"),
-    LimitRow("one file in it", SANDBOX_FILE_BYTES, "bytes"),
-    LimitRow("all files in it; in a `tmp/` that stays, all that the agent has written", SANDBOX_BYTES, "bytes"),
-    LimitRow("files and folders in it, counted alike", SANDBOX_ENTRIES, "entries"),
-    LimitRow("one folder of a `tmp/` that stays", SANDBOX_LISTED, "entries"),
-    LimitRow("the event that started a workflow", EVENT_BYTES, "bytes"),
-    LimitRow("an artifact", ARCHIVE_BYTES, "bytes"),
-    LimitRow("one answer of GitHub, however slowly it comes", ANSWER_S, "seconds"),
-    LimitRow("an artifact on its way, without a byte", TRANSFER_SILENCE_S, "seconds"),
-    LimitRow("an artifact on its way, or a block of it", TRANSFER_S, "seconds"),
-    LimitRow("one call of GitHub with all its repetitions", GITHUB_S, "seconds"),
-    LimitRow("a tree or file of the repository as git stores it", GIT_OBJECT_BYTES, "bytes"),
-    LimitRow("git's list of the files it tracks", GIT_INDEX_BYTES, "bytes"),
-    LimitRow("pages of issues, where ours is looked for", ISSUE_PAGES, "pages"),
-    LimitRow("pages of comments, where ours is looked for", COMMENT_PAGES, "pages"),
-    LimitRow("pages of comments that may accept a failure", WAIVER_PAGES, "pages"),
-    LimitRow("a question in the record of a run", STORED_PROMPT, "characters"),
-    LimitRow("the lines that say what a case expects", STORED_CHECKS, "lines"),
-    LimitRow("one of them", STORED_CHECK, "characters"),
-    LimitRow("an answer in the record, and one message of an exchange", STORED_RESPONSE, "characters"),
-    LimitRow("the model that an answer says it is from", STORED_MODEL, "characters"),
-    LimitRow("tool calls of one execution in the record", STORED_CALLS, "calls"),
-    LimitRow("arguments, or result, of one of them, as JSON text", STORED_CALL, "characters"),
-    LimitRow("messages of one exchange in the record", STORED_MESSAGES, "messages"),
-    LimitRow("all of them together", STORED_CONVERSATION, "characters"),
-    LimitRow("a judge's prompt in the record", STORED_GRADER_PROMPT, "characters"),
-    LimitRow("one file that a failing case of Agent Evals left", WORKSPACE_FILE, "characters"),
-    LimitRow("all files that one execution left", WORKSPACE_CASE, "characters"),
-    LimitRow("all that failing cases of a run left", WORKSPACE_RUN, "characters"),
-    LimitRow("an answer of an execution that did not decide its case", OTHER_RESPONSE, "characters"),
-    LimitRow("tool calls of such an execution", OTHER_CALLS, "calls"),
-    LimitRow("arguments, or result, of one of these, as JSON text", OTHER_CALL, "characters"),
+TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
+    {
+        "Files that you write": (
+            LimitRow("configuration file", CONFIG_BYTES, "bytes"),
+            LimitRow("targets file", TARGETS_BYTES, "bytes"),
+            LimitRow("eval file", EVAL_FILE_BYTES, "bytes"),
+            LimitRow("cases in an eval file", CASES, "cases"),
+            LimitRow("nesting of lists and mappings in any file", DEPTH, "levels"),
+            LimitRow("values in a JSON file", DOCUMENT_VALUES, "values"),
+            LimitRow("values in a YAML file, with aliases expanded", YAML_VALUES, "values"),
+            LimitRow("values in a JSON file with settings", SETTING_VALUES, "values"),
+            LimitRow("a number", FILE_DIGITS, "digits"),
+            LimitRow("a regular expression", PATTERN_CHARACTERS, "characters"),
+            LimitRow("text that a regular expression searches", MATCHED_CHARACTERS, "characters"),
+            LimitRow("time for a regular expression", PATTERN_S, "seconds"),
+            LimitRow("checks in an AgentV rubric", RUBRIC_CHECKS, "checks"),
+            LimitRow("nesting of evaluators", EVALUATORS_DEPTH, "levels"),
+            LimitRow("file that an AgentV case attaches", ATTACHED_BYTES, "bytes"),
+            LimitRow("AgentV case with its attachments", CASE_BYTES, "bytes"),
+            LimitRow("AgentV file with all attachments", SUITE_BYTES, "bytes"),
+            LimitRow("system prompt", PROMPT_BYTES, "bytes"),
+            LimitRow("subagent template of an editor's agent", SUBAGENT_BYTES, "bytes"),
+            LimitRow("snapshot", SNAPSHOT_BYTES, "bytes"),
+            LimitRow("time for the snapshot command or address", SNAPSHOT_S, "seconds"),
+            LimitRow("waiver file", WAIVERS_BYTES, "bytes"),
+            LimitRow("entries in each of its lists", WAIVERS, "entries"),
+            LimitRow("calibration file (`.eval-gate/judges.json`)", JUDGES_BYTES, "bytes"),
+            LimitRow("judges in it", JUDGES, "entries"),
+            LimitRow("reported mistakes in the structure of a file", MISTAKES, "mistakes"),
+            LimitRow("reported problems, and warnings, of a file", FINDINGS, "problems"),
+            LimitRow("unknown word for which a similar one is suggested", MAX_WORD_LENGTH, "characters"),
+            LimitRow("known words that are compared with it", MAX_KNOWN_WORDS, "words"),
+        ),
+        "Tool definitions": (
+            LimitRow("file of tool definitions", REGISTRY_BYTES, "bytes"),
+            LimitRow("values in it", REGISTRY_VALUES, "values"),
+            LimitRow("source file", SOURCE_BYTES, "bytes"),
+            LimitRow("source files", SOURCE_FILES, "files"),
+            LimitRow("nesting of values in source", LITERAL_DEPTH, "levels"),
+            LimitRow("file that describes MCP servers", MCP_FILE_BYTES, "bytes"),
+            LimitRow("MCP servers in it", MCP_SERVERS, "servers"),
+            LimitRow("time for an MCP server to list its tools", MCP_S, "seconds"),
+            LimitRow("the same for a server that is started first", MCP_PROGRAM_S, "seconds"),
+            LimitRow("tools of an MCP server", MCP_TOOLS, "tools"),
+            LimitRow("output of an MCP server that is started", MCP_BYTES, "bytes"),
+            LimitRow("lines in this output", MCP_LINES, "lines"),
+        ),
+        "Responses": (
+            LimitRow("response, uncompressed", MAX_ANSWER_BYTES, "bytes"),
+            LimitRow("values in a response", ANSWER_VALUES, "values"),
+            LimitRow("whole number in a response", NUMBER_DIGITS, "digits"),
+            LimitRow("cost of a response", MAX_COST_USD, "USD"),
+            LimitRow("tokens of a response", MAX_TOKENS, "tokens"),
+            LimitRow("duration of a call", MAX_DURATION_MS, "milliseconds"),
+            LimitRow("tool calls in a response", ANSWER_CALLS, "calls"),
+            LimitRow("name of a tool", CALL_NAME, "characters"),
+            LimitRow("messages in a response", ANSWER_MESSAGES, "messages"),
+            LimitRow("events in a trace", ANSWER_EVENTS, "events"),
+            LimitRow("path into a response (`responsePath`)", PATH_CHARACTERS, "characters"),
+            LimitRow("body of an HTTP error", ERROR_BYTES, "bytes"),
+            LimitRow("output of a command", COMMAND_BYTES, "bytes"),
+            LimitRow("output of a command for a batch", BATCH_BYTES, "bytes"),
+            LimitRow("output of Codex, or of a command with an `agentProtocol`", CODEX_BYTES, "bytes"),
+            LimitRow("response file of an editor's agent", VSCODE_BYTES, "bytes"),
+            LimitRow("recording", RECORDING_BYTES, "bytes"),
+            LimitRow("recorded response", RECORDING_LINE_BYTES, "bytes"),
+        ),
+        "LLM judges and graders": (
+            LimitRow("reply of an LLM judge", VERDICT_CHARACTERS, "characters"),
+            LimitRow("output of a grader", GRADER_BYTES, "bytes"),
+            LimitRow("default time for a grader", GRADER_S, "seconds"),
+            LimitRow("hashed file of a grading command", SCRIPT_BYTES, "bytes"),
+            LimitRow("files of a grading command, with imported ones", SCRIPT_FILES, "files"),
+            LimitRow("files that are searched for them", SCRIPTS_LISTED, "files"),
+            LimitRow("depth of folders that are searched for them", SCRIPTS_DEPTH, "levels"),
+        ),
+        "Files of Agent Evals": (
+            LimitRow("depth of folders in a workspace", SANDBOX_DEPTH, "levels"),
+            LimitRow("file in a workspace", SANDBOX_FILE_BYTES, "bytes"),
+            LimitRow("all files in it; in a kept `tmp/`, all that the agent wrote", SANDBOX_BYTES, "bytes"),
+            LimitRow("files and folders in it", SANDBOX_ENTRIES, "entries"),
+            LimitRow("entries of a folder in a kept `tmp/`", SANDBOX_LISTED, "entries"),
+        ),
+        "External results": (
+            LimitRow("results that are read as a whole", EXTERNAL_BYTES, "bytes"),
+            LimitRow("line or case", EXTERNAL_LINE_BYTES, "bytes"),
+            LimitRow("prompt, response or error", EXTERNAL_TEXT, "characters"),
+            LimitRow("files", EXTERNAL_FILES, "files"),
+            LimitRow("cases", CASES, "cases"),
+            LimitRow("executions", 10 * CASES, "executions"),
+            LimitRow("scores, tool calls or tags of an execution", EXTERNAL_SCORES, "scores"),
+            LimitRow("columns of a table", EXTERNAL_COLUMNS, "columns"),
+            LimitRow("nesting of JUnit XML", EXTERNAL_DEPTH, "levels"),
+            LimitRow("unknown keys in own results that are compared with known ones", EXTERNAL_NEAR_KEYS, "keys"),
+        ),
+        "Stored results": (
+            LimitRow("run result", RESULT_BYTES, "bytes"),
+            LimitRow("values in it", RESULT_VALUES, "values"),
+            LimitRow("runs in a folder of runs", RUNS_READ, "runs"),
+            LimitRow("runs that are searched for one that passed", RUNS_SOUGHT, "runs"),
+            LimitRow("history", HISTORY_BYTES, "bytes"),
+            LimitRow("runs in a history", HISTORY_RUNS, "runs"),
+            LimitRow("runs whose levels are kept for drift", HISTORY_LEVELS, "runs"),
+            LimitRow("executions of a case in one run of a history", HISTORY_EXECUTIONS, "executions"),
+            LimitRow("entries of an archive", ARCHIVE_ENTRIES, "entries"),
+        ),
+        "What a run result keeps of a case": (
+            LimitRow("prompt", STORED_PROMPT, "characters"),
+            LimitRow("lines of expectation", STORED_CHECKS, "lines"),
+            LimitRow("one such line", STORED_CHECK, "characters"),
+            LimitRow("response, or message of a conversation", STORED_RESPONSE, "characters"),
+            LimitRow("name of the model", STORED_MODEL, "characters"),
+            LimitRow("tool calls of an execution", STORED_CALLS, "calls"),
+            LimitRow("arguments, or result, of a tool call, as JSON", STORED_CALL, "characters"),
+            LimitRow("messages of a conversation", STORED_MESSAGES, "messages"),
+            LimitRow("all messages together", STORED_CONVERSATION, "characters"),
+            LimitRow("prompt of an LLM judge", STORED_GRADER_PROMPT, "characters"),
+            LimitRow("workspace artifact of a failing Agent Evals case", WORKSPACE_FILE, "characters"),
+            LimitRow("workspace artifacts of an execution", WORKSPACE_CASE, "characters"),
+            LimitRow("workspace artifacts of a run", WORKSPACE_RUN, "characters"),
+            LimitRow("response of an execution that did not decide", OTHER_RESPONSE, "characters"),
+            LimitRow("tool calls of such an execution", OTHER_CALLS, "calls"),
+            LimitRow("arguments, or result, of one of these calls", OTHER_CALL, "characters"),
+        ),
+        "GitHub": (
+            LimitRow("event of a workflow", EVENT_BYTES, "bytes"),
+            LimitRow("artifact", ARCHIVE_BYTES, "bytes"),
+            LimitRow("response of GitHub", ANSWER_S, "seconds"),
+            LimitRow("call of GitHub with all retries", GITHUB_S, "seconds"),
+            LimitRow("transfer of an artifact without a byte", TRANSFER_SILENCE_S, "seconds"),
+            LimitRow("transfer of an artifact, or of a block of it", TRANSFER_S, "seconds"),
+            LimitRow("tree or file as git stores it", GIT_OBJECT_BYTES, "bytes"),
+            LimitRow("git's index", GIT_INDEX_BYTES, "bytes"),
+            LimitRow("pages of issues that are searched", ISSUE_PAGES, "pages"),
+            LimitRow("pages of comments that are searched for the gate's own", COMMENT_PAGES, "pages"),
+            LimitRow("pages of comments that are searched for waivers", WAIVER_PAGES, "pages"),
+            LimitRow("commands in a comment", COMMANDS, "commands"),
+            LimitRow("command in a comment", COMMAND_CHARACTERS, "characters"),
+            LimitRow("lines of a comment that are read", COMMENT_LINES, "lines"),
+        ),
+    }
 )
-"""What docs/limits.md shows."""
+"""Rows of the table in docs/limits.md, by section."""
 
 
 def in_range(value: object, most: float) -> float | None:

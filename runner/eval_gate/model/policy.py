@@ -1,22 +1,22 @@
-"""The rules that a run was held against, and how it was measured as a whole, as its record keeps them."""
+"""Policy of a run and its evaluation setup, as stored in the run result."""
 
 from eval_gate.model.base import JsonValue, Record, as_json
 from eval_gate.model.setup import SettingValue, TargetIdentity
 
 
 class RunPolicy(Record, kw_only=True):
-    """The policy as it took effect: of flags, variables, file and defaults together. None: no such rule, or unknown."""
+    """Effective policy from options, variables, file and defaults. None: no such rule, or unknown."""
 
     fail_on: tuple[str, ...] = ()
     fail_on_default: bool = False
-    """Nobody said what fails the gate: `fail_on` is the default of the command line, or of the action."""
+    """`fail_on` is the default of the command line or action; the user did not set it."""
     min_pass_rate: float | None = None
     max_errors: int = 0
     pass_score: float = 1.0
     score_tolerance: float | None = None
     max_score_drop: float | None = None
     reruns: int | None = None
-    """How often a doubtful case was to be run again at most, whether there was anything to compare with or not."""
+    """Configured maximum of re-runs for each case, also without a baseline."""
     false_alarm_rate: float | None = None
     must_pass: tuple[str, ...] = ()
     allowed_regressions: int = 0
@@ -26,14 +26,13 @@ class RunPolicy(Record, kw_only=True):
     max_token_increase: float | None = None
     trials: int | None = None
     scores: tuple[str, ...] = ()
-    """Rules about scorers of another tool, such as `policy>=0.7`."""
+    """Rules for scorers of another tool, such as `policy>=0.7`."""
     base_agent: str | None = None
-    """The base branch's agent that is asked where the gate would be red; None for none."""
+    """Base agent that runs if the gate would fail; None if none is configured."""
     waivers: str | None = None
-    """The file of accepted failures that the configuration names; None takes the usual one where it exists."""
+    """Waiver file that the configuration names; None for the default path, if that file exists."""
     typed_settings: tuple[str, ...] | None = None
-    """Which of these a person typed at a terminal. None: in CI, in an action or by a program, where nobody does, or
-    unknown."""
+    """Settings that a person typed in a terminal. None in CI, in the action, from a program, or if unknown."""
 
     def as_settings(self) -> dict[str, JsonValue]:
         """Return the policy as configuration keys, so that the same rules can be applied again.
@@ -48,25 +47,25 @@ class RunPolicy(Record, kw_only=True):
 
 
 class EvaluationSetup(Record, kw_only=True):
-    """What holds for every case of a run. What holds for one case is its yardstick."""
+    """Evaluation setup that applies to every case. The setup of one case is in its `fingerprints`."""
 
     trials: int | None = None
     reruns: int | None = None
-    """As it was asked for: without a baseline nothing is run again."""
+    """Configured maximum of re-runs, although cases are not re-run without a baseline."""
     scores: tuple[str, ...] = ()
-    """Rules by which another tool's scores passed or failed."""
+    """Rules by which scores of another tool pass or fail."""
     base_agent: str | None = None
-    """The base branch's agent that is asked where the gate would be red: its address, or its target's name and what
-    that is; None for none."""
+    """Base agent that runs if the gate would fail: its address, or the name and identity of its target. None if none is
+    configured."""
     snapshot: str | None = None
-    """Where snapshot tokens took their values from: a path, an address without credentials, or a command."""
+    """Source of snapshot tokens: a path, an address without credentials, or a command."""
     snapshot_is_file: bool = False
-    """The snapshot is a file, which only changes when somebody changes it."""
+    """The snapshot is a file, which changes only when someone edits it."""
     snapshot_scripts: str | None = None
-    """The files that the snapshot command names, by content."""
+    """Content hash of the files that the snapshot command names."""
     recording: str | None = None
-    """The file of recorded answers that stood in for models or judges; None for none, and for the baseline's own."""
+    """File of recorded responses that replaced models or judges; None for none, or for the baseline's own recording."""
     settings: tuple[SettingValue, ...] = ()
-    """Settings of the run that differ from their defaults and can change a result."""
+    """Run settings that differ from their defaults and can change a result."""
     judges: tuple[TargetIdentity, ...] = ()
-    """Who graded, set up how."""
+    """Judges of the run with their setup."""

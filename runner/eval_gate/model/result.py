@@ -1,4 +1,4 @@
-"""The result of a run, as it is written to disk (docs/results.md). The contract's fields first, then ours."""
+"""Run result as stored on disk (docs/results.md): first the fields of the contract, then our own."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -19,29 +19,29 @@ from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.struct import replace
 
 SCHEMA_VERSION = 1
-WAITS_FOR_GATE: Final = "rubric cases are run unless others fail the gate (rubric: after-pass)"
-"""Why a case was skipped that waited for others: what it says of itself is not that it is checked no more."""
+WAITS_FOR_GATE: Final = "rubric cases run only if the other cases pass the gate (rubric: after-pass)"
+"""Reason for skipping a case until other cases pass. It does not mean that the case lost its checks."""
 
 
 class RerunStopReason(StrEnum):
-    """Why a case in doubt was not run once more."""
+    """Why a case had no further re-run."""
 
     DECIDED = "decided"
-    """One more execution could not have changed what is known."""
+    """Another execution could not have changed the result."""
     NO_RESULT = "no_result"
-    """Re-runs said nothing about the target until none were left."""
-    NOT_REPEATABLE = "impossible"
-    """Nobody here can run it again: its result was brought."""
+    """All available re-runs ended without a score."""
+    NOT_REPEATABLE = "not_repeatable"
+    """Eval Gate cannot re-run the case, because another tool ran it."""
     GATE_FAILED = "gate_failed"
-    """The gate was red for certain, and its cause was named by others."""
+    """The gate had already failed because of other cases."""
     BUDGET_USED = "budget_used"
-    """The budget for re-runs was spent."""
+    """The re-run budget is used up."""
     RUN_STOPPED = "run_stopped"
-    """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
+    """The run ended early: its budget was used up, the target was unreachable, or it was interrupted."""
 
 
 class TraceSummary(Record, kw_only=True):
-    """The trace in four numbers (AgentV)."""
+    """Counts of a trace (AgentV)."""
 
     event_count: int
     tool_names: tuple[str, ...]
@@ -50,49 +50,49 @@ class TraceSummary(Record, kw_only=True):
 
 
 class CaseFingerprints(Record, kw_only=True):
-    """What one case was measured with, part by part. None is "does not apply".
+    """Fingerprints of one case's evaluation setup, one for each part. None: does not apply.
 
-    All but `judge` and the time limit are the first 16 hex digits of a SHA-256. What holds for all cases is in the
-    run's `setup`.
+    All but `judge` and the time limit are the first 16 hex digits of a SHA-256. The setup that applies to all cases is
+    in the run's `setup`.
     """
 
     prompt: str | None = None
-    """What was asked: messages, attachments, stubs, and the files in `tmp/` that the agent of a suite begins with."""
+    """Messages, attachments, stubs, and the initial files in `tmp/` of a suite's agent."""
     cases_before: str | None = None
-    """The cases before it in a suite that brings its agent: their prompts and time limits, in order."""
+    """Prompts and time limits, in order, of the cases before this one in a suite with its own agent."""
     expectation: str | None = None
-    """What the answer is held against, as the eval file has it."""
+    """Expectation as in the eval file."""
     grader: str | None = None
-    """Scripts and prompts that grade, by content."""
+    """Content of grading scripts and judge prompts."""
     seeds: str | None = None
-    """The values that the case's seed tokens stood for."""
+    """Values of the case's seed tokens."""
     snapshot: str | None = None
-    """The values that its snapshot tokens stood for. They are current values: others are no other yardstick."""
+    """Values of the case's snapshot tokens. These are live values: a difference is not a setup change."""
     judge: str | None = None
-    """Who graded, in plain text: name, model and address, without credentials."""
+    """The judge in plain text: name, model and address, without credentials."""
     judge_setup: str | None = None
-    """The settings and programs of those who graded."""
+    """Settings and programs of the judges."""
     target: str | None = None
-    """The settings by which the target was asked and its response read: the target's `fingerprint`."""
+    """Settings for the target's requests and responses: the `fingerprint` of the target."""
     agent: str | None = None
-    """The agent that the suite itself describes: its instructions, tools and turns."""
+    """Agent that the suite describes: its instructions, tools and turns."""
     timeout_ms: int | None = None
-    """The case's own time limit, in milliseconds; None where it has none."""
+    """The case's own time limit, in milliseconds; None if it has none."""
 
 
 class CaseText(Record, kw_only=True):
-    """What a case asks and expects, in words for people, each cut to a bounded length."""
+    """Prompt and expectation of a case as text for people, truncated to a limit."""
 
     prompt: str = ""
-    """What the agent is told. Several messages stand below each other, each behind its role: `user: …`."""
+    """Prompt of the agent. Multiple messages follow each other, each with its role: `user: …`."""
     expectation: tuple[str, ...] = ()
-    """What a good answer is, a check a line: `calls lookup_order`, `answer contains "Sunday"`."""
+    """Expectation, one check for each line: `calls lookup_order`, `answer contains "Sunday"`."""
     truncated: bool = False
-    """More is asked or expected than stands here."""
+    """Prompt or expectation is longer than the stored text."""
 
 
 class CaseResult(Record, kw_only=True):
-    """One case. With several trials the details are those of the trial that decided."""
+    """Result of one case. With several trials, the details are from the decisive trial."""
 
     id: str
     description: str = ""
@@ -106,10 +106,10 @@ class CaseResult(Record, kw_only=True):
     status: Status
     score: float = 0.0
     graded: bool = False
-    """The score is a grade from 0 to 1, and a threshold makes sense; else it is a yes or no."""
+    """The score ranges from 0 to 1 and can have a threshold; otherwise it is only 0 or 1."""
     flaky: bool = False
     target: str | None = None
-    """The name of the target that was asked, where it is not the run's own."""
+    """Name of the case's target, if it is not the target of the run."""
     difficulty: str | None = None
     tags: tuple[str, ...] = ()
     evaluator_results: tuple[EvaluatorResult, ...] = ()
@@ -117,19 +117,19 @@ class CaseResult(Record, kw_only=True):
     conversation_id: str | None = None
     trials: tuple[Trial, ...] = ()
     dependent: bool = False
-    """It works on what earlier cases of its suite left behind: it is run again only with these before it."""
+    """The case depends on files of earlier cases in its suite, and is re-run only after them."""
     preparatory_executions: Annotated[int, Meta(ge=0)] = 0
-    """How often it was executed only so that a later case of its suite could be run again. Durations and costs of the
-    case hold these executions, and nothing else does."""
+    """Number of executions made only to re-run a later case of the suite. They count only in the case's durations and
+    costs."""
     base_agent_trials: tuple[Trial, ...] = ()
-    """What the base branch's agent did when it was asked the same in the same minutes; empty where it was not."""
+    """Executions of the case with the base agent, run at the same time; empty if it was not run."""
     reruns: int = 0
-    """How many of the trials, the last ones, were made because the first ones left a doubt."""
+    """Number of trials that are re-runs; they are the last ones."""
     new_case_executions: int = 0
-    """How many of its first executions were made because no earlier run knows the case. They are no re-runs: whatever
-    came of the first one, these were made."""
+    """Number of first executions that were made because the case has no history. They are not re-runs, because they do
+    not depend on the first result."""
     rerun_stop_reason: RerunStopReason | None = None
-    """Why there was no further re-run; None where nobody had asked for one."""
+    """Why the case had no further re-run; None if re-runs were off."""
     attempts: int = 0
     usage: Usage | None = None
     cost_usd: float | None = None
@@ -137,16 +137,16 @@ class CaseResult(Record, kw_only=True):
     judge_cost_usd: float | None = None
     location: Location | None = None
     text: CaseText | None = None
-    """Question and expectation; None where an older version did not say."""
+    """Prompt and expectation; None if an older version wrote the result."""
     fingerprint: str | None = None
     fingerprints: CaseFingerprints | None = None
-    """What it was measured with; None where an older version did not say."""
+    """Fingerprints of the evaluation setup; None if an older version wrote the result."""
     error_kind: ErrorKind | None = None
-    """Of a case that could not be judged: of the execution that `error` is about."""
+    """Cause of the error of a case without a score, for the execution that `error` describes."""
     warnings: tuple[str, ...] = ()
 
     def list_executions(self) -> tuple[Trial, ...]:
-        """Trials and re-runs. Of a record that does not tell executions apart the case itself is the only one."""
+        """List trials and re-runs. In a result without single executions, the case itself is the only one."""
         if len(self.trials) > 1:
             return self.trials
         vetoes = [result for result in self.evaluator_results if result.vetoed and result.weight > 0]
@@ -163,7 +163,7 @@ class CaseResult(Record, kw_only=True):
 
 
 class ToolFacts(Record, kw_only=True):
-    """The tool and its registry at the time of the run; None where unknown."""
+    """Version, description and registry of the tool at the time of the run; None if unknown."""
 
     tool_version: str | None = None
     description_hash: str | None = None
@@ -172,22 +172,22 @@ class ToolFacts(Record, kw_only=True):
 
 
 class StaleKind(StrEnum):
-    """In which way an eval file is older than the tool it speaks about."""
+    """Why an eval file is stale compared with its tool."""
 
     DESCRIPTION = "description"
-    """The description is another one; the values are hashes."""
-    REGISTRY_SIZE = "registrySize"
-    """The registry has grown by more than half; the values are counts."""
+    """The description changed; values are hashes."""
+    REGISTRY_SIZE = "registry_size"
+    """The registry grew by more than half; values are counts."""
     VERSION = "version"
-    """The major version is another one."""
+    """The major version changed."""
     MISSING = "missing"
-    """The tool is not in the registry; there are no values."""
+    """The tool is not in the registry; values are None."""
     STATUS = "status"
-    """The tool is deprecated or removed; `current` is that word."""
+    """The tool is deprecated or removed; `current` is that status."""
 
 
 class StaleFact(Record, kw_only=True):
-    """One staleness warning as data: what the eval file records, and what is true now."""
+    """One staleness warning: the value in the eval file and the current value."""
 
     kind: StaleKind
     recorded: str | None = None
@@ -195,7 +195,7 @@ class StaleFact(Record, kw_only=True):
 
 
 class Summary(Record, kw_only=True):
-    """Counts over cases. `totalDurationMs` is the sum of the cases, `wallMs` the clock; unknown cost is null."""
+    """Counts over cases. `totalDurationMs` is agent time, `wallMs` wall time; an unknown cost is null."""
 
     total_cases: int = 0
     passed: int = 0
@@ -211,15 +211,15 @@ class Summary(Record, kw_only=True):
     output_tokens: int | None = None
     estimated_cost_usd: float | None = None
     judge_cost_usd: float | None = None
-    """What the judges cost, apart from the target; None when unknown or none was asked."""
+    """Cost of the judges, not included in the cost of the target. None if unknown or without judges."""
     replayed: int = 0
-    """Cases that were answered from a recording."""
+    """Number of cases with a recorded response."""
     pass_rate: float | None = None
-    """passed / (passed + failed); None when nothing was judged."""
+    """passed / (passed + failed); None if no case has a score."""
 
 
 class SuiteResult(Record, kw_only=True):
-    """The contract's EvalSuiteResult, complete, one per eval file."""
+    """Result of one eval file: the contract's complete EvalSuiteResult."""
 
     run_id: str
     timestamp: str
@@ -243,77 +243,77 @@ class SuiteResult(Record, kw_only=True):
 
 
 class ToolIdentity(Record, kw_only=True):
-    """Which program made the result."""
+    """Program that wrote the result."""
 
     name: str = "eval-gate"
     version: str
 
 
 class BaseAgentSummary(Record, kw_only=True):
-    """The base branch's agent, asked in the same minutes about what would have failed the gate.
+    """Base agent, run at the same time on the cases that would have failed the gate.
 
-    What it did stands with each case (`CaseResult.control`).
+    Its executions are stored with each case (`CaseResult.base_agent_trials`).
     """
 
     target: TargetIdentity
     problem: str | None = None
-    """Why it was not asked, or not any further, in one sentence; None where nothing was in the way."""
+    """Why the base agent did not run, or stopped, in one sentence; None otherwise."""
     cost_usd: float | None = None
-    """What asking it cost, judges included, in US dollars; None when unknown. It is in no other sum."""
+    """Cost of the base agent including judges, in US dollars; None if unknown. Not included in any other sum."""
 
 
 class GitFacts(Record, kw_only=True):
-    """The commit that was evaluated; None where unknown."""
+    """Commit that was evaluated; None if unknown."""
 
     sha: Annotated[str, Meta(max_length=100)] | None = None
     ref: str | None = None
     repository: str | None = None
     workspace_sha: Annotated[str, Meta(max_length=100)] | None = None
-    """The commit in the workspace: of a pull request its head, or a test merge of it. None where nobody read it, or an
-    older version made the result."""
+    """Commit in the workspace: for a pull request its head or its test merge. None if it was not read, or if an older
+    version wrote the result."""
     run_id: int | None = None
-    """The workflow run in which it was evaluated; None outside of one, or where an older version made the result."""
+    """Workflow run of the evaluation; None outside a workflow, or if an older version wrote the result."""
     attempt: int | None = None
-    """The attempt of that run."""
+    """Attempt of the workflow run."""
     job: Annotated[str, Meta(max_length=200)] | None = None
-    """The id of the job in its workflow file."""
+    """Id of the job in its workflow file."""
 
 
 LEG_PATTERN = r"^[0-9a-f]{8}(-[0-9a-f]{8}){2}$"
 
 
 class ResultProducer(Record, kw_only=True):
-    """Which gate of which attempt of which workflow run made a result. A claim like the rest of the record."""
+    """Gate, workflow run and attempt that made a result. Unverified, like the rest of the result."""
 
     gate: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
-    """The gate's key: `comment-key`, or workflow file, job, configuration and artifact name (docs/action.md)."""
+    """Key of the gate: `comment-key`, or workflow file, job, configuration and artifact name (docs/action.md)."""
     run_id: int
     attempt: int = 1
     leg: Annotated[str, Meta(pattern=LEG_PATTERN)] | None = None
-    """Digests of job, step and inputs, which tell legs of a matrix apart; None where it is not known."""
+    """Digests of job, step and inputs, which identify the legs of a matrix; None if unknown."""
 
 
 MAX_SHARDS: Final = 999_999  # what `--shard` takes
 
 
 class Shard(Record, kw_only=True):
-    """Part `index` of `count`, counting from 1."""
+    """Shard `index` of `count`, counting from 1."""
 
     index: Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
     count: Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
 
 
 class ShardPlan(Record, kw_only=True):
-    """How cases were cut into shards. Shards of one cut hold each case once, and together all of them."""
+    """How cases are divided into shards. The shards of one plan together contain each case once."""
 
     digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
-    """Of the number of shards, and of all cases with what they weigh."""
+    """Digest of the number of shards, and of all cases with their weights."""
     durations_from: Annotated[str, Meta(max_length=200)] | None = None
-    """Id of the run whose durations they weigh; None where all weigh alike."""
+    """Id of the run whose durations are the weights; None if all cases weigh the same."""
 
 
 class RunResult(Record, kw_only=True):
-    """The run record, `run.json`. `complete` is false while cases are missing (interrupted, target gone)."""
+    """Run result, `run.json`. `complete` is false if cases are missing (interrupted, target unreachable)."""
 
     schema_version: Literal[1] = 1
     run_id: Annotated[str, Meta(max_length=200)]
@@ -322,40 +322,40 @@ class RunResult(Record, kw_only=True):
     tool: ToolIdentity
     target: TargetIdentity
     targets: tuple[TargetIdentity, ...] = ()
-    """All that were asked, where it was more than one."""
+    """All targets, if the run has more than one."""
     suite_agents: tuple[TargetIdentity, ...] = ()
-    """The agents that suites bring along, each by the name of its eval file."""
+    """Agents that suites describe, each named after its eval file."""
     git: GitFacts | None = None
     shard: Shard | None = None
     shard_plan: ShardPlan | None = None
-    """How the cases were cut into shards; None where they were not, or by an older version."""
+    """How the cases are divided into shards; None without shards, or if an older version wrote the result."""
     producer: ResultProducer | None = None
-    """The gate of a workflow that stored it; None on the command line."""
+    """Gate of the workflow that stored the result; None on the command line."""
     partial: bool = False
-    """Only chosen cases were run: it says nothing about the others, and is no baseline for all."""
+    """Only selected cases were run: the run cannot be the baseline of all cases."""
     selections: tuple[CaseSelection, ...] = ()
-    """Which cases were chosen, where the run is `partial`: those that any of these takes. Empty where nobody says."""
+    """Selections of a `partial` run, which contains the cases of any of them. Empty if unknown."""
     suites: tuple[SuiteResult, ...] = ()
     summary: Summary = Summary()
     warnings: tuple[str, ...] = ()
     stop_reason: str | None = None
-    """Why the run ended before its last case, in one sentence; None when it did not."""
+    """Why the run ended before its last case, in one sentence; None if it did not."""
     baseline_run_id: str | None = None
     planned_cases: Annotated[int, Meta(ge=0)] | None = None
-    """Cases that could be run of the whole plan, those of other shards and those that were not chosen among them."""
+    """Runnable cases of the whole plan, including those of other shards and those not selected."""
     reruns: Annotated[int, Meta(ge=0, le=100)] = 0
-    """How often a doubtful case was run again at most; 0 leaves regressions to the contract's plain rule."""
+    """Maximum of re-runs for each case; with 0, the contract's plain rule decides about regressions."""
     setup: EvaluationSetup | None = None
-    """How all cases were measured; None where an older version did not say."""
+    """Evaluation setup of all cases; None if an older version wrote the result."""
     base_agent: BaseAgentSummary | None = None
-    """The base branch's agent, where it was to be asked; None where nobody needed it."""
+    """Base agent, if the run needed one; None otherwise."""
     judges: RunJudges | None = None
-    """Who graded, and how well they are known; None where no judge did, or nobody looked. It turns no verdict."""
+    """Judges and their calibration; None without judges, or if it was not looked up. No effect on the verdict."""
     policy: RunPolicy | None = None
-    """The rules that it was judged by; None where it was not judged, or by an older version."""
+    """Policy of the verdict; None without a verdict, or if an older version wrote the result."""
     comparison: Comparison | None = None
     waivers: AppliedWaivers | None = None
-    """Failures that somebody accepted or set aside; None where nobody did."""
+    """Waived and quarantined failures; None without any."""
     verdict: Verdict | None = None
 
     def iter_cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
@@ -382,20 +382,20 @@ class RunResult(Record, kw_only=True):
 
     @property
     def sha(self) -> str | None:
-        """The commit that was evaluated; None where unknown."""
+        """Commit that was evaluated; None if unknown."""
         return self.git.sha if self.git else None
 
     def covers(self, chosen: Sequence[CaseSelection]) -> bool:
-        """Whether no case was left out by choice that a run of these choices takes; without any, of all."""
+        """Whether the run has all cases of these selections; without selections, all cases."""
         if not self.partial:
             return True
         return bool(chosen) and all(any(own.covers(one) for own in self.selections) for one in chosen)
 
     @property
     def eval_paths(self) -> tuple[str, ...] | None:
-        """The eval paths of which all cases were chosen: none where nothing was chosen; None where cases were.
+        """Eval paths whose cases were all selected: empty without a selection, None if individual cases were selected.
 
-        What another shard has is not left out by choice.
+        Cases of other shards do not count as deselected.
         """
         if not self.partial:
             return ()
@@ -404,7 +404,7 @@ class RunResult(Record, kw_only=True):
 
     @property
     def is_external(self) -> bool:
-        """Whether another tool ran the cases, and we only judged: of such a run suites and target have its name."""
+        """Whether another tool ran the cases; suites and target then have its name."""
         return bool(self.suites) and all(suite.format == self.target.provider for suite in self.suites)
 
     @property
@@ -414,5 +414,5 @@ class RunResult(Record, kw_only=True):
 
     @property
     def quarantined_keys(self) -> frozenset[CaseKey]:
-        """The cases that are set aside, whatever their result."""
+        """Quarantined cases, whatever their result."""
         return self.waivers.quarantined_keys if self.waivers else frozenset()

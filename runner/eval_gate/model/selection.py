@@ -1,23 +1,23 @@
-"""Which cases of its suites a run was asked for, as its record keeps it."""
+"""Selection of the cases of a run, as stored in the run result."""
 
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseName
 
 
 class CaseSelection(Record, kw_only=True):
-    """Cases chosen by what they are. A case is chosen by every part together; an empty part chooses all."""
+    """Criteria that select cases. A case must match all of them; an empty one matches every case."""
 
     cases: tuple[str, ...] = ()
-    """Globs over whole case ids."""
+    """Globs that match a whole case id."""
     tags: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    """Eval files, folders and globs, as results name files: all that the call named of what is configured."""
+    """Eval files, folders and globs, as results name files: all that the call named of the configured ones."""
     keys: tuple[CaseName, ...] = ()
-    """Single cases, such as those that failed when they were last run."""
+    """Individual cases, such as those that failed in the last run."""
 
     def covers(self, other: "CaseSelection") -> bool:
-        """Whether a run of this choice has all cases that the other choice takes; one by name never counts as such."""
+        """Whether a run with this selection has all cases of the other; a selection of individual cases never does."""
         parts = (self.cases, other.cases), (self.tags, other.tags), (self.tiers, other.tiers), (self.paths, other.paths)
         # one of a part is enough to be chosen: so the same ones or more take all of the other's
         return not self.names_single_cases and all(
@@ -26,5 +26,5 @@ class CaseSelection(Record, kw_only=True):
 
     @property
     def names_single_cases(self) -> bool:
-        """Whether single cases were picked, which is not how a gate is set up."""
+        """Whether individual cases are selected, as in a manual run."""
         return bool(self.keys)

@@ -1,7 +1,7 @@
-"""What a result was measured with, setting by setting: everything, but for what cannot change a result.
+"""Settings that a result depends on: all settings except those that cannot change a result.
 
-A setting is in it by default. The rows that leave one out say why (`no_effect` in `config/settings.py`, `NoEffect` in
-the settings of targets).
+A setting is included by default. Each excluded setting states a reason (`no_effect` in `config/settings.py`, `NoEffect`
+in the settings of targets).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,46 +12,46 @@ from eval_gate.model.base import Record
 
 
 class SettingRole(StrEnum):
-    """What a setting of a target says, where it is neither how its response is asked for nor how that is read."""
+    """Role of a target setting that does not describe how to send requests and read responses."""
 
     LOCATION = "location"
-    """Where the agent is: its address or command."""
+    """Location of the agent: its address or command."""
     AGENT = "agent"
-    """What the agent is, such as its prompt: it is what is being tested."""
+    """The agent itself, such as its prompt: the subject of the evaluation."""
 
 
 class SettingValue(Record, kw_only=True):
-    """One setting that has another value than its default, as text without secrets.
+    """One setting with a value other than its default, as text without secrets.
 
-    A value that came from a variable is the variable's name and the text around it.
+    A value from a variable is stored as the name of the variable and the text around it.
     """
 
     name: str
-    """As authors write it, in camelCase."""
+    """Name as users write it, in camelCase."""
     value: str
     default: str | None = None
-    """What counts where the other result does not have this setting; None for nothing."""
+    """Value that applies if the other result does not have this setting; None for no value."""
     role: SettingRole | None = None
 
 
 class TargetIdentity(Record, kw_only=True):
-    """A target, or a judge. `identity` carries no credentials and no query."""
+    """A target or a judge. `identity` has no credentials and no query string."""
 
     name: str
     provider: str
     identity: str
     model: str | None = None
     setup: tuple[SettingValue, ...] = ()
-    """Its settings that differ from their defaults and can change a result."""
+    """Settings that differ from their defaults and can change a result."""
     fingerprint: str | None = None
-    """16 hexadecimal digits for all of its set-up but its name; None where nobody described it, or by an older
-    version."""
+    """Setup fingerprint without the name, 16 hex digits. None if no settings describe the target, or if an older
+    version wrote the result."""
     file: str | None = None
-    """The list of targets that describes it; None where it was given in another way."""
+    """Targets file that describes it; None if it was given in another way."""
 
 
 class SettingChange(NamedTuple):
-    """One setting that has another value. `baseline` and `current` None: it is not set."""
+    """One setting with a changed value. `baseline` or `current` is None if it is not set."""
 
     name: str
     baseline: str | None

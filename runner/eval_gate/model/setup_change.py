@@ -1,4 +1,4 @@
-"""What differs in how two runs were measured, as data: it can turn a verdict without any change of the agent."""
+"""Evaluation setup changes since the baseline, which can change a verdict without a change of the agent."""
 
 from enum import StrEnum
 
@@ -6,93 +6,93 @@ from eval_gate.model.base import Record
 
 
 class SetupChangeKind(StrEnum):
-    """What differs, the weightiest first."""
+    """Kind of setup change, most important first."""
 
     LOOSENED = "loosened"
-    """A rule asks for less."""
+    """A rule requires less."""
     REMOVED = "removed"
-    """Cases that passed in the baseline are gone."""
+    """Cases that passed in the baseline are removed."""
     SKIPPED = "skipped"
     """Cases that passed in the baseline are skipped."""
-    NO_CHECKS = "emptied"
-    """Cases that passed in the baseline check nothing any more."""
+    NO_CHECKS = "no_checks"
+    """Cases that passed in the baseline have no effective checks."""
     FEWER_CHECKS = "fewer_checks"
-    """Cases that passed in the baseline check less."""
+    """Cases that passed in the baseline have fewer checks."""
     EXPECTATION = "expectation"
     PROMPT = "prompt"
     CASES_BEFORE = "cases_before"
     """Other cases run before them in the same folder."""
     PROMPT_OR_EXPECTATION = "prompt_or_expectation"
-    """Question or expectation, and the records do not tell which."""
+    """The prompt or the expectation changed; the stored results do not tell which."""
     GRADER = "grader"
     JUDGE = "judge"
     SETUP = "setup"
-    """A setting by which a target or judge is asked and its response read, or one of the run, has another value."""
+    """A setting of the run changed, or a setting for the requests and responses of a target or judge."""
     TARGET_ASSIGNMENT = "target_assignment"
-    """Cases are asked of another target than they were."""
+    """Cases run against another target."""
     RECORDING = "recording"
-    """Nobody was asked: answers or grades are recorded ones that did not come with the baseline."""
+    """Responses or scores come from a recording that is not the baseline's."""
     SEEDS = "seeds"
     SNAPSHOT_SOURCE = "snapshot_source"
-    """Another snapshot. Other values of the same live one are what a snapshot is for."""
+    """The snapshot has another source. Different values of the same live snapshot are not a change."""
     TARGET = "target"
-    """Another address or program behind the same name, or another target."""
+    """Another target, or another address or program under the same name."""
     MODEL = "model"
     AGENT = "agent"
-    """A setting that describes the agent itself has another value: that is what is being tested."""
+    """A setting that describes the agent itself changed: the subject of the evaluation."""
     TIGHTENED = "tightened"
-    """A rule asks for more."""
+    """A rule requires more."""
     CHANGED = "changed"
-    """A rule is another one, neither looser nor tighter."""
+    """A rule changed and is neither looser nor tighter."""
     RENAMED = "renamed"
-    """Cases that have another id or file and measure the same: nothing is lost."""
+    """Cases have another id or file but the same fingerprints: nothing is lost."""
 
 
 class SettingOwner(StrEnum):
-    """Whose setting it is."""
+    """Owner of a setting."""
 
     TARGET = "target"
     JUDGE = "judge"
     RUN = "run"
     CASE = "case"
     SUITE = "suite"
-    """Of the agent that a suite brings along."""
+    """The agent that a suite describes."""
 
 
 class ChangedCase(Record, kw_only=True):
-    """One case that a difference is about, by its name in the baseline."""
+    """One case that a setup change affects, by its name in the baseline."""
 
     suite: str
     case_id: str
     current_name: str | None = None
-    """Its id or file here, where that is another one."""
+    """Current id or file, if it changed."""
 
 
 class SetupChange(Record, kw_only=True):
-    """One thing that differs. `baseline` and `current` are what it was and is, where that can be said in a word."""
+    """One setup change. `baseline` and `current` are the old and new value, if they are short."""
 
     kind: SetupChangeKind
     subject: str = ""
-    """The name of the rule, the target or the judge; empty for what is about cases."""
+    """Name of the rule, target or judge; empty if the change is about cases."""
     setting: str = ""
-    """The name of the setting, in camelCase; empty where none has another value."""
+    """Name of the setting in camelCase; empty if no setting changed."""
     owner: SettingOwner | None = None
-    """Whose setting that is."""
+    """Owner of the setting."""
     baseline: str | None = None
     current: str | None = None
     count: int = 0
-    """How many cases it is about; 0 for what is not about single cases."""
+    """Number of affected cases; 0 if the change is not about individual cases."""
     cases: tuple[ChangedCase, ...] = ()
-    """The first of the cases, by name."""
+    """The first affected cases, sorted by name."""
 
 
 class SetupChanges(Record, kw_only=True):
-    """All that differs, the weightiest first, and the three counts that rules are about."""
+    """All setup changes, most important first, and the counts that rules use."""
 
     changes: tuple[SetupChange, ...] = ()
     removed_cases: int = 0
-    """Cases that passed in the baseline and are gone."""
+    """Cases that passed in the baseline and are removed."""
     changed_cases: int = 0
-    """Cases that passed in the baseline and are measured by another yardstick."""
+    """Cases that passed in the baseline and have another fingerprint."""
     loosened_rules: int = 0
-    """Rules that ask for less."""
+    """Rules that require less."""

@@ -1,4 +1,4 @@
-"""Tokens as they were counted, and sums over what may be unknown. One rule: unknown stays unknown, None and never 0."""
+"""Token counts, and sums over partly unknown numbers. An unknown number stays None and never becomes 0."""
 
 from collections.abc import Iterable
 from typing import Self, TypeVar
@@ -15,7 +15,7 @@ def add_up(values: Iterable[Number | None]) -> Number | None:
 
 
 class Usage(Record, kw_only=True):
-    """Tokens as the provider counted them, over all turns and trials of what it belongs to; None where it is silent."""
+    """Tokens as the provider counted them, over all turns and trials; None if it does not report them."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None

@@ -1,7 +1,7 @@
-"""Failures that somebody accepted, and flaky cases that are set aside: who said so, why, and until when.
+"""Waived failures and quarantined flaky cases, with owner, reason and end.
 
-A waiver is what a person wrote. What it did to one run is a `WaiverEntry`; all of them together are the
-`AppliedWaivers` of the run.
+A waiver is an entry that a person wrote. `WaiverEntry` is its effect on one run, and `AppliedWaivers` are all of the
+run.
 """
 
 from datetime import date
@@ -12,20 +12,20 @@ from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey, CaseName
 
 MAX_WAIVER_DAYS: Final = 90
-"""The longest that anything may be waived: what is wrong for longer belongs into the eval, or out of it."""
+"""Maximum duration of a waiver in days: a longer problem needs a change of the eval."""
 MAX_NAME: Final = 300
-"""The most characters that a case id or glob may have."""
+"""Maximum characters of a case id or glob."""
 MAX_REASON: Final = 500
-"""The most characters that a reason may have."""
+"""Maximum characters of a reason."""
 
 
 class WaiverKind(StrEnum):
-    """Which promise was made about the case."""
+    """Kind of a waiver."""
 
     WAIVER = "waiver"
-    """Its failure is known and wanted for now."""
+    """The failure is known and accepted for now."""
     QUARANTINE = "quarantine"
-    """It is flaky: its result is not asked for until somebody has looked."""
+    """The case is flaky: its result does not count until someone has examined it."""
 
     @property
     def list_key(self) -> str:
@@ -34,128 +34,128 @@ class WaiverKind(StrEnum):
 
 
 class FileOrigin(Record, kw_only=True, tag_field="source", tag="file"):
-    """A line of a file of the repository."""
+    """Line of a file in the repository."""
 
     file: str
     line: int
     is_new: bool | None = None
-    """The base branch does not have it, or only for a shorter time; None when that was not asked or not answered."""
+    """The base branch does not have the waiver, or only with an earlier end; None if unknown."""
 
 
 class CommentOrigin(Record, kw_only=True, tag_field="source", tag="comment"):
-    """A comment on the pull request, by somebody who may write to the repository."""
+    """Comment on the pull request, by a user with write access to the repository."""
 
     author: str
-    """Their login at GitHub."""
+    """GitHub login of the author."""
     url: str
     written_at: str
-    """When, as GitHub says it: ISO 8601 in UTC."""
+    """Time of the comment from GitHub: ISO 8601 in UTC."""
     commit: str | None = None
-    """The one commit that it is about, where the comment names it."""
+    """The only commit that the waiver applies to, if the comment names one."""
 
 
 class Waiver(Record, kw_only=True):
-    """One case, or the cases of one glob, whose failure is not to block until the end of a day."""
+    """One case, or the cases that match a glob, whose failure does not block until the end of a day."""
 
     kind: WaiverKind
     case: str
-    """An id, or a glob over whole ids."""
+    """Case id, or a glob that matches a whole id."""
     suite: str | None = None
-    """A glob over eval files; None for all of them."""
+    """Glob over eval files; None for all of them."""
     reason: str
     until: date
-    """The last day on which it holds, in UTC."""
+    """Last day of the waiver, in UTC."""
     owner: str | None = None
-    """Who answers for it. In a file that is what the file claims."""
+    """Person responsible for the waiver. In a file, this is an unverified claim."""
     origin: FileOrigin | CommentOrigin
 
     @property
     def identity(self) -> tuple[WaiverKind, str, str | None]:
-        """What it promises about which cases: its kind, the name of the case and the glob over eval files."""
+        """Identity of the waiver: its kind, the name of the case and the glob over eval files."""
         return self.kind, self.case, self.suite
 
     @property
     def is_new(self) -> bool | None:
-        """Whether the pull request itself brings it; None when that is not known. A comment always stands apart."""
+        """Whether the pull request itself adds the waiver; None if unknown, or for a comment."""
         return self.origin.is_new if isinstance(self.origin, FileOrigin) else None
 
 
 class RefusedCommand(Record, kw_only=True):
-    """A command in a comment that was not followed, and the sentence for whoever wrote it."""
+    """Command in a comment that was refused, with the message for its author."""
 
     author: str
-    """Their login at GitHub; empty where the account is gone."""
+    """GitHub login of the author; empty if the account no longer exists."""
     url: str
     message: str
 
 
 class WaiverStanding(StrEnum):
-    """How a case stands at the end of a run, as far as waiving it is concerned."""
+    """Standing of a case at the end of a run, as far as it matters for waivers."""
 
     REGRESSED = "regressed"
     FAILS = "fails"
-    """Fails, and is not known to be a regression."""
+    """The case fails and is not a known regression."""
     UNSTABLE = "unstable"
-    """Passes, but not cleanly: failures among its trials, an unsettled result, or a score that dropped."""
+    """The case passes, but with failed trials, an inconclusive result or a score drop."""
     PASSES = "passes"
     NO_RESULT = "no_result"
-    """An execution error, or not run. Never waived: it says nothing about the case."""
+    """The case has an execution error or was not run. It is never waived, because this says nothing about it."""
 
     @property
     def is_waivable(self) -> bool:
-        """Whether there is anything to waive. A case that wavers is: else failing wholly were better than in part."""
+        """Whether the case can be waived, which includes unstable cases."""
         return self in {WaiverStanding.REGRESSED, WaiverStanding.FAILS, WaiverStanding.UNSTABLE}
 
 
 class CaseStanding(CaseName, kw_only=True):
-    """A case and how it stands."""
+    """A case with its standing."""
 
     standing: WaiverStanding
 
 
 class WaiverState(StrEnum):
-    """What a waiver did to this run. Only `in_use` changes anything."""
+    """Effect of a waiver on this run. Only `in_use` has one."""
 
     IN_USE = "in_use"
     EXPIRED = "expired"
     UNMATCHED = "unmatched"
-    """It names no case of this run: perhaps a typo, perhaps the case is gone."""
+    """No case of this run matches: the name may have a typo, or the case was removed."""
     UNNEEDED = "unneeded"
-    """Every case that it names passes."""
+    """All cases that match pass."""
     PROPOSED = "proposed"
-    """It comes with a pull request whose author may not waive anything: it does not count."""
+    """The pull request adds the waiver, and its author may not waive anything: it has no effect."""
     IDLE = "idle"
-    """There is nothing to say: its cases could not be judged, or were not selected."""
+    """Nothing to report: the cases that match have no score, or were not selected."""
 
 
 class WaiverEntry(Record, kw_only=True):
-    """One waiver, what it did, and how the cases that it names stand."""
+    """One waiver with its effect and the standing of the cases that match."""
 
     waiver: Waiver
     state: WaiverState
     days_left: int
-    """Until its last day, which is 0; negative when that is past."""
+    """Days until the last day, which is 0; negative after it."""
     failing: tuple[CaseName, ...] = ()
-    """Waived if the state is `in_use`, and not otherwise."""
+    """Failing cases that match; they are waived only if the state is `in_use`."""
     passing: tuple[CaseName, ...] = ()
     without_result: tuple[CaseName, ...] = ()
 
 
 class WaivedCase(CaseStanding, kw_only=True):
-    """A case whose failure does not block, with the place of the decisive entry in `Waiving.entries`."""
+    """Case whose failure does not block, with the index of the decisive entry in `AppliedWaivers.entries`."""
 
     entry: int
 
 
 class AppliedWaivers(Record, kw_only=True):
-    """Everything about waived failures that a verdict and a report need. The same whatever the order of waivers."""
+    """All waivers of a run and their effect, independent of the order of the waivers."""
 
     entries: tuple[WaiverEntry, ...] = ()
     waived: tuple[WaivedCase, ...] = ()
-    """In the order of the run, each case once."""
+    """Waived cases in the order of the run, each case once."""
     refusals: tuple[RefusedCommand, ...] = ()
     problems: tuple[str, ...] = ()
-    """Sentences about what could not be asked or does not fit together, such as a label without a comment."""
+    """Problems that were found, in sentences, such as a failed lookup or a label without a comment."""
 
     @property
     def keys(self) -> frozenset[CaseKey]:
@@ -164,7 +164,7 @@ class AppliedWaivers(Record, kw_only=True):
 
     @property
     def quarantined_keys(self) -> frozenset[CaseKey]:
-        """Every case that is set aside, whatever its result: none of them enters a pass rate."""
+        """Every quarantined case, whatever its result: no pass rate includes it."""
         return frozenset(
             case.key
             for entry in self.select_entries(WaiverState.IN_USE, WaiverState.UNNEEDED)
@@ -177,7 +177,7 @@ class AppliedWaivers(Record, kw_only=True):
         return tuple(entry for entry in self.entries if entry.state in states)
 
     def count_cases(self, *standings: WaiverStanding) -> int:
-        """How many waived cases stand so."""
+        """Count the waived cases with one of these standings."""
         return sum(one.standing in standings for one in self.waived)
 
     def get_entry(self, waived: WaivedCase) -> WaiverEntry:

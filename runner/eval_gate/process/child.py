@@ -17,8 +17,8 @@ from eval_gate.process.signals import RUNNING_GROUPS, defer_signals
 class ChildProcess:
     """Leader of a process group; kills the rest of the group when it exits.
 
-    Once the leader ends, by itself or not, the others of its group are ended by force. On Linux a descriptor tells of
-    its end before its number is given back, so that the signal can meet nobody else; elsewhere a thread waits.
+    This also applies if the leader exits by itself. On Linux a process descriptor reports its exit before its id can be
+    reused, so that the signal cannot reach another process; on other systems a thread waits.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], began: float) -> None:

@@ -74,7 +74,7 @@ class WithheldVariables(FrozenStruct):
         name = next((word for word in words if word in self.names), None)
         if name is None:
             return None
-        return f"{name} is set here and commands do not get it: name it in passEnv, or in the target's env"
+        return f"{name} is set here, but commands do not get it: add it to passEnv or to the target's env"
 
 
 def find_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:

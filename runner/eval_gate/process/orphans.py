@@ -15,7 +15,7 @@ _PENDING_GROUPS: Final = set[int]()
 
 
 class _ProcessOwner:
-    """Whether the process is our program, and not somebody's who has children that we know nothing of."""
+    """Whether the process is our own program, and not one with children that we do not know."""
 
     process = False
 

@@ -20,7 +20,8 @@ from eval_gate.process.run import CAN_RUN_PROGRAMS, UNSUPPORTED_SYSTEM, ProcessE
 class PrivateFolder:
     """A temporary folder that a program may write to; it is read through a descriptor.
 
-    As root we may read what the program may not: so links are not followed, not even one in the folder's place.
+    As root, this process can read files that the program cannot. Links are therefore not followed, not even one in
+    place of the folder.
     """
 
     def __init__(self, path: Path, descriptor: int, identity: Identity | None) -> None:
@@ -54,7 +55,7 @@ class PrivateFolder:
         try:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise ProcessError(f"the file {name} is not an ordinary file", StartRefusal.FILE)
+                raise ProcessError(f"the file {name} is not a regular file", StartRefusal.FILE)
             return _read_head_and_tail(descriptor, found.st_size, limit)
         except OSError as error:
             raise ProcessError(f"the file {name} cannot be read: {error.strerror}", StartRefusal.FILE) from error
@@ -86,7 +87,7 @@ def open_private_folder(prefix: str, cwd: Path, *, keep: bool = False) -> Iterat
             if identity:
                 identity.take_ownership(descriptor)
         except OSError as error:
-            raise ProcessError(f"there is no place for temporary files: {error.strerror}") from error
+            raise ProcessError(f"temporary files cannot be created: {error.strerror}") from error
         yield PrivateFolder(path, descriptor, identity)
 
 

@@ -30,9 +30,7 @@ DRAIN_S: Final = 1.0
 """Seconds that are given to the pipes once all of the group has ended: who left the group may hold them for ever."""
 
 CAN_RUN_PROGRAMS: Final = hasattr(os, "killpg")
-UNSUPPORTED_SYSTEM: Final = (
-    "commands are run on Linux and macOS only: this system has no process groups by which they are ended"
-)
+UNSUPPORTED_SYSTEM: Final = "commands run on Linux and macOS only: this system has no process groups"
 _PROGRAM_ERRORS: Final = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.ELOOP, errno.EISDIR}
 
 
@@ -65,9 +63,10 @@ class ProcessError(Exception):
 class Command(FrozenStruct):
     """A program to run, its environment and its limits.
 
-    `line`: a text is for `/bin/sh -c`, a tuple is a program with its arguments. `environment` is all that the program
-    sees. Without `stdin` it reads nothing. Of stdout and stderr so many bytes are kept as `max_output` and `max_errors`
-    say; the program is not stopped for saying more, unless `end_when_cut`. `watch` gets stdout as it comes, all of it.
+    `line` is a string for `/bin/sh -c`, or a tuple of a program and its arguments. `environment` is the complete
+    environment of the program. Without `stdin` it has no input. `max_output` and `max_errors` are the maximum stored
+    bytes of stdout and stderr; the program is not stopped for exceeding them, unless `end_when_cut`. `watch` receives
+    all of stdout as it arrives.
     """
 
     line: str | tuple[str, ...]
@@ -86,7 +85,7 @@ class Command(FrozenStruct):
 class FinishedProgram(FrozenStruct):
     """Result of a program: exit code (negative for a signal), output and duration.
 
-    `seconds` is from the start until the program itself ended.
+    `seconds` is the time from the start to the exit of the program itself.
     """
 
     code: int
@@ -206,7 +205,7 @@ def _build_start_error(command: Command, error: OSError | ValueError) -> Process
     """Why it did not start: Python's error does not always say which of the parts was meant."""
     program = "the shell" if isinstance(command.line, str) else f'"{command.line[0][:200]}"'
     if not isinstance(error, OSError):
-        what = "an argument or a variable holds a NUL or another character that cannot be passed on"
+        what = "an argument or a variable contains a NUL or another character that cannot be passed on"
         return ProcessError(f"{program} cannot be started: {what}", StartRefusal.TEXT)
     if error.errno == errno.E2BIG:
         return ProcessError(

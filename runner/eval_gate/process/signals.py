@@ -31,7 +31,7 @@ _SIGNAL_EXIT_BASE: Final = 128
 
 
 class _SignalState:
-    """What became of signals. Python hands them to the main thread only, between any two steps of it."""
+    """Signals received so far. Python delivers them to the main thread only, between any two instructions."""
 
     held = 0
     """Of how many parts that are done as a whole the main thread is amid."""

@@ -230,7 +230,7 @@ def write_report_files(
                 return tuple(files)
     except OSError as error:
         raise _build_output_error(folder, error.strerror) from error
-    raise _build_output_error(folder, "too many reports of one second")
+    raise _build_output_error(folder, "too many reports in one second")
 
 
 def _try_write(files: Mapping[Path, str]) -> bool:
@@ -251,7 +251,7 @@ def _try_write(files: Mapping[Path, str]) -> bool:
 def _build_output_error(folder: Path, why: str | None) -> GateError:
     return GateError(
         "output-not-writable",
-        f"{folder} cannot be written: {why}",
+        f"cannot write to {folder}: {why}",
         "choose another folder with --out",
         exit_code=ExitCode.USAGE,
     )
@@ -273,7 +273,7 @@ def _render_console(made: Mapping[str, Any], warnings: tuple[str, ...], style: C
     yield from style.render_warnings(warnings)
     yield _render_counts(made["summary"])
     if why and not style.verbose:
-        yield "--verbose says what did not hold"
+        yield "--verbose shows the failed assertions"
 
 
 def _render_console_suite(suite: Mapping[str, Any], style: ConsoleStyle) -> Iterator[str]:

@@ -54,17 +54,17 @@ def build_annotations(view: ReportView) -> CaseAnnotations:
 def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
     failed = view.verdict.outcome is Outcome.FAILED
     yield from _annotate_rows(view.regressions, "Regression", blocking=failed)
-    yield from _annotate_rows(view.suspected, "Suspected regression", blocking=failed)
-    yield from _annotate_rows(view.must_pass, "Must pass", blocking=failed)
+    yield from _annotate_rows(view.suspected, "Regression, not re-run", blocking=failed)
+    yield from _annotate_rows(view.must_pass, "Must-pass case failed", blocking=failed)
     yield from _annotate_rows(() if view.is_inconclusive else view.failing, "Failing case", blocking=failed)
     by_score = any(reason.code == RuleCode.SCORE_DROP for reason in view.verdict.reasons)
     yield from _annotate_rows(view.score_drops, "Score drop", blocking=failed and by_score)
     for group in view.errors_by_kind:
         yield from _annotate_rows(group.rows, group.title, blocking=False)
-    yield from _annotate_rows(view.base_agent_failures, "Fails with the base branch's agent too", blocking=False)
+    yield from _annotate_rows(view.base_agent_failures, "Fails with the base agent too", blocking=False)
     yield from _annotate_rows(view.broken_on_main, "Broken before this change", blocking=False)
-    yield from _annotate_rows(view.unconfirmed, "Not decided", blocking=False)
-    yield from _annotate_rows(view.inconclusive_cases, "Not sure", blocking=failed and view.flaky_blocks)
+    yield from _annotate_rows(view.unconfirmed, "Re-runs missing", blocking=False)
+    yield from _annotate_rows(view.inconclusive_cases, "Inconclusive", blocking=failed and view.flaky_blocks)
 
 
 def _annotate_rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> Iterator[CaseAnnotation]:
@@ -73,8 +73,8 @@ def _annotate_rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> I
             then, here = row.baseline_result, row.current_result
             change = f"{then} → {here}. " if then and here else ""
             if row.evidence:
-                change = f"{row.evidence_text}. "
-            reason = to_one_line(row.failure_summary or "", MAX_ANNOTATION_TEXT) or "no reason was given"
+                change = f"{row.evidence_sentences} "
+            reason = to_one_line(row.failure_summary or "", MAX_ANNOTATION_TEXT) or "no reason given"
             message = to_one_line(f"{change}{reason}", MAX_ANNOTATION_TEXT)
             yield CaseAnnotation(
                 row.location.file, row.location.line, to_one_line(f"{word}: {row.label}", 200), message, blocking

@@ -39,7 +39,7 @@ def render_check_run(view: ReportView) -> CheckText:
     links = [words] if (words := format_links(view)) else []
     below = [format_prose(words, 600) for words in (view.bad_day, view.false_alarms) if words]
     summary = "\n\n".join(
-        [why, *below, *links, *measured, _format_counts(view), f"<sub>{format_provenance(view)}</sub>"]
+        [why, *measured, *below, *links, _format_counts(view), f"<sub>{format_provenance(view)}</sub>"]
     )
     return CheckText(format_check_title(view), summary + "\n", render_summary(view, limit=MAX_PAGE))
 
@@ -51,8 +51,8 @@ def format_check_title(view: ReportView) -> str:
     """
     verdict = view.verdict
     if verdict.outcome is Outcome.INCONCLUSIVE:
-        why = view.reasons[0] if view.reasons else "the run was not finished"
-        return _truncate_title("No verdict yet" if view.has_no_verdict else f"Could not decide: {why}")
+        why = view.reasons[0] if view.reasons else "the run did not finish"
+        return _truncate_title("No verdict yet" if view.has_no_verdict else f"Inconclusive: {why}")
     first = verdict.reasons[0].code if verdict.outcome is Outcome.FAILED and verdict.reasons else ""
     if first == RuleCode.PASS_RATE:
         rates, rule = view.rates, verdict.find_rule(RuleCode.PASS_RATE)
@@ -69,7 +69,7 @@ def format_cancelled_title(view: ReportView) -> str:
 
 def format_problem_title(message: str, *, usage: bool) -> str:
     """Format the check title of a step that ended before it had a run."""
-    return _truncate_title(f"{'Configuration error' if usage else 'Could not decide'}: {message}")
+    return _truncate_title(f"{'Configuration error' if usage else 'Inconclusive'}: {message}")
 
 
 def _truncate_title(words: str) -> str:
@@ -94,9 +94,9 @@ def _summarize_changes(view: ReportView) -> str:
     else:
         parts = [*([] if any("regression" in words for words in waived) else ["No regressions"]), *waived]
         if view.inconclusive_cases:
-            parts.append(f"not sure about {format_count(len(view.inconclusive_cases), 'case')}")
+            parts.append(format_count(len(view.inconclusive_cases), "inconclusive case"))
         if view.unconfirmed:
-            parts.append(f"{format_count(len(view.unconfirmed), 'case')} not decided")
+            parts.append(f"{format_count(len(view.unconfirmed), 'case')} with missing re-runs")
     if view.new_passes:
         parts.append(format_count(len(view.new_passes), "new pass", "new passes"))
     if view.score_drops and not parts[0].startswith(RuleCode.SCORE_DROP.label):
@@ -121,7 +121,7 @@ def _format_counts(view: ReportView) -> str:
     parts.append(f"{format_count(summary.errored, 'error')}{view.errored_counts}")
     if view.comparison is not None:
         parts += [
-            format_count(len(view.regressions), "regression"),
+            format_count(len(view.regressions_and_suspects), "regression"),
             format_count(len(view.new_passes), "new pass", "new passes"),
         ]
         parts.append(f"{len(view.still_failing)} still failing")
@@ -129,4 +129,5 @@ def _format_counts(view: ReportView) -> str:
             parts.append(format_count(len(view.score_drops), "score drop"))
     parts += view.more_counts
     parts += [f"{summary.not_run} not run", f"{summary.skipped} skipped"]
+    parts += [view.rerun_count] if view.rerun_count else []
     return f"{format_count(summary.total_cases, 'case')}: {', '.join(parts)}."

@@ -1,11 +1,11 @@
 """Pull request comment and job summary in GitHub's Markdown.
 
-What all rows of a table share is said once, above it. Foreign text is escaped here.
+What all rows of a table share stands once above it. Untrusted text is escaped here.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-MAX_QUESTION: Final = 200
+MAX_PROMPT: Final = 200
 MAX_CHECKS: Final = 3
 """Checks that are named; the rest is in the page."""
 MAX_CHECK: Final = 160
@@ -43,6 +43,10 @@ SUMMARY_LEVELS: Final = (
     *DETAIL_LEVELS[1:],
 )
 MAX_EVIDENCE: Final = 200
+MAX_EVIDENCE_TEXT: Final = 600
+"""Characters of all evidence of a case."""
+MAX_EVIDENCE_NAMES: Final = 20
+"""Cases with the same evidence that are named."""
 _NONE: Final = "–"
 _MIN_SHARED_ROWS: Final = 3
 """Rows that have to share something before it is said once: two can be read."""
@@ -107,7 +111,8 @@ def get_environment() -> Environment:
             markdown_fragments.format_terms_cell,
             markdown_fragments.format_waiver,
         ),
-        *(render_case_table, render_score_table, render_cause_table, render_responses),
+        *(render_case_table, render_regression_table, render_score_table, render_cause_table, render_cause_lines),
+        *(render_responses, render_evidence),
     )
     filters = {piece.__name__: piece for piece in pieces}
     return build_environment({**filters, "html": escape.escape_html, "block": escape.format_code_block}, html=False)
@@ -121,6 +126,7 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
         "summary": view.summary,
         "marker": escape.to_comment_key(view.context.comment_key),
         "open_rows": OPEN_ROWS,
+        "current_title": "This PR" if view.context.base_branch else "This run",
         "links_line": markdown_fragments.format_links(view),
         "provenance": markdown_fragments.format_provenance(view),
         "spent": markdown_fragments.format_spending(view),
@@ -132,36 +138,61 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
 
 
 def render_responses(row: CaseRow, around: int = CONTEXT_CHARACTERS) -> str:
-    """Render prompt, tool calls and the difference of both responses as an escaped, folded section.
+    """Render the evidence, prompt, tool calls and difference of both responses as an escaped, folded section.
 
     Each response is limited to `around` characters. Return an empty string if nothing is stored that could be
     shown.
     """
     sides = row.response_comparison
-    if sides is None:
+    shown = ["evidence"] if row.evidence else []
+    if sides is not None:
+        shown.append("responses" if sides.has_baseline else "response")
+    if not shown:
         return ""
-    title = "Baseline and here" if sides.has_baseline else "Answer"
-    parts = [
-        f"<details><summary>{title}: {escape.escape_html(row.label)}</summary>",
-        *_format_prompt_lines(sides),
-        *_format_responses(sides, around),
-    ]
+    parts = [f"<details><summary>{escape.escape_html(row.label)}: {' and '.join(shown)}</summary>"]
+    if row.evidence:
+        parts.append(escape_markdown(row.evidence_sentences, MAX_EVIDENCE_TEXT))
+    if sides is not None:
+        parts += [*_format_prompt_lines(sides), *_format_responses(sides, around)]
     if row.page_url:
-        parts.append(f"[All of it]({row.page_url})")
+        parts.append(f"[Open the case]({row.page_url})")
     return "\n\n".join([*parts, "</details>"])
+
+
+def render_evidence(rows: Sequence[CaseRow], limit: int, more: bool = False) -> str:  # noqa: FBT001, FBT002 (a filter)
+    """Render the evidence of these cases as a folded list, one line for all cases with the same evidence.
+
+    At most `limit` lines are listed. `more` means that the evidence of other cases stands above. Return an empty
+    string if no case has evidence.
+    """
+    groups: dict[str, list[CaseRow]] = defaultdict(list)
+    for row in rows:
+        if row.evidence:
+            groups[row.evidence_sentences].append(row)
+    if not groups:
+        return ""
+    lines = [
+        f"- {markdown_fragments.format_names(members, MAX_EVIDENCE_NAMES)}: {escape_markdown(text, MAX_EVIDENCE_TEXT)}"
+        for text, members in list(groups.items())[:limit]
+    ]
+    left_out = sum(len(members) for members in list(groups.values())[limit:])
+    lines += [f"- and {format_count(left_out, 'more case')}"] if left_out else []
+    number = sum(map(len, groups.values()))
+    title = f"Evidence of {format_count(number, 'more case' if more else 'case')}"
+    return "\n".join([f"<details><summary>{title}</summary>", "", *lines, "", "</details>"])
 
 
 def _format_prompt_lines(sides: ResponseComparison) -> list[str]:
     said = []
     if sides.question:
-        said.append(f"**Asked:** {escape.escape_markdown(sides.question, MAX_QUESTION)}")
+        said.append(f"**Prompt:** {escape.escape_markdown(sides.question, MAX_PROMPT)}")
     if sides.expected:
-        wanted = escape.format_first_few(
+        expected = escape.format_first_few(
             sides.expected, MAX_CHECKS, lambda one: escape.format_code_span(one, MAX_CHECK)
         )
-        said.append(f"**Wanted:** {wanted}")
+        said.append(f"**Expected:** {expected}")
     if sides.call_changes:
-        said.append(f"**Calls:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
+        said.append(f"**Tool calls:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
     return ["<br>\n".join(said)] if said else []
 
 
@@ -188,7 +219,22 @@ class _Column(FrozenStruct):
     cell: Callable[[CaseRow], str]
 
 
-def render_case_table(rows: Sequence[CaseRow], title: str, compared: bool = True) -> str:  # noqa: FBT001, FBT002 (a filter)
+def render_regression_table(rows: Sequence[CaseRow], title: str, current_title: str) -> str:
+    """Render the table of regressions: what each case did before, what it did here, and what changed."""
+    columns = [
+        _Column("Baseline", "--:", lambda row: row.baseline_cell or _NONE),
+        _Column(current_title, "--:", lambda row: row.current_cell or _NONE),
+        _Column("What changed", ":--", _format_failure_cell),
+    ]
+    return "\n".join(_render_table(rows, title, columns))
+
+
+def render_case_table(
+    rows: Sequence[CaseRow],
+    title: str,
+    compared: bool = True,  # noqa: FBT001, FBT002 (a filter)
+    current_title: str = "This PR",
+) -> str:
     """Render a table of cases with their evidence and failures.
 
     What all cases share is stated once above the table. If they share everything, the table is a list of names.
@@ -196,7 +242,11 @@ def render_case_table(rows: Sequence[CaseRow], title: str, compared: bool = True
     if not rows:
         return ""
     by_record = any(row.evidence for row in rows)
-    seen = [_build_evidence_column(rows)] if by_record else _build_result_columns(compared=compared)
+    seen = (
+        [_build_evidence_column(rows)]
+        if by_record
+        else _build_result_columns(compared=compared, current_title=current_title)
+    )
     what = _Column(f"What {'changed' if compared and not by_record else 'failed'}", ":--", _format_failure_cell)
     said, own = [], []
     for columns, once in ((seen, _format_evidence if by_record else _format_results), ([what], _format_failure)):
@@ -212,7 +262,7 @@ def render_case_table(rows: Sequence[CaseRow], title: str, compared: bool = True
 
 
 def render_score_table(rows: Sequence[CaseRow], title: str) -> str:
-    """Graded cases with their scores, and what they lack."""
+    """Render a table of graded cases with their scores, and what they lack."""
     scores = _Column("Score", "--:", lambda row: row.scores or _NONE)
     missing = _Column("What is missing", ":--", _format_failure_cell)
     return "\n".join(_render_table(rows, title, [scores, missing]))
@@ -232,13 +282,29 @@ def render_cause_table(causes: Sequence[Cause[CaseRow]], limit: int) -> str:
     return "\n".join(lines)
 
 
+def render_cause_lines(causes: Sequence[Cause[CaseRow]], total: int, limit: int) -> str:
+    """Render one line for each cause: its text, its number of all `total` cases, and its first cases."""
+    lines = []
+    for cause in causes[:limit]:
+        names = ", ".join(map(format_name_link, cause.examples))
+        first = f": {names}" if cause.names_all else f", first {names}, …"
+        values = [f"{format_code_span(value.text)} ({value.count})" for value in cause.values]
+        values += [f"{format_count(cause.rest, 'other value')}"] if cause.rest else []
+        number = f"{cause.count} of {format_count(total, 'case')}"
+        details = f" ({', '.join(values)})" if values else ""
+        lines.append(f"- {format_code_span(cause.text)}{details} in {number}{first}")
+    if len(causes) > limit:
+        lines.append(f"- and {format_count(len(causes) - limit, 'more cause')}")
+    return "\n".join(lines)
+
+
 def _format_cause(cause: Cause[CaseRow]) -> str:
     said = [f"{format_code_cell(value.text)} ({value.count})" for value in cause.values]
     rest = f"<br>and {format_count(cause.rest, 'other value')}" if cause.rest else ""
     return format_code_cell(cause.text) + "".join(f"<br>{words}" for words in said) + rest
 
 
-_AS_MOST: Final = "as most"
+_AS_MOST: Final = "see above"
 
 
 def _build_evidence_column(rows: Sequence[CaseRow]) -> _Column:
@@ -247,7 +313,7 @@ def _build_evidence_column(rows: Sequence[CaseRow]) -> _Column:
     def cell(row: CaseRow) -> str:
         return _AS_MOST if common is not None and row.evidence_lines == common else format_evidence_cell(row)
 
-    return _Column("What was seen", ":--", cell)
+    return _Column("Evidence", ":--", cell)
 
 
 def _format_evidence(row: CaseRow) -> str:
@@ -268,12 +334,12 @@ def _format_common_evidence(rows: Sequence[CaseRow]) -> str:
     common = _find_common_evidence(rows)
     if common is None:
         return ""
-    alike = [row for row in rows if row.evidence_lines == common]
-    return f"**{len(alike)} of these {len(rows)}:** {_format_evidence(alike[0])}"
+    equal = [row for row in rows if row.evidence_lines == common]
+    return f"**{len(equal)} of these {len(rows)}:** {_format_evidence(equal[0])}"
 
 
-def _build_result_columns(*, compared: bool) -> list[_Column]:
-    here = _Column("Here", "--:", lambda row: row.current_result or _NONE)
+def _build_result_columns(*, compared: bool, current_title: str) -> list[_Column]:
+    here = _Column(current_title, "--:", lambda row: row.current_result or _NONE)
     return [_Column("Baseline", "--:", lambda row: row.baseline_result or _NONE), here] if compared else [here]
 
 
@@ -287,7 +353,7 @@ def _format_failure_cell(row: CaseRow) -> str:
 
 
 def _format_failure(row: CaseRow) -> str:
-    return format_code_span(row.failure_summary or "no reason was given")
+    return format_code_span(row.failure_summary or "no reason given")
 
 
 def _is_uniform(rows: Sequence[CaseRow], column: _Column) -> bool:

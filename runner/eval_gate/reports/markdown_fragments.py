@@ -42,16 +42,16 @@ def format_name_link(row: CaseRow) -> str:
 def format_case_link(row: CaseRow) -> str:
     """Format a case's name like `format_name_link`, with a small link to its line in the eval file.
 
-    Marks follow for suspected regressions and stale cases.
+    Marks follow for suspected regressions, which were not re-run, and for stale cases.
     """
     line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page_url and row.url and row.location else ""
-    return f"{format_name_link(row)}{line}{' (suspected)' if row.suspected else ''}{' stale' if row.stale else ''}"
+    return f"{format_name_link(row)}{line}{' (not re-run)' if row.suspected else ''}{' stale' if row.stale else ''}"
 
 
 def format_suspected_count(rows: Sequence[CaseRow]) -> str:
-    """`, 9 of them suspected`; empty where none is."""
+    """`, 9 of them not re-run`; empty where none is."""
     number = sum(row.suspected for row in rows)
-    return f", {number} of them suspected" if number else ""
+    return f", {number} of them not re-run" if number else ""
 
 
 def format_links(view: ReportView) -> str:
@@ -141,7 +141,7 @@ def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
     """
     groups: dict[str, list[CaseRow]] = defaultdict(list)
     for row in rows:
-        groups[row.reason or row.failure_summary or "no reason was given"].append(row)
+        groups[row.reason or row.failure_summary or "no reason given"].append(row)
     shown = [
         f"{format_names(members, limit)} ({escape_markdown(reason)})"
         for reason, members in list(groups.items())[:MAX_REASONS]
@@ -151,7 +151,7 @@ def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
 
 
 def format_prose(words: str, limit: int = MAX_SENTENCE) -> str:
-    """Half a sentence that has names in backticks; whatever stands between two of them is code."""
+    """Format a phrase that has names in backticks; text between two backticks is code."""
     pieces = re.split(r"`([^`]*)`", truncate_text(words, limit))
     return "".join(format_code_span(piece) if place % 2 else _escape_text(piece) for place, piece in enumerate(pieces))
 
@@ -162,7 +162,7 @@ def format_setup_changes(found: SetupChangeText, names: int = MAX_NAMED) -> str:
     said = [format_prose(line) for line in found.format_lines(names)]
     several = len(said) > _MAX_INLINE
     shown = "\n" + "".join(f"\n- {words}" for words in said) if several else f" {' · '.join(said)}"
-    return f"{sign}**{found.title}**{found.remark}:{shown}"
+    return f"{sign}**{found.title}:**{shown}"
 
 
 def _escape_text(text: str) -> str:
@@ -172,12 +172,12 @@ def _escape_text(text: str) -> str:
 
 
 def format_sentence(words: str) -> str:
-    """Half a sentence of a verdict or a note as a whole one."""
+    """Format a phrase of a verdict or a note as a sentence."""
     return escape_markdown(verdict.to_sentence(words), MAX_SENTENCE)
 
 
 def describe_stale_fact(fact: StaleFact) -> str:
-    """One fact as half a sentence."""
+    """Describe one fact as a phrase."""
     recorded, current = (format_code_span(value or "unknown") for value in (fact.recorded, fact.current))
     match fact.kind:
         case StaleKind.DESCRIPTION:
@@ -197,7 +197,7 @@ def describe_stale_fact(fact: StaleFact) -> str:
 
 
 def describe_stale_baseline(view: ReportView) -> str:
-    """How old the baseline is, both limits, and the remedy."""
+    """Describe how old the baseline is, both limits, and the remedy."""
     assert view.comparison is not None
     facts, context = view.comparison.baseline, view.context
     branch = format_code_span(context.branch) if context.branch else "the default branch"
@@ -211,13 +211,13 @@ def describe_stale_baseline(view: ReportView) -> str:
         f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
     )
     why = f"Differences may come from {branch}, not from this change."
-    return f"The baseline is {' and '.join(parts)}. {why} Refresh: {remedy}."
+    return f"The baseline is {' and '.join(parts)}. {why} To refresh it, {remedy}."
 
 
 def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = format_code_span) -> str | None:
-    """Which runs of the baseline's branch were passed over because they could not be measured; None where none was.
+    """Describe newer runs of the baseline's branch that have too few scores to be the baseline; None without any.
 
-    `mark` sets off names and commits as the place where the sentence stands does it.
+    `mark` formats names and commits for the report that shows the sentence.
     """
     if view.comparison is None or not view.comparison.baseline.unscored_runs:
         return None
@@ -234,16 +234,16 @@ def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = form
         which = f"{mark(branch)}'s {runs}"
     else:  # there may be others between them: `latest` passes over red ones too
         which = f"{len(facts.unscored_runs)} newer runs" if more else f"A newer run, {sha},"
-    judged = (
-        f"{'in ' + sha + ' ' if more else ''}{first.scored} of {wording.format_count(first.cases, 'case')} "
-        "could be judged"
+    scored = (
+        f"{'in ' + sha + ', ' if more else ''}{first.scored} of {wording.format_count(first.cases, 'case')} "
+        f"{'has' if first.scored == 1 or first.cases == 1 else 'have'} a score"
     )
     compared = mark(facts.sha[:7] if facts.sha else facts.run_id[:40])
-    return f"{which} could not be measured: {judged}. Compared with {compared}."
+    return f"{which} cannot be the baseline: {scored}. Compared with {compared} instead."
 
 
 def describe_older_baseline(view: ReportView, mark: Callable[[str], str] = format_code_span) -> str | None:
-    """Which commits of the base have no result and count here too, where something is red; else None.
+    """Describe which commits of the base have no result and count too, if the gate found something; else None.
 
     `mark` as for `describe_unmeasured_runs`.
     """
@@ -252,14 +252,11 @@ def describe_older_baseline(view: ReportView, mark: Callable[[str], str] = forma
     counted, base = find_earlier_commits(view.run), view.comparison.baseline.base_sha or ""
     if counted is None:
         return None
-    commits, it = wording.format_count(counted[0], "commit"), "it" if counted[0] == 1 else "they"
-    what = f"what {it} did counts here too ({mark(counted[1])})"
+    commits = wording.format_count(counted[0], "commit")
+    what = f"{'its' if counted[0] == 1 else 'their'} effects count too ({mark(counted[1])})"
     if view.run.sha == base:
         return f"Between the baseline and {mark(base[:7])} {'is' if counted[0] == 1 else 'are'} {commits}: {what}"
-    return (
-        f"{mark(base[:7])}, which this change is held against, has no result of its own. The baseline is {commits}"
-        f" older: {what}"
-    )
+    return f"{mark(base[:7])}, the base of this change, has no result. The baseline is {commits} older: {what}"
 
 
 def format_provenance(view: ReportView) -> str:
@@ -290,10 +287,7 @@ def _describe_merge(view: ReportView) -> str:
     """
     context, base = view.context, view.comparison.baseline.base_sha if view.comparison else None
     if context.is_believed and context.workspace_sha:
-        believed = (
-            f" (nothing here names the commit: the workflow's {format_code_span(context.workspace_sha[:7])} is "
-            "believed)"
-        )
+        believed = f" (no checkout names the commit; the workflow names {format_code_span(context.workspace_sha[:7])})"
     else:
         believed = ""
     if not (context.base_branch and context.head_sha):

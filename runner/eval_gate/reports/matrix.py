@@ -46,7 +46,7 @@ _EXIT_CODES: Final = {
     Outcome.FAILED: ExitCode.FAILED,
     Outcome.INCONCLUSIVE: ExitCode.INCOMPLETE,
 }
-_OUTCOME_WORDS: Final = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.INCONCLUSIVE: "could not decide"}
+_OUTCOME_WORDS: Final = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.INCONCLUSIVE: "inconclusive"}
 FORMATS: Final = {"md": "matrix.md", "html": "matrix.html", "json": "matrix.json", "console": "matrix.txt"}
 """What a comparison can be, with the usual names of the files."""
 MAX_TARGET: Final = 24
@@ -80,15 +80,15 @@ class MatrixTarget(Record, kw_only=True):
 
     @property
     def gate(self) -> str:
-        """What its gate said, in one word or two."""
+        """The verdict of its gate in one or two words."""
         return _OUTCOME_WORDS[self.verdict.outcome] if self.verdict else "not run"
 
     @property
     def reasons(self) -> str:
-        """Why its gate said so, or why there is no run."""
+        """The reasons of its verdict, or why it has no run."""
         if self.verdict is not None:
             return "; ".join(reason.message for reason in self.verdict.reasons)
-        return self.problem or "the comparison ended before"
+        return self.problem or "the comparison ended first"
 
 
 class MatrixCell(Record, kw_only=True):
@@ -123,12 +123,12 @@ class MatrixCase(Record, kw_only=True):
     """The id, with its eval file where another suite has the same id."""
     description: str = ""
     differs: bool
-    """Targets that were asked end differently, or their grades are further apart than the tolerance."""
+    """Targets that ran the case end differently, or their grades differ by more than the tolerance."""
     cells: tuple[MatrixCell | None, ...]
 
     @property
     def ran_everywhere(self) -> bool:
-        """Whether there is an answer, or an error, of every target."""
+        """Whether every target has a response or an error."""
         return all(cell is not None and cell.status is not Status.NOT_RUN for cell in self.cells)
 
 
@@ -147,7 +147,7 @@ class Matrix(Record, kw_only=True):
 
     @property
     def not_run_everywhere(self) -> tuple[MatrixCase, ...]:
-        """The others that not every target was asked: nobody knows whether they differ."""
+        """The other cases that some target did not run, so whether they differ is unknown."""
         return tuple(case for case in self.cases if not case.differs and not case.ran_everywhere)
 
     @property
@@ -173,9 +173,9 @@ class Matrix(Record, kw_only=True):
             wording.format_count(len(self.targets), "target"),
             wording.format_count(len(self.cases), "case"),
         )
-        differing, unasked = len(self.differing), len(self.not_run_everywhere)
-        found = f"{differing} differ{'s' if differing == 1 else ''}" if differing else "none differs"
-        return f"{targets}, {cases}: {found}{f', {unasked} not asked of every target' if unasked else ''}"
+        differing, not_run = len(self.differing), len(self.not_run_everywhere)
+        found = f"{differing} differ{'s' if differing == 1 else ''}" if differing else "no differences"
+        return f"{targets}, {cases}: {found}{f', {not_run} not run with every target' if not_run else ''}"
 
 
 def build_matrix(
@@ -273,7 +273,7 @@ def build_totals(matrix: Matrix) -> tuple[tuple[str, tuple[str, ...]], ...]:
     lines += _build_total_line(
         "cost", [_format_cost(one.estimated_cost_usd) if one else None for one in columns], always=True
     )
-    lines += _build_total_line("judges", [_format_cost(one.judge_cost_usd) if one else None for one in columns])
+    lines += _build_total_line("LLM judges", [_format_cost(one.judge_cost_usd) if one else None for one in columns])
     lines += _build_total_line(
         "time", [wording.format_seconds(one.total_duration_ms) if one else None for one in columns]
     )
@@ -297,8 +297,9 @@ def check_formats(requests: Sequence[ReportRequest]) -> None:
     if unknown:
         raise GateError(
             "unknown-value",
-            f"a comparison of several targets cannot be written as {unknown[0]}",
-            f"one of {', '.join(FORMATS)}; `eval-gate report RUN --format {unknown[0]}` renders the run of one target",
+            f"--report {unknown[0]}: not available for a comparison of several targets",
+            f"use one of {', '.join(FORMATS)}, or render the run of one target with `eval-gate report RUN --format "
+            f"{unknown[0]}`",
         )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from eval_gate.gate.case_comparison import has_no_response
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.struct import FrozenStruct
@@ -35,8 +36,14 @@ def exclude_waived(run: RunResult, changes: Iterable[CaseChange]) -> list[CaseCh
     return [one for one in changes if one.key not in waived]
 
 
+def is_possible_regression(change: CaseChange) -> bool:
+    """Whether a case is a regression, or failed and was not re-run because the gate had failed already."""
+    suspected = change.grounds is not None and change.grounds.kind is GroundKind.GATE_FAILED
+    return suspected or change.change is CaseClass.REGRESSION
+
+
 def has_only_agent_errors(run: RunResult) -> bool:
-    """Whether every case that was asked crashed: the change, or an outage of something the agent needs."""
+    """Whether every case that ran has an agent error: the change, or an outage of something the agent needs."""
     asked = [case for _, case in run.iter_cases() if case.status.is_scored or case.status is Status.ERROR]
     return bool(asked) and all(case.error_kind is ErrorKind.AGENT_ERROR for case in asked)
 

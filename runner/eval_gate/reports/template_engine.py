@@ -73,7 +73,7 @@ def _build_bytecode_cache(*, html: bool) -> BytecodeCache:
     """
     import jinja2
 
-    class Kept(jinja2.FileSystemBytecodeCache):
+    class TemplateCache(jinja2.FileSystemBytecodeCache):
         def get_source_checksum(self, source: str) -> str:
             return super().get_source_checksum("\0".join((jinja2.__version__, str(html), source)))
 
@@ -90,7 +90,7 @@ def _build_bytecode_cache(*, html: bool) -> BytecodeCache:
                 CACHE_FOLDER.mkdir(exist_ok=True)
                 super().dump_bytecode(bucket)
 
-    return Kept(str(CACHE_FOLDER), f"template-%s.{sys.implementation.cache_tag}")
+    return TemplateCache(str(CACHE_FOLDER), f"template-%s.{sys.implementation.cache_tag}")
 
 
 def _make_visible(value: object) -> object:

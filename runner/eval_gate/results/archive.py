@@ -17,10 +17,10 @@ from eval_gate.model import limits
 
 MAX_ENTRIES: Final = limits.ARCHIVE_ENTRIES
 _ENTRY_MARK: Final = b"PK\x01\x02"
-"""What each name of a directory begins with (APPNOTE.TXT 4.3.12)."""
+"""Signature of each directory entry (APPNOTE.TXT 4.3.12)."""
 _PIECE_BYTES: Final = 1_000_000
 ARCHIVE_ERRORS: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
-"""What reading an archive raises that is damaged, cut off, or has a password."""
+"""Exceptions for an archive that is damaged, truncated or encrypted."""
 
 
 class ArchiveError(Exception):
@@ -40,10 +40,10 @@ def read_entry(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
             for entry in archive.infolist():
                 path = PurePosixPath(entry.filename.replace("\\", "/"))
                 if path.is_absolute() or ".." in path.parts or re.match(r"[A-Za-z]:", entry.filename):
-                    raise ArchiveError(f'the entry "{entry.filename[:100]}" leads out of the archive')
+                    raise ArchiveError(f'the entry "{entry.filename[:100]}" points outside the archive')
             found = [entry for entry in archive.infolist() if PurePosixPath(entry.filename).name == name]
             if len(found) > 1:
-                raise ArchiveError(f"{len(found)} entries are called {name}, expected one")
+                raise ArchiveError(f"{len(found)} entries are named {name}, expected one")
             if not found:
                 return None
             with archive.open(found[0]) as stream:

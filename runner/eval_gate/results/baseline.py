@@ -19,23 +19,23 @@ class Baseline(FrozenStruct):
     age_days: float | None = None
     commits_behind: int | None = None
     base_sha: str | None = None
-    """The commit that the change is held against, where that is known: the baseline is of it, or of one before it."""
+    """Commit that the change is compared with, if known: the baseline is of this commit or an earlier one."""
     commits_since: int | None = None
-    """How many commits the base has that the baseline has not."""
+    """Commits between the baseline and the base."""
     history: History = EMPTY_HISTORY
-    """What is known of the branch up to this run; runs after it do not count."""
+    """History of the branch up to the baseline; later runs do not count."""
     unmeasured_runs: tuple[UnscoredRun, ...] = ()
-    """Runs that would have been the baseline, had they been measured; the nearest first."""
+    """Closer runs that could not be the baseline because too few cases have a score, closest first."""
 
     notes: tuple[str, ...] = ()
-    """Sentences about how it was found."""
+    """How the baseline was found, in sentences."""
     other_gate: str | None = None
-    """The key of another gate that made it, as it says; None where it is this gate's own, or does not say."""
+    """Key of another gate that claims to have made it; None for this gate, or if unknown."""
     exact_reference: str | None = None
-    """What leads to exactly this run, where `source` may lead to another one later: `latest`, a folder of runs."""
+    """Reference to exactly this run, if `source` may later mean another one: `latest`, or a folder of runs."""
 
     folder: Path | None = None
-    """The run's own folder; None where it has none here."""
+    """The run's own folder; None if it has none on this machine."""
 
     @property
     def own_history(self) -> History:
@@ -53,14 +53,14 @@ class NoBaseline(FrozenStruct):
     code: str
     reason: str
     unavailable: bool = False
-    """There may well be one, but it could not be had. A gate that needs it must not pass as if there were none."""
+    """A baseline may exist, but could not be fetched. A gate that requires one must not pass in this case."""
     expired: bool = False
-    """There was one, and it was kept no longer."""
+    """A baseline existed but has expired."""
     heading: str = ""
-    """What the heading says instead of what it usually does."""
+    """Heading to show instead of the usual one."""
 
 
-NOT_REQUESTED = NoBaseline("baseline-not-requested", "no baseline was named")
+NOT_REQUESTED = NoBaseline("baseline-not-requested", "no baseline was given")
 
 
 def is_measured(run: RunResult) -> bool:

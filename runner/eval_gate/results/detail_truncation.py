@@ -19,10 +19,10 @@ from eval_gate.struct import replace
 from eval_gate.text.javascript.strings import dump_compact_json
 
 PROMPT_FACTS: Final = ("systemPrompt", "userPrompt")
-"""Facts of a judgement that hold what a judge was told."""
+"""Keys of a judge's result that contain its prompt."""
 PROMPT_CUT: Final = "promptCut"
-"""The fact that names those of them of which only the beginning is kept."""
-RESPONSE_NOT_KEPT: Final = "what was answered is not kept"
+"""Key that lists the truncated prompts."""
+RESPONSE_NOT_KEPT: Final = "the response is not kept"
 _QUOTE_FREE_TYPES: Final = frozenset(
     {
         *("toolsCalled", "toolsCalledAnyOrder", "toolsAcceptable", "toolsNotCalled", "noToolErrors", "tool_trajectory"),
@@ -30,15 +30,15 @@ _QUOTE_FREE_TYPES: Final = frozenset(
         *("maxLatencyMs", "maxTokens"),
     }
 )
-"""Evaluators whose words hold nothing of an answer but names of tools, which are always kept."""
+"""Evaluators whose messages quote only tool names from a response, which are always kept."""
 _JUDGE_FACTS: Final = frozenset({"model", "replies", "judgeParseFailed", "command", "assertion", "expected"})
-"""Facts of a judgement that are about who judged, and by what."""
+"""Keys of a judge's result about the judge itself."""
 _GRADE_LISTS: Final = ("dimensions", "checks")
-"""Facts that list grades, each with a judge's words."""
-_ERROR_PREFIXES: Final = ("agent error: ", "timeout: ", "eval-gate broke over this case: ")
-"""What an error may begin with before it says what happened."""
+"""Keys with lists of grades, each with a comment of the judge."""
+_ERROR_PREFIXES: Final = ("agent error: ", "timeout: ", "eval-gate failed on this case: ")
+"""Possible prefixes of an error before its description."""
 _SERVER_STATUS: Final = re.compile(r"\bHTTP (?P<status>[1-5][0-9]{2})\b(?P<words> .*)?", re.DOTALL)
-"""A status, and the reason and the place that a server puts behind it in words of its own."""
+"""Status with the reason and place in the server's own text."""
 _UNCHANGED_CLASSES: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
 CallPart = Literal["arguments", "result"]
 

@@ -1,13 +1,13 @@
-"""The history: results of every case in the newest runs of a branch, in one small file.
+"""History: results of every case in the newest runs of a branch, in one small file.
 
-A run result holds everything about one run. To tell a regression from a flaky case, the gate needs a little about many
-runs, so each run of a branch copies the history of the run before it and adds itself.
+A run result holds everything about one run. To tell a regression from a flaky case, the gate needs a few numbers from
+many runs, so each run of a branch copies the history of the run before it and adds its own results.
 
-One case in one run is a few letters: first executions, and after a bar its re-runs. `P` passed, `F` failed, `C` agent
-error, `T` timed out, `U` agent unreachable, `O` evaluation error (`ErrorKind`); `-` is a run without the case. A graded
-case has a score for each letter. The entries of a case run from the newest run to the oldest, and equal neighbours are
-written once: `0P*9 0F|PP` passed in the nine newest runs and recovered in the tenth. The number is the index of the
-case's fingerprint in its list of fingerprints.
+The entry of a case in one run is a few letters: its first executions, then a bar and its re-runs. `P` passed, `F`
+failed, `C` agent error, `T` timed out, `U` agent unreachable, `O` evaluation error (`ErrorKind`); `-` is a run without
+the case. A graded case has a score for each letter. The entries of a case run from the newest run to the oldest, and
+equal neighbors are written once: `0P*9 0F|PP` passed in the nine newest runs and recovered in the tenth. The number is
+the index of the case's fingerprint in its list of fingerprints.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ from eval_gate.text.sources.validation_errors import describe_mismatch, format_f
 HISTORY_NAME: Final = "history.json"
 SCHEMA_VERSION: Final = 1
 MAX_RUNS: Final = limits.HISTORY_RUNS
-"""Newest runs that are kept. More of the past says less about today."""
+"""Maximum runs in a history: older runs say little about the current state."""
 MAX_HISTORY_BYTES: Final = limits.HISTORY_BYTES
 MAX_EXECUTIONS: Final = limits.HISTORY_EXECUTIONS
-"""Of one case in one run; the same again of its re-runs."""
+"""Maximum first executions of a case in one run, and maximum re-runs."""
 MANY_FINGERPRINTS: Final = 8
 NO_ENTRY: Final = "-"
 _ENTRY_PATTERN: Final = re.compile(
-    r"(?P<what>-|(?P<yardstick>\d{1,3})(?P<first>[PFCTUO]{1,200})(?:\|(?P<again>[PFCTUO]{1,200}))?"
+    r"(?P<what>-|(?P<fingerprint>\d{1,3})(?P<first>[PFCTUO]{1,200})(?:\|(?P<again>[PFCTUO]{1,200}))?"
     r"(?::(?P<scores>[\d.x,]{1,2000}))?)(?:\*(?P<times>\d{1,2}))?"
 )
 _LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
@@ -51,7 +51,7 @@ _ERROR_LETTERS: Final = {
     None: "O",
 }
 SCORE_DIGITS: Final = 4
-"""Decimals to which a score is kept."""
+"""Decimals of a stored score."""
 
 
 class InvalidEntryError(Exception):
@@ -59,7 +59,7 @@ class InvalidEntryError(Exception):
 
 
 class HistoryRun(Record, kw_only=True, omit_defaults=True):
-    """One run of the branch. `is_scored` counts cases that passed or failed, out of `iter_cases`."""
+    """One run in a history. `scored` is the number of cases with a score, out of `cases`."""
 
     run_id: Annotated[str, Meta(max_length=200)]
     timestamp: Annotated[str, Meta(max_length=100)]
@@ -67,18 +67,19 @@ class HistoryRun(Record, kw_only=True, omit_defaults=True):
     complete: bool = True
     partial: bool = False
     target: Annotated[str, Meta(max_length=1000)] = ""
-    """Name, provider and model: another one is another agent, and says nothing about this."""
+    """Name, provider and model of the target: a different one is a different agent, whose results are not
+    comparable."""
     cases: Annotated[int, Meta(ge=0)] = 0
     scored: Annotated[int, Meta(ge=0)] = 0
 
     @property
     def name(self) -> RunReference:
-        """The run as people tell runs apart: by id and commit."""
+        """Reference to the run by id and commit."""
         return RunReference(run_id=self.run_id, sha=self.sha)
 
     @property
     def is_usable(self) -> bool:
-        """Whether it says something about the branch: all cases were run, and at least half of them judged."""
+        """Whether the run counts for the branch: all cases were run, and at least half of them have a score."""
         return self.complete and not self.partial and self.scored * 2 >= self.cases
 
 
@@ -97,14 +98,14 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
         try:
             return _decode_case(self)
         except InvalidEntryError as error:
-            raise _build_corrupt_error("the ledger", str(error)) from error
+            raise _build_corrupt_error("the history", str(error)) from error
 
     def decode_entries_unchecked(self) -> "tuple[HistoryEntry | None, ...]":
         """Decode the entries like `decode_entries`, without checking their fingerprints."""
         try:
             return _decode_runs(self.runs)
         except InvalidEntryError as error:
-            raise _build_corrupt_error("the ledger", str(error)) from error
+            raise _build_corrupt_error("the history", str(error)) from error
 
 
 class HistoryExecution(NamedTuple):
@@ -126,14 +127,14 @@ _PASSED_ONCE: Final = ((HistoryExecution("P"),), ())
 
 
 class History(Record, kw_only=True, omit_defaults=True):
-    """History of a branch: its newest runs first, and every case in them."""
+    """History of a branch: its newest runs, newest first, and every case in them."""
 
     schema_version: Literal[1] = 1
     runs: Annotated[tuple[HistoryRun, ...], Meta(max_length=MAX_RUNS)] = ()
     suites: dict[str, dict[str, CaseHistory]] = field(default_factory=dict)
-    """The cases: by eval file, and in it by case id."""
+    """Cases by eval file and case id."""
     levels: Levels = ()
-    """How good the runs were as a whole, newest first, further back than `runs`."""
+    """Levels of the runs, newest first. They reach further back than `runs`."""
 
     def iter_keys(self) -> Iterator[CaseKey]:
         """Every case that any of the runs had."""
@@ -144,7 +145,7 @@ class History(Record, kw_only=True, omit_defaults=True):
         return self.suites.get(key.suite, {}).get(key.case_id, _NO_RUNS)
 
     def trim_to(self, run: RunResult) -> "History":
-        """Only this run and those before it. It is added where it is not there."""
+        """Return the history up to this run, which is added if it is missing."""
         start = next((at for at, known in enumerate(self.runs) if known.run_id == run.run_id), None)
         if start is not None:
             return self.drop_newest(start)
@@ -152,7 +153,7 @@ class History(Record, kw_only=True, omit_defaults=True):
         return self.drop_newest(newer).with_run(run)
 
     def drop_newest(self, start: int) -> "History":
-        """Without so many of its newest runs, and their levels."""
+        """Return the history without its `start` newest runs and their levels."""
         if start == 0:
             return self
         suites = {
@@ -215,7 +216,7 @@ def build_history_run(run: RunResult) -> HistoryRun:
 
 
 def build_target_key(run: RunResult) -> str:
-    """Which agent was evaluated, as runs are told apart by it: not its address, which may change from run to run."""
+    """Build the key of the evaluated agent, without its address, which can change from run to run."""
     return " ".join(filter(None, (run.target.name, run.target.provider, run.target.model)))[:1000]
 
 
@@ -271,7 +272,7 @@ def parse_history(data: bytes, shown: str) -> History:
 
 
 def _decode_history(data: bytes) -> History:
-    """Decode a history. Levels that cannot be read begin anew: verdicts rest on the rest of it. Raises MsgspecError."""
+    """Decode a history. Invalid levels are dropped, because no verdict needs them. Raises MsgspecError."""
     try:
         return decode_json(data, History)
     except ValidationError:
@@ -281,15 +282,15 @@ def _decode_history(data: bytes) -> History:
 
 
 def describe_first_error(error: MsgspecError) -> str:
-    """Say where a history is not one, and why."""
+    """Describe the place and the reason of the first error in a history."""
     place, what = describe_mismatch(error)
     return f"{format_field_path(place)[:200]}: {what}".removeprefix(": ")
 
 
 def check_entries(history: History) -> None:
-    """Read it to its last word: one that is none would end every run that comes to it, and go on into the next ledger.
+    """Check every entry: an invalid one would end each run that reads it, and be copied into the next history.
 
-    Raises OddWordsError, which names the case.
+    Raises InvalidEntryError, which names the case.
     """
     read = set[tuple[str, int]]()
     for suite, cases in history.suites.items():
@@ -337,7 +338,7 @@ def _build_execution(trial: Trial, *, graded: bool) -> HistoryExecution | None:
 
 
 class FingerprintMatch(NamedTuple):
-    """Comparison of two fingerprints: prompt and expectation, and the whole set-up."""
+    """Comparison of two fingerprints: prompt and expectation, and the whole setup."""
 
     same_case: bool
     same_setup: bool
@@ -361,7 +362,7 @@ def compute_result_fingerprint(case: CaseResult) -> str:
 
 
 def match_fingerprints(one: str, other: str) -> FingerprintMatch:
-    """How alike they are. Runs of other programs have no fingerprints; their cases go by id."""
+    """Compare two fingerprints. Runs of other programs have none; their cases match by id."""
     if one == other:
         return _FULL_MATCH
     question = one.partition(".")[0], other.partition(".")[0]
@@ -398,7 +399,7 @@ def _encode_entry(entry: HistoryEntry) -> str:
 
 @lru_cache(maxsize=50_000)
 def _limit_runs(runs: str) -> str:
-    """At most as many runs as a ledger has, equal neighbours as one word."""
+    """Limit the entries to the maximum of a history, and write equal neighbors once."""
     counted: list[tuple[str, int]] = []
     left = MAX_RUNS
     for what, times in _iter_words(runs):
@@ -423,7 +424,7 @@ def _drop_runs(runs: str, count: int) -> str:
 
 
 def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:
-    """Without yardsticks that no run uses any more; only looked at when there are many."""
+    """Drop fingerprints that no run uses, if the case has many."""
     if len(case.fingerprints) <= MANY_FINGERPRINTS:
         return case
     entries = [(entry, times) for what, times in _iter_words(case.runs) for entry in _decode_runs(what)]
@@ -443,7 +444,7 @@ def _is_empty(runs: str) -> bool:
 
 
 def _iter_words(runs: str) -> Iterator[tuple[str, int]]:
-    """Each word without its number of times, and that."""
+    """Yield each entry and its number of repetitions."""
     for word in runs.split():
         what, _, times = word.partition("*")
         yield what, int(times) if times.isdecimal() else 1
@@ -452,7 +453,7 @@ def _iter_words(runs: str) -> Iterator[tuple[str, int]]:
 def _decode_case(case: CaseHistory) -> tuple[HistoryEntry | None, ...]:
     entries = _decode_runs(case.runs)
     if any(entry is not None and entry.fingerprint_index >= len(case.fingerprints) for entry in entries):
-        raise InvalidEntryError("a run names a yardstick that is not there")
+        raise InvalidEntryError("a run names a fingerprint that does not exist")
     return entries
 
 
@@ -462,7 +463,7 @@ def _decode_runs(runs: str) -> tuple[HistoryEntry | None, ...]:
     for word in runs.split()[:MAX_RUNS]:
         match = _ENTRY_PATTERN.fullmatch(word)
         if match is None:
-            raise InvalidEntryError(f'"{word[:40]}" says nothing about a run')
+            raise InvalidEntryError(f'"{word[:40]}" is not a valid entry of a run')
         entry = None if match["what"] == NO_ENTRY else _decode_entry(match)
         found += [entry] * min(int(match["times"] or 1), MAX_RUNS - len(found))
     return tuple(found)
@@ -478,7 +479,7 @@ def _decode_entry(match: re.Match[str]) -> HistoryEntry:
         scores = [_parse_score(text) for text in given]
     executions = tuple(HistoryExecution(*pair) for pair in zip(letters, scores, strict=True))
     first = len(match["first"])
-    return HistoryEntry(int(match["yardstick"]), executions[:first], executions[first:])
+    return HistoryEntry(int(match["fingerprint"]), executions[:first], executions[first:])
 
 
 def _parse_score(text: str) -> float | None:
@@ -489,13 +490,13 @@ def _parse_score(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise InvalidEntryError(f'"{text[:20]}" is no score')
+        raise InvalidEntryError(f'"{text[:20]}" is not a score')
     return value
 
 
 def _build_corrupt_error(shown: str, what: str) -> GateError:
     return GateError(
         "invalid-history",
-        f"{shown} is not a ledger: {what}",
-        "the next run on the default branch writes another one; a ledger is never changed by hand",
+        f"{shown} is not a valid history: {what}",
+        "the next run on the default branch writes a new one; do not edit a history by hand",
     )

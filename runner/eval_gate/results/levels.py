@@ -1,7 +1,7 @@
-"""Levels of a branch's newest runs: a few numbers that stay comparable while cases change.
+"""Levels of the newest runs of a branch: a few numbers that stay comparable while cases change.
 
-A case in one run and not in the other says nothing about what became better or worse. So a level is the one of the run
-before, and by how much the cases that both have differ: added, removed and rewritten cases move no level.
+A case that only one of two runs has says nothing about a change in quality. The level of a run is therefore the level
+of the run before plus the difference over the cases of both: added, removed and rewritten cases change no level.
 """
 
 from collections import Counter
@@ -15,30 +15,30 @@ from eval_gate.model.base import Record
 from eval_gate.model.result import RunResult
 
 MAX_LEVELS: Final = limits.HISTORY_LEVELS
-"""Newest runs whose levels are kept: more than runs of the ledger, because slow rot takes long and they are small."""
+"""Maximum runs with levels: more than the history has runs, because slow drift takes long and levels are small."""
 
 
 MAX_MODELS: Final = 8
-"""Names of models that are kept of a run: where more answered, those that answered most."""
+"""Maximum model names of a run; the most frequent ones are kept."""
 MAX_LOG: Final = 100.0
-"""The greatest logarithm of milliseconds or dollars that is read: a number far beyond it has no power of e."""
+"""Maximum logarithm of milliseconds or dollars in a file: the exponential of a much larger number overflows."""
 
 
 class LevelKind(StrEnum):
-    """Kinds of levels."""
+    """Kind of level."""
 
     FAILING = "failing"
-    """The share of cases that fail, after their re-runs; 1 is all of them."""
-    FAILING_BEFORE_RERUNS = "first"
-    """The share of first executions that fail, before any re-run."""
+    """Share of cases that fail after their re-runs, 0 to 1."""
+    FAILING_BEFORE_RERUNS = "failing_before_reruns"
+    """Share of first executions that fail, before any re-run."""
     SCORE = "score"
-    """The mean score of graded cases, 0 to 1."""
-    JUDGE = "grading"
-    """The mean grade of answers that are letter for letter those of the run before: what the judge alone changes."""
+    """Mean score of graded cases, 0 to 1."""
+    JUDGE = "judge"
+    """Mean score of responses that are identical to those of the run before: only the judge can change it."""
     TIME = "time"
-    """The natural logarithm of a case's milliseconds, averaged: of its first execution, not from a recording."""
+    """Mean natural logarithm of the milliseconds of each case's first execution, without recorded responses."""
     COST = "cost"
-    """The same of an execution's dollars."""
+    """Mean natural logarithm of the dollars of one execution of each case, without recorded responses."""
 
 
 class RunLevels(Record, kw_only=True, omit_defaults=True):
@@ -48,21 +48,21 @@ class RunLevels(Record, kw_only=True, omit_defaults=True):
     timestamp: Annotated[str, Meta(max_length=100)]
     sha: Annotated[str, Meta(max_length=100)] | None = None
     target: Annotated[str, Meta(max_length=1000)] = ""
-    """Which agent: levels of another one are not compared."""
+    """Agent of the run. Levels of different agents are not compared."""
     cases: Annotated[int, Meta(ge=0)] = 0
-    """Cases that were judged."""
+    """Number of cases with a score."""
     levels: Annotated[dict[LevelKind, float], Meta(max_length=len(LevelKind))] = field(default_factory=dict)
     models: Annotated[
         tuple[Annotated[str, Meta(max_length=limits.STORED_MODEL)], ...], Meta(max_length=MAX_MODELS)
     ] = ()
-    """The models that answered, as whoever runs them names them in their answers; none where none says."""
+    """Models that responded, as their operators name them in responses; empty if no response names one."""
     restarted_levels: Annotated[tuple[LevelKind, ...], Meta(max_length=len(LevelKind))] = ()
-    """Levels that do not go on from the run before: too few cases were in both."""
+    """Levels that do not continue those of the run before, because too few cases were in both."""
 
     def __post_init__(self) -> None:
         """Refuse a time or cost that no case has. Raises ValueError."""
         if any(abs(self.levels.get(kind, 0.0)) > MAX_LOG for kind in (LevelKind.TIME, LevelKind.COST)):
-            raise ValueError("no case takes or costs so much")
+            raise ValueError("time or cost is out of range")
 
     def is_same_commit(self, other: Self) -> bool:
         """Whether there is no commit between both: nothing in the repository has changed."""
@@ -79,4 +79,4 @@ def list_models(run: RunResult) -> tuple[str, ...]:
 
 
 Levels = Annotated[tuple[RunLevels, ...], Meta(max_length=MAX_LEVELS)]
-"""Newest first."""
+"""Levels of runs, newest first."""

@@ -1,7 +1,7 @@
 """Applies the team's `redact` patterns to the texts of a stored result.
 
-Judged is what was said, and masked is what is stored: a pattern for personal data must not change a verdict, as it
-would where an answer has to repeat a name. Names of tools, evaluators and cases are no texts of anybody's.
+The verdict uses the original texts, and only stored texts are masked: a pattern for personal data must not change a
+verdict, for example if a response has to repeat a name. Names of tools, evaluators and cases are not masked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TextChange: TypeAlias = Callable[[str], str]
 Thing = TypeVar("Thing")
 
 MARGIN: Final = 500
-"""Characters behind a cut that patterns may look at as well, so that no half of what they find is left before it."""
+"""Characters after a truncation that patterns also see, so that no half of a match remains before it."""
 
 
 class TextMasking:

@@ -20,7 +20,7 @@ from eval_gate.results.run_setup import RunSetup
 from eval_gate.struct import replace
 
 UUID_LENGTH: Final = 36
-"""Of a run id that may be cut short; other programs may call their runs what they like."""
+"""Length of a run id that can be abbreviated; other programs can use any run id."""
 MAX_SPANS: Final = 10
 PAIR_LENGTH: Final = 2
 
@@ -40,7 +40,7 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
         raise GateError(
             "conflicting-results",
             "these results are not parts of one run",
-            "name each part once: the results of one commit, one target, one division into shards",
+            "give each shard of one run once: same commit, same target, same number of shards",
             problems=problems,
         )
     missing = describe_missing_shards(runs)
@@ -194,7 +194,7 @@ def _find_duplicate_shards(runs: Sequence[RunResult]) -> list[Problem]:
             by_shard.setdefault(run.shard, []).append(run)
     return [
         Problem(
-            f"{_format_shard(shard)} is there {len(same)} times: "
+            f"{_format_shard(shard)} is given {len(same)} times: "
             f"{', '.join(f'run {_format_run_id(run)}' for run in same)}"
         )
         for shard, same in by_shard.items()
@@ -209,7 +209,7 @@ def _find_shard_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
         return []
     division = first.shard
     found = [
-        Problem(f"{_format_part(run)} is no shard, and {_format_part(first)} is one")
+        Problem(f"{_format_part(run)} is not a shard, but {_format_part(first)} is")
         for run in runs
         if run.shard is None
     ]
@@ -217,11 +217,11 @@ def _find_shard_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
         if run.shard is None or run is first:
             continue
         if division and run.shard.count != division.count:
-            found.append(Problem(f"they are parts of different divisions: {_format_part(first)}, {_format_part(run)}"))
+            found.append(Problem(f"they have different numbers of shards: {_format_part(first)}, {_format_part(run)}"))
         else:
             found += [Problem(words) for words in _iter_contradictions(first, run)]
     beyond = [run for run in runs if run.shard is not None and run.shard.index > run.shard.count]
-    return [*found, *(Problem(f"there is no {_format_part(run)}") for run in beyond)]
+    return [*found, *(Problem(f"{_format_part(run)} cannot exist") for run in beyond)]
 
 
 def _get_workflow_run(run: RunResult) -> int | None:
@@ -235,13 +235,13 @@ def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     """
     names = f"{_format_part(one)} and {_format_part(other)}"
     if one.sha and other.sha and one.sha != other.sha:
-        yield f"{names} evaluated other commits: {one.sha[:12]}, {other.sha[:12]}"
+        yield f"{names} evaluated different commits: {one.sha[:12]}, {other.sha[:12]}"
     here, there = (run.git.workspace_sha if run.git else None for run in (one, other))
     if here and there and here != there:
-        yield f"{names} had other commits checked out: {here[:12]}, {there[:12]}"
+        yield f"{names} had different commits checked out: {here[:12]}, {there[:12]}"
     made = _get_workflow_run(one), _get_workflow_run(other)
     if all(made) and made[0] != made[1]:
-        yield f"{names} are of other workflow runs: {made[0]}, {made[1]}"
+        yield f"{names} are from different workflow runs: {made[0]}, {made[1]}"
     if one.shard_plan != other.shard_plan:
         by = [
             f"the durations of run {_shorten_run_id(run.shard_plan.durations_from)}"
@@ -249,17 +249,18 @@ def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
             else "none"
             for run in (one, other)
         ]
-        basis = "other cases" if by[0] == by[1] else f"other durations: {by[0]}, {by[1]}"
-        yield f"{names} were cut by {basis}; give all of them the same eval files, choice and --baseline"
+        basis = "cases" if by[0] == by[1] else f"durations: {by[0]}, {by[1]}"
+        hint = "give all shards the same eval files, selection and --baseline"
+        yield f"{names} were divided by different {basis}; {hint}"
     if one.planned_cases is not None and other.planned_cases is not None and one.planned_cases != other.planned_cases:
-        yield f"{names} are of runs with other numbers of cases: {one.planned_cases:,}, {other.planned_cases:,}"
+        yield f"{names} are from runs with different numbers of cases: {one.planned_cases:,}, {other.planned_cases:,}"
     if _is_different(one.policy, other.policy):
-        yield f"{names} were judged by other rules"
+        yield f"{names} have different policies"
     measured = (replace(run.setup, recording=None) if run.setup else None for run in (one, other))
     before, after = RunSetup.from_run(one), RunSetup.from_run(other)
     if _is_different(*measured) or before.has_target_changes(after):
         named = "; ".join(before.iter_differences(after))
-        yield f"{names} were measured in other ways: {named or 'trials, re-runs, scores or seeds differ'}"
+        yield f"{names} have different setups: {named or 'trials, re-runs, scores or seeds differ'}"
 
 
 def _is_different(one: object, other: object) -> bool:
@@ -317,7 +318,7 @@ def _format_spans(numbers: Sequence[int]) -> list[str]:
 
 def _describe_other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
     ours, theirs = run.sha, first.sha
-    return (f"a part evaluated commit {ours[:12]}, not {theirs[:12]}",) if ours and theirs and ours != theirs else ()
+    return (f"a shard evaluated commit {ours[:12]}, not {theirs[:12]}",) if ours and theirs and ours != theirs else ()
 
 
 def _describe_other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
@@ -327,5 +328,5 @@ def _describe_other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
     """
     found = [] if run is first else list(RunSetup.from_run(first).iter_differences(RunSetup.from_run(run)))
     return (
-        (f"{_format_part(first)} and {_format_part(run)} were set up differently: {'; '.join(found)}",) if found else ()
+        (f"{_format_part(first)} and {_format_part(run)} have different setups: {'; '.join(found)}",) if found else ()
     )

@@ -7,9 +7,9 @@ from typing import Final
 
 RUN_NAME: Final = "run.json"
 LATEST_NAME: Final = "latest.json"
-"""The pointer to the newest run, beside the folders of the runs."""
+"""File that points to the newest run, next to the folders of the runs."""
 LATEST: Final = "latest"
-"""As a baseline the newest run that passed its gate; as the run that is judged or shown the newest of all."""
+"""As a baseline: the newest run that passed its gate. As the run to check or show: the newest run."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 

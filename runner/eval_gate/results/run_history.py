@@ -29,7 +29,7 @@ def read_history_file(file: Path) -> History:
         return parse_history(read_limited_result(file, MAX_HISTORY_BYTES), str(file))
     except OSError as error:
         raise GateError(
-            "invalid-history", f"{file} cannot be read: {error.strerror}", "name another ledger, or none"
+            "invalid-history", f"{file} cannot be read: {error.strerror}", "give another history file, or none"
         ) from error
 
 
@@ -88,7 +88,7 @@ def _read_archived_history(file: Path) -> History:
         found = read_entry(file, HISTORY_NAME, MAX_HISTORY_BYTES)
     except ArchiveError as error:
         raise GateError(
-            "invalid-history", f"the ledger in {file} cannot be read: {error}", "name another run"
+            "invalid-history", f"the history in {file} cannot be read: {error}", "give another run"
         ) from error
     if found is None:
         return EMPTY_HISTORY

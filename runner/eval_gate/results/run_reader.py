@@ -30,19 +30,19 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quote_name
 
 MAX_RUNS_READ: Final = limits.RUNS_READ
-"""Runs of one folder that are read: those that were written last."""
+"""Maximum runs read from one folder: the most recently written ones."""
 MAX_RUNS_SEARCHED: Final = limits.RUNS_SOUGHT
-"""Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
+"""Maximum runs of a folder that are searched for one that passed."""
 RUN_GLOB: Final = f"*/{RUN_NAME}"
-"""Where the records of a folder of runs are."""
+"""Pattern of the run results in a folder of runs."""
 ARTIFACT_RUN_GLOB: Final = f"*/{RUN_GLOB}"
-"""The same for a folder into which several artifacts were downloaded, each with its folder of runs."""
+"""Pattern for a folder of several downloaded artifacts, each with its folder of runs."""
 _MAX_HEAD_BYTES: Final = 4_096
 _RUN_RESULT_START: Final = re.compile(rb'\s*\{\s*"(schemaVersion|runId)"\s*:')
 
 
 FileFilter = Callable[[Path], bool]
-"""Whether the record in this file may be meant, of those in a folder of runs."""
+"""Whether the run result in this file may be the requested one, out of a folder of runs."""
 
 
 def accept_any_file(_file: Path) -> bool:
@@ -83,7 +83,7 @@ def read_history(reference: str) -> History:
         return find_history(path / RUN_NAME)
     if path.is_dir():
         if not (runs := read_runs(path)):
-            raise _build_not_found(path, "{} holds no runs whose history could be read")
+            raise _build_not_found(path, "{} contains no runs with a readable history")
         return build_history(runs)
     if zipfile.is_zipfile(path):
         return find_history(path)
@@ -105,15 +105,15 @@ def _find_named_baseline(
     if path.is_dir() and not (path / RUN_NAME).is_file():
         kept = list_stored_runs(path)
         if not kept:
-            raise _build_not_found(path, "{} holds no run")
+            raise _build_not_found(path, "{} contains no run")
         present = [one for one in kept if not is_in_future(one.head.timestamp)]
         if not present:
-            raise _build_not_found(path, "every run of {} says that it is of the future")
+            raise _build_not_found(path, "every run in {} has a timestamp in the future")
         if not _sort_complete(present):
             raise _build_incomplete(path, present[0].head)
         found = find_first_measured(_sort_complete(present, chosen), reference, present)
         if found is None:
-            raise _build_not_found(path, "in no run of {} could half of the cases be judged")
+            raise _build_not_found(path, "no run in {} has scores for half of its cases")
         return replace(found, notes=_describe_future_runs(kept))
     record, (run, its_own) = (
         _locate_run_result(path, reference, output_dir),
@@ -175,7 +175,7 @@ def require_baseline(current: RunResult, reference: str, output_dir: Path, histo
     own, chosen, target = current.run_id, current.selections, current.target.name
     found = find_baseline(reference, output_dir, history, besides=own, chosen=chosen, target=target)
     if isinstance(found, NoBaseline):
-        raise GateError("baseline-not-found", found.reason, "name the run to compare with by its id or its path")
+        raise GateError("baseline-not-found", found.reason, "give the id or the path of a run to compare with")
     return found
 
 
@@ -223,11 +223,11 @@ def find_newest_passed(
             "no-passing-baseline", f"no other run{of} in {folder} can be the baseline: {notes[0]}", unavailable=True
         )
     if judged is None:
-        return NoBaseline("no-run-yet", f"there is no complete run{of} in {folder} yet that could be judged")
+        return NoBaseline("no-run-yet", f"{folder} contains no complete run{of} with scores yet")
     return NoBaseline(
         "no-passing-baseline",
-        f"no run{of} in {folder} has passed its gate yet: name the one to compare with by its id, such as "
-        f"{_format_reference(judged)[:200]}, or begin anew with --fail-on regressions and no baseline",
+        f"no run{of} in {folder} passed its gate yet: give the id of a run to compare with, such as "
+        f"{_format_reference(judged)[:200]}, or start without a baseline and with --fail-on regressions",
         unavailable=True,
     )
 
@@ -268,12 +268,12 @@ def read_run_and_folder(
         raise GateError(
             "baseline-not-found",
             f"there is no run in {output_dir} yet, so none is the {LATEST}",
-            "`eval-gate run` makes one; --output-dir names another folder of runs",
+            "start one with `eval-gate run`, or set --output-dir to another folder of runs",
         )
     raise GateError(
         "baseline-not-found",
-        f"there is no stored result {quote_name(reference, or_digits=True)}{format_suggestion(reference, known)}",
-        f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
+        f"stored result {quote_name(reference, or_digits=True)} not found{format_suggestion(reference, known)}",
+        f"give a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
     )
 
 
@@ -381,8 +381,8 @@ def _sort_newest_first(
 def _describe_future_runs(stored_runs: Iterable[StoredRun]) -> tuple[str, ...]:
     """Describe in a sentence each run that is passed over because its timestamp is in the future."""
     return tuple(
-        f"run {one.head.run_id[:8]} says that it was made at {one.head.timestamp[:25]}, which is in the future: it is "
-        "passed over as the baseline"
+        f"run {one.head.run_id[:8]} has a timestamp in the future ({one.head.timestamp[:25]}), so it is not used as "
+        "the baseline"
         for one in stored_runs
         if is_in_future(one.head.timestamp)
     )
@@ -420,7 +420,7 @@ def _locate_newest(folder: Path, taken: FileFilter) -> Path:
     if own.is_file():
         return own
     if not (kept := list_stored_runs(folder, taken)):
-        raise _build_not_found(folder, "{} holds no run")
+        raise _build_not_found(folder, "{} contains no run")
     return next(iter(_sort_complete(kept)), kept[0]).file
 
 
@@ -430,7 +430,7 @@ def _sort_complete(stored_runs: Sequence[StoredRun], chosen: Sequence[CaseSelect
 
 
 def _build_not_found(folder: Path, what: str) -> GateError:
-    hint = f"a run folder holds {RUN_NAME}; a folder of runs holds such folders"
+    hint = f"a run folder contains {RUN_NAME}; a folder of runs contains run folders"
     return GateError("baseline-not-found", what.format(folder), hint)
 
 
@@ -439,11 +439,11 @@ def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
 
     It has the exit code of an incomplete run, because it says nothing about the run under evaluation.
     """
-    why = newest.stop_reason or "the newest was interrupted"
+    why = newest.stop_reason or "the newest run was interrupted"
     return GateError(
         "baseline-incomplete",
-        f"{folder} holds no complete run to compare with: {why}",
-        "`eval-gate merge` joins all shards of a run, `eval-gate run --resume` finishes one; or name another run",
+        f"{folder} contains no complete run to compare with: {why}",
+        "join all shards with `eval-gate merge`, finish the run with `eval-gate run --resume`, or give another run",
         exit_code=ExitCode.INCOMPLETE,
     )
 
@@ -471,7 +471,7 @@ def _read_archive_entry(file: Path, shown: str) -> tuple[bytes, str]:
     except ArchiveError as error:
         raise build_corrupt_error(shown, str(error)) from error
     if found is None:
-        raise build_corrupt_error(shown, f"0 entries are called {RUN_NAME}, expected one")
+        raise build_corrupt_error(shown, f"0 entries are named {RUN_NAME}, expected one")
     path, data = found
     return data, f"{shown}!{path}"
 
@@ -482,18 +482,18 @@ def read_resumed_run(output_dir: Path, run_id: str) -> RunResult:
     if not is_run_id(run_id) or not file.is_file():
         raise GateError(
             "run-not-found",
-            f"there is no run {quote_name(run_id, or_digits=True)} in {output_dir}",
+            f"run {quote_name(run_id, or_digits=True)} not found in {output_dir}",
             f"`{output_dir}/{LATEST_NAME}` names the newest one",
         )
     try:
         run = decode_json(_read_file(file), RunResult)
     except MsgspecError as error:
-        raise GateError("run-not-found", f"{file} is not a run record of this version") from error
+        raise GateError("run-not-found", f"{file} is not a run result of this version") from error
     if run.run_id != run_id:  # the journal of that one would be gone on with
         raise GateError(
             "run-not-found",
-            f"{file} is the record of another run, {run.run_id[:80]}",
-            "resume a run in the folder that it was made in, or start a new run",
+            f"{file} is the result of another run, {run.run_id[:80]}",
+            "resume a run in its own folder, or start a new run",
         )
     return run
 
@@ -504,7 +504,7 @@ def _read_run_file(file: Path, *, compared: bool) -> RunResult:
 
 def _read_file(file: Path) -> bytes:
     if not file.is_file():  # a pipe would be waited for, for ever
-        raise build_corrupt_error(str(file), "cannot be read: it is no file")
+        raise build_corrupt_error(str(file), "cannot be read: it is not a file")
     try:
         return read_limited_result(file, MAX_RESULT_BYTES)
     except OSError as error:

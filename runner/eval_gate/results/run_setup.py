@@ -11,14 +11,14 @@ from eval_gate.struct import FrozenStruct
 
 
 class RunSetup(FrozenStruct):
-    """Set-up of a run: targets, measurement, agents of suites, commit."""
+    """Setup of a run: targets, measurement, agents of suites, commit."""
 
     targets: tuple[TargetIdentity, ...] = ()
     setup: EvaluationSetup | None = None
     suite_agents: tuple[TargetIdentity, ...] = ()
-    """Those that suites bring along."""
+    """Agents that suites describe."""
     commit: str | None = None
-    """The commit that was evaluated; None where unknown."""
+    """Commit that was evaluated; None if unknown."""
 
     @classmethod
     def from_run(cls, run: RunResult) -> RunSetup:

@@ -10,7 +10,7 @@ from typing import Final
 from eval_gate.results.result_names import LATEST_NAME
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=10)
-"""By so much clocks of two machines may differ."""
+"""Maximum difference between the clocks of two machines."""
 _MAX_POINTER_BYTES: Final = 10_000
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 

@@ -35,8 +35,8 @@ def make_run_folder(output_dir: Path, run_id: str) -> Path:
     if not is_run_id(run_id):
         raise GateError(
             "invalid-run-id",
-            f"{quote_name(run_id, or_digits=True)} cannot be the name of a run",
-            "only A-Z a-z 0-9 . _ - are",
+            f"{quote_name(run_id, or_digits=True)} is not a valid run id",
+            "allowed: A-Z a-z 0-9 . _ -",
         )
     folder = output_dir / run_id
     make_folder(folder)
@@ -116,11 +116,11 @@ def _write_files(folder: Path, run: RunResult, pieces: Iterable[JsonPiece], chec
 
 
 class _UnreadableError(Exception):
-    """No later run can read it."""
+    """Result that no later run could read."""
 
 
 class _ReadabilityCheck:
-    """Holds JSON against what a later run can read, piece by piece."""
+    """Check, piece by piece, that a later run can read the JSON."""
 
     def __init__(self) -> None:
         self._bytes_left = RESULT_BYTES

@@ -1,6 +1,6 @@
 """Reads shards from disk as one run, and reports missing shards.
 
-A shard by itself may well be green. Whoever names a folder with seven of eight must not get the verdict of one.
+A single shard can pass by itself. A folder with seven of eight shards must not get the verdict of one.
 """
 
 from __future__ import annotations

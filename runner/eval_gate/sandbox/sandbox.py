@@ -65,8 +65,8 @@ class WalkedEntry(FrozenStruct):
 class Sandbox:
     """A temporary folder for one agent, removed by `close`; a context manager.
 
-    Paths are relative to it. What a path must not do raises SandboxError, whose message a model may read; a system
-    that breaks raises OSError. Everything is done at once and not in a thread: what was cancelled writes no more.
+    Paths are relative to it. A forbidden path raises SandboxError, whose message a model may read; a failing system
+    raises OSError. All operations are synchronous and not in a thread, so that a canceled task writes nothing more.
     """
 
     def __init__(

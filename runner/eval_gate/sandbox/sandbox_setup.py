@@ -28,7 +28,7 @@ from eval_gate.struct import FrozenStruct, field
 class ExistingFolder(Sandbox):
     """A sandbox over an existing folder, which stays with everything written to it.
 
-    However much lies in it, only what is written here counts for the limits, and only what is asked for is looked at.
+    Whatever it contains, only new files count for the limits, and only requested files are inspected.
     """
 
     def __init__(self, path: Path, limits: FolderLimits | None = None, reserved: ReservedNames | None = None) -> None:

@@ -49,11 +49,11 @@ def read_external_results(config: RunConfig, paths: Sequence[str], context: RunC
     rules = build_score_rules(config)
     found = load_external_results(paths, config.results.format, rules, build_redactor(context))
     unused = rules.list_unused_rules()
-    notes = (f"no result has the score of {', '.join(unused)}",) if unused else ()
+    notes = (f"no result has the score {', '.join(unused)}",) if unused else ()
     if many := rules.off_scale:
         has = "has a score" if many == 1 else "have scores"
-        what = f"{format_count(many, 'result')} {has} outside of 0 to 1: the pass score says nothing about them"
-        notes = (*notes, f"{what}, and the tool's verdict counts")
+        what = f"{format_count(many, 'result')} {has} outside of 0 to 1: the pass score does not apply to them"
+        notes = (*notes, f"{what}, and the verdict of the tool counts")
     return replace(found, notes=(*found.notes, *notes))
 
 
@@ -81,7 +81,7 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
     again = ToolReruns(session, results, reruns, doubtful, spending) if doubtful and again_by else None
     base = ToolBaseAgent(session, results, spending) if base_by and max_reruns else None
 
-    async def now() -> RunResult:
+    async def build_run() -> RunResult:
         """Build the run with the results of the re-runs so far."""
         if again is None:
             impossible = frozenset(doubtful) - reruns.new_cases
@@ -97,10 +97,10 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
 
     if again is not None:
         await again.rerun_suspects()
-    made = await now()
+    made = await build_run()
     while base is not None and await base.clear_suspects(made, reruns) and again is not None:
         await again.rerun_suspects()  # what was spared because of what is cleared now
-        made = await now()
+        made = await build_run()
     return ExternalRun(
         base.attach_final_results(made) if base else made, tuple(_iter_matching_notes(made, named_by, session))
     )
@@ -134,8 +134,8 @@ def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
         return ()
     return (
         (
-            "the base branch's agent is not asked about results of another tool by baseAgentEndpoint or "
-            "baseAgentTarget: only that tool can run its cases, and baseAgentCommand says how"
+            "ignoring baseAgentEndpoint and baseAgentTarget: they do not work with results of another tool. "
+            "Set baseAgentCommand, because only that tool can run its cases"
         ),
     )
 
@@ -155,9 +155,9 @@ def _check_coverage(run: RunResult, session: Session) -> None:
     if before.is_external and before.target.provider == run.target.provider and now < then * least:
         raise GateError(
             "results-incomplete",
-            f"these results hold {format_count(now, 'case')}, and the baseline holds {then}: less than "
-            f"{format_percent(least)}",
-            "see whether the tool came to its end; where so few are meant, say `minCoverage: 0`",
+            f"these results have {format_count(now, 'case')}, less than {format_percent(least)} of the {then} in the "
+            "baseline",
+            "check whether the tool finished; if you intend so few cases, set `minCoverage: 0`",
             exit_code=ExitCode.INCOMPLETE,
         )
 
@@ -176,16 +176,16 @@ def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> Ru
     if failing and session.config.policy.min_coverage != 0:
         raise GateError(
             "unmatched-results",
-            f"{said}, and {failing[0].case_id[:100]} fails: nobody knows whether it passed under another name",
-            f"{unstable or 'give the cases names that stay'}; where they were renamed on purpose, say `minCoverage: 0`",
+            f"{said}, and {failing[0].case_id[:100]} fails: it may have passed under another name",
+            f"{unstable or 'give the cases stable names'}; if you renamed them on purpose, set `minCoverage: 0`",
             exit_code=ExitCode.INCOMPLETE,
         )
-    what = f"{said}: what the others did before is not known, and none of them can be a regression"
+    what = f"{said}: the others have no baseline and cannot be regressions"
     return replace(run, warnings=(what, *run.warnings))
 
 
 class _KnownCases(FrozenStruct):
-    """The cases of a run that are in its baseline, by their names or by what is asked."""
+    """Cases of a run that are in its baseline, by name or by prompt and expectation."""
 
     keys: Set[CaseKey]
     possible: int
@@ -276,6 +276,6 @@ def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Ite
         return
     there, moved = baseline.result.index_cases(), find_earlier_keys(baseline.result, run)
     same = sum(key in there for key, _ in run.iter_cases())
-    again = f", {len(moved)} more under another name by what is asked" if moved else ""
+    again = f", {len(moved)} more by their prompt under another name" if moved else ""
     verb = "is" if total == 1 else "are"
     yield f"{same} of {format_count(total, 'case')} {verb} in the baseline by {named_by}{again}"

@@ -25,7 +25,7 @@ def find_failing_cases(folder: Path, target: str | None = None) -> frozenset[Cas
     """
     runs = [run for run in read_runs(folder) if run.suites]
     if not runs:
-        raise GateError("run-not-found", f"there is no run in {folder} yet", "run without --failing first")
+        raise GateError("run-not-found", f"{folder} contains no run yet", "run without --failing first")
     name = target if any(run.target.name == target for run in runs) else runs[0].target.name
     newest: dict[CaseKey, bool] = {}
     for run in (one for one in runs if one.target.name == name):
@@ -35,7 +35,7 @@ def find_failing_cases(folder: Path, target: str | None = None) -> frozenset[Cas
             break
     found = frozenset(key for key, bad in newest.items() if bad)
     if not found:
-        raise GateError("no-failing-cases", f"no case failed when it was last run ({folder})", "run without --failing")
+        raise GateError("no-failing-cases", f"no case failed in its last run ({folder})", "run without --failing")
     return found
 
 

@@ -34,11 +34,11 @@ _COMPARED: Final = (LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS, LevelKin
 
 
 class _Case(NamedTuple):
-    """One case: its values, in the order of `_COMPARED`, and what tells whether it is the same in another run."""
+    """Values of one case, in the order of `_COMPARED`, and data to match it with another run."""
 
     values: tuple[float | None, ...]
     case: CaseResult
-    answer: str | None
+    response: str | None
     """What was graded, where one execution of a graded case answered and answers are stored."""
 
     def same(self, other: _Case) -> bool:
@@ -140,8 +140,8 @@ def _grading(
     moves = [
         now - old
         for there, one in pairs
-        if one.answer is not None
-        and one.answer == there.answer
+        if one.response is not None
+        and one.response == there.response
         and (now := one.values[at]) is not None
         and (old := there.values[at]) is not None
     ]

@@ -23,7 +23,7 @@ from eval_gate.targets.readiness import report_waiting_to
 
 _SIGNALS: Final[Mapping[int, tuple[ExitCode, str]]] = {
     signal.SIGINT: (ExitCode.INTERRUPTED, "interrupted (SIGINT)"),
-    signal.SIGTERM: (ExitCode.TERMINATED, "ended from outside (SIGTERM)"),
+    signal.SIGTERM: (ExitCode.TERMINATED, "terminated (SIGTERM)"),
 }
 
 

@@ -37,7 +37,7 @@ class PendingGateInputs(Protocol):
 
 
 class Session(FrozenStruct):
-    """A prepared use of the gate: everything is read and checked but eval files and targets."""
+    """Prepared use of the gate: everything is read and checked except eval files and targets."""
 
     config: RunConfig
     selection: Selection

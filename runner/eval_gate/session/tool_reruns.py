@@ -67,7 +67,7 @@ class RerunSpending:
 
 
 class _SuspectedCase(Struct):
-    """One case in doubt, and its re-runs so far."""
+    """One suspected case with its re-runs so far."""
 
     row: ResultRow
     rows: list[ResultRow] = field(default_factory=list)
@@ -77,7 +77,7 @@ class _SuspectedCase(Struct):
 class ToolReruns:
     """Re-runs suspected cases with the tool's command for as long as a result could decide.
 
-    Raises GateError where the command would have to be root in a workflow.
+    Raises GateError if the command would need root in a workflow.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ class ToolReruns:
             if not self._spending.take(len(open_)):
                 self._spent = True
                 new = all(key in reruns.new_cases for key in open_)
-                short = "new case was run as often as asked" if new else "case in doubt was decided"
-                self._notes[f"the budget for re-runs was used up before every {short}"] = None
+                short = "new case ran as often as configured" if new else "suspected regression was decided"
+                self._notes[f"the re-run budget was used up before every {short}"] = None
                 return False
             await self._run_round(open_)
             if self._tool.broke is not None:  # a command that brings nothing once is not asked another five times
@@ -147,7 +147,7 @@ class ToolReruns:
     def _can_name(self, row: ResultRow) -> bool:
         if self._tool.can_name(row):
             return True
-        self._notes[f'"{to_one_line(row.id, 80)}" cannot be run again: its name is no word of a command'] = None
+        self._notes[f'"{to_one_line(row.id, 80)}" cannot be re-run: its name cannot be an argument of a command'] = None
         return False
 
     async def _run_round(self, cases: Mapping[CaseKey, _SuspectedCase]) -> None:
@@ -161,14 +161,14 @@ class ToolReruns:
 
 
 class ToolBaseAgent:
-    """Runs cases with the base branch's agent through the tool's command, when the gate is red."""
+    """Runs cases with the base agent through the tool's command if the gate would fail."""
 
     def __init__(self, session: Session, results: ExternalResults, spending: RerunSpending) -> None:
         choice = session.config.base_agent
         assert choice.command is not None
         self._config = session.config
         self._rows = {key: rows[0] for key, rows in results.cases.items()}
-        self._tool = ToolCommand(session, results, choice.command, "the command for the base branch", spending.until)
+        self._tool = ToolCommand(session, results, choice.command, "the command for the base agent", spending.until)
         self._spending = spending
         self._target = TargetIdentity(
             name="base", provider=results.format.value, identity=choice.command_name or "command"
@@ -217,7 +217,7 @@ class ToolBaseAgent:
             told = self._told[key]
             told.append(build_execution(rows[0], len(told)) if (rows := kept.get(key)) else _EMPTY_EXECUTION)
         if self._tool.broke is not None:
-            self._trouble = f"its command brought nothing: {self._tool.broke[:_MAX_MESSAGE]}"
+            self._trouble = f"its command returned no results: {self._tool.broke[:_MAX_MESSAGE]}"
         return self._trouble is None
 
     def _may_begin(self, cases: BaseAgentCases) -> bool:
@@ -225,15 +225,15 @@ class ToolBaseAgent:
         if (allowance.remaining is not None and allowance.remaining < needed) or not self._spending.take(
             len(cases.keys)
         ):
-            more = "1 more answer" if needed == 1 else f"{needed} more answers"
-            self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
+            more = "1 more execution" if needed == 1 else f"{needed} more executions"
+            self._trouble = f"the rerun-budget of {allowance.budget} is too small for {more}"
         return self._trouble is None
 
 
 class ToolCommand:
-    """A command of another tool that runs cases, and what went wrong with it so far.
+    """Command of another tool that runs cases, and its failures so far.
 
-    Raises GateError where it would have to be root in a workflow.
+    Raises GateError if it would need root in a workflow.
     """
 
     def __init__(self, session: Session, results: ExternalResults, command: str, what: str, until: float) -> None:
@@ -268,7 +268,7 @@ class ToolCommand:
         by_content = self._group_by_content(found)
         brought = {key: found.get(key) or by_content.get((key.suite, row.content)) or [] for key, row in cases.items()}
         if self.broke is None and not any(brought.values()):
-            self._note_failure(f"its results hold none of the cases in doubt, such as {next(iter(cases)).case_id}")
+            self._note_failure(f"its results have none of the requested cases, such as {next(iter(cases)).case_id}")
         return brought
 
     def _group_by_content(
@@ -298,7 +298,7 @@ class ToolCommand:
                 return await self._run_call_in(folder, [row.rerun_name or row.id for row in rows])
         except ProcessError as error:
             longest = error.refusal is StartRefusal.TOO_LONG
-            return self._note_failure(f"{error.message}: name {{ids_file}} in it" if longest else error.message)
+            return self._note_failure(f"{error.message}: use {{ids_file}} in it" if longest else error.message)
 
     async def _run_call_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[ResultRow]:
         output = folder.path / f"again{Path(self._brought.files[0]).suffix}"
@@ -314,24 +314,24 @@ class ToolCommand:
             )
         )
         if done.timed_out:
-            return self._note_failure("it was ended when the budget for re-runs was used up")
+            return self._note_failure("it was stopped when the re-run budget was used up")
         elsewhere = "{output}" not in self._command
         after = self._read_write_times()
         anew = [place for place in self._brought.files if before.get(place) != after.get(place)]
         if elsewhere and not anew:  # what is there is what is in doubt
             return self._note_failure(
-                f"it {done.ending} and did not write {self._brought.files[0]} anew: name {{output}} in it"
+                f"it {done.ending} and did not write {self._brought.files[0]} again: use {{output}} in it"
             )
         places = anew if elsewhere else [str(output)]
         try:
             if output.is_symlink():
-                raise ProcessError("it left a link in place of its results")
+                raise ProcessError("its results file is a link")
             return list(load_external_results(places, self._brought.format, self._rules, self._redact).rows)
         except GateError as error:
             # that the tool says no by its exit code is what it was asked for
             said = done.stderr.to_text(_MAX_MESSAGE).strip() or "; ".join(one.message for one in error.problems)
             hint = self._withheld.find_hint(self._command, done.stderr.to_text())
-            return self._note_failure(f"it {done.ending} and left no results: {said}{f' ({hint})' if hint else ''}")
+            return self._note_failure(f"it {done.ending} and wrote no results: {said}{f' ({hint})' if hint else ''}")
 
     def _read_write_times(self) -> dict[str, int]:
         """When each of the judged files and folders was written last."""
@@ -339,7 +339,7 @@ class ToolCommand:
 
     def _note_failure(self, why: str) -> list[ResultRow]:
         why = " ".join(why.split())
-        self.notes[f"{self._what} brought nothing: {why}"] = None
+        self.notes[f"{self._what} returned no results: {why}"] = None
         self.broke = why
         return []
 

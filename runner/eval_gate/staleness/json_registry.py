@@ -42,7 +42,9 @@ def load_json(file: Path, shown: str, _root: Path) -> ToolRegistry:
         source=shown,
         tools=tuple(reader.tools.values()),
         unresolved_tools=tuple(reader.builtin_tools),
-        notices=tuple(f"{shown}: {name} has no definition here and is only counted" for name in reader.builtin_tools),
+        notices=tuple(
+            f"{shown}: {name} has no definition in this file and is only counted" for name in reader.builtin_tools
+        ),
     )
 
 
@@ -50,7 +52,7 @@ def _build_invalid_error(shown: str, problems: Sequence[Problem]) -> GateError:
     return GateError(
         "invalid-registry",
         f"{shown} is not a valid tool registry",
-        "correct the file, or leave out --tool-registry: then staleness is not checked",
+        "correct the file, or leave out --tool-registry to skip the staleness check",
         problems=problems,
     )
 
@@ -62,7 +64,7 @@ def _read_file(file: Path, shown: str) -> bytes:
         raise GateError("registry-unreadable", f"{shown} cannot be read: {error.strerror}") from error
     if len(data) > REGISTRY_BYTES:
         said = f"{shown} is larger than {REGISTRY_BYTES:,} bytes"
-        raise GateError("registry-unreadable", said, "give the definitions of the tools, and nothing else")
+        raise GateError("registry-unreadable", said, "keep only the definitions of the tools in it")
     return data
 
 
@@ -87,7 +89,7 @@ def find_meta_version(meta: JsonValue) -> str | None:
 
 
 class _JsonToolReader(Struct):
-    """Collects tools and problems of one file."""
+    """Collector of the tools and problems of one file."""
 
     file: str
     positions: JsonPositions
@@ -120,7 +122,7 @@ class _JsonToolReader(Struct):
         if entry.get("name") is None or name == "":
             self.add_problem((*path, "name"), "is missing" if name is None else "must not be empty")
         elif name in self.tools:
-            self.add_problem((*path, "name"), f'"{definition.name[:80]}" is the name of an earlier tool too')
+            self.add_problem((*path, "name"), f'"{definition.name[:80]}" is also the name of an earlier tool')
         elif len(self.problems) == known:
             self.tools[definition.name] = definition
 
@@ -128,7 +130,7 @@ class _JsonToolReader(Struct):
         """Note what is wrong at a place."""
         if len(self.problems) >= FINDINGS:
             raise _build_invalid_error(
-                self.file, [*self.problems, Problem("here reading stopped: there may be more", file=self.file)]
+                self.file, [*self.problems, Problem("reading stopped here: there may be more problems", file=self.file)]
             )
         where = format_field_path(path) or None
         self.problems.append(Problem(message, file=self.file, line=self.positions.find_line(path), field=where))
@@ -141,7 +143,7 @@ class _JsonToolReader(Struct):
             self.add_problem((*path, key), f"expected text, got {describe_value(value)}")
             return None
         if any("\ud800" <= character <= "\udfff" for character in value):
-            self.add_problem((*path, key), "holds half of a surrogate pair, which is no character")
+            self.add_problem((*path, key), "contains half of a surrogate pair, which is not a character")
             return None
         return value
 

@@ -69,14 +69,14 @@ class McpServerEntry(FrozenStruct):
         if missing:
             raise build_invalid_error(
                 self.file,
-                [Problem(f"programs are not given the variable {name}", self.file, self.line) for name in missing],
-                "set it, and name it in passEnv: programs get no other variables",
+                [Problem(f"the variable {name} is not passed to programs", self.file, self.line) for name in missing],
+                "set it and add it to passEnv: programs get no other variables",
             )
         return made
 
 
 class McpServerFile(FrozenStruct):
-    """The enabled servers of a file, with notices about keys that are not read."""
+    """The enabled servers of a file, with notices about ignored keys."""
 
     display_path: str
     servers: tuple[McpServerEntry, ...]
@@ -95,7 +95,7 @@ class McpServerFile(FrozenStruct):
         raise build_invalid_error(
             self.display_path,
             [Problem(said, file=self.display_path)],
-            f"one of {', '.join(names) or 'none'} after the #",
+            f"write one of {', '.join(names) or 'none'} after the #",
         )
 
 
@@ -138,14 +138,14 @@ def build_invalid_error(shown: str, problems: list[Problem], hint: str | None = 
     """Build the error for a file of MCP servers that is not valid."""
     return GateError(
         "invalid-registry",
-        f"{shown} describes no MCP server that can be asked",
+        f"{shown} describes no usable MCP server",
         hint or 'a server is {"command": "npx", "args": ["-y", "some-server"], "env": {}} or {"url": "https://…/mcp"}',
         problems=problems,
     )
 
 
 class _ServerReader:
-    """Collects what is wrong with the servers of one file."""
+    """Collector of problems with the servers of one file."""
 
     def __init__(self, shown: str, positions: JsonPositions) -> None:
         self._shown = shown
@@ -166,14 +166,14 @@ class _ServerReader:
         if entry.get("disabled") is True:
             return None
         for key in entry.keys() - _READ_KEYS - _IGNORED_KEYS:
-            self.notices.append(f"{self._shown}: {format_field_path((*path, key))} is not read")
+            self.notices.append(f"{self._shown}: {format_field_path((*path, key))} is ignored")
         texts = {key: self._read_text(entry, key, path) for key in ("command", "url", "cwd")}
         command, url = texts["command"], texts["url"]
         if (command is None) == (url is None) and not self.problems:
             self.add_problem(path, "expected either command or url")
         args = entry.get("args", [])
         if not isinstance(args, list) or not all(isinstance(one, str) for one in args):
-            self.add_problem((*path, "args"), "expected a list of texts")
+            self.add_problem((*path, "args"), "expected a list of text")
             args = []
         return McpServerEntry(
             name,
@@ -195,6 +195,6 @@ class _ServerReader:
     def _read_env(self, entry: Mapping[str, JsonValue], path: _Path) -> tuple[tuple[str, str], ...]:
         env = entry.get("env", {})
         if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
-            self.add_problem((*path, "env"), "expected variables and their texts")
+            self.add_problem((*path, "env"), "expected a mapping of variables to text")
             return ()
         return tuple((name, str(value)) for name, value in env.items())

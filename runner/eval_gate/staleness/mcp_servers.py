@@ -74,7 +74,7 @@ async def load_mcp_server(url: str, time_limit_s: float = TIME_LIMIT_S, mask: Ma
         async with asyncio.timeout(time_limit_s):
             tools = await _list_http_tools(url, mask)
     except TimeoutError as error:
-        raise _build_unreachable_error(source, f"no answer within {time_limit_s:g} s") from error
+        raise _build_unreachable_error(source, f"no response within {time_limit_s:g} s") from error
     except _ServerError as error:
         raise _build_unreachable_error(source, str(error)) from error
     if twice := _find_duplicate(tools):
@@ -113,7 +113,7 @@ async def _list_program_tools(entry: McpServerEntry, root: Path, given: ProgramE
 
     Raises GateError `registry-unreachable` (exit 3) if the tools cannot be listed.
     """
-    with require_extra("mcp", "asking an MCP server for its tools"):
+    with require_extra("mcp", "listing the tools of an MCP server"):
         import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
 
         lines = McpStdioTransport(given.mask)
@@ -137,9 +137,9 @@ async def _list_program_tools(entry: McpServerEntry, root: Path, given: ProgramE
             except _ServerError as error:
                 said, ended = str(error), program.ending
             said = lines.too_much or (f"it {ended}" if ended else said)
-            said += f"; it printed something else than MCP: {lines.odd}" if lines.odd and not lines.too_much else ""
+            said += f"; it printed output that is not MCP: {lines.odd}" if lines.odd and not lines.too_much else ""
             words = program.format_last_line(_MAX_ERROR_CHARACTERS)
-            said += f"; its last words: {words}" if words else ""
+            said += f"; its last output: {words}" if words else ""
     except ProcessError as error:
         said = error.message
     finally:
@@ -149,7 +149,7 @@ async def _list_program_tools(entry: McpServerEntry, root: Path, given: ProgramE
         "registry-unreachable",
         f"the tools of the MCP server {entry.name} ({entry.file}) cannot be listed: {said}",
         given.withheld_variables.find_hint("", said)
-        or "try the command by itself: it has to wait for input, and print nothing but MCP's messages",
+        or "run the command by itself: it must wait for input and print only MCP messages",
         exit_code=ExitCode.INCOMPLETE,
     )
 
@@ -157,12 +157,12 @@ async def _list_program_tools(entry: McpServerEntry, root: Path, given: ProgramE
 def _resolve_folder(entry: McpServerEntry, root: Path) -> Path:
     """Where the server is started. Raises GateError for a folder outside of the working directory."""
     folder = root / entry.cwd
-    what = f"leads out of {root}"
+    what = f"is outside of {root}"
     try:
         if folder.resolve().is_relative_to(root.resolve()):
             return folder
     except (OSError, ValueError, RuntimeError):  # RuntimeError: links that lead round in a circle
-        what = "is no path of a folder"
+        what = "is not the path of a folder"
     said = Problem(f'"{to_one_line(entry.cwd, 200)}" {what}', entry.file, entry.line, "cwd")
     raise build_invalid_error(entry.file, [said], "name a folder of the repository")
 
@@ -176,7 +176,7 @@ _VALIDATION_ERROR: Final = re.compile(r"validation errors? for|input_value=")
 
 
 class _ServerError(Exception):
-    """What the server, or the way to it, did wrong, in its own words."""
+    """Error of a server or its connection, in its own words."""
 
 
 def _mask_text(text: str, mask: Mask | None) -> str:
@@ -184,7 +184,7 @@ def _mask_text(text: str, mask: Mask | None) -> str:
 
 
 async def _list_http_tools(url: str, mask: Mask | None) -> list[Tool]:
-    with require_extra("mcp", "asking an MCP server for its tools"):
+    with require_extra("mcp", "listing the tools of an MCP server"):
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
@@ -224,7 +224,7 @@ async def _load_all_pages(client: Client, tools: list[Tool]) -> None:
         if cursor is None:
             return
         if cursor in seen or len(tools) > MAX_TOOLS:
-            raise _ServerError("its list of tools does not come to an end")
+            raise _ServerError("its list of tools does not end")
         seen.add(cursor)
 
 
@@ -234,7 +234,7 @@ def _describe_failure(failure: BaseException, mask: Mask | None) -> str:
         failure = failure.exceptions[0]
     said = str(failure)
     if _VALIDATION_ERROR.search(said):  # which repeats parts of what the server said, cut where no mask finds them
-        return "its answer is not a message of the protocol"
+        return "its response is not an MCP message"
     return " ".join(_mask_text(said, mask).split())[:_MAX_ERROR_CHARACTERS] or type(failure).__name__
 
 
@@ -259,8 +259,8 @@ def _build_unreachable_error(source: str, what: str) -> GateError:
 class McpStdioTransport:
     """Stdio transport for the MCP client: one JSON-RPC message per line.
 
-    A transport of MCP's own client. A line that is no message is passed over, as other clients do it, and remembered:
-    when nothing comes of it, it is why.
+    It is a transport of MCP's own client. A line that is not a message is skipped, as other clients do, and kept: if
+    the server does not respond, it is the likely reason.
     """
 
     def __init__(self, mask: Mask | None = None) -> None:
@@ -364,7 +364,7 @@ _FINAL_OUTPUT_S: Final = 0.2
 
 
 class _StdinStream:
-    """The program's input as the client's stream for messages."""
+    """Standard input of the program as the client's stream for messages."""
 
     def __init__(self, lines: McpStdioTransport) -> None:
         self.send = lines.send

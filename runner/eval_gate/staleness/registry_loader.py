@@ -42,7 +42,7 @@ FILE_KINDS: tuple[FileKind, ...] = (
 )
 _SOURCES_HINT: Final = (
     f"{', '.join(one.description for one in FILE_KINDS)}, a folder of *.tool.ts or *.tool.js files, "
-    "the http(s) URL of an MCP server, or a file such as .mcp.json that says how MCP servers are started"
+    "the http(s) URL of an MCP server, or a file such as .mcp.json that describes MCP servers"
 )
 
 
@@ -77,7 +77,7 @@ async def load_registry(location: str, root: Path, given: ProgramEnvironment | N
     if separator:
         if scheme.lower() not in {"http", "https"}:
             raise GateError(
-                "unknown-registry-format", f"a tool registry cannot be read from {scheme}://", f"give {_SOURCES_HINT}"
+                "unknown-registry-format", f"a tool registry cannot be read from {scheme}://", f"use {_SOURCES_HINT}"
             )
         from eval_gate.staleness.mcp_servers import load_mcp_server
 
@@ -96,15 +96,15 @@ def _load_path(location: str, root: Path) -> ToolRegistry:
         raise GateError(
             "registry-not-found",
             f"the tool registry {describe_name(str(location))} does not exist",
-            f"paths are relative to {root}; give {_SOURCES_HINT}",
+            f"paths are relative to {root}; use {_SOURCES_HINT}",
         )
     _refuse_outside_link(path, location, root)
     if path.is_dir():
         return _load_folder(path, location, root)
     kind = next((one for one in FILE_KINDS if path.suffix.lower() in one.suffixes), None)
     if kind is None:
-        what = f"{location} is no tool registry: unknown kind of file {path.suffix!r}"
-        raise GateError("unknown-registry-format", what, f"give {_SOURCES_HINT}")
+        what = f"{location} is not a tool registry: unknown kind of file {path.suffix!r}"
+        raise GateError("unknown-registry-format", what, f"use {_SOURCES_HINT}")
     found: ToolRegistry = resolve_name(f"{__package__}.{kind.loader}")(path, location, root)
     return found
 
@@ -117,7 +117,7 @@ def _load_folder(folder: Path, location: str, root: Path) -> ToolRegistry:
         return registry
     found = next((name for name in _BARREL_NAMES if (folder / name).is_file()), None)
     barrel = f"the file that exports the tools: {(Path(location) / found).as_posix()}" if found else _SOURCES_HINT
-    raise GateError("registry-empty", f"the folder {location} holds no *.tool.ts or *.tool.js file", f"give {barrel}")
+    raise GateError("registry-empty", f"the folder {location} contains no *.tool.ts or *.tool.js file", f"use {barrel}")
 
 
 def _refuse_outside_link(path: Path, location: str, root: Path) -> None:
@@ -127,6 +127,6 @@ def _refuse_outside_link(path: Path, location: str, root: Path) -> None:
     if inside and not path.resolve().is_relative_to(root.resolve()):
         raise GateError(
             "registry-outside-working-directory",
-            f"the tool registry {location} is a link that leads out of {root}",
-            "give the real path, or put the definitions into the repository",
+            f"the tool registry {location} is a link to a file outside of {root}",
+            "use the real path, or put the definitions into the repository",
         )

@@ -21,8 +21,8 @@ _ENDED_STATUSES: Final = frozenset({"deprecated", "removed"})
 class Staleness(FrozenStruct):
     """Result of the staleness checks of one suite.
 
-    `warnings` are the contract's sentences and `stale_facts` the same as data, in the same order. `notices` say what
-    was not checked and why. `facts` are the current values, for the result's `metadata`.
+    `warnings` are the contract's sentences and `stale_facts` the same as data, in the same order. `notices` list
+    skipped checks with reasons. `facts` are the current values, for the result's `metadata`.
     """
 
     facts: ToolFacts
@@ -37,7 +37,7 @@ class Staleness(FrozenStruct):
 
 
 class _StalenessFinding(FrozenStruct):
-    """The outcome of one check: a fact with its sentence, or why nothing can be said."""
+    """Result of one check: a fact with its sentence, or why the check was skipped."""
 
     fact: StaleFact | None = None
     warning: str = ""
@@ -60,7 +60,7 @@ def check_staleness(suite: EvalSuite, registry: ToolRegistry | None) -> Stalenes
     tool = registry.find_tool(suite.tool_name) if registry else None
     facts = _build_current_facts(suite, registry, tool)
     if suite.metadata is None:
-        skipped = "Staleness was not checked: the eval file carries no metadata."
+        skipped = "Staleness was not checked: the eval file has no metadata."
         return Staleness(facts, notices=(skipped,) if registry else ())
     if registry is None:
         return Staleness(facts, notices=("Staleness was not checked: no tool registry is configured.",))

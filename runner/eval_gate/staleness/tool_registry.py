@@ -22,7 +22,7 @@ class ToolDefinition(Frozen, kw_only=True):
 
 
 class ToolRegistry(Frozen, kw_only=True):
-    """All tools of one source. `size` includes unresolved tools; `notices` say what was not read."""
+    """All tools of one source. `size` includes unresolved tools; `notices` list what was not read."""
 
     source: str
     tools: tuple[ToolDefinition, ...]

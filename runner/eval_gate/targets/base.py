@@ -23,8 +23,9 @@ Settings = TypeVar("Settings", bound=TargetSettings)
 class Request(FrozenStruct):
     """One case for a target. `trial` counts from 0; `eval_file` is relative to the root of the run `run_id`.
 
-    `stubs` None means none were given; an empty mapping is stub mode (presence decides). `max_turns` belongs to it.
-    `brief` is there where the case's format says more than messages, `agent` where it describes who is to answer.
+    `stubs` is None if the case has no stubs; an empty mapping enables stub mode, because only its presence counts.
+    `max_turns` applies to stub mode. `brief` is set if the case's format has more than messages, `agent` if it
+    describes the agent.
     """
 
     case_id: str
@@ -37,9 +38,9 @@ class Request(FrozenStruct):
     agent: SuiteAgent | None = None
     run_id: str = ""
     inspected_paths: tuple[str, ...] = ()
-    """Paths in the agent's folder that its files are judged by."""
+    """Paths in the agent's folder that assertions inspect."""
     nonce: str | None = None
-    """What no other request has, for caches on the way; None where they may answer."""
+    """Value that is unique to this request, to bypass caches; None if caches may respond."""
 
     @property
     def cache_busting_headers(self) -> Mapping[str, str]:
@@ -53,29 +54,29 @@ class Request(FrozenStruct):
 
 
 ACCESS_REFUSED_STATUSES: Final = frozenset({401, 402, 403, 407, 429, 529})
-"""HTTP statuses of one who does not let us in: authentication, credit, a rate limit (529: Anthropic is overloaded)."""
+"""HTTP statuses that refuse access: authentication, credit or rate limit (529: Anthropic is overloaded)."""
 
 
 class TargetFault(StrEnum):
-    """Kind of failure of a target, as far as it changes what happens next."""
+    """Kind of a target's failure, as far as it determines what happens next."""
 
     UNREACHABLE = "unreachable"
-    """No connection: the next case will fare no better."""
+    """No connection: the next case is likely to fail too."""
     REFUSED = "refused"
-    """The target answered with an error of its own, broke off, or ended with one."""
+    """The target returned an error or broke off."""
     MALFORMED = "malformed"
-    """The answer is not of the agreed shape."""
+    """The response does not have the expected structure."""
     LATE = "late"
-    """No answer in time."""
-    NOT_ASKED = "not-asked"
-    """It is this run's own doing that nobody was asked, or that nothing came of it: settings, files, our folders."""
+    """No response within the time limit."""
+    NOT_SENT = "not-sent"
+    """This run caused the failure itself, for example by its settings, files or folders."""
 
 
 @dataclass(eq=False, repr=False)
 class TargetError(Exception):
     """Failure of a target to respond. `message` quotes the target, is bounded and contains no secret.
 
-    `retry_after_s` is what the target asked for, in seconds. `status` is that of an HTTP answer.
+    `retry_after_s` is the delay that the target requested, in seconds. `status` is the HTTP status of the response.
     """
 
     message: str
@@ -100,7 +101,7 @@ class TargetError(Exception):
         target was there and gave no answer, and which requests it takes is a part of what a change can break.
         """
         match self.fault:
-            case TargetFault.NOT_ASKED:
+            case TargetFault.NOT_SENT:
                 return ErrorKind.EVALUATION_ERROR
             case TargetFault.UNREACHABLE:
                 return ErrorKind.AGENT_UNREACHABLE

@@ -35,7 +35,7 @@ from eval_gate.text.urls import to_public_url
 
 
 class BuildContext(FrozenStruct):
-    """Everything that all targets of a run are built with: environment, root, recording, secrets."""
+    """Common input for building all targets of a run: environment, root, recording and secrets."""
 
     environment: Mapping[str, str]
     root: Path
@@ -43,19 +43,19 @@ class BuildContext(FrozenStruct):
     recording: Recording = Recording(RecordingMode.OFF)
     timeout_s: float = 60.0
     pass_env: tuple[str, ...] = ()
-    """Variables that every command gets, beside what every program needs."""
+    """Variables that every command gets in addition to the basic ones."""
     secret_policy: SecretPolicy | None = None
-    """Decides which targets are given variables; None where all are."""
+    """Policy that decides which targets get variables; None if all get them."""
     home: SandboxSetup = field(default_factory=SandboxSetup)
-    """Where the agents of suites work."""
+    """Folder in which the agents of suites work."""
     redact: Redactor = field(default_factory=Redactor)
-    """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
+    """Masks every secret of the run: a secret of one target is masked in the output of all of them."""
     shards: int = 1
-    """Machines that ask the same targets at the same time, and share what limits these."""
+    """Number of machines that run the same targets at the same time and share their rate limits."""
     program_files: ProgramFiles | None = None
-    """Reads the files that commands of judges name; None where nobody asks what a judge was set up with."""
+    """Reads the files that judge commands name; None if the setup of judges is not needed."""
     missing_requirements: MissingRequirements | None = None
-    """Where targets are only checked and nobody is asked: notes what they would need; None where all must be there."""
+    """Collects the missing requirements when targets are only checked; None if all must be present."""
 
     @property
     def is_replay(self) -> bool:
@@ -114,8 +114,8 @@ def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
     if len(several) > 1:
         raise GateError(
             "conflicting-targets",
-            f"{' and '.join(one.name for one in several)} are both given: one run evaluates one target",
-            "leave out all but one; what the configuration file says (agentEndpoint, target, model) counts too",
+            f"{' and '.join(one.name for one in several)} are both given, but a run evaluates one target",
+            "keep one of agentEndpoint, target and model",
             problems=[one.build_problem("is given here") for one in several if one.file is not None],
         )
     if choice.endpoint is not None:
@@ -125,9 +125,8 @@ def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
     if choice.protocol is not None:
         raise GateError(
             "unknown-value",
-            "agentProtocol (--agent-protocol) says how the agent at agentEndpoint speaks, and no agentEndpoint is "
-            "given",
-            "--agent-endpoint URL beside it; a target of a list has its own `agentProtocol`",
+            "agentProtocol (--agent-protocol) needs agentEndpoint",
+            "add --agent-endpoint URL; a target of a list has its own `protocol`",
             problems=[choice.given.get_source("agentProtocol").build_problem("is given without agentEndpoint")],
         )
     if choice.provider is not None or choice.model is not None:
@@ -163,13 +162,13 @@ def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None,
         return HttpSettings.model_validate(described).set_place_source("agentEndpoint")
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else describe_error(list_errors(error)[0])
-        hint = error.hint if isinstance(error, GateError) else f"{PAGES}/targets.md says what may stand in a URL"
-        said = "the agent's address cannot be used"
+        hint = error.hint if isinstance(error, GateError) else f"{PAGES}/targets.md describes valid URLs"
+        said = "the agent's URL cannot be used"
         raise GateError("invalid-url", said, hint, problems=[where.build_problem(wrong)]) from error
 
 
 _CHOICE_FIELDS = {"agentEndpoint": "endpoint", "target": "name", "model": "model"}
-"""The keys that name a target, each with its place in a choice."""
+"""Keys that name a target, with their field in a choice."""
 
 
 def _parse_short_form(choice: TargetChoice) -> ModelSettings:
@@ -206,6 +205,6 @@ def build_model_settings(name: str, described: Mapping[str, JsonValue]) -> Model
         raise GateError(
             "invalid-targets",
             f"{describe_name(name)} does not describe a model",
-            "--provider with --model, or a targets file",
+            "use --provider with --model, or a targets file",
             problems=problems,
         ) from error

@@ -1,7 +1,7 @@
-"""Find the target and the grader of a case by eval file and name. Each is built once.
+"""Lookup of the target and judge of each case by eval file and name. Each one is built once.
 
-What the command line or configuration chooses holds for all cases. Else the eval file's own word counts, looked up in
-the given list of targets or, as AgentV does it, in the one nearest to the eval file.
+A choice on the command line or in the configuration applies to all cases. Otherwise the eval file's own name applies,
+looked up in the given list of targets or, as in AgentV, in the list nearest to the eval file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from eval_gate.text.quoting import quote_name
 from eval_gate.text.redaction import Redactor
 
 Grader: TypeAlias = ModelClient | Target
-"""Who grades: a model with everything around it, or any other target that answers."""
+"""A judge: a model with its client, or any other target that responds."""
 Built = TypeVar("Built")
 
 
@@ -104,7 +104,7 @@ class TargetCatalog:
         if what is None:
             return None
         key = "agentEndpoint" if self._choice.endpoint is not None else "model"
-        return f"nothing is taken from {what}: `{key}` says who is asked. Without it, a target of the list is asked"
+        return f"{what} is ignored: `{key}` names the target. Remove `{key}` to use a target of the list"
 
     def get_target(self, eval_file: str = "", wanted: str | None = None) -> Target:
         """Who is asked the cases of this eval file that want the target of this name."""
@@ -156,7 +156,7 @@ class TargetCatalog:
             raise _build_no_grader_error(name, reference, listed)
         chosen = self._resolve_listed(listed, name)
         if chosen.kind.chatty:
-            self._notices[f"the judge {name} is an agent: its answers may not be the JSON that a grade is"] = None
+            self._notices[f"the judge {name} is an agent: its responses may not be valid JSON grades"] = None
         return name, self._build_grader(place, chosen, eval_file)
 
     def _build_grader(self, place: Path | None, chosen: ResolvedTarget, eval_file: str) -> Grader:
@@ -173,9 +173,9 @@ class TargetCatalog:
 
         Raises GateError if it must not.
         """
-        receiver = find_secret_request(chosen, self._context.environment)
-        if receiver is not None and self._context.secret_policy is not None:
-            self._context.secret_policy(receiver)
+        secret_request = find_secret_request(chosen, self._context.environment)
+        if secret_request is not None and self._context.secret_policy is not None:
+            self._context.secret_policy(secret_request)
 
     def _build_or_stand_in(
         self, chosen: ResolvedTarget, eval_file: str, make: Callable[[ResolvedTarget], Built]
@@ -229,15 +229,15 @@ class TargetCatalog:
         place, listed = self._find_list(eval_file)
         name = self._choice.name or wanted
         if listed is None:
-            asked = (
-                f"the target {quote_name(name)} is described nowhere{suggest_model(name)}"
+            missing = (
+                f"the target {quote_name(name)} is not described{suggest_model(name)}: no targets are set"
                 if name
-                else "nothing to evaluate"
+                else "no target to evaluate: no agent endpoint, model or targets are set"
             )
             raise GateError(
                 "missing-target",
-                f"{asked}: no agent endpoint, no model and no targets were given, and there is no targets.yaml",
-                "--agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
+                f"{missing}, and no targets.yaml exists",
+                "use --agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
             )
         with self._choice.given.attribute_errors("target"):
             return place, self._resolve_listed(listed, name)
@@ -265,8 +265,8 @@ class TargetCatalog:
         self._notices |= dict.fromkeys(chosen.notices)
         self._remarks |= dict.fromkeys(chosen.remarks)
         if chosen.settings.provider_batching and not isinstance(target, BatchTarget):
-            what = f"target {chosen.settings.name}: {chosen.settings.provider} takes no batches (provider_batching)"
-            self._notices[f"{what}: each case is asked by itself"] = None
+            what = f"target {chosen.settings.name}: {chosen.settings.provider} does not support batches"
+            self._notices[f"{what} (provider_batching): each case is sent separately"] = None
 
 
 def _build_no_grader_error(name: str, reference: str | None, listed: TargetList | None) -> GateError:
@@ -276,7 +276,7 @@ def _build_no_grader_error(name: str, reference: str | None, listed: TargetList 
     if listed is None:
         return GateError(
             "missing-judge",
-            f"there is no target {called} to grade{near}",
+            f"unknown judge {called}{near}",
             "name a model as provider:model, or describe the target with --targets",
         )
     near = "" if reference is not None else format_suggestion(name, listed.names) or near
@@ -284,8 +284,8 @@ def _build_no_grader_error(name: str, reference: str | None, listed: TargetList 
     where = f" in {listed.file}" if listed.file else ""
     return GateError(
         "unknown-target",
-        f"there is no target {called}{where}{near}",
-        f"a judge is {names}a model as provider:model",
+        f"unknown target {called}{where}{near}",
+        f"name a judge: {names}a model as provider:model",
     )
 
 

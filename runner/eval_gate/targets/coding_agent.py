@@ -21,18 +21,18 @@ from eval_gate.text.escape import to_one_line, to_plain_word
 from eval_gate.text.turns import flatten_messages
 
 INPUT_FILES: Final = "input files"
-"""What a case's files are called for Codex."""
+"""How a Codex prompt refers to a case's files."""
 ATTACHMENT_FILES: Final = "attachment files"
-"""What they are called for VS Code."""
+"""How a VS Code prompt refers to a case's files."""
 MISSING_FILE_MARKER: Final = "ERROR: missing-file"
-"""How an answer begins that says a file could not be read."""
+"""Beginning of a response that reports an unreadable file."""
 
 _MARKDOWN_CHARACTERS: Final = re.compile(r"[\[\]()<>\\`]")
 MAX_PART: Final = 60
-"""Characters of a foreign word within a file's name."""
+"""Maximum characters of an untrusted word in a file name."""
 
 WRITTEN_FOLDERS: Final = set[Path]()
-"""Where such files were written: whoever runs us as root hands them back."""
+"""Folders into which files were written: a caller that runs as root restores their owner."""
 
 
 def build_prompt(request: Request, files_word: str, preamble: str | None = None) -> str:
@@ -66,15 +66,15 @@ def format_file_link(path: str) -> str:
     return f"[{name}](file://{quote(os.fsencode(path), safe='/')})"
 
 
-def refuse_missing_file(request: Request, answer: str) -> None:
+def refuse_missing_file(request: Request, response_text: str) -> None:
     """Raise TargetError when the agent says, in the words it was told, that it could not read one of the files.
 
     Then it has not worked on the case, and its words are no answer to judge.
     """
-    said = answer.lstrip()
+    said = response_text.lstrip()
     if list_linked_files(request) and said.startswith(MISSING_FILE_MARKER):
         named = to_one_line(said.removeprefix(MISSING_FILE_MARKER).partition("\n")[0].strip(" :"))
-        what = f"the agent could not read a file of the case: {named or 'it does not say which'}"
+        what = f"the agent could not read a file of the case: {named or 'it does not name the file'}"
         raise TargetError(what, fault=TargetFault.REFUSED)
 
 

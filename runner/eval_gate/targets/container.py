@@ -11,7 +11,7 @@ from eval_gate.struct import FrozenStruct
 
 HOST_NAME = "host.docker.internal"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 (names to recognise, not to bind)
-LISTENING = "with --host 0.0.0.0 or the like: one that listens on 127.0.0.1 is not reached from a container"
+LISTENING = "with --host 0.0.0.0: an agent on 127.0.0.1 is not reachable from a container"
 
 
 class ContainerProbe(FrozenStruct):
@@ -75,7 +75,7 @@ def find_connection_hint(url: str, written: str | None, system: ContainerProbe) 
     host = parts.hostname or ""
     if not system.is_container():
         where = f" ({written})" if written else ""
-        return f"start the agent, or correct its address{where}" if is_local_host(host) else None
+        return f"start the agent, or correct its URL{where}" if is_local_host(host) else None
     if host == HOST_NAME:
         return f"start the agent before this step, {LISTENING}"
     if host not in LOCAL_NAMES:
@@ -84,5 +84,5 @@ def find_connection_hint(url: str, written: str | None, system: ContainerProbe) 
     there = f"{parts.scheme}://{HOST_NAME}{port}{parts.path}"
     return (
         f"inside a container localhost is the container itself: write {there} for a process on the machine"
-        f"{f' ({written})' if written else ''}, started {LISTENING}; a service container is reached by its name"
+        f"{f' ({written})' if written else ''}, started {LISTENING}; use the name of a service container as its host"
     )

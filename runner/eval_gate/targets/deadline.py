@@ -1,6 +1,6 @@
-"""Time limit of a case: waiting for a turn is excluded from the limit and from latency.
+"""Time limit of a case. Waiting for a turn does not count toward the limit or the latency.
 
-Waiting for another try counts, but when the limit is reached meanwhile it was not the target that was slow.
+Waiting for a retry counts. If the limit is reached in that time, the target was not too slow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Python function as a target: gets the request and returns the response."""
+"""Python function as a target: it receives the request and returns the response."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from eval_gate.text.escape import truncate_text
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 FunctionResult: TypeAlias = str | Mapping[str, object]
-"""A bare text, or what an agent behind a URL answers: `response`, `toolCalls`, `usage`, `costUsd`."""
+"""Plain text, or the fields of an HTTP agent's response: `response`, `toolCalls`, `usage`, `costUsd`."""
 TargetFunction: TypeAlias = Callable[[Request], FunctionResult | Awaitable[FunctionResult]]
 
 MAX_THREADS: Final = 1_000
-"""As many as cases may be in flight."""
+"""Maximum threads: the maximum of concurrent cases."""
 MAX_ERROR_TEXT: Final = 1_000
-"""Characters of an exception's own words."""
-_RESULT_HINT: Final = 'an answer is a text, or {"response": …, "toolCalls": […]} as an agent behind a URL gives it'
+"""Maximum characters of an exception's own message."""
+_RESULT_HINT: Final = 'return text, or {"response": …, "toolCalls": […]} as an HTTP agent does'
 
 
 class FunctionTarget(DescribedTarget[HttpSettings]):
@@ -77,13 +77,13 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         answer = await loop.run_in_executor(self._threads, context.run, self._function, request)
         return await answer if inspect.isawaitable(answer) else answer
 
-    def _read_result(self, answer: object, duration_ms: float) -> Response:
-        if isinstance(answer, str):
-            return Response(text=to_well_formed(answer), tool_calls_known=False, duration_ms=duration_ms)
-        if not isinstance(answer, Mapping):
-            raise _build_unreadable_error(f"it is of type {type(answer).__name__}")
+    def _read_result(self, result: object, duration_ms: float) -> Response:
+        if isinstance(result, str):
+            return Response(text=to_well_formed(result), tool_calls_known=False, duration_ms=duration_ms)
+        if not isinstance(result, Mapping):
+            raise _build_unreadable_error(f"it is of type {type(result).__name__}")
         try:
-            body = json.dumps(dict(answer)).encode()
+            body = json.dumps(dict(result)).encode()
         except (TypeError, ValueError) as error:
             raise _build_unreadable_error(truncate_text(str(error), MAX_ERROR_TEXT)) from error
         try:
@@ -94,4 +94,6 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
 
 
 def _build_unreadable_error(why: str) -> TargetError:
-    return TargetError(f"agent error: the answer cannot be read: {why}", fault=TargetFault.MALFORMED, hint=_RESULT_HINT)
+    return TargetError(
+        f"agent error: the response cannot be read: {why}", fault=TargetFault.MALFORMED, hint=_RESULT_HINT
+    )

@@ -28,15 +28,15 @@ class TargetKind(FrozenStruct):
     """
 
     providers: tuple[str, ...]
-    """The words that `provider` may be, in lower case."""
+    """Names of the kind in `provider`, in lower case."""
     settings_at: str
     build_at: str
     other_names: Mapping[str, str] = field(default_factory=dict)
-    """Other words for `provider`, and which of those above they mean."""
+    """Alternative names in `provider`, and the names above that they mean."""
     client_at: str | None = None
-    """Where it is a model: with this it grades by itself, and `provider:name` names it."""
+    """Builder of a client, for kinds that are models: they can score as a judge, and be named `provider:name`."""
     chatty: bool = False
-    """Whether its answers are seldom the bare JSON that a grade is."""
+    """Whether its responses are rarely pure JSON, which a judge's verdict has to be."""
 
     @property
     def is_model(self) -> bool:
@@ -88,7 +88,7 @@ KINDS: tuple[TargetKind, ...] = (
     ),
 )
 DEFAULT_PROVIDER: Final = "http"
-"""What a description is of that names none."""
+"""Provider of a description that names none."""
 
 
 def _import_part(place: str) -> Any:

@@ -7,9 +7,9 @@ from typing import Final
 from eval_gate.errors import GateError, Problem
 
 STAND_IN: Final = "unset"
-"""The value that a variable is taken to have which is not set, or must not be shown."""
+"""Placeholder value of a variable that is not set, or that must not be shown."""
 _REQUIREMENT_CODES: Final = frozenset({"missing-api-key", "missing-endpoint", "missing-extra"})
-"""What a GateError says by its code where nothing is wrong with what people wrote."""
+"""Error codes that mean a missing requirement, rather than an invalid file."""
 
 
 class MissingRequirements:

@@ -1,4 +1,4 @@
-"""A target with canned responses, to try a workflow without keys and without an agent."""
+"""Target with canned responses, to try a workflow without keys and without an agent."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from eval_gate.targets.build import BuildContext
 from eval_gate.targets.command.response import parse_record
 from eval_gate.targets.settings import CANNED_RESPONSE, DescribedSettings, NotSecret, TargetSettings
 
-DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `responses` in its description."
+DEFAULT_RESPONSE = "This is the response of the mock target. Set `response` or `responses` in its description."
 
 
 class MockCall(DescribedSettings):
-    """One tool call of a canned answer."""
+    """One tool call of a canned response."""
 
     tool: Annotated[str, Field(min_length=1), CANNED_RESPONSE]
     input: Annotated[dict[str, JsonValue], CANNED_RESPONSE] = Field(default_factory=dict)
     success: bool | None = True
-    result: Annotated[JsonValue, CANNED_RESPONSE] = Field(default=None, description="What the tool gave back.")
+    result: Annotated[JsonValue, CANNED_RESPONSE] = Field(default=None, description="Result of the tool.")
     duration_ms: float | None = Field(default=None, ge=0, le=MAX_DURATION_MS)
 
 
-class MockAnswer(DescribedSettings):
-    """One canned answer, or the error that is given instead."""
+class MockResponse(DescribedSettings):
+    """A canned response, or an error instead."""
 
     response: Annotated[str, CANNED_RESPONSE] = DEFAULT_RESPONSE
     tool_calls: tuple[MockCall, ...] = ()
@@ -73,23 +73,23 @@ def _expand_text(value: object) -> object:
 
 
 class MockSettings(TargetSettings):
-    """A mock target. `responses` are by case id, each a text or a whole answer; the others get `response`."""
+    """Settings of a mock target. `responses` are by case id; all other cases get `response`."""
 
     provider: Literal["mock"] = "mock"
     response: Annotated[str, CANNED_RESPONSE] = DEFAULT_RESPONSE
     responses: dict[
         Annotated[str, NotSecret("it is the id of a case")],
-        Annotated[MockAnswer, BeforeValidator(_expand_text, json_schema_input_type=MockAnswer | str)],
+        Annotated[MockResponse, BeforeValidator(_expand_text, json_schema_input_type=MockResponse | str)],
     ] = Field(default_factory=dict)
     tool_calls: tuple[MockCall, ...] = ()
     output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = Field(
-        default=None, description="As AgentV's commands give them."
+        default=None, description="Messages in the format of AgentV commands."
     )
     trace: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = Field(
-        default=None, description="As AgentV's commands give it."
+        default=None, description="Trace in the format of AgentV commands."
     )
     error: Annotated[str | None, CANNED_RESPONSE] = Field(
-        default=None, description="Every case without an answer of its own breaks with these words."
+        default=None, description="Error message of every case without its own response."
     )
     delay_ms: float = Field(default=0, ge=0, le=600_000)
     delay_min_ms: float | None = Field(default=None, ge=0, le=600_000)
@@ -110,7 +110,7 @@ class MockTarget(DescribedTarget[MockSettings]):
     @property
     def notices(self) -> tuple[str, ...]:
         """Nobody should take its results for an agent's."""
-        return ("the answers are canned: the target is a mock",)
+        return ("the responses are fixed: the target is a mock",)
 
     async def respond(self, request: Request) -> Response:
         """Return the canned response after its delay.
@@ -125,11 +125,11 @@ class MockTarget(DescribedTarget[MockSettings]):
         response = answer.to_response()
         return replace(response, duration_ms=(time.perf_counter() - started) * 1000)
 
-    def _get_canned_response(self, case_id: str) -> MockAnswer:
+    def _get_canned_response(self, case_id: str) -> MockResponse:
         settings = self._settings
         own = settings.responses.get(case_id)
-        return own or MockAnswer.model_validate(
-            settings.model_dump(include=set(MockAnswer.model_fields), exclude_unset=True)
+        return own or MockResponse.model_validate(
+            settings.model_dump(include=set(MockResponse.model_fields), exclude_unset=True)
         )
 
     def _choose_delay_s(self) -> float:

@@ -1,9 +1,10 @@
 """Content of the repository files that a command runs, for the fingerprint of graders.
 
-A command is a text in a shell's language, so nobody knows for certain. A file counts where its name stands in the
-command, in whatever way: as a word, within `sh -c '…'`, behind `cd`, or as the module of `-m`; where that of its folder
-does, unless that is only gone to or searched; and where a file that counts imports it. Interpreters and other programs
-outside of the repository are others on every machine: they never do. Neither do results of earlier runs.
+A command is shell text, so its files cannot be known for certain. A file counts if its name occurs in the command in
+any form: as a word, within `sh -c '…'`, after `cd`, or as the module of `-m`. It also counts if the name of its folder
+occurs, unless the command only changes to that folder or searches it; and if a file that counts imports it.
+Interpreters and other programs outside the repository never count, because they differ on every machine. Neither do
+results of earlier runs.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from eval_gate.model.base import JsonValue
 from eval_gate.text.digest import digest_file_content
 
 MAX_FILE_BYTES: Final = limits.SCRIPT_BYTES
-"""Of a longer file its beginning and its size are what counts."""
+"""Maximum hashed bytes of a file; of a longer file the beginning and the size count."""
 MAX_FILES: Final = limits.SCRIPT_FILES
-"""Files of one command that are read."""
+"""Maximum files read for one command."""
 MAX_LISTED: Final = limits.SCRIPTS_LISTED
-"""Entries of a folder, and of the folders in it, that are looked through for names."""
+"""Maximum entries of a folder and its subfolders that are searched for names."""
 MAX_DEPTH: Final = limits.SCRIPTS_DEPTH
 MAX_TEXT: Final = 20_000
-"""Characters of a command that are looked at."""
+"""Maximum searched characters of a command."""
 MAX_PROGRAM: Final = 200_000
-"""Bytes of a program that are looked through for what it imports."""
+"""Maximum bytes of a program that are searched for imports."""
 _SKIPPED_FOLDERS: Final = frozenset({"__pycache__", "node_modules"})
 _PROGRAM_SUFFIXES: Final = frozenset(
     {".bash", ".cjs", ".go", ".java", ".js", ".jsx", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".r", ".rb", ".rs"}
     | {".sh", ".ts", ".tsx", ".zsh"}
 )
-"""Endings of files that are named without them: a module, a script on a path."""
+"""Suffixes that a file name may omit: of modules, and of scripts on a path."""
 _FOLDER_PROGRAMS: Final = ("__init__.py", "__main__.py", "index.js", "index.mjs", "index.ts", "main.go")
-"""Files that are run or imported where only their folder is named."""
+"""Files that run or are imported if only their folder is named."""
 _WORD: Final = re.compile(r"[\w.@+/~-]+")
 _IMPORT: Final = re.compile(
     r"(?:^|[;:&|{]|\b(?:then|do|else)\b)[^\S\n]*"
@@ -48,12 +49,12 @@ _IMPORT: Final = re.compile(
     r"|\b(?:import_module|__import__|require|import)\s*\(\s*[\"'][^\"'\n]{1,200}",
     re.MULTILINE,
 )
-"""Where a program names a module: in a statement, over several lines where it has brackets, or in a call."""
+"""Name of a module in a program: in a statement, also over several lines with brackets, or in a call."""
 _CHANGED_FOLDER: Final = re.compile(r"\b(?:cd|pushd)\s+[\"']?([^\s\"';&|)]{1,1000})")
 _SEARCH_PATH: Final = re.compile(r"\b[A-Z_]{0,40}PATH=[\"']?([^\s\"';&|)]{0,1000})")
-"""Where folders stand in which programs or modules are looked up."""
+"""Places that name folders for the lookup of programs or modules."""
 _QUOTED: Final = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
-"""Where it may name a file."""
+"""Text that may name a file."""
 
 
 class ProgramFiles:
@@ -217,7 +218,7 @@ class ProgramFiles:
 
 
 class _FolderIndex:
-    """The files in a folder and the folders within it, by their names. Hidden ones are left out."""
+    """Files and subfolders of a folder by name, without hidden ones."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,7 +1,7 @@
 """Rate limit of a target: the share of this machine, lowered when requests are refused.
 
-Machines that share a limit know nothing of each other but what the limit refuses them. Each halves its rate when it is
-refused and adds the same little every second, which leads all of them to equal shares (Chiu and Jain 1989).
+Machines that share a limit know only its refusals. Each halves its rate after a refusal and adds the same small amount
+every second, so that all of them converge to equal shares (Chiu and Jain 1989).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from eval_gate.targets.deadline import pause_case_clock
 
 TOO_MANY_REQUESTS: Final = 429
 MIN_RATE: Final = 1 / 60
-"""Tries a second, below which no refusal leads."""
+"""Minimum requests in a second, whatever the number of refusals."""
 ASSUMED_RATE: Final = 4.0
-"""Answers a second that are assumed where fewer had come before the first refusal: that one is luck."""
+"""Assumed responses in a second if fewer had arrived before the first refusal, which is then due to chance."""
 RATE_STEP: Final = 2.0
-"""Tries a second that every second adds: the same for all, so that unequal shares become equal."""
+"""Requests in a second that are added every second: the same for all machines, so that their shares become equal."""
 MAX_GROWTH: Final = 0.25
-"""Of a rate, at one answer: where answers are seconds apart, a whole step would lead far beyond the limit."""
+"""Maximum growth of a rate after one response: if responses take seconds, a whole step would exceed the limit."""
 HOLD_S: Final = 1.0
-"""Most limits count by the second or longer: what else is refused in the same second says nothing new."""
+"""Seconds in which further refusals are ignored: most limits count by the second or longer."""
 MAX_PAUSE_S: Final = 60.0
 RECENT_S: Final = 60.0
 
@@ -112,7 +112,8 @@ class RateLimiter:
         if self._lowest is None:
             return None
         times = "once" if self._refusals == 1 else f"{self._refusals} times"
-        return f"the rate was limited {times} (429): this shard went down to {self._lowest * 60:,.0f} requests a minute"
+        rate = f"{self._lowest * 60:,.0f} requests a minute"
+        return f"the provider limited the rate {times} (429): this shard was reduced to {rate}"
 
     def _count_responses(self, now: float) -> list[int]:
         """Answers of the second before this one, and of this one."""

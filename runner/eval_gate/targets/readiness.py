@@ -13,9 +13,9 @@ from eval_gate.targets.base import TargetError
 
 _FIRST_PAUSE_S: Final = 0.1
 _MAX_PAUSE_S: Final = 1.0
-"""Between two looks."""
+"""Maximum seconds between two checks."""
 _SILENT_WAIT_S: Final = 1.0
-"""What takes no longer needs no words."""
+"""Seconds of waiting that are not reported."""
 _REPORTER: ContextVar[Callable[[str], None] | None] = ContextVar("say", default=None)
 
 

@@ -17,7 +17,7 @@ from eval_gate.targets.rate_limit import TOO_MANY_REQUESTS, get_active_limiter
 
 T = TypeVar("T")
 MAX_TRIES: Final = 20
-"""Of one question whose refusals are a matter of pace."""
+"""Maximum attempts of one request that is refused because of a rate limit."""
 
 
 class RetryPolicy(Frozen, kw_only=True):
@@ -29,11 +29,11 @@ class RetryPolicy(Frozen, kw_only=True):
     backoff_factor: Annotated[float, Meta(ge=1)] = 2
     retryable_status_codes: frozenset[int] = frozenset({429, 502, 503, 504})
 
-    def compute_delay_s(self, failures: int, asked_s: float | None = None) -> float:
+    def compute_delay_s(self, failures: int, retry_after_s: float | None = None) -> float:
         """Seconds before the next try, after so many that broke; a quarter more or less, and never above the cap."""
         exponential = self.initial_delay_ms * self.backoff_factor ** min(failures - 1, 64)
         jittered = exponential * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
-        return min(max(jittered, (asked_s or 0.0) * 1000), self.max_delay_ms) / 1000
+        return min(max(jittered, (retry_after_s or 0.0) * 1000), self.max_delay_ms) / 1000
 
 
 def build_retry_policy(settings: BaseModel, max_retries: int | None = None) -> RetryPolicy:

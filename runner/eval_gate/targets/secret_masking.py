@@ -1,6 +1,6 @@
 """Mask secrets in everything that a target returns: responses, errors and notices.
 
-It is also where tries are told whose pace is theirs.
+This module also passes the rate limit to each attempt.
 """
 
 from __future__ import annotations

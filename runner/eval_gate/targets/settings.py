@@ -27,15 +27,15 @@ from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.secret import Secret, SecretAddress
 
 LONGEST_S: Final = 86_400
-"""A day: the longest that one answer of a program may take."""
+"""Maximum time limit of one response of a program, in seconds: a day."""
 _TOO_LARGE: Final = (("greater_than_equal", {"ge": -LARGEST}), ("less_than_equal", {"le": LARGEST}))
 _COMMON_OTHER_NAMES: Final = {"graderTarget": "judgeTarget"}
-"""Other names that a setting has at every target, in camelCase, and ours (AgentV 4)."""
-DUPLICATE_SETTING: Final = "is given twice, under different names and with different values"
+"""Aliases of settings of all targets, in camelCase, with our names (AgentV 4)."""
+DUPLICATE_SETTING: Final = "is set twice, under different names and with different values"
 
 
 class NoEffect(FrozenStruct):
-    """Mark of a setting that cannot change a result, with the reason. Not in the fingerprint."""
+    """Mark of a setting that cannot change a result, with the reason. It is not in the fingerprint."""
 
     reason: str
 
@@ -57,9 +57,9 @@ class CaseInsensitiveNames(FrozenStruct):
 
 
 AGENT_SETTING: Final = AgentSetting(SettingRole.AGENT)
-"""Marks a setting that describes the agent itself: it is what is being tested."""
+"""Marks a setting that describes the agent itself, the subject of the evaluation."""
 AGENT_PLACE: Final = AgentSetting(SettingRole.LOCATION)
-"""Marks a setting that says where the agent is, or by which command it is started."""
+"""Marks a setting with the location of the agent: its address or command."""
 RETRIES: Final = NoEffect("what broke is tried again; what comes of a response stays as it is")
 SIZES: Final = NoEffect("a response that is too large is an error, never another response")
 SHOWN_PLACE: Final = NotSecret("messages name the file or folder")
@@ -103,12 +103,12 @@ def has_unprotected_text(shape: object, marks: Sequence[object] = ()) -> bool:
 Value = Annotated[str, AfterValidator(check_text)]
 Text = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
 Place = Annotated[str, Field(min_length=1), AfterValidator(check_place), SHOWN_PLACE]
-"""A file or folder."""
+"""Path of a file or folder."""
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), NotSecret("it is the name of a variable")]
 
 
 class DescribedSettings(BaseModel):
-    """Base of settings that users write: camelCase or snake_case keys, unknown keys refused."""
+    """Base class of settings that users write: keys in camelCase or snake_case, unknown keys refused."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -129,9 +129,9 @@ class DescribedSettings(BaseModel):
             if isinstance(value, bool):
                 raise PydanticKnownError(mistake)
             if isinstance(value, list | tuple) and any(isinstance(one, bool) for one in value):
-                raise ValueError("expected numbers, got true or false among them")
+                raise ValueError("expected only numbers, got true or false")
         if isinstance(value, list | tuple | dict) and has_infinite(value):
-            raise ValueError("holds a number that is not finite")
+            raise ValueError("contains a number that is not finite")
         return value
 
     @field_validator("*")
@@ -167,8 +167,7 @@ def list_names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
 class NormalizedSettings(FrozenStruct):
     """Settings by their canonical camelCase names, with the keys as written.
 
-    `duplicates` are settings that were written under a second name with another value, and where; the first one is
-    kept.
+    `duplicates` are settings that also occur under a second name with another value, and where. The first one counts.
     """
 
     values: dict[str, JsonValue] = field(default_factory=dict)
@@ -214,16 +213,16 @@ def apply_style(name: str, example: str) -> str:
 
 
 class TargetSettings(DescribedSettings):
-    """Settings that every target has. Each kind adds its own."""
+    """Settings that all targets have. Each kind adds its own."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema, kind: kind.show_other_names(schema))
 
     other_names: ClassVar[Mapping[str, str]] = {}
-    """Other names of its settings, in camelCase, and ours."""
+    """Aliases of settings in camelCase, with our names."""
     keys: ClassVar[frozenset[str]] = frozenset()
-    """Settings, in camelCase, that hold a credential: always `${{ NAME }}`, and needed only where somebody is asked."""
+    """Settings, in camelCase, with a credential: always `${{ NAME }}`, and needed only for requests."""
     refers_within_texts: ClassVar[bool] = False
-    """Whether `${{ NAME }}` is replaced within a text too, and not only where it is the whole value."""
+    """Whether `${{ NAME }}` is also replaced within a string, and not only as the whole value."""
 
     _place_source: str | None = PrivateAttr(None)
     _references: Mapping[str, JsonValue] = PrivateAttr(default_factory=dict)
@@ -333,11 +332,9 @@ class TargetSettings(DescribedSettings):
 class ProgramSettings(TargetSettings):
     """Settings of targets that start a program: its environment variables."""
 
-    pass_env: tuple[VariableName, ...] = Field(
-        default=(), description="Variables that are passed as they are set here."
-    )
+    pass_env: tuple[VariableName, ...] = Field(default=(), description="Environment variables to pass on unchanged.")
     env: Secret[dict[VariableName, Value]] = Field(
-        default_factory=dict, validate_default=True, description="More variables for the program."
+        default_factory=dict, validate_default=True, description="Additional variables for the program."
     )
 
     def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Setup of a target or judge: every setting that can change a result, without secrets.
 
-A new setting is in it by default. `NoEffect` on its field leaves it out and says why.
+A new setting is included by default. `NoEffect` on its field excludes it and states the reason.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import to_public_url
 
 MAX_VALUE_TEXT: Final = 100
-"""Characters of a value that a record shows. A longer one is its beginning and a digest."""
+"""Maximum characters of a value in a run result. A longer one is stored as its beginning and a digest."""
 _DIGEST_DIGITS: Final = 8
 Mask: TypeAlias = Callable[[str], str]
-"""Hides secrets in a text."""
+"""Function that masks secrets in a text."""
 _CREDENTIAL_NAME: Final = re.compile(r"auth|cookie|credential|key|pass|secret|session|token", re.IGNORECASE)
-"""Names of headers, variables and the like whose values nobody may see, even where somebody wrote them into a file."""
+"""Names of headers, variables and similar fields whose values are always hidden, even if a file contains them."""
 
 
 class TargetSetup(FrozenStruct):
@@ -42,10 +42,10 @@ class TargetSetup(FrozenStruct):
     settings: tuple[SettingValue, ...] = ()
     fingerprint: str | None = None
     file: str | None = None
-    """The list that describes it; None where it was given in another way."""
+    """Targets file that describes it; None if it was given in another way."""
     program: str | None = None
-    """16 hexadecimal digits for the files of the repository that the agent's command names; None for none. They are
-    what is being tested, and no part of the fingerprint."""
+    """Hash (16 hex digits) of the repository files that the agent's command names; None for none. They are the subject
+    of the evaluation, and not part of the fingerprint."""
 
     def with_file(self, file: str | None) -> TargetSetup:
         """Return this setup for a target that the list `file` describes."""
@@ -57,11 +57,11 @@ class TargetSetup(FrozenStruct):
 
 
 NO_SETUP: Final = TargetSetup()
-"""Of a target that nobody described."""
+"""Setup of a target without a description."""
 
 
 class _Setting(NamedTuple):
-    """One setting: its whole value, what of it is shown, and what it is about."""
+    """One setting: its whole value, its shown text, and its role."""
 
     name: str
     value: JsonValue

@@ -38,6 +38,7 @@ from eval_gate.targets.variables import (
 )
 from eval_gate.text.quoting import describe_name, quote_name, quote_value
 from eval_gate.text.redaction import Redactor
+from eval_gate.text.renamed import NameKind, suggest_name
 from eval_gate.text.secret import Secret
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.sources.validation_errors import describe_value as kind_of_value
@@ -51,28 +52,26 @@ Locate = Callable[[Sequence[str | int]], int | None]
 
 
 class ResolvedTarget(FrozenStruct):
-    """A target with resolved settings. `notices` name the settings that were left out."""
+    """Target with resolved settings. `notices` name the settings that were omitted."""
 
     settings: TargetSettings
     redact: Redactor
     notices: tuple[str, ...] = ()
     entry: Secret[Mapping[str, JsonValue]] = field(default_factory=lambda: Secret({}))
-    """The description as it was written, keys in camelCase."""
+    """Description as written, with keys in camelCase."""
     file: str | None = None
-    """The list that it stands in; None where it was given."""
+    """Targets file of the description; None if it was given in another way."""
     variables: tuple[str, ...] = ()
-    """What was put in for its references."""
+    """Values inserted for its references."""
     problem: Callable[[str, str], Problem] | None = None
-    """Says of something wrong with one of its settings, by our name in camelCase, where that is written.
-
-    An empty name is the target as a whole. None where nobody knows.
-    """
+    """Function that locates a problem with one of its settings, by our name in camelCase; an empty name is the target
+    as a whole. None if the location is unknown."""
     unset_settings: frozenset[str] = frozenset()
-    """Settings, by our names, that are as if they were absent, because their variables are not set."""
+    """Settings, by our names, that count as absent because their variables are not set."""
     is_complete: bool = True
-    """Whether all is known that it is built with; not so where a variable is lacking and was only noted."""
+    """Whether all its values are known. False if a variable is missing and was only noted."""
     remarks: tuple[str, ...] = ()
-    """What its author may not have meant."""
+    """Likely mistakes of its author."""
 
     def locate_problems(self, error: GateError) -> tuple[Problem, ...]:
         """Where what is wrong with it is written: the settings that the error is about, else the target as a whole.
@@ -154,7 +153,7 @@ def _locate_file(source: str, root: Path) -> tuple[Path, str]:
         if held is None:
             raise GateError(
                 "targets-file-unreadable",
-                f"there is no targets.yaml in the folder {describe_name(source)}",
+                f"no targets.yaml in the folder {describe_name(source)}",
                 "name the file with --targets",
             )
         return path / held, (Path(source) / held).as_posix()
@@ -320,13 +319,24 @@ class TargetList:
             return 0
         if name is None and DEFAULT_NAME in self._names:
             return self._names.index(DEFAULT_NAME)
-        said = "several targets are described: say which" if name is None else f"there is no target {quote_name(name)}"
+        if name is None and len(candidates := self._list_candidates()) == 1:
+            return candidates[0]
+        said = "several targets are described: choose one" if name is None else f"unknown target {quote_name(name)}"
         where = f" in {self.file}" if name is not None and self.file else ""
         raise GateError(
             "unknown-target",
             f"{said}{where}{format_suggestion(name or '', self._names) or suggest_model(name or '')}",
-            f"--target with one of {', '.join(self._names) or 'none, the list is empty'}",
+            f"use --target with one of {', '.join(self._names) or 'none, the list is empty'}",
         )
+
+    def _list_candidates(self) -> list[int]:
+        """List the indexes of the targets that are not only the judge of another one."""
+        judges = [normalize_names(entry).values.get("judgeTarget") for entry in self.entries]
+        return [
+            index
+            for index, name in enumerate(self._names)
+            if all(judge != name or index == other for other, judge in enumerate(judges))
+        ]
 
     def _get_kind(self, index: int) -> tuple[TargetKind, str]:
         """Return the kind of a target and its canonical provider name.
@@ -370,7 +380,8 @@ class TargetList:
         word, around = str(path[-1]), detail["loc"][:-1]
         known = [*list_names_at(described, around), *(() if around else described.other_names)]
         example = word if has_style(word) else self._style_example
-        nearest = format_suggestion(word, [apply_style(name, example) for name in known])
+        styled = [apply_style(name, example) for name in known]
+        nearest = suggest_name(NameKind.TARGET_SETTING, word, styled, lambda name: apply_style(name, example))
         return self._build_problem(f"unknown setting{nearest}", index, path)
 
     def _restore_written_path(self, path: tuple[str | int, ...], found: NormalizedSettings) -> tuple[str | int, ...]:
@@ -448,7 +459,7 @@ def _hide_value_words(detail: ErrorDetails, words: frozenset[str] | None) -> Err
 def _build_list_error(problems: Sequence[Problem]) -> GateError:
     return GateError(
         "invalid-targets",
-        "the target is not described well",
-        "`eval-gate schema targets` says what is known",
+        "the description of the target is not valid",
+        "`eval-gate schema targets` lists all settings",
         problems=problems,
     )

@@ -1,6 +1,6 @@
 """Resolve `${{ NAME }}` in settings of targets, and decide which target gets which secret.
 
-The values are secrets from then on, but for those of settings that hold none, such as the model's name.
+The values are secrets from then on, except those of settings without secrets, such as the model's name.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 _NON_SECRET_SETTINGS: Final = frozenset({"model", "apiVersion"})
-"""Settings whose values are words that answers may hold, and never secrets."""
-LITERAL_KEY_PROBLEM: Final = "a key must not be written into a file: write ${{ NAME }} and set the variable NAME"
+"""Settings whose values are words that a response may contain, and never secrets."""
+LITERAL_KEY_PROBLEM: Final = "do not write a key into a file: write ${{ NAME }} and set the variable NAME"
 _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z0-9_]+)\s*\}\}")
 
 
 class UnsetVariable(FrozenStruct):
-    """A variable that is not set, and the setting that refers to it."""
+    """Variable that is not set, and the setting that refers to it."""
 
     variable: str
     path: tuple[str | int, ...]
@@ -63,8 +63,8 @@ def is_reference(value: JsonValue) -> bool:
 class VariableResolver:
     """Resolver of references at any depth. Collects the secrets and the unset variables.
 
-    In AgentV's own settings a reference is the whole value, and `http://${{ HOST }}/x` is a text (agentv behaviour 4);
-    `partial` replaces within texts too, as headers such as `Bearer ${{ TOKEN }}` need it.
+    In AgentV's own settings a reference is the whole value, and `http://${{ HOST }}/x` is plain text (agentv behaviour
+    4). `partial` also replaces references within strings, which headers such as `Bearer ${{ TOKEN }}` need.
     """
 
     def __init__(self, environment: Mapping[str, str], *, partial: bool, stand_in: str = "") -> None:
@@ -120,9 +120,9 @@ class VariableResolver:
 
 
 class SecretRequest(FrozenStruct):
-    """Request of a target for `variables`. `file` is its list of targets, if any.
+    """Request of a target for `variables`.
 
-    `place` is the address it has by its description, without what nobody may see.
+    `file` is its targets file, if any. `place` is its described address without secrets.
     """
 
     name: str
@@ -135,7 +135,7 @@ class SecretRequest(FrozenStruct):
 class SecretPolicy(Protocol):
     """Policy that decides which targets get which variables."""
 
-    def __call__(self, receiver: SecretRequest) -> None:
+    def __call__(self, secret_request: SecretRequest) -> None:
         """Check that a target may get the variables that it requests.
 
         Raises GateError if it must not.

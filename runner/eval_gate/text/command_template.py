@@ -160,7 +160,7 @@ class CommandTemplate(FrozenStruct):
     @classmethod
     def _parse_template(cls, text: str, known: Collection[str]) -> Self:
         if "\0" in text:
-            raise ValueError("holds a NUL, which no command can hold")
+            raise ValueError("contains a NUL character, which no command can contain")
         texts, names, end = [], [], 0
         for begin, after, name in _TemplateScanner(text, known).find_placeholders():
             texts.append(text[end:begin])
@@ -192,7 +192,7 @@ _UNSAFE_PLACES: Final = {
     "]": "arithmetic",
     "": "arithmetic",
     _NEVER_CLOSED: "a here-document",
-    _AMBIGUOUS: "or behind a case, ${…}, `…`, $'…' or a line that goes on within a word, which is too involved",
+    _AMBIGUOUS: "or after a case, ${…}, `…`, $'…' or a line continuation in a word (too complex to quote)",
 }
 """What is said of where a placeholder must not stand, by what would close it."""
 
@@ -239,14 +239,14 @@ class _TemplateScanner:
         name, dollar = match[1], place > 0 and self._text[place - 1] == "$"
         if name in self._known:
             if dollar:
-                raise ValueError(f"holds ${{{name}}}, which is a variable of the shell: write {{{name}}} without the $")
+                raise ValueError(f"contains ${{{name}}}, which is a shell variable: write {{{name}}} without the $")
             return name
         if dollar or not (name.isupper() or self._known is FILE_PLACEHOLDERS):
             return None
         listed = ", ".join(f"{{{one}}}" for one in self._known)
         close = find_nearest(name, self._known)
         meant = f" (did you mean {{{close}}}?)" if close else ""
-        raise ValueError(f"holds the unknown placeholder {{{name}}}{meant}; there are {listed}")
+        raise ValueError(f"contains the unknown placeholder {{{name}}}{meant}; known: {listed}")
 
     @property
     def _closing_sign(self) -> str:
@@ -265,8 +265,8 @@ class _TemplateScanner:
         where = _UNSAFE_PLACES.get(self._closing_sign, "quotes")
         instead = {"PROMPT": ", or use {PROMPT_FILE}", "ids": ", or use {ids_file}"}.get(name, "")
         raise ValueError(
-            f"holds {{{name}}} inside {where}, where the shell would read parts of its value as code:"
-            f" every value is quoted already, so write the placeholder outside{instead}"
+            f"contains {{{name}}} inside {where}, where the shell could run parts of its value as code:"
+            f" values are quoted already, so move the placeholder outside{instead}"
         )
 
     def _check_position(self, name: str) -> None:
@@ -277,8 +277,8 @@ class _TemplateScanner:
         position = self._positions[-1]
         if self._known is not FILE_PLACEHOLDERS and name not in _SAFE_PLACEHOLDERS and position.is_program_name:
             raise ValueError(
-                f"holds {{{name}}} where a program is named, so that its value would say what is run:"
-                " write the program's name there, and the placeholder behind it"
+                f"contains {{{name}}} in the place of a program, so its value would choose what runs:"
+                " write the program's name there and the placeholder after it"
             )
         position.append("{}")
 

@@ -80,13 +80,13 @@ def _get_child(value: JsonValue, step: str, walked: str, index: re.Pattern[str])
     shown, place = f'"{_truncate_step(step)}"', _truncate_step(walked)
     if isinstance(value, dict):
         if step not in value:
-            raise PathError(f"there is no {shown} at {place}")
+            raise PathError(f"{place} has no {shown}")
         return value[step]
     if isinstance(value, list):
         if index.fullmatch(step) is None:
-            raise PathError(f"{shown} is no index of the list at {place}")
+            raise PathError(f"{shown} is not an index of the list at {place}")
         if int(step) >= len(value):
-            raise PathError(f"the list at {place} has {len(value)} elements and no {shown}")
+            raise PathError(f"the list at {place} has {len(value)} elements, but no {shown}")
         return value[int(step)]
     raise PathError(f"{_describe_kind(value)} at {place} has no {shown}")
 

@@ -102,12 +102,12 @@ def check_unmatched_patterns(
         *sorted({TAG_PREFIX + tag for _, tags in cases for tag in tags}),
         *dict.fromkeys(case_id for case_id, _ in cases),
     ]
-    told = tuple(f"{quote_name(one)} names no case{format_suggestion(one[:MAX_SHOWN], known)}" for one in idle)
+    told = tuple(f"{quote_name(one)} matches no case{format_suggestion(one[:MAX_SHOWN], known)}" for one in idle)
     if strict:
         raise GateError(
             "unmatched-must-pass",
-            "cases that must pass are not there",
+            "cases that must pass were not found",
             "`eval-gate validate --verbose` lists the cases; without strict this is a warning",
             problems=[Problem(sentence, field="must-pass") for sentence in told],
         )
-    return tuple(f"must-pass: {sentence}, so nothing has to pass because of it" for sentence in told)
+    return tuple(f"must-pass: {sentence}: this entry has no effect" for sentence in told)

@@ -63,7 +63,7 @@ def find_aggregator_problem(template: str) -> str | None:
     """Why an aggregator's prompt cannot be used, in one sentence; None when it can."""
     if RESULTS_VARIABLE in list_variables(template):
         return None
-    return f"the aggregator's prompt shows the judge no results: it needs {{{{ {RESULTS_VARIABLE} }}}}"
+    return f"the aggregator's prompt does not show the results to the judge: add {{{{ {RESULTS_VARIABLE} }}}}"
 
 
 def find_template_problem(template: str) -> str | None:
@@ -71,7 +71,7 @@ def find_template_problem(template: str) -> str | None:
     if any(name in RESPONSE_VARIABLES for name in list_variables(template)):
         return None
     wanted = ", ".join(f"{{{{ {name} }}}}" for name in RESPONSE_VARIABLES)
-    return f"the prompt template shows the judge no answer: it needs one of {wanted}"
+    return f"the prompt template does not show the response to the judge: add one of {wanted}"
 
 
 def find_unknown_variables(template: str) -> tuple[str, ...]:
@@ -90,9 +90,9 @@ def convert_agentv_prompt(prompt: str, *, bare: bool) -> tuple[str, str | None]:
     names = list_variables(prompt)
     missing = next((name for name in names if name in UNSUPPORTED_VARIABLES), None)
     if missing is not None:
-        return prompt, f"`{{{{ {missing} }}}}` is not supported: there is nothing to show"
+        return prompt, f"`{{{{ {missing} }}}}` is not supported: it has no value"
     if bare and not any(name in AGENTV_VARIABLES for name in names):
         return CRITERIA_TEMPLATE % VARIABLE_PATTERN.sub(lambda match: match[0].replace("{{", "{ {"), prompt), None
     if "output" not in names:
-        return prompt, "the prompt shows the judge no answer: it needs {{ output }}"
+        return prompt, "the prompt does not show the response to the judge: add {{ output }}"
     return VARIABLE_PATTERN.sub(lambda match: f"{{{{ {AGENTV_VARIABLES.get(match[1], match[1])} }}}}", prompt), None

@@ -275,9 +275,9 @@ def _iter_broken_forms(secret: str) -> Iterator[str]:
 
 
 class _UnescapedText:
-    """A text with every sign as it is meant, one escaped like this and one so; and where in the text that stands.
+    """Text with all escapes resolved, and the position of each character in the original.
 
-    Backslashes are left out: nobody can tell how many are meant.
+    Backslashes are removed, because their intended number is unknown.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Secret(Generic[T_co]):
     """A secret text, or JSON with secret texts, that prints and serializes as `***`.
 
-    It equals what it holds. As the type of a setting, `Secret[dict[str, str]]` takes what a mapping of texts takes.
+    It equals its content. As the type of a setting, `Secret[dict[str, str]]` accepts a mapping of texts.
     """
 
     __slots__ = ("_value",)
@@ -59,14 +59,14 @@ class Secret(Generic[T_co]):
         def checked(value: object, check: Callable[[object], T_co]) -> Secret[T_co]:
             return cls(check(value.open() if isinstance(value, Secret) else value))
 
-        def shown(value: Secret[T_co], info: SerializationInfo) -> object:
+        def serialize_secret(value: Secret[T_co], info: SerializationInfo) -> object:
             return str(value) if info.mode_is_json() else value
 
         (shape,) = get_args(source)
         return core_schema.no_info_wrap_validator_function(
             checked,
             handler.generate_schema(shape),
-            serialization=core_schema.plain_serializer_function_ser_schema(shown, info_arg=True),
+            serialization=core_schema.plain_serializer_function_ser_schema(serialize_secret, info_arg=True),
         )
 
 

@@ -93,7 +93,7 @@ def _iter_ranges(words: Sequence[_Word], secret: BareSecret, *, in_message: bool
 
 
 class _Piece(NamedTuple):
-    """One piece, and what is before it: which word, and from where to where in it."""
+    """Piece of a secret with the word before it and its position there."""
 
     word_index: int
     begin: int

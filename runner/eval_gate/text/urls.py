@@ -31,7 +31,7 @@ def find_url_problem(url: str) -> str | None:
         pass
     host = re.split("[/?#]", url.strip(), maxsplit=1)[0].rpartition("@")[2]
     if "://" not in url and _HOST.fullmatch(host):
-        return "the URL lacks http:// (or https://) at its beginning"
+        return "the URL does not begin with http:// or https://"
     return "the URL is not of the form http(s)://host[:port]/path"
 
 
@@ -42,7 +42,7 @@ def to_public_url(url: str) -> str:
     """
     problem = find_url_problem(url)
     if problem is not None:
-        raise GateError("invalid-url", problem, "a URL is such as http://localhost:8000/chat")
+        raise GateError("invalid-url", problem, "write a URL such as http://localhost:8000/chat")
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 

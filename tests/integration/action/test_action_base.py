@@ -86,7 +86,7 @@ def test_workspace_holds_another_commit__is_refused(world, held) -> None:
     ended = world.job.pull_request(pull, world.script.url)
     assert ended.code == 2, ended.log
     [comment] = world.github.state.comments.values()
-    assert "nothing was run" in comment.body
+    assert "nothing ran" in comment.body
     assert f"ref: refs/pull/{pull.number}/head" in ended.log
 
 
@@ -100,7 +100,7 @@ def test_worktree_holds_main__is_refused(world) -> None:
     (world.job.workspace / ".git").write_text(f"gitdir: {git}\n")
     world.script.begin("PPPP")
     ended = world.job.pull_request(pull, world.script.url, world._given({}))
-    assert (ended.code, "the workspace holds" in ended.log) == (2, True), ended.log
+    assert (ended.code, "the workspace is at" in ended.log) == (2, True), ended.log
     (git / "HEAD").write_text(pull.merge_sha)
     world.script.begin("PPPP")
     ended = world.job.pull_request(pull, world.script.url, world._given({}))
@@ -120,8 +120,8 @@ def test_second_checkout_holds_main__is_refused_with_what_is_possible(world, nam
     value = {"config": "base/eval-gate.yaml", "evals": "base/evals"}[named]
     ended = world.job.pull_request(pull, world.script.url, world._given({named: value}))
     assert ended.code == 2, ended.log
-    assert f"base in the workspace holds {world.github.state.branches['main'][:12]}" in ended.log
-    assert "where `evals` or `config` leads" in ended.log
+    assert f"base in the workspace is at {world.github.state.branches['main'][:12]}" in ended.log
+    assert "to which `evals` or `config` points" in ended.log
     assert "`policy-from: base`" in ended.log
 
 
@@ -166,7 +166,7 @@ def test_no_checkout_at_all__the_workflows_commit_is_believed_and_that_is_said(w
     merge = world.github.state.merge_again(pull)
     seen = world.here("PPFP", pull)
     assert seen.code == 0, seen.text
-    assert f"`{merge[:7]}` is believed" in seen.report
+    assert f"the workflow names `{merge[:7]}`" in seen.report
     assert seen.json["git"]["workspaceSha"] == merge
 
 
@@ -213,7 +213,7 @@ def test_results_of_another_checkout__are_refused(world) -> None:
         made["producer"]["attempt"] = world.job.attempt
         record.write_text(json.dumps(made))
     seen = world.seen_step(pull, results="latest")
-    assert (seen.code, f"the result is of {pull.merge_sha[:12]}" in seen.text) == (2, True), seen.text
+    assert (seen.code, f"the result is for {pull.merge_sha[:12]}" in seen.text) == (2, True), seen.text
 
 
 @pytest.mark.slow
@@ -234,7 +234,7 @@ def test_merge_that_somebody_made__its_other_side_is_the_base_only_where_main_ha
     seen = world.here("PPFP", pull)
     assert seen.code == code, seen.text
     if code == 3:
-        assert f"a merge with {own[:12]}, which main is not known to have had" in seen.text
+        assert f"a merge with {own[:12]}, which is not a known commit of main" in seen.text
     else:
         assert seen.classes["gs-002"] == "regression"
 
@@ -383,7 +383,7 @@ def test_promotion__is_compared_with_the_commit_of_production(world, named) -> N
 
 
 @pytest.mark.parametrize(("letters", "code"), [("PPFP", 3), ("PPPP", 0)])
-def test_promotion__production_has_no_result__is_undecided_where_a_case_fails(world, letters, code) -> None:
+def test_promotion__production_has_no_result__is_inconclusive_where_a_case_fails(world, letters, code) -> None:
     state = world.github.state
     world.main("PPPP")
     state.add_commit("hotfix", state.branches["main"], branch="production")
@@ -403,8 +403,8 @@ def test_base_has_no_result__the_heading_says_what_counts_too(world) -> None:
     base = state.branches["main"]
     red = world.here("PPFP", world.merged(world.pull()))
     assert red.code == 1, red.text
-    assert f"counting 3 commits before this change ({older[:7]}..{base[:7]})" in red.title
-    assert "what they did counts here too" in red.head
+    assert f"including 3 earlier commits ({older[:7]}..{base[:7]})" in red.title
+    assert "their effects count too" in red.head
     green = world.here("PPPP", world.merged(world.pull()))
     assert (green.code, older[:7] in green.title) == (0, False)
     facts = red.json["comparison"]["baseline"]
@@ -424,7 +424,7 @@ def test_hotfix_into_a_branch_whose_results_are_not_compared_with__says_what_hel
     seen = world.here("PPFP", pull, baseline_branch="develop")
     assert seen.code == 3, seen.text
     assert "run the workflow on main too and write `baseline-branch: base`" in " ".join(seen.text.split())
-    assert "up to date" not in seen.text
+    assert "update this change" not in seen.text
 
 
 @pytest.mark.slow
@@ -436,7 +436,7 @@ def test_only_later_ones_have_a_result__none_is_taken(world) -> None:
     world.job.check_out(pull.head_sha)
     seen = world.here("PPFP", pull)
     assert (seen.code, seen.ended.outputs["baseline-sha"]) == (3, ""), seen.text
-    assert "bring this change up to date with main" in seen.text
+    assert "update this change with main" in seen.text
     assert state.branches["main"] != pull.base_sha
 
 

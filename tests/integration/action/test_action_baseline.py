@@ -78,7 +78,7 @@ def test_baseline_workflow_is_misspelt_and_the_list_is_full__the_file_is_named(w
     crowd(github, 310, days=1)
     seen = world.here("PPFP", world.merged(world.pull()), baseline_workflow="nihgtly.yml")
     assert seen.code == 3, seen.text
-    assert "there is no workflow nihgtly.yml here; see how `baseline-workflow` spells it" in seen.text
+    assert "workflow nihgtly.yml not found; check the spelling in `baseline-workflow`" in seen.text
 
 
 NIGHTLY = ".github/workflows/nightly.yml"
@@ -134,8 +134,8 @@ def test_nightly_result_is_of_another_gate_and_none_of_its_cases_is_here__is_not
     )
     assert (ended.code, ended.outputs["regressions"]) == (code, ""), ended.log
     comment = next(iter(github.state.comments.values())).body
-    assert "no longer checked" not in comment
-    assert "is of another gate (nightly.yml.support-at-night) and has none of the cases here" in ended.log
+    assert "was removed" not in comment
+    assert "is from another gate (nightly.yml.support-at-night) and has none of these cases" in ended.log
 
 
 @pytest.mark.slow
@@ -170,10 +170,10 @@ def test_the_default_branch_was_renamed__heading_and_reason_say_what_to_do(world
     seen = world.here("PPFP")
     assert seen.code == 0
     assert "no baseline yet under the branch's new name: run the workflow on it" in seen.title
-    assert "trunk was called main; run the workflow on trunk to store a baseline" in seen.text
+    assert "trunk was renamed from main; run the workflow on trunk to store a baseline" in seen.text
 
 
 def test_the_baseline_branch_does_not_exist__a_failing_case_is_not_decided(world) -> None:
     world.main("PPPP")
     seen = world.here("PPFP", baseline_branch="trunk")
-    assert (seen.code, "there is no branch trunk here" in " ".join(seen.text.split())) == (3, True), seen.text
+    assert (seen.code, "branch trunk not found" in " ".join(seen.text.split())) == (3, True), seen.text

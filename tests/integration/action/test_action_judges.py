@@ -68,7 +68,10 @@ def test_pull_request__base_knows_the_judge__says_how_well(job, github, graded) 
     on_main(github, entry())
     ended = job.pull_request(graded, NOBODY, GRADED)
     assert ended.code == 1, ended.log
-    said = "agreed with people on 46 of 50 labels on 2026-11-02 (at least 81 %); it passed 2 of 20 that people failed"
+    said = (
+        "agreed with people on 46 of 50 labels on 2026-11-02 (at least 81 %);"
+        " it passed 2 of 20 responses that people failed"
+    )
     assert said in comment(github)
     assert said in ended.summary.replace("&#45;", "-").replace("&#40;", "(").replace("&#41;", ")")
 
@@ -85,8 +88,8 @@ def test_pull_request__brings_the_first_comparison__is_said_once_it_is_merged(jo
     (job.workspace / FILE).write_bytes(entry())
     job.pull_request(graded, NOBODY, GRADED)
     said = comment(github)
-    assert "Nobody has compared the judge" in said
-    assert "this pull request brings a comparison, which counts once it is merged" in said
+    assert "has not been compared with people's labels yet" in said
+    assert "the comparison in this pull request counts after the merge" in said
     assert "46 of 50" not in said
 
 
@@ -95,7 +98,7 @@ def test_pull_request__github_does_not_say__turns_nothing_and_is_said(job, githu
     github.faults.add("GET", r"/contents/.*judges", Fault.permission())
     ended = job.pull_request(graded, NOBODY, GRADED)
     assert ended.code == 1, ended.log
-    assert "How well the judge is known could not be looked up" in comment(github)
+    assert "How often the LLM judge agrees with people is unknown: reading" in comment(github)
 
 
 def test_pull_request__file_on_the_base_is_wrong__turns_nothing_and_is_said(job, github, graded) -> None:

@@ -61,7 +61,7 @@ def stored(github, name: str) -> dict:
 
 
 def is_refused(ended, remedy: str = "comment-key") -> bool:
-    said = f"give each of them its own `{remedy}`" in ended.log
+    said = f"give each job or step its own `{remedy}`" in ended.log
     return (ended.code, ended.outputs["exit-code"], ended.outputs["verdict"], said) == (2, "2", "inconclusive", True)
 
 
@@ -79,7 +79,7 @@ def test_matrix__two_legs_with_default_names__the_second_fails_before_its_evals_
         assert is_refused(ended)
         assert green.requests == []
     assert published(github) == before
-    assert "The artifact eval-gate-results is there already" in ended.summary
+    assert "The artifact eval-gate-results already exists" in ended.summary
 
 
 @pytest.mark.slow
@@ -365,8 +365,8 @@ def test_outage_on_main__is_not_the_baseline_and_is_named(job, github) -> None:
     assert (ended.code, ended.outputs["baseline-sha"]) == (1, measured)
     (comment,) = comments_of(github)
     sentence = (
-        f"`main`'s newest run before this change, `{outage[:7]}`, could not be measured:"
-        f" 0 of 4 cases could be judged. Compared with `{measured[:7]}`."
+        f"`main`'s newest run before this change, `{outage[:7]}`, cannot be the baseline:"
+        f" 0 of 4 cases have a score. Compared with `{measured[:7]}` instead."
     )
     for text in (comment.partition("<details>")[0], ended.summary):
         assert f"> [!NOTE]\n> {sentence}\n" in text

@@ -19,7 +19,7 @@ def world(tmp_path, github):
 @pytest.mark.parametrize(
     ("gone", "letters", "code"), [("artifacts", "PPFP", 3), ("runs", "PPFP", 3), ("runs", "PPPP", 0)]
 )
-def test_results_were_deleted__a_failing_case_is_undecided(world, github, gone, letters, code) -> None:
+def test_results_were_deleted__a_failing_case_is_inconclusive(world, github, gone, letters, code) -> None:
     *_, base = world.main("PPPP*3")
     github.state.artifacts.clear()
     if gone == "runs":
@@ -48,7 +48,7 @@ def test_results_were_deleted__second_stage_for_forks__says_so_too(world, github
         del github.state.artifacts[one]
     ended = relay(world.job, github, run, GITHUB_JOB=job)
     assert (ended.outputs["verdict"], ended.outputs["exit-code"]) == ("inconclusive", "3"), ended.log
-    assert "and its result is gone" in ended.log
+    assert "but its result is missing" in ended.log
 
 
 def test_gate_never_ran_on_the_branch__there_is_no_baseline_yet(world, github) -> None:
@@ -74,21 +74,21 @@ def test_checks_cannot_be_read__is_said_and_fails_nothing(world, github) -> None
     github.faults.add("GET", r"/commits/\w+/check-runs", *[Fault.status(403, message="Resource not accessible")] * 2)
     seen = world.here("PPFP", world.merged(world.pull()))
     assert (seen.code, "no baseline yet" in seen.title) == (0, True), seen.text
-    assert "whether one was deleted is not known" in seen.ended.log
+    assert "cannot check whether one was deleted" in seen.ended.log
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("letters", "code"), [("PPFP", 3), ("PPPP", 0)])
-def test_listed_results_cannot_be_fetched__a_failing_case_is_undecided(world, github, letters, code) -> None:
+def test_listed_results_cannot_be_fetched__a_failing_case_is_inconclusive(world, github, letters, code) -> None:
     """The older ones are of a time when the case was broken: they excuse nothing."""
     world.main("PPFP*2 PPPP")
     github.faults.add("GET", r"/actions/artifacts/\d+/zip", Fault.status(404))
     seen = world.here(letters, world.merged(world.pull()))
     assert seen.code == code, seen.text
-    assert "listed as one that has not expired" in seen.ended.log
+    assert "lists it as not expired" in seen.ended.log
 
 
-def test_results_have_expired__a_failing_case_is_undecided(world, github) -> None:
+def test_results_have_expired__a_failing_case_is_inconclusive(world, github) -> None:
     world.main("PPPP")
     for artifact in github.state.artifacts.values():
         artifact.expired = True

@@ -27,7 +27,7 @@ def test_pull_request__nothing_asked_differs__is_answered_from_the_baselines_rec
         first = job.push("", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
         assert (first.code, len(running.requests)) == (0, 4)
         (artifact,) = github.state.archives
-        assert "answers.jsonl" in zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
+        assert "recording.jsonl" in zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
         assert b"sk-test-abcdef" not in b"".join(
             zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).read(name)
             for name in zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
@@ -47,17 +47,17 @@ def test_attack__recorded_answers_in_the_checkout__are_said_above_the_fold_and_t
     with agent(answers) as running:
         base = {"base-url": running.url.removesuffix("/chat") + "/v1"}
         job.push("", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
-    recorded = job.workspace / "evals/results/answers.jsonl"
+    recorded = job.workspace / "evals/results/recording.jsonl"
     brought = job.pull_request(github.state.add_pull(7), "", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
     assert brought.code == 0, brought.log
-    said = "4 cases are answered or graded from recorded answers, `evals/results/answers.jsonl`, and nobody was asked"
+    said = "4 cases use recorded responses or scores (`evals/results/recording.jsonl`) instead of new ones"
     comment = next(iter(github.state.comments.values())).body
     assert said in comment.partition("<details>")[0].replace("&#45;", "-").replace("&#8203;", "")
     assert said in " ".join(brought.log.split())
     recorded.unlink()
     harmless = job.pull_request(github.state.add_pull(8), "", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
     assert harmless.code == 0, harmless.log
-    assert "nobody was asked" not in harmless.log
+    assert "recorded responses" not in harmless.log
 
 
 SERVER = """\
@@ -72,7 +72,9 @@ while read -r line; do
 done
 """
 # the file is root's, and its folder the runner's
-FORGES = 'sed \'s/"ok"/"ok, ok"/\' evals/results/answers.jsonl > forged && mv -f forged evals/results/answers.jsonl\n'
+FORGES = (
+    'sed \'s/"ok"/"ok, ok"/\' evals/results/recording.jsonl > forged && mv -f forged evals/results/recording.jsonl\n'
+)
 
 
 @pytest.mark.slow
@@ -89,11 +91,11 @@ def test_attack__command_changes_the_recorded_answers_that_came_with_the_baselin
         assert pushed.code == 0, pushed.log
         said = []
         for forges in ("", FORGES):
-            (job.workspace / "evals/results/answers.jsonl").unlink()
+            (job.workspace / "evals/results/recording.jsonl").unlink()
             server.write_text(forges + SERVER)
             ended = job.pull_request(github.state.add_pull(7 + len(said)), "", inputs | base)
             assert ended.code == 0, ended.log
-            said.append("from recorded answers, `evals/results/answers.jsonl`" in " ".join(ended.log.split()))
+            said.append("recorded responses or scores (`evals/results/recording.jsonl`)" in " ".join(ended.log.split()))
         assert len(running.requests) == 4
     assert said == [False, True]
 

@@ -8,7 +8,7 @@ from tests.integration.action.test_action_pull_request import baseline_of_today,
 from tests.support.agents import agent
 from tests.support.jobs import push_event
 
-SAID = 'names no case (did you mean "gs-002"?)'
+SAID = 'matches no case (did you mean "gs-002"?)'
 
 
 def test_pull_request__must_pass_that_names_nothing__is_a_warning_in_the_comment(job, github) -> None:
@@ -20,7 +20,7 @@ def test_pull_request__must_pass_that_names_nothing__is_a_warning_in_the_comment
     assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
     (body,) = comments_of(github)
     assert "1 warning" in body
-    assert "names no case (did you mean" in body
+    assert "matches no case (did you mean" in body
     assert SAID in ended.log
 
 

@@ -66,7 +66,7 @@ def test_an_older_run_again__the_newer_one_was_red__stays_red_everywhere(world, 
     assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (3, "inconclusive", "3")
     assert (ended.outputs["comment-url"], ended.outputs["check-run-url"]) == ("", "")
     assert ([one.body for one in github.state.comments.values()], checks_on(github, pull.head_sha)) == before
-    assert f"The gate passes here, but run {first + 1} is newer" in ended.summary
+    assert f"This gate passed, but run {first + 1} is newer" in ended.summary
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_an_older_run_again__nothing_but_the_check_tells__the_comment_does_not_s
     world.here("PPFP", pull)
     github.state.comments.clear()
     assert run_again(world, pull, first, "PPPP").code == 3
-    assert ["could not decide" in heading for heading in comments_on(github)] == [True]
+    assert ["inconclusive" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
 
@@ -292,9 +292,9 @@ def test_pull_request_goes_into_another_branch_by_now__the_old_event_gives_no_ve
     ended = world.job.step("pull_request", event, given, GITHUB_SHA=sha("merge of 7"), GITHUB_REF="refs/pull/7/merge")
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (heading,) = comments_on(github)
-    assert "could not decide" in heading
+    assert "inconclusive" in heading
     assert shown(github, pull.head_sha) == {"eval-gate (into release)": "failure"}
-    assert "goes into" in ended.summary
+    assert "now targets" in ended.summary
 
 
 def test_two_workflows_with_one_comment_key__a_comment_and_a_check_each(world, github) -> None:
@@ -337,7 +337,7 @@ def test_dependabot_with_a_token_that_writes__the_second_stage_leaves_it_at_one(
     before = comments_on(github), checks_on(github, pull.head_sha)
     ended = relay(world.job, github, run, actor="dependabot[bot]")
     assert (ended.code, ended.outputs["verdict"]) == (0, "")
-    assert "has published by itself" in ended.summary
+    assert "published its own result" in ended.summary
     assert (comments_on(github), checks_on(github, pull.head_sha)) == before
     assert len(before[0]) == len(before[1]) == 1
 
@@ -431,7 +431,7 @@ def test_wrong_inputs__a_green_comment_and_check_of_before_do_not_stay(world, gi
     world.here("PPPP", pull)
     seen = world.here("PPPP", pull, max_errors="many", upload="yes")
     assert (seen.code, seen.ended.outputs["verdict"]) == (2, "inconclusive")
-    assert ["nothing was run" in heading for heading in comments_on(github)] == [True]
+    assert ["nothing ran" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
 
@@ -442,7 +442,7 @@ def test_wrong_configuration__a_green_comment_and_check_of_before_do_not_stay(wo
     world.here("PPPP", pull)
     (world.job.workspace / "eval-gate.yaml").write_text("failOn: [")
     assert world.here("PPPP", pull).code == 2
-    assert ["nothing was run" in heading for heading in comments_on(github)] == [True]
+    assert ["nothing ran" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
 
@@ -454,7 +454,7 @@ def test_another_commit_is_checked_out__a_green_comment_and_check_of_before_do_n
     git.mkdir(exist_ok=True)
     (git / "HEAD").write_text(f"{github.state.branches['main']}\n")
     assert world.here("PPPP", pull).code == 2
-    assert ["nothing was run" in heading for heading in comments_on(github)] == [True]
+    assert ["nothing ran" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
 
@@ -489,9 +489,9 @@ def test_defect_of_ours__is_published_and_no_green_result_of_before_stays(world,
     code = BREAKING.format(module=module, name=name, at=at)
     ended = world.job.run_python(code, "pull_request", pull_request_event(github, pull), given)
     assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (3, "inconclusive", "3")
-    assert "broke: RuntimeError" in ended.summary
+    assert "failed with an internal error: RuntimeError" in ended.summary
     assert "Traceback" in ended.log
-    assert ["could not decide" in heading for heading in comments_on(github)] == [True]
+    assert ["inconclusive" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
 

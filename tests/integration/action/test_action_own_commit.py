@@ -32,7 +32,7 @@ def test_red_commit_again__is_as_red_as_before(world, github, event_name) -> Non
     assert (ended.code, ended.outputs["regressions"], ended.outputs["baseline-sha"]) == (1, "1", green), ended.log
     assert shown(github, red) == {"eval-gate": "failure"}
     assert "broken before" not in ended.summary
-    assert "of this very commit, where the gate did not pass" in ended.log
+    assert "of this commit, where the gate did not pass" in ended.log
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_red_commit_again__by_a_comment__stays_red(world, github) -> None:
 
 
 @pytest.mark.slow
-def test_red_commit_again__nothing_before_it_is_kept__is_undecided_and_never_green(world, github) -> None:
+def test_red_commit_again__nothing_before_it_is_kept__is_inconclusive_and_never_green(world, github) -> None:
     world.main("PPPP PPFP")
     first = min(one.run_id for one in github.state.artifacts.values())
     for one in [one for one in github.state.artifacts.values() if one.run_id == first]:  # result and page, in any order
@@ -102,7 +102,7 @@ def test_branch_holds_another_commit__is_refused_and_that_is_published(world, gi
     world.job.check_out(older)
     ended = again(world, event_name, "PPPP")
     assert (ended.code, len(github.state.archives)) == (2, stored), ended.log
-    assert f"error[checkout-mismatch]: the workspace holds {older[:12]}" in ended.log
+    assert f"error[checkout-mismatch]: the workspace is at {older[:12]}" in ended.log
     assert f"actions/checkout with `ref: {newest}`, or without `ref`" in ended.log
     assert shown(github, newest) == {"eval-gate": "failure"}
 

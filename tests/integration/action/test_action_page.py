@@ -67,7 +67,7 @@ def test_service_refuses_the_page__is_said_once_and_the_verdict_stands(job, gith
         ended = job.pull_request(pull, running.url)
     assert (ended.code, ended.outputs["report-url"]) == (0, "")
     assert ended.outputs["artifact-id"]
-    said = [line for line in ended.log.splitlines() if "the page was not stored by itself" in line]
+    said = [line for line in ended.log.splitlines() if "the page was not stored separately" in line]
     assert len(said) == 1
     assert said[0].endswith("; it is in the artifact eval-gate-results")
     assert not [line for line in ended.commands if "::warning" in line and "page" in line]
@@ -80,7 +80,7 @@ def test_act__which_calls_everything_a_zip__is_asked_for_the_archive_only(job, g
         ["eval-gate-results"],
         "",
     )
-    assert "the page was not stored by itself: act keeps archives only; it is in the artifact" in ended.log
+    assert "the page was not stored separately: act stores only archives; it is in the artifact" in ended.log
 
 
 def test_result_could_not_be_stored__the_page_is_not_tried(job, github, pull) -> None:
@@ -119,7 +119,7 @@ def test_a_file_of_this_name_that_another_step_stored__stays(job, github, pull, 
     with agent() as running:
         ended = again(job, github, pull, running.url)
     assert (ended.code, github.state.pages, ended.outputs["report-url"]) == (0, [upload.artifact], "")
-    assert "the page was not stored by itself" in ended.log
+    assert "the page was not stored separately" in ended.log
 
 
 def test_relay__page_of_a_fork__is_made_anew_from_our_own_verdict(forked, job, github) -> None:

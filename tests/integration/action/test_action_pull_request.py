@@ -81,7 +81,7 @@ def test_pull_request__baseline_has_expired__is_not_said_to_be_none_yet(job, git
     assert "no baseline yet" not in comment
 
 
-def test_pull_request__mended__the_same_comment_says_that_the_regression_is_fixed(job, github) -> None:
+def test_pull_request__fixed__the_same_comment_says_that_the_regression_is_fixed(job, github) -> None:
     with agent() as running:
         job.push(running.url)
     pull = github.state.add_pull(7)
@@ -120,17 +120,17 @@ def test_pull_request__agent_gone__could_not_decide_is_red_and_blames_no_case(jo
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"max-retries": "0"})
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (comment,) = comments_of(github)
-    assert "🛠️ Agent eval gate — could not decide" in comment
-    assert "**The gate could not decide:** this looks like an outage." in comment
+    assert "🛠️ Agent eval gate — inconclusive" in comment
+    assert "**Inconclusive:** this looks like an outage." in comment
     assert (
-        "If this change keeps the agent from starting, or from answering in time, the next run will say the same."
-        in comment
+        "If this change keeps the agent from starting or responding in time, the next run ends the same way." in comment
     )
     assert "**This says nothing about your change.**" not in comment
-    assert "Regression" not in comment
+    assert "Regression" not in comment.replace("| Regressions |", "|")
+    assert "| `weather golden` | 0 | 0 | 4 | 0 | 0 | 4 |" in comment
     check = the_check(github, pull.head_sha)
     assert check["conclusion"] == "failure"
-    assert check["output"]["title"].startswith("Could not decide: ")
+    assert check["output"]["title"].startswith("Inconclusive: ")
 
 
 def test_pull_request__head_moved_on__no_comment_on_a_stale_result_but_the_verdict_stands(job, github) -> None:
@@ -147,7 +147,7 @@ def test_pull_request__head_moved_on__no_comment_on_a_stale_result_but_the_verdi
         ended = job.pull_request(pull, running.url)
     assert ended.code == 1
     assert comments_of(github) == []
-    assert f"the pull request has moved on to {sha('a newer commit')[:7]}" in ended.log
+    assert f"the pull request is now at {sha('a newer commit')[:7]}" in ended.log
     assert the_check(github, evaluated)["conclusion"] == "failure"
 
 
@@ -242,7 +242,7 @@ def test_pull_request__baseline_cannot_be_read__a_failing_case_is_not_let_throug
         ended = job.pull_request(pull, running.url)
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (comment,) = comments_of(github)
-    assert "could not decide" in comment
+    assert "inconclusive" in comment
     assert "`permissions: actions: read`" in ended.log
     with agent() as running:
         ended = job.pull_request(pull, running.url)
@@ -265,8 +265,8 @@ def test_pull_request__the_only_baseline_is_no_readable_one__a_failing_case_is_n
         ended = job.pull_request(pull, running.url)
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (comment,) = comments_of(github)
-    assert "could not decide" in comment
-    assert "whether 1 failing case passed before cannot be told: no usable artifact" in comment
+    assert "inconclusive" in comment
+    assert "1 failing case cannot be compared with the baseline: no usable artifact" in comment
     with agent() as running:
         ended = job.pull_request(pull, running.url)
     assert (ended.code, ended.outputs["verdict"]) == (0, "passed")
@@ -276,10 +276,10 @@ def test_pull_request__wrong_inputs__all_are_named_and_the_check_is_red(job, git
     pull = github.state.add_pull(7)
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"fail_on": "x", "comment": "alway", "upload": "yes"})
     assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (2, "inconclusive", "2")
-    assert 'fail_on: there is no such input (did you mean "fail-on"?)' in ended.log
+    assert 'fail_on: unknown input (did you mean "fail-on"?)' in ended.log
     assert 'comment: "alway" is not known (did you mean "always"?)' in ended.log
     assert 'upload: "yes" is neither true nor false' in ended.log
-    assert "nothing was run" in ended.summary
+    assert "nothing ran" in ended.summary
 
 
 def test_pull_request__wrong_eval_file__comment_and_check_name_file_and_line(job, github) -> None:
@@ -289,7 +289,7 @@ def test_pull_request__wrong_eval_file__comment_and_check_name_file_and_line(job
         ended = job.pull_request(pull, running.url)
     assert ended.code == 2
     (comment,) = comments_of(github)
-    assert "— nothing was run" in comment
+    assert "— nothing ran" in comment
     assert "evals/broken" in comment
     check = the_check(github, pull.head_sha)
     assert (check["conclusion"], check["output"]["title"][:20]) == ("failure", "Configuration error:")
@@ -334,7 +334,7 @@ def test_pull_request__baseline_is_old__links_to_the_workflow_that_makes_a_new_o
         job.pull_request(github.state.add_pull(7), running.url)
     (comment,) = comments_of(github)
     link = "[the workflow](https://github.com/acme/bot/actions/workflows/gate.yml)"
-    assert f"Refresh: run {link} on `main`." in comment
+    assert f"To refresh it, run {link} on `main`." in comment
 
 
 def test_pull_request__regression__says_how_to_run_the_same_on_ones_own_machine(job, github) -> None:
@@ -363,4 +363,4 @@ def test_pull_request__no_token_of_the_runtime__is_judged_and_says_that_nothing_
         given = {"fail-on": "failures"}
         ended = job.pull_request(github.state.add_pull(7), running.url, given, ACTIONS_RUNTIME_TOKEN="")
     assert (ended.code, ended.outputs["failed"], ended.outputs["artifact-id"]) == (1, "1", "")
-    assert "1. The result was not stored: there is no artifact service here." in ended.summary
+    assert "1. The result was not stored: no artifact service is available." in ended.summary

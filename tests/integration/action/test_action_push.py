@@ -81,7 +81,7 @@ def test_push__the_name_is_an_upload_steps__the_first_stays_and_the_remedy_is_sa
         ended = job.step("push", {"repository": repository_facts(github)}, {"agent-endpoint": running.url})
     assert ended.code == 0
     assert list(github.state.artifacts.values()) == [upload.artifact]
-    assert any("choose another `artifact-name`" in line for line in ended.commands)
+    assert any("set another `artifact-name`" in line for line in ended.commands)
 
 
 def test_push__last_step_of_the_upload_is_refused__a_re_run_stores_under_its_own_name(job, github) -> None:
@@ -92,7 +92,7 @@ def test_push__last_step_of_the_upload_is_refused__a_re_run_stores_under_its_own
         job.begin_attempt()
         ended = job.step("push", push_event(github), {"agent-endpoint": running.url})
         assert (ended.code, [one.name for one in github.state.archives]) == (0, ["eval-gate-results.gate.yml.gate"])
-        assert "an upload of an earlier attempt was not finished, and keeps the name" in ended.log
+        assert "an unfinished upload of an earlier attempt blocks the name" in ended.log
         github.state.add_commit("next", branch="main")
         ended = job.push(running.url)
     assert ended.outputs["baseline-run-id"] == run_in(github.state.archives[0])["runId"]
@@ -106,7 +106,7 @@ def test_push__last_step_of_the_upload_is_refused__a_name_that_was_chosen_is_sai
         job.begin_attempt()
         ended = job.step("push", push_event(github), {"agent-endpoint": running.url, **inputs})
     assert (ended.code, github.state.archives) == (0, [])
-    assert any("an upload of an earlier attempt was not finished" in line for line in ended.commands)
+    assert any("an unfinished upload of an earlier attempt" in line for line in ended.commands)
     assert not any("another step" in line for line in ended.commands)
 
 
@@ -153,7 +153,7 @@ def test_push__tag_called_like_the_branch__stores_nothing_and_no_other_step_s_ar
         event = {"ref": "refs/tags/main", "repository": repository_facts(github)}
         ended = job.step("push", event, {"agent-endpoint": running.url}, **where)
         assert (ended.code, ended.outputs["artifact-id"]) == (0, ""), ended.log
-        assert "its result is not stored, because it is no branch's" in ended.log
+        assert "its result is not stored, because the ref is not a branch" in ended.log
         forged = json.dumps(run_in(state.archives[0]) | {"git": None}).encode()
         state.add_artifact(run, {"run.json": forged})  # by actions/upload-artifact
     pull = state.add_pull(7)

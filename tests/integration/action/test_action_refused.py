@@ -42,8 +42,9 @@ def test_comment__somebodys_code_is_checked_out__is_refused_before_anything_runs
     with agent() as running:
         ended = job.step(event, push_event(github), {"agent-endpoint": running.url})
     assert (ended.code, running.requests) == (2, [])
-    assert f"unsafe-event]: {event} has the default branch's secrets, and the workspace holds {pull.head_sha[:12]}" in (
-        ended.log
+    assert (
+        f"unsafe-event]: {event} runs with the default branch's secrets, but the workspace has {pull.head_sha[:12]}"
+        in (ended.log)
     )
 
 
@@ -62,7 +63,7 @@ def test_comment__somebodys_code_lies_in_a_folder_of_its_own__is_refused_too(job
     with agent() as running:
         ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url, **inputs})
     assert (ended.code, running.requests) == (2, [])
-    assert f"and the workspace holds {pull.head_sha[:12]}" in ended.log
+    assert f"but the workspace has {pull.head_sha[:12]}" in ended.log
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,10 @@ def test_comment__any_file_that_is_read_is_somebodys__is_refused_too(job, github
         given = endpoint if inputs.keys().isdisjoint({"targets", "results"}) else {}
         ended = job.step("issue_comment", push_event(github), given | inputs)
     assert ended.code == 2, ended.log
-    assert f"unsafe-event]: issue_comment has the default branch's secrets, and the workspace holds {pull}" in ended.log
+    assert (
+        f"unsafe-event]: issue_comment runs with the default branch's secrets, but the workspace has {pull}"
+        in ended.log
+    )
 
 
 @pytest.mark.parametrize("said_by", ["variable", "targets_variable", "file", "file_of_targets", "link"])
@@ -109,7 +113,7 @@ def test_comment__variable_file_or_link_leads_to_somebodys_code__is_refused_too(
             (job.workspace / "targets.yaml").symlink_to("theirs/targets.yaml")
         ended = job.step("issue_comment", push_event(github), given, **variables.get(said_by, {}))
     assert ended.code == 2, ended.log
-    assert f"and the workspace holds {pull}" in ended.log
+    assert f"but the workspace has {pull}" in ended.log
 
 
 def test_comment__nothing_is_read_of_somebodys_code_in_the_workspace__is_evaluated(job, github) -> None:
@@ -167,8 +171,8 @@ def test_comment__somebodys_code_lies_beside_the_events_own_checkout__is_refused
         inputs = {"agent-endpoint": running.url, "evals": "theirs/evals"}
         ended = job.step("issue_comment", push_event(github), inputs)
     assert (ended.code, running.requests) == (2, []), ended.log
-    found = "a" * 12 if way == "separate" else "no commit that is known"
-    assert f"and the workspace holds {found}" in ended.log
+    found = "a" * 12 if way == "separate" else "an unknown commit"
+    assert f"but the workspace has {found}" in ended.log
 
 
 def test_comment__evals_are_in_a_submodule_of_the_events_own_checkout__are_evaluated(job, github) -> None:
@@ -183,7 +187,7 @@ def test_comment__submodule_is_at_another_commit__is_refused(job, github) -> Non
     submodule_of_evals(job, github)
     job.write_suite(5)
     commit_all(job.workspace / "evals")
-    refused(job, github, {"evals": "evals"}, "evals/weather.golden.json, which is of no commit that is known")
+    refused(job, github, {"evals": "evals"}, "evals/weather.golden.json from an unknown commit")
 
 
 def test_comment__nobody_knows_what_is_checked_out__is_refused(job, github) -> None:
@@ -191,7 +195,7 @@ def test_comment__nobody_knows_what_is_checked_out__is_refused(job, github) -> N
     with agent() as running:
         ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url})
     assert (ended.code, running.requests) == (2, [])
-    assert "and the workspace holds no commit that is known" in ended.log
+    assert "but the workspace has an unknown commit" in ended.log
 
 
 @pytest.mark.parametrize("event", ["issue_comment", "repository_dispatch"])
@@ -227,9 +231,9 @@ def refused(job, github, inputs, said, *, event="issue_comment", **variables) ->
         given = {"agent-endpoint": running.url} if inputs.keys().isdisjoint({"targets", "results"}) else {}
         ended = job.step(event, push_event(github), given | inputs, **variables)
     assert (ended.code, running.requests) == (2, []), ended.log
-    assert f"unsafe-event]: {event} has the default branch's secrets, and the workspace holds {said}" in ended.log, (
-        ended.log
-    )
+    assert (
+        f"unsafe-event]: {event} runs with the default branch's secrets, but the workspace has {said}" in ended.log
+    ), ended.log
     assert (github.state.check_runs, github.state.archives, github.state.comments) == ({}, [], {})
 
 
@@ -269,7 +273,7 @@ def test_event__somebodys_files_without_any_git_of_their_own__are_refused(job, g
     """The nearest `.git` is the event's own; its commit does not have these files."""
     check_in(job, github)
     unpacked(job)
-    refused(job, github, inputs, f"{named}, which is of no commit that is known", event=event)
+    refused(job, github, inputs, f"{named} from an unknown commit", event=event)
 
 
 @pytest.mark.parametrize("how", ["changed", "added", "staged"])
@@ -280,7 +284,7 @@ def test_comment__files_of_the_own_checkout_are_somebodys__are_refused(job, gith
     job.write_suite(5, f"{name}.golden.json")
     if how == "staged":
         git(job.workspace, "add", "--all")
-    refused(job, github, {}, f"evals/{name}.golden.json, which is of")
+    refused(job, github, {}, f"evals/{name}.golden.json from")
 
 
 def test_comment__configuration_is_a_link_that_the_commit_has__is_evaluated(job, github) -> None:
@@ -298,13 +302,13 @@ def test_comment__link_of_somebody_leads_to_a_file_of_the_commit__is_refused(job
     (job.workspace / "lax.yaml").write_text("failOn: [never]\n")
     check_in(job, github)
     (job.workspace / "eval-gate.yaml").symlink_to("lax.yaml")
-    refused(job, github, {}, "eval-gate.yaml, which is of no commit that is known")
+    refused(job, github, {}, "eval-gate.yaml from an unknown commit")
 
 
 def test_comment__results_of_a_step_before__are_of_nobody_that_is_known(job, github) -> None:
     check_in(job, github)
     (job.workspace / "out.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
-    refused(job, github, {"results": "out.xml"}, "out.xml, which is of no commit that is known")
+    refused(job, github, {"results": "out.xml"}, "out.xml from an unknown commit")
 
 
 @pytest.mark.parametrize("what", ["grader", "prompt"])
@@ -321,7 +325,7 @@ def test_comment__what_an_eval_file_of_the_commit_names_is_somebodys__is_refused
     name = {"grader": "grade.py", "prompt": "prompt.md"}[what]
     (job.workspace / "evals" / name).write_text("2\n")
     job.give_to_runner()
-    refused(job, github, {}, f"evals/{name}, which is of no commit that is known")
+    refused(job, github, {}, f"evals/{name} from an unknown commit")
 
 
 def test_dispatch__somebodys_code_lies_in_a_folder_of_its_own__is_refused_too(job, github) -> None:
@@ -346,7 +350,7 @@ def test_dispatch__no_commit_can_be_read__the_configuration_is_what_github_has_o
     unpacked(job)
     if git_says != "nothing":
         check_out(job.workspace, main)
-    named = "theirs/eval-gate.yaml, which is of no commit that is known"
+    named = "theirs/eval-gate.yaml from an unknown commit"
     refused(job, github, {"config": "theirs/eval-gate.yaml"}, named, event="workflow_dispatch")
     github.state.files[main, "eval-gate.yaml"] = b"failOn: [failures]\n"
     (job.workspace / "eval-gate.yaml").write_text("failOn: [failures]\n")

@@ -100,19 +100,19 @@ def test_results__two_records_of_one_shard__are_an_error_that_names_both(job, gi
     ended = job.pull_request(github.state.add_pull(7), "http://127.0.0.1:9", {"results": "parts"})
     name = next((job.workspace / "parts/job-1").glob("*/run.json")).parent.name[:8]
     assert ended.code == 2
-    assert f"shard 1 of 2 is there 2 times: run {name}, run {name}" in ended.log
+    assert f"shard 1 of 2 is given 2 times: run {name}, run {name}" in ended.log
 
 
 def test_results__that_are_not_there__are_an_error_that_says_so(job, github) -> None:
     ended = job.step("push", push_event(github), {"results": "nowhere"})
     assert ended.code == 2
-    assert 'there is no stored result "nowhere"' in ended.log
+    assert 'stored result "nowhere" not found' in ended.log
 
 
-def test_results__latest_of_a_step_that_did_not_finish__is_undecided_and_says_where_to_look(job, github) -> None:
+def test_results__latest_of_a_step_that_did_not_finish__is_inconclusive_and_says_where_to_look(job, github) -> None:
     ended = job.step("push", push_event(github), {"results": "latest"})
     assert ended.code == 3
-    assert "no step before this one has stored a result" in ended.log
+    assert "found no result of an earlier step" in ended.log
     assert "the log of the step with `eval-gate check`" in ended.log
 
 
@@ -154,8 +154,8 @@ def of_workspace(job, github) -> PullRequest:
 def test_results__latest_that_the_pull_request_committed__is_no_result(job, github, forged, more) -> None:
     ended = job.pull_request(of_workspace(job, github), "http://127.0.0.1:9", {"results": "latest", **more})
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive"), ended.log
-    assert "run forged is not of this job: it is committed in evals/results/forged" in ended.log
-    assert "could not decide" in next(iter(github.state.comments.values())).body
+    assert "run forged is not from this job: it is committed in evals/results/forged" in ended.log
+    assert "inconclusive" in next(iter(github.state.comments.values())).body
 
 
 def test_results__committed_link_to_another_folder__is_no_result(job, github, forged) -> None:
@@ -193,7 +193,7 @@ def test_results__latest_is_of_another_run_or_commit__is_no_result(job, github) 
         job.push(running.url)
     ended = job.pull_request(github.state.add_pull(7), "http://127.0.0.1:9", {"results": "latest"})
     assert ended.code == 3, ended.log
-    assert "is not of this job: workflow run 101 made it" in ended.log
+    assert "is not from this job: workflow run 101 made it" in ended.log
 
 
 def by_hand(job, github, url: str, **other: str) -> None:
@@ -226,9 +226,9 @@ def test_results__latest_is_of_the_same_commit_and_another_run_attempt_or_job__i
         by_hand(job, github, running.url, **other)
     ended = judge_latest(job, github)
     assert (ended.code, ended.outputs["verdict"]) == ((3, "inconclusive") if why else (0, "passed")), ended.log
-    assert ("is not of this job" in ended.log) is bool(why)
+    assert ("is not from this job" in ended.log) is bool(why)
     assert why in ended.log
-    assert "made it is believed" not in ended.log
+    assert "assuming that this job made it" not in ended.log
 
 
 def test_results__latest_in_a_later_attempt_whose_run_broke__is_no_result(job, github) -> None:
@@ -252,7 +252,7 @@ def test_results__latest_of_two_gates_in_a_job__the_second_one_s_run_broke__is_n
     assert judge_latest(job, github, **{"comment-key": "one"}).code == 0
     ended = judge_latest(job, github, **{"comment-key": "two"})
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive"), ended.log
-    assert 'the gate "one" has published it' in ended.log
+    assert 'the gate "one" published it' in ended.log
 
 
 def test_results__latest_that_names_no_workflow_run__is_believed_and_the_log_says_so(job, github) -> None:
@@ -261,7 +261,7 @@ def test_results__latest_that_names_no_workflow_run__is_believed_and_the_log_say
         gate(job.workspace, "run", "--agent-endpoint", running.url, "--fail-on", "never")
         gate(job.workspace, "run", "--agent-endpoint", running.url, "--fail-on", "never", GITHUB_SHA="main")
     ended = judge_latest(job, github)
-    assert "that this job made it is believed" in ended.log
+    assert "assuming that this job made it" in ended.log
 
 
 def promptfoo(folder: Path, name: str, *failing: int) -> str:
@@ -305,11 +305,11 @@ def test_results__with_a_command_for_re_runs__run_nothing_in_the_action(job, git
     pull = github.state.add_pull(7)
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": promptfoo(job.workspace, "out.json", 2)})
     assert ended.code == 1
-    assert "rerunCommand of the configuration file is not run by the action" in ended.log
+    assert "ignoring rerunCommand of the configuration file" in ended.log
     assert not (job.workspace / "ran").exists()
 
 
-def test_results__of_a_tool_that_did_not_finish__are_undecided(job, github) -> None:
+def test_results__of_a_tool_that_did_not_finish__are_inconclusive(job, github) -> None:
     pull = github.state.add_pull(7)
     file = job.workspace / promptfoo(job.workspace, "out.json")
     file.write_bytes(file.read_bytes()[:-2000])
@@ -339,7 +339,7 @@ def test_results__on_the_machine_of_the_job__the_workflows_command_clears_a_flak
         assert job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")}).code == 0
     ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": rerun_script(job)})
     assert (ended.code, ended.outputs["regressions"], ended.outputs["flaky"]) == (0, "0", "1"), ended.log
-    assert "no regressions, not sure about 1 case" in next(iter(github.state.comments.values())).body
+    assert "no regressions, 1 inconclusive case" in next(iter(github.state.comments.values())).body
     seen = (job.workspace / "seen.txt").read_text()
     assert "PATH=" in seen
     for secret in ("INPUT_", "ACTIONS_", "GITHUB_", github.token, "a-key-of-the-step"):
@@ -355,12 +355,12 @@ def test_results__on_the_machine_of_the_job__a_case_that_fails_again_and_again_i
     assert "case-2" in next(iter(github.state.comments.values())).body
 
 
-def test_results__on_the_machine_of_the_job__a_command_that_breaks_leaves_it_undecided(job, github) -> None:
+def test_results__on_the_machine_of_the_job__a_command_that_breaks_leaves_it_inconclusive(job, github) -> None:
     job.begin_run(event="push")
     job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})
     ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": "no-such-tool -o {output}"})
     assert ended.code == 3
-    assert "brought nothing: it exited with code 127 and left no results" in ended.summary
+    assert "returned no results: it exited with code 127 and wrote no results" in ended.summary
     assert "no-such-tool" in ended.summary
 
 
@@ -369,7 +369,7 @@ def test_results__on_the_machine_of_the_job__a_command_of_the_configuration_file
     job.begin_run(event="push")
     job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})
     ended = on_host(job, github.state.add_pull(7), 2)
-    assert "give it as the input rerun-command" in ended.log
+    assert "set it as the input rerun-command" in ended.log
     assert not (job.workspace / "ran").exists()
 
 
@@ -427,7 +427,7 @@ def was_asked(job) -> bool:
 
 
 @pytest.mark.slow
-def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_fails_too_is_cleared(job, github) -> None:
+def test_base_agent__on_the_machine_of_the_job__what_the_base_branchs_agent_fails_too_is_cleared(job, github) -> None:
     rerun = broken_case(job, github)
     pull = github.state.add_pull(7)
     ended = on_host(job, pull, 2, **{"rerun-command": rerun})
@@ -437,7 +437,7 @@ def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_fails_t
     assert "passed 0 of 2 there too" in next(iter(github.state.comments.values())).body
 
 
-def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_passes_stays_red(job, github) -> None:
+def test_base_agent__on_the_machine_of_the_job__what_the_base_branchs_agent_passes_stays_red(job, github) -> None:
     inputs = {"rerun-command": broken_case(job, github), "base-agent-command": base_script(job)}
     ended = on_host(job, github.state.add_pull(7), 2, **inputs)
     assert (ended.code, ended.outputs["regressions"], was_asked(job)) == (1, "1", True), ended.log
@@ -445,7 +445,7 @@ def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_passes_
 
 @pytest.mark.parametrize("on_main", [False, True])
 @pytest.mark.slow
-def test_control__command_of_the_configuration_file__is_not_run_and_clears_nothing(job, github, on_main) -> None:
+def test_base_agent__command_of_the_configuration_file__is_not_run_and_clears_nothing(job, github, on_main) -> None:
     rerun = broken_case(job, github)
     text = json.dumps({"baseAgentCommand": base_script(job, 2)})
     (job.workspace / "eval-gate.json").write_text(text)
@@ -453,22 +453,22 @@ def test_control__command_of_the_configuration_file__is_not_run_and_clears_nothi
         github.state.files[github.state.branches["main"], "eval-gate.json"] = text.encode()
     ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": rerun})
     assert (ended.code, was_asked(job)) == (1, False), ended.log
-    told = "give it as the input base-agent-command" if on_main else "what the pull request names counts for nothing"
+    told = "set `results: latest` and base-agent-command" if on_main else "the pull request's choice is ignored"
     assert told in ended.log
 
 
-def test_control__in_the_container__the_command_is_not_run_and_the_way_out_is_named(job, github) -> None:
+def test_base_agent__in_the_container__the_command_is_not_run_and_the_way_out_is_named(job, github) -> None:
     broken_case(job, github)
     given = {"results": promptfoo(job.workspace, "out.json", 2), "base-agent-command": base_script(job, 2)}
     job.begin_run(event="pull_request")
     ended = job.step("pull_request", pull_request_event(github, github.state.add_pull(7)), given)
     assert (ended.code == 0, was_asked(job)) == (False, False), ended.log
-    assert "have `eval-gate check` run it in a step before" in ended.log
+    assert "run it with `eval-gate check` in an earlier step" in ended.log
 
 
 @pytest.mark.parametrize("same", [True, False])
 @pytest.mark.slow
-def test_control__asked_in_a_step_before__is_believed_of_the_workflows_own_command_only(job, github, same) -> None:
+def test_base_agent__asked_in_a_step_before__is_believed_of_the_workflows_own_command_only(job, github, same) -> None:
     rerun, pull = broken_case(job, github), github.state.add_pull(7)
     asked = base_script(job, 2)
     out = promptfoo(job.workspace, "out.json", 2)

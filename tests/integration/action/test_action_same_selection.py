@@ -36,7 +36,7 @@ def test_same_tag_on_both_sides__is_compared(world) -> None:
         pytest.param({"shard": "1/2"}, {"shard": "1/3"}, "2 of another part of the cases", marks=pytest.mark.slow),
     ],
 )
-def test_other_cases_on_the_branch__a_failing_case_is_undecided_and_a_green_run_passes(
+def test_other_cases_on_the_branch__a_failing_case_is_inconclusive_and_a_green_run_passes(
     world, there, here, words
 ) -> None:
     tagged(world)

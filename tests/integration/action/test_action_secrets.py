@@ -45,7 +45,7 @@ def test_finding_5__target_of_the_base_branch__is_given_its_key(job, github) -> 
         ended = pull_request(job, github, configuration(http_target(running.url)))
     assert ended.code == 0, ended.log
     assert all(given_key(one) for one in running.requests)
-    assert "target a is given AGENT_KEY: main describes it alike" in ended.log
+    assert "target a gets AGENT_KEY: main defines it in the same way" in ended.log
 
 
 @pytest.mark.parametrize("base", ["another address", "no such target", "no file", "no valid file"])
@@ -60,7 +60,7 @@ def test_finding_5__pull_request_sends_a_key_elsewhere__is_refused_with_variable
             on_base(github, there[base])
         ended = pull_request(job, github, configuration(http_target(running.url)))
     assert (ended.code, running.requests) == (2, []), ended.log
-    assert f"target a at {running.url} would be given AGENT_KEY, and main does not describe it so" in ended.log
+    assert f"target a at {running.url} would get AGENT_KEY, but main does not define it in this way" in ended.log
     assert "secrets-for: head" in ended.log
     assert KEY not in ended.log + ended.summary
 
@@ -106,7 +106,7 @@ def test_finding_5__github_does_not_answer__nothing_is_sent(job, github) -> None
     with agent() as running:
         ended = pull_request(job, github, json.dumps({"targets": [http_target(running.url)]}), name=FILE)
     assert (ended.code, running.requests) == (3, []), ended.log
-    assert "could not be read from main" in ended.log
+    assert "cannot read from main which targets get variables" in ended.log
 
 
 def model(**more) -> dict[str, object]:
@@ -130,10 +130,10 @@ def test_finding_5__key_of_a_vendor__does_not_follow_an_address_of_the_pull_requ
     text = json.dumps(settings | ({"targets": [entry]} if entry else {}))
     ended = pull_request(job, github, text, OPENAI_API_KEY=KEY, AZURE_OPENAI_API_KEY=KEY)
     assert ended.code == 2, ended.log
-    assert f" at {EVIL} would be given " in ended.log
+    assert f" at {EVIL} would get " in ended.log
     on_base(github, text)
     ended = pull_request(job, github, text, OPENAI_API_KEY=KEY, AZURE_OPENAI_API_KEY=KEY)
-    assert "does not describe it so" not in ended.log
+    assert "does not define it in this way" not in ended.log
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_finding_5__another_model_at_the_same_place__is_still_given_its_key(job,
     ended = pull_request(job, github, configuration(model(**named, temperature=0) | {"model": "gpt-6"}))
     assert "target m is given AGENT_KEY" in ended.log
     ended = pull_request(job, github, configuration(model(**named) | {"provider": "openai-compatible"}))
-    assert "main does not describe it so" in ended.log
+    assert "main does not define it in this way" in ended.log
 
 
 def test_finding_5__configuration_passes_what_is_no_secret_or_is_not_set__needs_no_word_of_the_base(
@@ -163,7 +163,7 @@ def test_finding_5__command_of_the_pull_request__is_not_given_a_key(job, github,
     on_base(github, configuration(target | {"command_template": "echo ok"}))
     ended = pull_request(job, github, configuration(target))
     assert ended.code == 2, ended.log
-    assert "target c would be given AGENT_KEY, and main does not describe it so" in ended.log
+    assert "target c would get AGENT_KEY, but main does not define it in this way" in ended.log
     assert not (job.workspace / "started").exists()
 
 
@@ -172,7 +172,7 @@ def test_finding_5__configuration_passes_a_key_to_all_commands__is_refused_unles
         text = configuration({"name": "a", "url": running.url}, passEnv=["AGENT_KEY"])
         ended = pull_request(job, github, text)
         assert ended.code == 2
-        assert "passEnv would give AGENT_KEY to commands, and the configuration of main does not" in ended.log
+        assert "passEnv would give AGENT_KEY to commands, but the configuration of main does not" in ended.log
         on_base(github, text)
         assert pull_request(job, github, text).code == 0
         github.state.files.clear()
@@ -223,7 +223,7 @@ def test_pull_request_into_a_branch_of_ones_own__is_given_no_key_by_its_word(job
         on_base(github, configuration(http_target("http://127.0.0.1:9/ours")))
         ended = into(job, github, "mine", evil)
         assert (ended.code, running.requests) == (2, []), ended.log
-        assert "main (mine, which it goes into, is not protected)" in ended.log
+        assert "main (mine, its base branch, is not protected)" in ended.log
         github.state.protected.add("mine")
         assert into(job, github, "mine", evil).code == 0
 

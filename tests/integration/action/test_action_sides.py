@@ -67,17 +67,19 @@ def test_pull_request__third_regression__its_two_answers_are_one_click_away(job,
         ended = job.pull_request(pull, change.url)
     assert ended.code == 1, ended.log
     text = comment_of(github)
-    folds = re.findall(r"<details><summary>Baseline and here: (\w+)</summary>\n\n(.*?)\n\n</details>", text, re.DOTALL)
+    folds = re.findall(
+        r"<details><summary>(\w+): evidence and responses</summary>\n\n(.*?)\n\n</details>", text, re.DOTALL
+    )
     assert {name for name, _ in folds} == {"refund", "hours", "fax"}
     fold = dict(folds)
-    assert "**Asked:** What is your fax number?" in fold["fax"]
-    assert '**Wanted:** `answer contains "555"`' in fold["fax"]
-    assert '**Calls:** `find_contact`: `kind` `"fax"` → `"phone"`' in fold["fax"]
+    assert "**Prompt:** What is your fax number?" in fold["fax"]
+    assert '**Expected:** `response contains "555"`' in fold["fax"]
+    assert '**Tool calls:** `find_contact`: `kind` `"fax"` → `"phone"`' in fold["fax"]
     assert "~~~diff\n  Our fax number is\n- 555\n+ 666\n  17 and it is read every day.\n~~~" in fold["fax"]
-    assert "called `escalate` in place of `issue_refund`" in fold["refund"]
+    assert "called `escalate` instead of `issue_refund`" in fold["refund"]
     # the summary has the same beside its case
     regressions = ended.summary.partition("## Regressions")[2].partition("\n## ")[0]
-    assert all(one in regressions for one in ("- 555\n+ 666", "called `escalate` in place of `issue_refund`"))
+    assert all(one in regressions for one in ("- 555\n+ 666", "called `escalate` instead of `issue_refund`"))
 
 
 def test_pull_request__report_and_every_case_in_it__open_by_one_click(job, github, pull) -> None:
@@ -97,7 +99,7 @@ def test_pull_request__report_and_every_case_in_it__open_by_one_click(job, githu
 
 
 @pytest.mark.slow
-def test_pull_request__pushed_again__says_what_the_push_mended(job, github, pull) -> None:
+def test_pull_request__pushed_again__says_what_the_push_fixed(job, github, pull) -> None:
     better = AFTER | {name: BEFORE[name] for name in ("refund", "hours")} | {"thanks": ("Bye.", [])}
     with agent(answers(BEFORE)) as main, agent(answers(AFTER)) as change, agent(answers(better)) as next_change:
         job.push(main.url)
@@ -106,7 +108,7 @@ def test_pull_request__pushed_again__says_what_the_push_mended(job, github, pull
         pull.head_sha = sha("the second push")
         github.state.add_commit("the second push")
         job.pull_request(pull, next_change.url)
-    assert "Since your last push: 2 mended, 1 new" in comment_of(github)
+    assert "Since your last push: 2 fixed, 1 new" in comment_of(github)
 
 
 @pytest.mark.slow

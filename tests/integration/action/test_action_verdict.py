@@ -56,7 +56,7 @@ def test_pull_request__case_that_fails_once__passes_after_reruns_with_the_branch
     assert (ended.outputs["verdict"], ended.outputs["regressions"]) == ("passed", "0")
     assert flaky.asked[:4] == [0, 1, 2, 3]
     assert set(flaky.asked[4:]) == {2}
-    assert "its record goes back 3 runs" in ended.log
+    assert "its history has 3 runs" in ended.log
     assert len(github.requests("GET", r"/artifacts/\d+/zip$")) == before + 1
 
 
@@ -122,7 +122,7 @@ def test_pull_request__own_acceptance_under_the_rules_of_the_base__does_not_coun
         ended = job.pull_request(pull, running.url, {"policy-from": "base"})
     assert ended.code == 1, ended.log
     (comment,) = comments_of(github)
-    assert "does not count**, because only the base branch's entries count" in comment
+    assert "does not count**, because only the base branch's waivers count" in comment
     assert "comes from a fork" not in comment
     github.state.files[github.state.branches["main"], FILE] = accepted("gs-002", in_days(5))
     with agent(fails_on(2)) as running:
@@ -218,7 +218,7 @@ def test_pull_request__agent_crashes_on_every_case__is_red_with_the_outage_as_th
     assert (ended.outputs["failed"], ended.outputs["pass-rate"]) == ("0", "")
     (comment,) = comments_of(github)
     assert "4 cases that usually pass crash here" in comment
-    assert "if the agent was down while this ran, it is an outage and not the change" in comment
+    assert "If it was down during the run, re-run the job" in comment
     assert "answered in 3 of 3 on main" in comment
-    assert "4 errors (4 crashed, 4 regressions among them)" in comment
+    assert "4 errors (4 agent errors, 4 regressions among them)" in comment
     assert "says nothing about" not in comment

@@ -92,7 +92,7 @@ def test_dispatch__for_a_pull_request__is_not_refused_for_a_name_that_it_does_no
     ("number", "said"),
     [
         ("7", "checkout-mismatch"),
-        ("8", "there is no pull request #8 here"),
+        ("8", "pull request #8 not found"),
         ("seven", '"seven" is not the number of a pull request'),
     ],
 )

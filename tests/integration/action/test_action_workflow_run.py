@@ -63,7 +63,7 @@ def test_fork__read_only_token__no_crash_the_summary_holds_the_result_and_the_ve
     _, _, first = forked
     assert (first.code, first.outputs["verdict"], github.state.comments) == (1, "failed", {})
     assert "# ❌ Agent eval gate — 1 regression" in first.summary
-    assert f"No comment: a pull request from a fork gets a read-only token; see {PAGES}/forks.md" in first.log
+    assert f"No comment: a pull request from a fork gets a read-only token; see {PAGES}/action.md#forks" in first.log
     # expected, so no alarm; and the cases are annotated by the step itself
     assert [line.split(" ")[0] for line in first.commands if line.startswith(("::warning", "::error"))] == ["::error"]
 
@@ -95,7 +95,7 @@ def test_relay__a_later_attempt_left_nothing__its_pull_request_gets_no_result(fo
     run.run_attempt = 2
     ended = relay(job, github, run)
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive"), ended.log
-    assert f"attempt 2 of run {run.id} left no result" in ended.log
+    assert f"attempt 2 of run {run.id} stored no result" in ended.log
     (check,) = [one.fields for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
     assert check["conclusion"] == "failure"
     assert check["external_id"].endswith(f".{run.id}-2")
@@ -123,8 +123,8 @@ def test_workflow_run__of_this_repository_with_inputs_of_a_gate__is_refused_and_
     with agent() as running:
         ended = relay(job, github, run, {"agent-endpoint": running.url})
     assert (ended.code, ended.outputs["verdict"]) == (2, "inconclusive"), ended.log
-    assert "a workflow started by workflow_run evaluates nothing" in ended.log
-    assert "nothing was run" in ended.summary
+    assert "a workflow started by workflow_run does not evaluate" in ended.log
+    assert "nothing ran" in ended.summary
     assert relay(job, github, run).code == 0
 
 
@@ -136,10 +136,8 @@ def test_relay__the_forks_head_is_checked_out__its_configuration_is_refused(fork
     (job.workspace / "eval-gate.yaml").write_text("evals: ['**']\n")
     ended = relay(job, github, run)
     assert ended.code == 2, ended.log
-    assert (
-        f"unsafe-event]: workflow_run has the default branch's secrets, and the workspace holds {pull.head_sha[:12]}"
-        in (ended.log)
-    )
+    said = f"workflow_run runs with the default branch's secrets, but the workspace has {pull.head_sha[:12]}"
+    assert f"unsafe-event]: {said}" in ended.log
 
 
 def test_relay__into_a_branch_that_is_not_protected__is_judged_by_the_rules_of_the_default_branch(
@@ -188,7 +186,7 @@ def test_relay__several_gates_left_a_result__none_of_them_is_published_by_chance
     github.state.add_artifact(run, b"PK", "eval-gate-results.gate.yml.other")
     ended = relay(job, github, run)
     assert ended.code == 3
-    assert "several gates of run 102 left a result" in next(iter(github.state.comments.values())).body.lower()
+    assert "several gates of run 102 stored a result" in next(iter(github.state.comments.values())).body.lower()
 
 
 @pytest.mark.parametrize(
@@ -222,7 +220,7 @@ def test_relay__run_left_nothing__says_so_on_the_pull_request(forked, job, githu
         github.state.artifacts.pop(artifact.id)
     ended = relay(job, github, run)
     assert ended.code == 3
-    assert "left no artifact eval-gate-results" in next(iter(github.state.comments.values())).body
+    assert "has no artifact eval-gate-results" in next(iter(github.state.comments.values())).body
 
 
 def test_relay__pull_request_moved_on__publishes_nothing(forked, job, github) -> None:
@@ -243,7 +241,7 @@ def test_relay__run_of_our_own_branch__had_a_token_itself(job, github) -> None:
     comments = [comment.body for comment in github.state.comments.values()]
     ended = relay(job, github, run)
     assert ended.code == 0
-    assert "it had a token to publish by itself" in ended.log
+    assert "it published its own result with its own token" in ended.log
     assert [comment.body for comment in github.state.comments.values()] == comments
 
 
@@ -273,7 +271,9 @@ def test_publish__any_other_event__is_refused(job, github) -> None:
     ended = job.step("push", {"repository": repository_facts(github)}, command=("publish",))
     assert (ended.code, ended.outputs["verdict"]) == (2, "inconclusive")
     assert "not by push" in ended.summary
-    assert "error[unsupported-event]: publish is for workflows started by workflow_run, not by push" in ended.log
+    assert (
+        "error[unsupported-event]: publish works only in workflows that start by workflow_run, not by push" in ended.log
+    )
 
 
 @pytest.mark.slow
@@ -326,7 +326,7 @@ def test_finding_10__forged_result_names_another_file__only_eval_files_are_annot
     assert not [line for line in ended.commands if f"file={file}" in line]
 
 
-def test_relay__fork_left_one_shard_of_two__is_undecided_and_names_the_other(job, github) -> None:
+def test_relay__fork_left_one_shard_of_two__is_inconclusive_and_names_the_other(job, github) -> None:
     with agent() as running:
         job.push(running.url)
     pull = github.state.add_pull(9, head_repo="mallory/bot", head_ref="main", user="mallory")
@@ -339,4 +339,4 @@ def test_relay__fork_left_one_shard_of_two__is_undecided_and_names_the_other(job
     relay(job, github, run)
     (comment,) = github.state.comments.values()
     assert "hard 2 of 2 is missing" in comment.body
-    assert "could not decide" in comment.body
+    assert "inconclusive" in comment.body

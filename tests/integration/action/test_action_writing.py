@@ -44,7 +44,7 @@ def test_finding_1__the_workflow_names_a_place_outside__is_an_error_and_not_lost
     with agent() as running:
         ended = job.pull_request(github.state.add_pull(7), running.url, **{variable: place})
     assert (ended.code, running.requests) == (2, [])
-    assert "leads out of the working directory" in ended.log
+    assert "is outside of the working directory" in ended.log
 
 
 def test_finding_1__results_folder_swapped_for_a_link_while_the_evals_run__is_not_followed(job, github) -> None:
@@ -61,7 +61,7 @@ def test_finding_1__results_folder_swapped_for_a_link_while_the_evals_run__is_no
     with agent(swap) as running:
         ended = job.pull_request(github.state.add_pull(7), running.url)
     assert ended.code == 3
-    assert "leads out of the working directory by a link" in ended.log
+    assert "is outside of the working directory: a part of the path is a link" in ended.log
     assert not [*elsewhere.iterdir()]
 
 

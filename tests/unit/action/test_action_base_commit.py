@@ -53,7 +53,7 @@ def test_base_of_group__workspace__has_to_be_the_group(checkout, refused) -> Non
     if not refused:
         assert find_group_base(workspace, HEAD, MAIN) == BaseCommit(commit=MAIN)
         return
-    with pytest.raises(GateError, match="the merge group is 1111"):
+    with pytest.raises(GateError, match="the merge group is at 1111"):
         find_group_base(workspace, HEAD, MAIN)
 
 

@@ -123,13 +123,13 @@ def test_set__other_keys_of_the_configuration__win_over_the_file(tmp_path) -> No
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("mustPas: a", '"mustPas" is no key of the configuration that a workflow sets (did you mean "mustPass"?)'),
-        ("mustPass", '"mustPass" is not written as `key: value`'),
-        (": a", '"a" is not written as `key: value`'),
+        ("mustPas: a", '"mustPas" is not a key that a workflow can set (did you mean "mustPass"?)'),
+        ("mustPass", '"mustPass" is not a line such as `key: value`'),
+        (": a", '"a" is not a line such as `key: value`'),
         ("mustPass:", "mustPass has no value"),
-        ("mustPass: a\nmustPass: b", "mustPass stands there twice"),
-        ("failOn: never", "failOn has an input of its own: `fail-on`"),
-        ("history: x", '"history" is no key of the configuration that a workflow sets'),
+        ("mustPass: a\nmustPass: b", "mustPass is set twice"),
+        ("failOn: never", "failOn has its own input: use `fail-on`"),
+        ("history: x", '"history" is not a key that a workflow can set'),
     ],
 )
 def test_set__line_that_sets_nothing__is_an_error_with_its_number(line, said) -> None:
@@ -151,7 +151,7 @@ def test_inputs__setting_without_an_input_of_its_own__is_told_where_it_stands() 
     with pytest.raises(GateError) as caught:
         read_inputs(given(must_pass="a"))
     [problem] = caught.value.problems
-    assert problem.message == ("there is no such input: `mustPass: …` is a line of the input `set`, or of the file")
+    assert problem.message == ("unknown input: set `mustPass: …` in the input `set` or in the configuration file")
 
 
 @pytest.mark.parametrize("name", ["entrypoint", "args"])

@@ -122,8 +122,8 @@ BOTH, ONE, OTHER = judged(a="failed", b="failed"), judged(a="failed", b="passed"
 @pytest.mark.parametrize(
     ("results", "says"),
     [
-        ((BOTH, ONE), "Since your last push: 1 mended"),
-        ((ONE, OTHER), "Since your last push: 1 mended, 1 new"),
+        ((BOTH, ONE), "Since your last push: 1 fixed"),
+        ((ONE, OTHER), "Since your last push: 1 fixed, 1 new"),
         ((ONE, BOTH), "Since your last push: 1 new"),
         ((PASSED, FAILED), "Since your last push: 1 new"),
         ((BOTH, ONE, ONE), None),
@@ -132,14 +132,14 @@ BOTH, ONE, OTHER = judged(a="failed", b="failed"), judged(a="failed", b="passed"
         ((FAILED, judged(b="passed")), None),  # the case is gone, which is no repair
     ],
 )
-def test_comment__another_push__says_what_it_mended_and_broke(github, desk, step, results, says) -> None:
+def test_comment__another_push__says_what_it_fixed_and_broke(github, desk, step, results, says) -> None:
     body = written(github, desk, step, *results)
     assert (says in body) if says else ("Since" not in body)
 
 
 def test_comment__could_not_decide_between__what_was_broken_is_named_by_its_commit(github, desk, step) -> None:
     body = written(github, desk, step, BOTH, UNDECIDED, UNDECIDED, ONE)
-    assert f"Since `{sha('commit 0')[:7]}`: 1 mended" in body
+    assert f"Since `{sha('commit 0')[:7]}`: 1 fixed" in body
 
 
 def test_comment__the_same_commit_again__says_nothing_about_a_push(github, desk, step) -> None:
@@ -250,7 +250,7 @@ def test_lost__token_was_not_expected_to_write__is_no_warning(desk) -> None:
     log.record_loss(
         "No comment", GitHubError(FailureKind.FORBIDDEN, "writing", "no", permission="pull-requests: write")
     )
-    assert log.losses == [f"No comment: a pull request from a fork gets a read-only token; see {PAGES}/forks.md"]
+    assert log.losses == [f"No comment: a pull request from a fork gets a read-only token; see {PAGES}/action.md#forks"]
     assert "::warning" not in desk.said
 
 
@@ -347,14 +347,14 @@ def record(desk) -> Path:
 def test_store__result__holds_what_people_read_and_nothing_that_a_link_leads_to(github, desk, step, record) -> None:
     folder = record.parent
     (folder / "report.html").write_text("<!doctype html>")
-    (folder / "left-s-c-1234abcd.md").write_text("# `c` of `s`")
+    (folder / "workspace-s-c-1234abcd.md").write_text("# `c` of `s`")
     (folder / "cases.jsonl").write_text("{}")
     (folder / "secret.json").symlink_to("/etc/passwd")
     (folder / "deep.json").mkdir()
     stored = store_result(step, record, desk.log)
     assert stored is not None
     with zipfile.ZipFile(io.BytesIO(github.state.artifacts[stored.id].zip_bytes)) as packed:
-        assert packed.namelist() == ["run.json", "left-s-c-1234abcd.md", "report.html", "weather.golden.json"]
+        assert packed.namelist() == ["run.json", "report.html", "weather.golden.json", "workspace-s-c-1234abcd.md"]
         assert packed.read("run.json") == record.read_bytes()
 
 
@@ -433,7 +433,7 @@ def test_baseline__github_refuses__is_no_absence_and_is_a_warning(github, desk, 
     origin = get_baseline(step, RunConfig(output_dir="results"), desk.log)
     assert isinstance(origin.baseline, NoBaseline)
     assert origin.baseline.unavailable
-    assert "::warning title=Eval Gate::The baseline could not be had: " in desk.said
+    assert "::warning title=Eval Gate::The baseline could not be read: " in desk.said
 
 
 @pytest.mark.parametrize("route", ["/compare/main", r"/commits\?"])

@@ -98,7 +98,7 @@ def test_find__fork_was_deleted__there_is_nothing_to_publish(desk, github, fork,
     fork[1].head_repository_full_name = fork[1].head_repository_id = None
     assert find_pull_request_steps(relay(), desk.log) == ()
     assert github.requests("GET", "/pulls") == []
-    assert "was deleted, so its pull request cannot be told" in desk.said
+    assert "was deleted, so its pull request cannot be found" in desk.said
     assert "no open pull request" not in desk.said
 
 

@@ -109,7 +109,7 @@ def test_check__title__never_says_better_than_the_verdict(view) -> None:
     title = format_check_title(view)
     match view.verdict.outcome:
         case Outcome.INCONCLUSIVE:
-            assert title.startswith("Could not decide:")
+            assert title.startswith("Inconclusive:")
         case Outcome.FAILED:
             assert not title.startswith(("No regressions", "No baseline", "Baseline not comparable", "Could not"))
         case Outcome.PASSED:
@@ -186,7 +186,7 @@ def test_check__very_many_of_everything__the_title_is_cut() -> None:
 def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_steer() -> None:
     run = make_run({"a": "error"}, stop_reason="first\n::error::x\x1b[31m\u202e" + "y" * 200)
     title = format_check_title(build_view(judge_against(run, NOT_REQUESTED, Policy()), ReportContext()))
-    assert title.startswith("Could not decide: first ⏎ ::error::x")
+    assert title.startswith("Inconclusive: first ⏎ ::error::x")
     assert (len(title), title.endswith("…")) == (80, True)
     assert not CONTROLS.search(title)
 
@@ -196,7 +196,7 @@ def test_check__long_reason__the_title_is_cut_between_words() -> None:
         {"a": "error"}, stop_reason="the agent refused every connection to http://host.docker.internal:8080/chat"
     )
     title = format_check_title(build_view(judge_against(run, NOT_REQUESTED, Policy()), ReportContext()))
-    assert title == "Could not decide: the agent refused every connection to…"
+    assert title == "Inconclusive: the agent refused every connection to…"
 
 
 def test_check__hostile_reason__is_no_markdown_in_the_summary() -> None:
@@ -228,7 +228,7 @@ def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:
 @given(TEXT, st.booleans())
 def test_problem__any_message__is_a_short_line_that_says_whose_fault_it_is(message, usage) -> None:
     title = format_problem_title(message, usage=usage)
-    assert title.startswith("Configuration error" if usage else "Could not decide")
+    assert title.startswith("Configuration error" if usage else "Inconclusive")
     assert len(title) <= 80
     assert not CONTROLS.search(title)
 

@@ -126,7 +126,7 @@ ROWS = {
         "workflow_run", run(REPOSITORY, actor={"login": "dependabot[bot]"}), HEAD, fork_point=HEAD, mode=StepMode.RELAY
     ),
     "run of our own": Row(
-        "workflow_run", run(REPOSITORY), HEAD, fork_point=HEAD, mode=StepMode.NOTHING, said="had a token to publish"
+        "workflow_run", run(REPOSITORY), HEAD, fork_point=HEAD, mode=StepMode.NOTHING, said="published its own result"
     ),
     "run of a push": Row(
         "workflow_run", run(event="push"), HEAD, fork_point=HEAD, mode=StepMode.NOTHING, said="it was a run of push"
@@ -194,7 +194,7 @@ def refusal(*arguments, **more) -> GateError:
 @pytest.mark.parametrize("inputs", [{}, {"baseline": "none"}, {"results": "x"}])
 def test_plan__pull_request_target__is_refused_whatever_else_is_said(inputs) -> None:
     error = refusal("pull_request_target", pull(), inputs=inputs)
-    assert (error.code, f"{PAGES}/forks.md" in (error.hint or "")) == ("unsafe-event", True)
+    assert (error.code, f"{PAGES}/action.md#forks" in (error.hint or "")) == ("unsafe-event", True)
 
 
 @pytest.mark.parametrize("event", ["pull_request", "merge_group", "workflow_run"])

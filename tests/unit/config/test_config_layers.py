@@ -103,8 +103,8 @@ def test_config__many_mistakes__are_all_named_with_their_places(tmp_path) -> Non
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("c.yaml", "- a\n", "c.yaml:1: a configuration is a mapping of keys to values"),
-        ("c.yaml", "a: 1\na: 2\n", 'c.yaml:2: the key "a" stands already in line 1'),
+        ("c.yaml", "- a\n", "c.yaml:1: expected a mapping of keys to values"),
+        ("c.yaml", "a: 1\na: 2\n", 'c.yaml:2: the key "a" is already in line 1'),
         ("c.yaml", "a: [1\n", "c.yaml:2: did not find expected ',' or ']'"),
         ("c.yaml", "a: &x [*x]\n", "c.yaml:1: an alias that contains itself"),
     ],

@@ -50,7 +50,7 @@ def test_config__largest_number__is_one_of_a_setting_without_a_limit(tmp_path) -
 def test_config__nul__is_refused_in_every_text(tmp_path) -> None:
     said = refused(tmp_path, {key: as_kind(key, "a\0b") for key in TEXTS} | {"targets": "a\0b"})
     assert said.keys() == {*TEXTS, "targets"}
-    assert {said[key] for key in PLACES if key not in {"reports", "exports"}} == {"holds a NUL character"}
+    assert {said[key] for key in PLACES if key not in {"reports", "exports"}} == {"contains a NUL character"}
 
 
 def test_config__name_of_more_bytes_than_a_name_has__is_refused_in_every_path(tmp_path) -> None:
@@ -59,7 +59,7 @@ def test_config__name_of_more_bytes_than_a_name_has__is_refused_in_every_path(tm
     for path in (LONG, f"a/{'é' * 128}/b", "a/" * 2_500):
         said = refused(tmp_path, {key: as_kind(key, formats.get(key, "") + path) for key in PLACES})
         assert said.keys() == set(PLACES)
-        assert all("at most" in words or "is the most" in words for words in said.values())
+        assert all("(limit " in words for words in said.values())
 
 
 def test_config__address_with_a_long_part__is_no_path(tmp_path) -> None:
@@ -91,6 +91,6 @@ def test_options__path_with_a_name_too_long__is_refused_by_every_command() -> No
                 words = [*given, one.opts[0], LONG]
             tried.add(name)
             assert isinstance(command, CheckedCommand), name
-            with pytest.raises(typer.BadParameter, match="holds a name of 256 bytes"):
+            with pytest.raises(typer.BadParameter, match="contains a file name of 256 bytes"):
                 command.make_context(name, words)
     assert tried >= {"run", "calibrate", "merge", "check", "report", "view", "init", "import", "agent-evals", "demo"}

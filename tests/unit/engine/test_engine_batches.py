@@ -83,7 +83,7 @@ def test_batch__that_hangs__ends_with_the_cases_limits_and_each_is_asked(tmp_pat
     target = Batching(hangs)
     result = run(target, tmp_path, make_suite(*three()), limits=RunLimits(timeout_ms=30))
     assert result.summary.passed == 3
-    assert [notice for notice in result.warnings if "no answer within" in notice]
+    assert [notice for notice in result.warnings if "no response within" in notice]
 
 
 def test_batch__single_case__is_still_one_batch_call(tmp_path) -> None:

@@ -45,19 +45,19 @@ def records(*statuses: Status, **fields) -> list[TrialRecord]:
     ],
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else None,
 )
-def test_settle__trials__passes_when_more_than_half_do(trials, status, flaky, error) -> None:
+def test_classify__trials__passes_when_more_than_half_do(trials, status, flaky, error) -> None:
     result = join_trials(make_case(), records(*trials))
     assert (result.status, result.flaky, result.error) == (status, flaky, error)
     assert result.passed is (status is P)
     assert [trial.status for trial in result.trials] == list(trials)
 
 
-def test_settle__out_of_order__shows_trials_in_order() -> None:
+def test_classify__out_of_order__shows_trials_in_order() -> None:
     result = join_trials(make_case(), list(reversed(records(P, F, F))))
     assert [trial.status for trial in result.trials] == [P, F, F]
 
 
-def test_settle__usage__is_summed_and_unknown_stays_unknown() -> None:
+def test_classify__usage__is_summed_and_unknown_stays_unknown() -> None:
     usage = Usage(input_tokens=3, output_tokens=None)
     result = join_trials(make_case(), records(P, P, usage=usage, cost_usd=0.25))
     assert result.usage == Usage(input_tokens=6, output_tokens=None)
@@ -65,7 +65,7 @@ def test_settle__usage__is_summed_and_unknown_stays_unknown() -> None:
     assert join_trials(make_case(), records(P)).cost_usd is None
 
 
-def test_settle__several_trials__score_is_the_mean_and_duration_the_sum() -> None:
+def test_classify__several_trials__score_is_the_mean_and_duration_the_sum() -> None:
     result = join_trials(make_case(), records(P, F, F, F))
     assert result.score == 0.25
     assert result.duration_ms == 40.0
@@ -77,7 +77,7 @@ def test_unrun__case__is_never_a_pass(reason, status) -> None:
     assert (result.status, result.passed, result.error) == (status, False, reason)
 
 
-def test_settle__several_executions__each_keeps_its_answer_and_the_deciding_one_has_the_cases() -> None:
+def test_classify__several_executions__each_keeps_its_answer_and_the_deciding_one_has_the_cases() -> None:
     made = [
         replace(
             record,
@@ -93,6 +93,6 @@ def test_settle__several_executions__each_keeps_its_answer_and_the_deciding_one_
     assert [[one.score for one in trial.evaluator_results] for trial in result.trials] == [[1.0], [], [0.0]]
 
 
-def test_settle__one_execution__has_no_copy() -> None:
+def test_classify__one_execution__has_no_copy() -> None:
     (trial,) = join_trials(make_case(), records(P)).trials
     assert (trial.decisive, trial.details, trial.evaluator_results) == (True, None, ())

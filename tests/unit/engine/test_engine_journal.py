@@ -152,7 +152,7 @@ def test_finished__journal_changed_meanwhile__is_an_error_that_says_so(tmp_path,
         changed = change(file.read_text())
         assert changed != file.read_text()
         file.write_text(changed)
-        with pytest.raises(GateError, match="was changed while the run wrote it") as caught:
+        with pytest.raises(GateError, match="changed while the run wrote it") as caught:
             kept.load_trials(A)
     assert (caught.value.code, caught.value.exit_code) == ("invalid-journal", ExitCode.INCOMPLETE)
 

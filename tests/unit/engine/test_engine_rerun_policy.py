@@ -142,7 +142,7 @@ def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_other
         assert last - again >= 0.3
     # both wait at the same time
     assert [sorted(target.asked[at : at + 2]) for at in (3, 5)] == [["c0", "c1"], ["c0", "c1"]]
-    assert said[0] == "executions of one case are 0.3s apart: a re-run waits 0.3 s"
+    assert said[0] == "rerun-interval 0.3s: a re-run waits 0.3 s"
     assert len(said) < 4
 
 
@@ -159,7 +159,10 @@ def test_reruns__spread__a_wait_that_would_last_longer_than_the_budget_does_not_
         result = run(tmp_path, Again(c0=2), limits=RunLimits(rerun_interval="1h", rerun_budget="10m"))
     case = cases(result)["c0"]
     assert (case.reruns, case.rerun_stop_reason, said) == (0, "budget_used", [])
-    spent = "1 suspect is not decided: the rerun-budget of 600 s is spent, by what `rerun-interval` would still wait"
+    spent = (
+        "1 suspected regression is not decided: the rerun-budget of 600 s is used up, "
+        "because `rerun-interval` would wait longer"
+    )
     assert result.warnings == (spent,)
 
 
@@ -200,7 +203,7 @@ def test_reruns__their_budget_is_spent__the_first_case_is_run_to_its_end_and_the
         "budget_used",
         "budget_used",
     ]
-    assert result.warnings == ("2 suspects are not decided: the rerun-budget of 3 re-runs is spent",)
+    assert result.warnings == ("2 suspected regressions are not decided: the rerun-budget of 3 re-runs is used up",)
 
 
 def test_reruns__budget_in_dollars__counts_what_re_runs_cost(tmp_path) -> None:

@@ -204,8 +204,8 @@ def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(
     )
     assert limit <= len(target.asked) <= 2 * limit
     assert (result.summary.errored, result.summary.not_run, result.complete) == (limit, 100 - limit, False)
-    said = f"no answer from the target in time, {limit} cases in a row: timeout: no response within 50 ms"
-    assert result.stop_reason == f"{said} (raise timeoutMs if it needs longer)"
+    said = f"no response from the target in time, {limit} cases in a row: timeout: no response within 50 ms"
+    assert result.stop_reason == f"{said} (increase timeoutMs if it needs longer)"
     assert not doubts.asked
 
 
@@ -245,7 +245,7 @@ def test_run__gone_and_hanging_by_turns__is_given_up_in_words_that_are_true_of_b
         await asyncio.sleep(60)
 
     plan = make_plan(make_suite(*ten_cases()), target=ScriptedTarget(answer), limits=RunLimits(timeout_ms=20))
-    said = "no answer from the target, 5 cases in a row: timeout: no response within 20 ms (raise timeoutMs"
+    said = "no response from the target, 5 cases in a row: timeout: no response within 20 ms (increase timeoutMs"
     assert execute(plan, tmp_path).stop_reason.startswith(said)
 
 
@@ -262,7 +262,7 @@ def test_run__gone_and_hanging_by_turns__is_given_up_in_words_that_are_true_of_b
         (TargetFault.REFUSED, 429, ErrorKind.AGENT_UNREACHABLE),
         (TargetFault.MALFORMED, None, ErrorKind.AGENT_ERROR),
         (TargetFault.LATE, None, ErrorKind.AGENT_ERROR),
-        (TargetFault.NOT_ASKED, None, ErrorKind.EVALUATION_ERROR),
+        (TargetFault.NOT_SENT, None, ErrorKind.EVALUATION_ERROR),
     ],
 )
 def test_run__target_breaks__has_the_blame_of_its_fault(tmp_path, fault, status, error_kind) -> None:

@@ -109,7 +109,7 @@ def test_rerun__case_before_it_fails__counts_and_says_so(tmp_path) -> None:
     result = run(tmp_path, Again(c=1), Folders(("a", 1), fault=TargetFault.REFUSED))
     suspect = cases(result)["c"]
     assert [one.status for one in suspect.trials] == [Status.PASSED, Status.PASSED]
-    assert suspect.warnings == ("run again after cases that did not pass: a",)
+    assert suspect.warnings == ("re-run after cases that did not pass: a",)
     assert cases(result)["a"].status is Status.PASSED
 
 
@@ -120,7 +120,7 @@ def test_rerun__agent_is_not_reached_for_a_case_before_it__is_not_made(tmp_path)
     assert [(one.status, one.error_kind) for one in (first, second, third)] == [
         (Status.ERROR, ErrorKind.AGENT_UNREACHABLE)
     ] * 3
-    assert second.error == "not run again: the agent could not be reached for a, which runs before it"
+    assert second.error == "not re-run: the agent was unreachable in a, which runs before it"
     assert cases(result)["d"].status is Status.PASSED
 
 

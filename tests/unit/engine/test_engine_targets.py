@@ -103,4 +103,4 @@ def test_dry_run__nobody_was_asked__is_skipped_and_never_a_pass(tmp_path) -> Non
     result = run(tmp_path, make_suite(make_case("c", expect=())), target=ScriptedTarget(dry))
     case = result.suites[0].cases[0]
     assert (case.status, case.passed) == (Status.SKIPPED, False)
-    assert case.error == "dry run: nobody was asked; the prompt is in prompt.md"
+    assert case.error == "dry run: no request was sent; the prompt is in prompt.md"

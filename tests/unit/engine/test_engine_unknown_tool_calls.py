@@ -26,7 +26,7 @@ def record(status: Status = Status.PASSED, missing: str | None = "a list at `cal
 def test_mark__no_answer_lists_calls__is_an_evaluation_error(status) -> None:
     (marked,) = mark_unlisted_calls([record(status)], lists=False)
     assert (marked.status, marked.error_kind, marked.score) == (Status.ERROR, ErrorKind.EVALUATION_ERROR, 0.0)
-    assert (marked.error or "").startswith(f"{CALLS_UNKNOWN}: no answer of this run has a list at `calls`")
+    assert (marked.error or "").startswith(f"{CALLS_UNKNOWN}: no response of this run has a list at `calls`")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_keep__nothing_new__writes_nothing(tmp_path: Path) -> None:
 def test_keep__whatever_the_case_is_called__is_one_file_in_the_folder(tmp_path: Path, name: str) -> None:
     kept(tmp_path, (failed(name, file=f"../{name[:100]}.json"), [text_file("a.txt")]))
     (file,) = tmp_path.iterdir()
-    assert file.name.startswith("left-")
+    assert file.name.startswith("workspace-")
     assert file.name.endswith(".md")
     assert len(file.name) < 120
     assert [*tmp_path.parent.glob("left*")] == []
@@ -71,14 +71,14 @@ def test_keep__large_files__are_cut_and_say_so(tmp_path: Path) -> None:
     kept(tmp_path, (failed(), [text_file(f"{number:03}.txt", "y" * (2 * WORKSPACE_FILE)) for number in range(many)]))
     text = next(tmp_path.iterdir()).read_text()
     assert text.count("y") <= WORKSPACE_CASE + 100
-    assert text.count(f"Cut: it has {2 * WORKSPACE_FILE:,} characters.") == many
+    assert text.count(f"Truncated: it has {2 * WORKSPACE_FILE:,} characters.") == many
 
 
 def test_keep__no_more_room_in_the_run__is_said(tmp_path: Path) -> None:
     files = [text_file(f"{number}.txt", "y" * WORKSPACE_FILE) for number in range(WORKSPACE_CASE // WORKSPACE_FILE)]
     cases = WORKSPACE_RUN // WORKSPACE_CASE + 2
     said = kept(tmp_path, *[(failed(str(number)), files) for number in range(cases)])
-    assert said[-1] == "what it left in tmp/ (10 files) is not kept: other cases of this run left 20,000,000 characters"
+    assert said[-1] == "workspace artifacts in tmp/ (10 files) are not kept: this run already has 20,000,000 characters"
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= WORKSPACE_RUN
     assert len([*tmp_path.iterdir()]) >= cases - 3
 
@@ -110,5 +110,5 @@ def test_keep__patterns__mask_paths_and_texts_also_across_a_cut(tmp_path: Path) 
 def test_keep__patterns_that_take_too_long__keep_nothing(tmp_path: Path) -> None:
     said = kept(tmp_path, (failed(), [text_file("a.txt", "a" * 5_000 + "!")]), patterns=("^(a+)+$",))
     assert said[0] is not None
-    assert said[0].startswith("what it left in tmp/ (1 file) is not kept, because it could not be looked through: ")
+    assert said[0].startswith("workspace artifacts in tmp/ (1 file) are not kept, because they could not be searched: ")
     assert [*tmp_path.iterdir()] == []

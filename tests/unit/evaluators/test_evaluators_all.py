@@ -57,7 +57,7 @@ def test_all__no_assertions__passes_with_a_warning() -> None:
 def test_all__assertions_that_hold_for_every_answer__are_no_checks() -> None:
     judgement = judged(OutputContains(value=""), OutputMatches(pattern="^"))
     assert (judgement.passed, judgement.assertions_run, len(judgement.results)) == (True, 0, 2)
-    assert judgement.warnings == ("nothing is checked: the assertions hold whatever the agent answers",)
+    assert judgement.warnings == ("nothing is checked: the assertions pass with every response",)
 
 
 def test_all__one_cannot_judge__the_case_is_an_error_and_no_failure() -> None:

@@ -63,32 +63,32 @@ CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
         ],
     ),
     (specs.NoToolErrors(), ["no tool call fails"]),
-    (specs.ResponseNonEmpty(), ["answer is not empty"]),
+    (specs.ResponseNonEmpty(), ["response is not empty"]),
     (
         specs.ResponseContains(values=("Sunday", "two\nlines")),
-        ['answer contains "Sunday"', 'answer contains "two lines"'],
+        ['response contains "Sunday"', 'response contains "two lines"'],
     ),
-    (specs.ResponseContainsAny(groups=(("a", "b"),)), ['answer contains one of "a", "b"']),
-    (specs.ResponseNotContains(values=("{",)), ['answer does not contain "{"']),
-    (specs.ResponseMatches(patterns=(r"\d+",)), [r"answer matches /\d+/"]),
+    (specs.ResponseContainsAny(groups=(("a", "b"),)), ['response contains one of "a", "b"']),
+    (specs.ResponseNotContains(values=("{",)), ['response does not contain "{"']),
+    (specs.ResponseMatches(patterns=(r"\d+",)), [r"response matches /\d+/"]),
     (specs.MaxLatency(limit_ms=3000), ["at most 3,000 ms"]),
     (specs.MaxTokens(limit=1200), ["at most 1,200 tokens"]),
     (
         RUBRIC,
         [
-            "a judge grades by this rubric:",
+            "an LLM judge grades by this rubric:",
             "  tone: at least 1.8 of 3: 3: warm",
             "  true: yes: as the data says",
-            '  what is true: {"celsius":21}',
+            '  reference: {"celsius":21}',
         ],
     ),
-    (specs.LlmJudge(), ["a judge gives the full score"]),
-    (specs.LlmJudge(label="tone", prompt="p"), ["a judge gives the full score by a prompt of its own (tone)"]),
-    (specs.LlmJudge(weight=0), ["a judge gives the full score (does not count)"]),
+    (specs.LlmJudge(), ["an LLM judge gives the full score"]),
+    (specs.LlmJudge(label="tone", prompt="p"), ["an LLM judge gives the full score with its own prompt (tone)"]),
+    (specs.LlmJudge(weight=0), ["an LLM judge gives the full score (does not count)"]),
     (
         specs.RubricJudge(checks=CHECKS, label="style"),
         [
-            "a judge finds each of these satisfied (style):",
+            "an LLM judge finds each of these satisfied (style):",
             "  greets: says hello",
             "  emoji: has one (not required)",
         ],
@@ -98,7 +98,7 @@ CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
         specs.ToolTrajectory(mode="any_order", minimums={"a": 1, "b": 2}),
         ["calls a at least 1 time", "calls b at least 2 times"],
     ),
-    (specs.ToolTrajectory(mode="in_order", expected=("a", "b")), ["calls a, then b; others may come between"]),
+    (specs.ToolTrajectory(mode="in_order", expected=("a", "b")), ["calls a, then b; other calls may come between"]),
     (specs.ToolTrajectory(mode="exact", expected=("a", "b")), ["calls only a, then b"]),
     (
         specs.Composite(
@@ -108,30 +108,30 @@ CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
         ),
         [
             "the weighted mean of these is full (safe):",
-            "  a judge gives the full score (x, does not count)",
-            "  a judge finds each of these satisfied (y):",
+            "  an LLM judge gives the full score (x, does not count)",
+            "  an LLM judge finds each of these satisfied (y):",
             "    greets: says hello",
         ],
     ),
     (
         specs.Composite(members=(specs.LlmJudge(),), aggregator=specs.JudgeAggregator()),
-        ["a judge gives these the full score:", "  a judge gives the full score"],
+        ["an LLM judge gives these the full score:", "  an LLM judge gives the full score"],
     ),
     (
         specs.Composite(members=(specs.LlmJudge(),), aggregator=specs.CodeAggregator(command="sum.sh", cwd="/x")),
-        ["sum.sh gives these the full score:", "  a judge gives the full score"],
+        ["sum.sh gives these the full score:", "  an LLM judge gives the full score"],
     ),
     (
         specs.Composite(members=(specs.LlmJudge(),), aggregator=specs.ThresholdAggregator(threshold=0.5)),
-        ["each of these passes:", "  a judge gives the full score"],
+        ["each of these passes:", "  an LLM judge gives the full score"],
     ),
     (specs.CodeGrader(command="check.sh", cwd="/x"), ["check.sh gives the full score"]),
-    (agentv.TextAssertion(type="contains", values=("a",), negate=True), ['answer contains "a" (must not be so)']),
-    (agentv.TextAssertion(type="regex", values=("a+",), flags="i"), ['answer matches the pattern "a+" (flags i)']),
-    (agentv.TextAssertion(type="is-json", floor=0.8), ["answer is JSON (required: at least 0.8)"]),
+    (agentv.TextAssertion(type="contains", values=("a",), negate=True), ['response contains "a" (must not be true)']),
+    (agentv.TextAssertion(type="regex", values=("a+",), flags="i"), ['response matches the pattern "a+" (flags i)']),
+    (agentv.TextAssertion(type="is-json", floor=0.8), ["response is JSON (required: at least 0.8)"]),
     (
         agentv.CallSequence(mode="in_order", expected=(call("a", {"x": 1}), call("b"))),
-        ['calls a({"x":1}), then b(); others may come between'],
+        ['calls a({"x":1}), then b(); other calls may come between'],
     ),
     (agentv.CallSequence(mode="exact", expected=(call("a"),)), ["calls only a()"]),
     (agentv.CallSequence(mode="superset", expected=(call("a"),)), ["calls all of a()"]),
@@ -143,15 +143,15 @@ CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
     ),
     (
         agentv.FieldAccuracy(fields=(agentv.FieldCheck(path="a", match="exact"),), expected={"a": 1}),
-        ["answer has 1 at a"],
+        ["response has 1 at a"],
     ),
-    (suite.OutputContains(value="a"), ['answer contains "a"']),
-    (suite.OutputContains(value="a", case_sensitive=False), ['answer contains "a", in upper or lower case']),
-    (suite.OutputMatches(pattern="a+", flags="i", label="has an a"), ["answer matches /a+/i (has an a)"]),
-    (suite.OutputEquals(expected={"a": 1}), ['answer is {"a":1}']),
-    (suite.OutputJsonPath(path="a.b", expected="x"), ['answer has "x" at a.b']),
-    (suite.FileExists(path="a.txt"), ["there is a.txt"]),
-    (suite.FileNotExists(path="a.txt"), ["there is no a.txt"]),
+    (suite.OutputContains(value="a"), ['response contains "a"']),
+    (suite.OutputContains(value="a", case_sensitive=False), ['response contains "a", in upper or lower case']),
+    (suite.OutputMatches(pattern="a+", flags="i", label="has an a"), ["response matches /a+/i (has an a)"]),
+    (suite.OutputEquals(expected={"a": 1}), ['response is {"a":1}']),
+    (suite.OutputJsonPath(path="a.b", expected="x"), ['response has "x" at a.b']),
+    (suite.FileExists(path="a.txt"), ["a.txt exists"]),
+    (suite.FileNotExists(path="a.txt"), ["a.txt does not exist"]),
     (suite.FileContains(path="a.txt", value="x"), ['a.txt contains "x"']),
     (suite.FileJsonPath(path="a.json", json_path="b", expected=[1]), ["a.json has [1] at b"]),
 ]
@@ -184,14 +184,14 @@ def test_words_of__class_without_words__is_a_defect_that_says_so() -> None:
 def test_expectation_of__tokens__stand_for_what_they_lead_to() -> None:
     case = make_case(expect=[specs.ResponseContains(values=("{{seed:a.b}} now", "{{seed:gone}}"))])
     lines = describe_expectation(case, TokenData(seed={"a": {"b": 7}})).lines
-    assert lines == ('answer contains "7 now"', 'answer contains "{{seed:gone}}"')
+    assert lines == ('response contains "7 now"', 'response contains "{{seed:gone}}"')
 
 
 def test_expectation_of__outcome_and_reference__come_first() -> None:
     brief = CaseBrief(question="q", linked_question="q", expected_outcome="is\nkind", reference_answer="Hello\nyou")
     found = describe_expectation(make_case(expect=[specs.LlmJudge()], brief=brief), NO_TOKENS)
     assert found == (
-        ("expected outcome: is kind", "reference answer: Hello you", "a judge gives the full score"),
+        ("expected outcome: is kind", "reference answer: Hello you", "an LLM judge gives the full score"),
         False,
     )
 

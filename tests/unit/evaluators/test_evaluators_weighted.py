@@ -82,7 +82,7 @@ def test_weighted__weight_of_zero_excludes_evaluator_from_aggregation__but_it_is
 def test_weighted__all_weights_are_zero__is_zero_and_no_pass() -> None:
     judgement = graded(1.0, 1.0, weights=(0, 0))
     assert (judgement.score, judgement.passed) == (0.0, False)
-    assert judgement.error == "every evaluator has weight 0: there is nothing to make a score of"
+    assert judgement.error == "every evaluator has weight 0, so there is no score"
 
 
 @pytest.mark.contract("agentv.persist-evaluator-weight-in-results.weight-included-in-evaluator-results")

@@ -47,7 +47,7 @@ def test_read_jsonl__trials__are_executions_of_one_case(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"id": "a"}', "jsonl:1: has neither a status nor a score: one of them says whether it passed"),
+        ('{"id": "a"}', "jsonl:1: has neither a status nor a score: add one of them"),
         ('{"id": "a", "status": "ok"}', "jsonl:1: status: "),
         ('{"id": "a", "status": "passed", "duration": 3}', "jsonl:1: duration"),
         ('{"id": "a", "status": "passed", "outptu": 3}', 'jsonl:1: outptu: is not known (did you mean "output"?)'),
@@ -62,7 +62,7 @@ def test_read_jsonl__what_is_wrong__is_said_with_line_and_field(tmp_path, text, 
 
 def test_read_jsonl__the_same_name_twice__is_an_error_with_both_lines(tmp_path) -> None:
     said = problem(tmp_path, '{"id": "a", "status": "passed"}\n{"id": "a", "status": "failed"}\n')
-    assert said.startswith('jsonl:2: "a" is there twice, first at ')
+    assert said.startswith('jsonl:2: "a" occurs twice, first at ')
     assert said.endswith("r.jsonl:1")
 
 
@@ -88,7 +88,7 @@ def test_read_jsonl__a_score_alone__needs_a_rule(tmp_path) -> None:
 def test_read_jsonl__a_grade_of_another_scale__was_not_judged(tmp_path, score) -> None:
     [row] = load(tmp_path, f'{{"id": "a", "score": {score}}}', pass_score=0.7).rows
     assert (row.status, row.error_kind) == (Status.ERROR, ErrorKind.EVALUATION_ERROR)
-    assert row.error == f"the score {float(score)} is outside of the scale, which is 0 to 1"
+    assert row.error == f"the score {float(score)} is outside of the scale (0 to 1)"
 
 
 def test_read_jsonl__a_verdict_with_a_score_of_another_scale__is_no_grade(tmp_path) -> None:

@@ -69,10 +69,13 @@ def test_read_junit__pytests_files__give_the_name_by_which_it_runs_a_test(tmp_pa
     [
         ("<html></html>", "is not JUnit: it begins with <html>"),
         ('<testsuite><testcase name="a"></testsuite>', "is not XML: mismatched tag"),
-        ('<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite>&a;</testsuite>', "has a document type: JUnit needs none"),
+        (
+            '<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite>&a;</testsuite>',
+            "has a document type, which JUnit does not need",
+        ),
         ("<testsuite><testcase/></testsuite>", "is a testcase without a name"),
         (f"<testsuite>{'<properties>' * 200}", "is nested deeper than 50 levels"),
-        ("<testsuites></testsuites>", "holds no case"),
+        ("<testsuites></testsuites>", "has no cases"),
     ],
 )
 def test_read_junit__what_is_no_junit__is_refused_in_a_sentence(tmp_path, text, said) -> None:
@@ -116,7 +119,7 @@ def test_read_junit__a_file_that_vitest_could_not_load__is_no_result(tmp_path) -
             '<testcase classname="a.test.ts" name="a.test.ts"><failure message="Cannot find module x"/></testcase>',
         )
     assert (caught.value.code, caught.value.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
-    assert "a.test.ts could not be loaded, and none of its tests was run: Cannot find module x" in str(
+    assert "a.test.ts could not be loaded, so none of its tests ran: Cannot find module x" in str(
         caught.value.problems[0]
     )
 
@@ -286,7 +289,7 @@ TWO = '<testcase name="a"/><testcase name="b"><failure message="no"/></testcase>
     [
         (
             f'<testsuites><testsuite name="s" failures="2">{TWO}</testsuite></testsuites>',
-            "2 failures and errors and holds 1",
+            "2 failures and errors, but has 1",
         ),
         (
             f'<testsuites failures="1" errors="1"><testsuite name="s">{TWO}</testsuite></testsuites>',
@@ -298,7 +301,7 @@ TWO = '<testcase name="a"/><testcase name="b"><failure message="no"/></testcase>
         ),
         (
             f'<testsuite name="s" failures="1"><testsuite name="t" errors="1"/>{TWO}</testsuite>',
-            "1 failures and errors and",
+            "1 failures and errors, but",
         ),
     ],
 )
@@ -429,7 +432,7 @@ def test_read_junit__more_tests_counted_than_there_are__is_refused_of_who_counts
         return
     with pytest.raises(GateError) as caught:
         found_in(tmp_path, document)
-    assert "counts 120 tests and holds 1" in str(caught.value.problems[0])
+    assert "counts 120 tests, but has 1" in str(caught.value.problems[0])
     assert caught.value.exit_code is ExitCode.INCOMPLETE
 
 

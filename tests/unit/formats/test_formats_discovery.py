@@ -113,7 +113,7 @@ def test_load_suites__several_bad_files__all_problems_at_once(tree) -> None:
 
 def test_load_suites__no_evals_at_all__says_what_one_is(tmp_path) -> None:
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(GateError, match="none of the files found holds evals"):
+    with pytest.raises(GateError, match="none of the files contains evals"):
         load(tmp_path, ".")
 
 
@@ -178,7 +178,7 @@ def test_load_suites__another_notation_than_its_format_has__is_said(tree) -> Non
     (tree / "evals/x.yaml").write_text(json.dumps(suite))
     with pytest.raises(GateError) as caught:
         load(tree, "evals/x.yaml")
-    assert "in the shape of agent-evals, which is written in .json only" in str(caught.value.problems[0])
+    assert "has the shape of agent-evals, which is written in .json only" in str(caught.value.problems[0])
 
 
 @pytest.mark.slow

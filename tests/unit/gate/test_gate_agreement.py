@@ -25,6 +25,7 @@ from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.result import GitFacts, RunResult, Shard
 from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 from eval_gate.results.baseline import Baseline
@@ -195,7 +196,11 @@ class Desk:
 def spared(run: RunResult) -> list[str]:
     """The cases that were not run again because the gate was red already."""
     assert run.comparison is not None
-    return [one.case_id for one in run.comparison.changes if one.grounds is not None and one.grounds.is_suspected]
+    return [
+        one.case_id
+        for one in run.comparison.changes
+        if one.grounds is not None and one.grounds.kind is GroundKind.GATE_FAILED
+    ]
 
 
 _NOBODY = msgspec.convert(
@@ -223,7 +228,7 @@ def at_desk(world: World, check: Callable[[Desk, RunResult], None]) -> None:
 
 @settings(max_examples=size(80))
 @given(worlds())
-def test_judges__stored_run__is_judged_again_as_at_first(world: World) -> None:
+def test_decide_verdict__stored_run__is_judged_again_as_at_first(world: World) -> None:
     def check(desk: Desk, run: RunResult) -> None:
         stored = desk.kept(run, "here")
         assert said(desk.again(stored)) == said(run)
@@ -237,7 +242,7 @@ def test_judges__stored_run__is_judged_again_as_at_first(world: World) -> None:
 
 @settings(max_examples=size(80))
 @given(worlds(), st.lists(st.integers(0, 3), min_size=7, max_size=7))
-def test_judges__shards_that_are_merged__say_what_the_whole_run_says(world: World, places: list[int]) -> None:
+def test_decide_verdict__shards_that_are_merged__say_what_the_whole_run_says(world: World, places: list[int]) -> None:
     assume(any(one.tape[0] in "PFC" for one in world.here))  # a shard cannot know that nobody answers anywhere
     late = any("T" in one.tape for one in world.here)
 
@@ -256,7 +261,7 @@ def test_judges__shards_that_are_merged__say_what_the_whole_run_says(world: Worl
 
 @settings(max_examples=size(120))
 @given(worlds(most_cases=8), st.data())
-def test_judge__one_more_failure__is_never_milder(world: World, data: st.DataObject) -> None:
+def test_decide_verdict__one_more_failure__is_never_milder(world: World, data: st.DataObject) -> None:
     passes = [(at, place) for at, one in enumerate(world.here) for place, x in enumerate(one.tape) if x == "P"]
     assume(passes)
     at, place = data.draw(st.sampled_from(passes))
@@ -281,7 +286,7 @@ def severity(run: RunResult) -> int:
 
 @settings(max_examples=size(60))
 @given(worlds(), st.randoms(use_true_random=False))
-def test_judge__other_order_of_cases_suites_and_ledger__changes_nothing(world: World, random) -> None:
+def test_decide_verdict__other_order_of_cases_suites_and_history__changes_nothing(world: World, random) -> None:
     branch = world.branch()
     assume(branch.newest is not None)
     assert branch.newest is not None
@@ -318,7 +323,7 @@ def classes(run: RunResult) -> dict[str, CaseClass]:
     return {one.case_id: one.change for one in run.comparison.changes}
 
 
-def test_judges__plain_rule_and_no_ledger_any_more__compares_with_the_runs_of_then(desk) -> None:
+def test_decide_verdict__plain_rule_and_no_history_any_more__compares_with_the_runs_of_then(desk) -> None:
     """`a` was unreachable in the newest run of the branch: what it did before is in the record of the run as well."""
     world = world_of({"a": "F", "b": "P"}, {"a": "P", "b": "P"}, {"a": "U", "b": "P"}, reruns=0)
     at = desk(world)
@@ -327,7 +332,7 @@ def test_judges__plain_rule_and_no_ledger_any_more__compares_with_the_runs_of_th
     assert classes(at.again(run)) == classes(run) == {"a": CaseClass.REGRESSION, "b": CaseClass.STILL_PASSING}
 
 
-def test_judges__relayed_part_of_a_plan__is_held_to_the_bar_of_the_whole_plan(desk) -> None:
+def test_decide_verdict__relayed_part_of_a_plan__is_held_to_the_bar_of_the_whole_plan(desk) -> None:
     """Fewer cases would make it a regression there."""
     names = [f"c{number}" for number in range(40)]
     world = world_of({"c0": "FPFFPFF"}, *[dict.fromkeys(names, "P")] * 4)
@@ -339,7 +344,7 @@ def test_judges__relayed_part_of_a_plan__is_held_to_the_bar_of_the_whole_plan(de
     assert said(relayed) == said(run)
 
 
-def test_judges__quarantine_of_a_glob__does_not_depend_on_the_other_cases_of_it(desk) -> None:
+def test_decide_verdict__quarantine_of_a_glob__does_not_depend_on_the_other_cases_of_it(desk) -> None:
     """One of them could not be judged here: the other is set aside all the same, as in a shard without the first."""
     steady = {"case-0": "P", "case-1": "P", "b": "P"}
     main = [steady, steady, steady | {"case-0": "U"}]
@@ -352,7 +357,7 @@ def test_judges__quarantine_of_a_glob__does_not_depend_on_the_other_cases_of_it(
     assert alone.run(at.baseline).comparison.suite_finding.cases == 1
 
 
-def test_judges__quarantined_case_that_must_pass_by_its_tag__teaches_all_parts_the_same(desk) -> None:
+def test_decide_verdict__quarantined_case_that_must_pass_by_its_tag__teaches_all_parts_the_same(desk) -> None:
     """The part without it took it for set aside, learned something else of the branch, and nothing joined the two."""
     must = Asked("a.json", "case-0", "P", tags=("safety",))
     others = tuple(Asked("a.json", name, "P", line=line) for line, name in enumerate("abc", 2))
@@ -367,7 +372,7 @@ def test_judges__quarantined_case_that_must_pass_by_its_tag__teaches_all_parts_t
     assert said(at.again(read_run("merged", at.folder))) == said(merged) == said(run)
 
 
-def test_judges__only_case_of_a_shard_is_too_late__is_run_again_as_in_the_whole_run(desk) -> None:
+def test_decide_verdict__only_case_of_a_shard_is_too_late__is_run_again_as_in_the_whole_run(desk) -> None:
     world = world_of({"a": "T", "b": "P", "c": "P"}, *[dict.fromkeys("abc", "P")] * 4)
     at = desk(world)
     run, merged = world.run(at.baseline), at.merged([world.here[:1], world.here[1:]])
@@ -375,7 +380,7 @@ def test_judges__only_case_of_a_shard_is_too_late__is_run_again_as_in_the_whole_
     assert said(merged) == said(run)
 
 
-def test_judges__moved_file_with_another_question__is_the_same_in_shards(desk) -> None:
+def test_decide_verdict__moved_file_with_another_question__is_the_same_in_shards(desk) -> None:
     """By its name only the whole can tell: to a shard, the file may well be in another shard."""
     world = world_of({"z.json/a": "P", "z.json/b": "P"}, {"a.json/a": "P", "a.json/b": "P"})
     changed = tuple(replace(one, measures=f"another of {one.id}") for one in world.here)
@@ -386,7 +391,7 @@ def test_judges__moved_file_with_another_question__is_the_same_in_shards(desk) -
     assert said(at.merged([world.here[:1], world.here[1:]])) == said(run)
 
 
-def test_judges__new_file_in_a_shard_of_its_own__is_not_the_one_of_another_shard(desk) -> None:
+def test_decide_verdict__new_file_in_a_shard_of_its_own__is_not_the_one_of_another_shard(desk) -> None:
     world = world_of({"a.json/x": "P", "b.json/x": "F"}, *[{"a.json/x": "P"}] * 3)
     at = desk(world)
     run = world.run(at.baseline)
@@ -404,7 +409,7 @@ def test_merge__part_that_is_missing__its_cases_are_not_gone(desk) -> None:
     assert joined.verdict.exit_code == 3
 
 
-def test_judge__open_cases_within_the_allowed_regressions__leave_nothing_open(desk) -> None:
+def test_decide_verdict__open_cases_within_the_allowed_regressions__leave_nothing_open(desk) -> None:
     """Worse than a regression they cannot be; and then the gate would pass."""
     world = world_of({"a": "FOOOOOO", "b": "P"}, *[{"a": "P", "b": "P"}] * 4)
     at = desk(world)
@@ -435,7 +440,7 @@ def much_broke(**fields) -> World:
     return world_of(here, *[dict.fromkeys(names, "P")] * 6, **fields)
 
 
-def test_judges__cases_were_spared__all_say_the_same_of_them(desk) -> None:
+def test_decide_verdict__cases_were_spared__all_say_the_same_of_them(desk) -> None:
     world = much_broke()
     at = desk(world)
     run = world.run(at.baseline)
@@ -449,7 +454,9 @@ def test_judges__cases_were_spared__all_say_the_same_of_them(desk) -> None:
     assert said(at.again(stored)) == said(run)
 
 
-def test_judges__shards_that_spared_cases__are_as_red_as_one_run_and_call_no_other_case_a_regression(desk) -> None:
+def test_decide_verdict__shards_that_spared_cases__are_as_red_as_one_run_and_call_no_other_case_a_regression(
+    desk,
+) -> None:
     world = much_broke()
     at = desk(world)
     whole, merged = world.run(at.baseline), at.merged([world.here[place::4] for place in range(4)])
@@ -461,7 +468,7 @@ def test_judges__shards_that_spared_cases__are_as_red_as_one_run_and_call_no_oth
         assert died <= of_class | set(spared(run))
 
 
-def test_judge__the_confirmed_ones_are_accepted_later__spared_cases_keep_the_gate_from_passing(desk) -> None:
+def test_decide_verdict__the_confirmed_ones_are_accepted_later__spared_cases_keep_the_gate_from_passing(desk) -> None:
     """Nobody knows of them, so there is no verdict; who accepts all of them by a glob accepts them too."""
     world = much_broke()
     at = desk(world)

@@ -39,7 +39,7 @@ def compared(before, now, ledger=None, **policy):
     return judged
 
 
-def test_judge__regression__has_the_baselines_side() -> None:
+def test_decide_verdict__regression__has_the_baselines_side() -> None:
     (change,) = compared(then(), make_result("a", "failed")).comparison.changes
     found = change.baseline_result
     assert found is not None
@@ -61,12 +61,12 @@ def test_judge__regression__has_the_baselines_side() -> None:
         ("error", "failed", False),
     ],
 )
-def test_judge__only_what_is_not_as_it_was_and_was_judged__has_it(was, status, has) -> None:
+def test_decide_verdict__only_what_is_not_as_it_was_and_was_judged__has_it(was, status, has) -> None:
     (change,) = compared(then(status=was), make_result("a", status)).comparison.changes
     assert (change.baseline_result is not None) is has
 
 
-def test_judge__score_drop_of_a_case_that_passes_on_both_sides__has_it() -> None:
+def test_decide_verdict__score_drop_of_a_case_that_passes_on_both_sides__has_it() -> None:
     before, now = then(graded=True, score=1.0), make_result("a", "failed", graded=True, score=0.8)
     (change,) = compared(before, now, pass_score=0.7).comparison.changes
     assert (change.change, change.score_drop) == ("still_passing", True)
@@ -74,7 +74,7 @@ def test_judge__score_drop_of_a_case_that_passes_on_both_sides__has_it() -> None
     assert compared(before, now, pass_score=0.7, score_tolerance=0.5).comparison.changes[0].baseline_result is None
 
 
-def test_judge__renamed_case__has_that_of_its_earlier_name() -> None:
+def test_decide_verdict__renamed_case__has_that_of_its_earlier_name() -> None:
     judged = compared(then("old", fingerprint="f"), make_result("new", "failed", fingerprint="f"))
     (change,) = judged.comparison.changes
     assert change.case_id == "new"
@@ -82,13 +82,13 @@ def test_judge__renamed_case__has_that_of_its_earlier_name() -> None:
     assert (change.baseline_result.details.response, change.recent_results) == ("It comes on Sunday.", "P")
 
 
-def test_judge__several_executions__tells_how_each_ended() -> None:
+def test_decide_verdict__several_executions__tells_how_each_ended() -> None:
     (change,) = compared(then(trials="PF"), make_result("a", "failed")).comparison.changes
     assert change.baseline_result is not None
     assert change.baseline_result.executions == (Status.PASSED, Status.FAILED)
 
 
-def test_judge__again_without_the_ledger__says_what_the_record_says() -> None:
+def test_decide_verdict__again_without_the_history__says_what_the_record_says() -> None:
     old, older = make_baseline_run({"a": "passed"}), make_run({"a": "failed"}, run_id="older", timestamp="2020")
     new = make_run(make_suite_result([make_result("a", "failed")]))
     first = decide_verdict(new, GateInputs(Baseline(old, "x", history=build_history([old, older])), Policy()))

@@ -59,7 +59,7 @@ def test_compare__changed_question__is_incomparable_whatever_happened() -> None:
     now = make_run(make_suite_result([make_result("a", "failed", fingerprint="another")]))
     compared = compare_with(Baseline(make_baseline_run({"a": "passed"}), "b"), now)
     assert compared.changes[0].change is CaseClass.INCOMPARABLE
-    assert compared.changes[0].reason == "the question or the expectation has changed"
+    assert compared.changes[0].reason == "the prompt or the expectation changed"
 
 
 def test_compare__baseline_without_fingerprints__goes_by_id() -> None:
@@ -132,9 +132,9 @@ def test_compare__what_could_mislead__is_noted() -> None:
         target=TargetIdentity(name="other", provider="http", identity="http://x"),
     )
     assert compare_with(Baseline(then, "b"), make_run({"a": "passed"})).notes == (
-        "the baseline run was not complete",
+        "the baseline run is incomplete",
         "the baseline evaluated another target: other (http)",
-        "evals/weather.golden.json has changed since the baseline",
+        "evals/weather.golden.json changed since the baseline",
     )
 
 
@@ -174,21 +174,21 @@ def test_compare__baseline_could_not_judge_it__says_so_and_not_that_it_changed()
         for then in ("error", "skipped")
     }
     assert reasons == {
-        "error": "no earlier run could judge it",
-        "skipped": "the question or the expectation has changed",
+        "error": "no earlier run has a score for it",
+        "skipped": "the prompt or the expectation changed",
     }
 
 
-@pytest.mark.parametrize(("heard_elsewhere", "change"), [(False, "errored"), (True, "regression")])
+@pytest.mark.parametrize(("has_other_parts", "change"), [(False, "errored"), (True, "regression")])
 def test_compare__nobody_answered__time_outs_are_no_crashes_unless_another_part_was_heard(
-    heard_elsewhere, change
+    has_other_parts, change
 ) -> None:
     late = replace(
         make_result("a", "error", error_kind=ErrorKind.AGENT_ERROR),
         trials=(Trial(status=Status.ERROR, score=0, duration_ms=9, error_kind=ErrorKind.AGENT_ERROR, timed_out=True),),
     )
     now, skipped = make_run(make_suite_result([late, make_result("b", "skipped")])), "not_run"
-    found = classes(make_baseline_run({"a": "passed", "b": "passed"}), now, heard_elsewhere=heard_elsewhere)
+    found = classes(make_baseline_run({"a": "passed", "b": "passed"}), now, has_other_parts=has_other_parts)
     assert found == {"a": change, "b": skipped}
 
 
@@ -216,7 +216,7 @@ def test_compare__case_that_did_not_run__says_why() -> None:
     ]
     then = make_baseline_run(dict.fromkeys("abc", "passed"))
     found = compare_with(Baseline(then, "b"), make_run(make_suite_result(cases))).changes
-    assert [change.reason for change in found] == ["skipped: no key", "skipped", "the run ended before"]
+    assert [change.reason for change in found] == ["skipped: no key", "skipped", "the run ended before this case"]
 
 
 @pytest.mark.parametrize("now", [{"x": "passed", "a": "passed"}, {"x": "passed"}], ids=["still there", "gone"])

@@ -28,7 +28,7 @@ def test_letters_of__what_a_run_saw__is_one_letter(word, letter) -> None:
     assert found == {KEY: f"{letter}P-"}
 
 
-def test_letters_of__another_yardstick__says_nothing() -> None:
+def test_letters_of__another_fingerprint__says_nothing() -> None:
     known = ledger(CaseHistory(fingerprints=("new", "old"), runs="0P 1F 0F"))
     assert summarize_outcomes(known, {KEY: make_result("a", fingerprint="new")}, 1.0) == {KEY: "P-F"}
     assert summarize_outcomes(known, {KEY: make_result("a", fingerprint="third")}, 1.0) == {KEY: ""}

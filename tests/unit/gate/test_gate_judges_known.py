@@ -28,7 +28,7 @@ def knowing(made, *entries, proposed=()):
     return found
 
 
-def test_judges__nobody_graded__nobody_is_asked_and_an_older_word_is_gone() -> None:
+def test_decide_verdict__nobody_graded__nobody_is_asked_and_an_older_word_is_gone() -> None:
     def ask() -> JudgeComparisons:
         raise AssertionError
 
@@ -48,36 +48,36 @@ def test_judges__nobody_graded__nobody_is_asked_and_an_older_word_is_gone() -> N
         (compared("k", prompts=(PROMPT,)), CalibrationStatus.OTHER_JUDGE),
     ],
 )
-def test_judge__graded_by_a_prompt_and_rubric__is_known_where_these_were_compared(entry, expected) -> None:
+def test_decide_verdict__graded_by_a_prompt_and_rubric__is_known_where_these_were_compared(entry, expected) -> None:
     made = run(CaseFingerprints(judge="j", grader=PROMPT, expectation=PROMPT))
     assert knowing(made, entry).calibration is expected
 
 
-def test_judge__by_the_built_in_prompt__is_known_where_that_was_compared() -> None:
+def test_decide_verdict__by_the_built_in_prompt__is_known_where_that_was_compared() -> None:
     made = run(CaseFingerprints(judge="j"))
     assert knowing(made, compared()).calibration is CalibrationStatus.COMPARED
     assert knowing(made, compared(prompts=(PROMPT,))).calibration is CalibrationStatus.OTHER_PROMPT
     assert knowing(made).calibration is CalibrationStatus.NOT_COMPARED
 
 
-def test_judge__in_a_shard__need_not_have_the_cases_that_were_labelled() -> None:
+def test_decide_verdict__in_a_shard__need_not_have_the_cases_that_were_labelled() -> None:
     made = run(CaseFingerprints(judge="j", expectation=OTHER), shard=Shard(index=1, count=2))
     assert knowing(made, compared(rubrics=(PROMPT,))).calibration is CalibrationStatus.COMPARED
 
 
-def test_judge__compared_more_than_once__the_weakest_word_is_repeated() -> None:
+def test_decide_verdict__compared_more_than_once__the_weakest_word_is_repeated() -> None:
     found = knowing(
         run(CaseFingerprints(judge="j")), compared(agreed=5, false_passes=0), compared(evaluator="tone", agreed=3)
     )
     assert found.agreement.evaluator == "tone"
 
 
-def test_judge__only_the_change_has_compared_it__is_proposed_and_not_known() -> None:
+def test_decide_verdict__only_the_change_has_compared_it__is_proposed_and_not_known() -> None:
     found = knowing(run(CaseFingerprints(judge="j")), proposed=[compared()])
     assert (found.calibration, found.proposed, found.agreement) == (CalibrationStatus.NOT_COMPARED, True, None)
 
 
-def test_judges__several__those_first_who_graded_most() -> None:
+def test_decide_verdict__several__those_first_who_graded_most() -> None:
     made = run(CaseFingerprints(judge="a"), CaseFingerprints(judge="b"), CaseFingerprints(judge="b"))
     found = add_judges(made, JudgeComparisons).judges.judges
     assert [(one.judge, one.cases) for one in found] == [("b", 2), ("a", 1)]

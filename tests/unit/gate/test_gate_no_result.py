@@ -148,7 +148,7 @@ def moved(was: Written, move: str, number: int) -> Written | None:
 
 @settings(max_examples=size(400))
 @given(changes(), st.data())
-def test_judge__case_that_passed_is_broken_here__is_named_or_the_gate_is_not_green(change, data) -> None:
+def test_decide_verdict__case_that_passed_is_broken_here__is_named_or_the_gate_is_not_green(change, data) -> None:
     then = make_baseline_run(*run_of([(one, one.result("passed")) for one in change.before]).suites)
     policy = Policy(
         frozenset({FailOn.REGRESSIONS}),
@@ -180,7 +180,7 @@ def test_judge__case_that_passed_is_broken_here__is_named_or_the_gate_is_not_gre
         assert any(name in said for name in names), (was, change.after[number], change.broken[number], said)
 
 
-def test_judge__must_pass_case_without_a_result__is_never_green() -> None:
+def test_decide_verdict__must_pass_case_without_a_result__is_never_green() -> None:
     """Whatever is missing, as long as somebody chose cases or the case is there."""
     was = Written(GOLDEN, "case-0", ("fast",), "measure")
     other = Written(GOLDEN, "case-1", ("fast",), "another measure")
@@ -193,7 +193,7 @@ def test_judge__must_pass_case_without_a_result__is_never_green() -> None:
         assert judged.verdict.exit_code is not ExitCode.PASSED, broken
 
 
-def test_judge__record_of_chosen_cases_that_does_not_say_which__could_not_decide() -> None:
+def test_decide_verdict__record_of_chosen_cases_that_does_not_say_which__could_not_decide() -> None:
     then = make_baseline_run({"a": "passed", "b": "passed"})
     judged = decide_verdict(make_run({"a": "passed"}, partial=True), GateInputs(Baseline(then, "main"), Policy()))
     assert judged.verdict is not None
@@ -204,7 +204,7 @@ def test_judge__record_of_chosen_cases_that_does_not_say_which__could_not_decide
     assert judged.verdict.exit_code is ExitCode.PASSED
 
 
-def test_judge__must_pass_case_of_another_shard__is_not_missed_in_this_one() -> None:
+def test_decide_verdict__must_pass_case_of_another_shard__is_not_missed_in_this_one() -> None:
     here, there = Written(GOLDEN, "case-0", ("fast",), "measure"), Written(GOLDEN, "case-1", ("fast",), "other")
     then = make_baseline_run(*run_of([(one, one.result("passed")) for one in (here, there)]).suites)
     question = GateInputs(Baseline(then, "main"), Policy(must_pass=("case-*",)))

@@ -95,7 +95,7 @@ def test_held_to__case_that_another_tool_called_flaky__stays_so_without_executio
 
 
 @pytest.mark.contract("agentv.results.status-and-threshold-apart")
-def test_judge__pass_score__leaves_the_record_as_it_is() -> None:
+def test_decide_verdict__pass_score__leaves_the_record_as_it_is() -> None:
     run = make_graded_run({"a": 0.85})
     judged = judge_against(run, NOT_REQUESTED, Policy(pass_score=0.8))
     assert judged.verdict is not None
@@ -105,7 +105,7 @@ def test_judge__pass_score__leaves_the_record_as_it_is() -> None:
     assert apply_recorded_pass_score(judged).summary.passed == 1
 
 
-def test_judge__history__is_held_to_the_pass_score_too() -> None:
+def test_decide_verdict__history__is_held_to_the_pass_score_too() -> None:
     runs = tuple(make_graded_baseline({"a": score}, run_id=f"r{score}") for score in (0.9, 0.85, 0.2))
     judged = judge_against(
         make_graded_run({"a": 0.5}), Baseline(runs[0], "b", history=build_history(runs)), Policy(pass_score=0.8)

@@ -39,7 +39,9 @@ def red(run: RunResult) -> bool:
 @pytest.mark.contract("verdict.evidence")
 @settings(max_examples=size(25))
 @given(st.integers(0, 30), st.integers(1, 60), st.integers(1, 8))
-def test_judge__cases_that_pass_on_both_sides_are_added__a_case_that_always_fails_stays_red(few, added, runs) -> None:
+def test_decide_verdict__cases_that_pass_on_both_sides_are_added__a_case_that_always_fails_stays_red(
+    few, added, runs
+) -> None:
     assert red(judged("F", few, "P" * runs))
     assert red(judged("F", few + added, "P" * runs))
 
@@ -47,7 +49,7 @@ def test_judge__cases_that_pass_on_both_sides_are_added__a_case_that_always_fail
 @pytest.mark.contract("verdict.evidence")
 @settings(max_examples=size(40))
 @given(st.text("FP", min_size=2, max_size=8), st.integers(5, 40), st.integers(1, 12))
-def test_judge__one_more_passing_run_on_record__never_turns_red_green(again, others, runs) -> None:
+def test_decide_verdict__one_more_passing_run_on_record__never_turns_red_green(again, others, runs) -> None:
     if red(judged(f"F{again}P", others, "P" * runs)):
         assert red(judged(f"F{again}P", others, "P" * (runs + 1)))
 
@@ -55,7 +57,9 @@ def test_judge__one_more_passing_run_on_record__never_turns_red_green(again, oth
 @pytest.mark.contract("verdict.evidence", "verdict.monotone")
 @settings(max_examples=size(40))
 @given(st.data(), st.text("FP", min_size=8, max_size=8), st.integers(5, 40), st.text("PPPPPPPPF", max_size=10))
-def test_judge__a_rerun_that_fails_instead_of_passing__never_turns_red_green(data, again, others, record) -> None:
+def test_decide_verdict__a_rerun_that_fails_instead_of_passing__never_turns_red_green(
+    data, again, others, record
+) -> None:
     at = data.draw(st.integers(0, 7))
     if red(judged(f"F{again}P", others, f"{record}P")):
         assert red(judged(f"F{again[:at]}F{again[at + 1 :]}P", others, f"{record}P"))

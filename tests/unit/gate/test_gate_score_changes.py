@@ -165,7 +165,7 @@ def test_decide__score_drops_too_far__says_how_many_and_how_far() -> None:
     then, now = {"a": 0.9, "b": 0.9, "c": 1.0}, {"a": 0.4, "b": 0.85, "c": 0.7}
     found = verdict(make_graded_run(now), make_graded_baseline(then), Policy(ONLY_REGRESSIONS, max_score_drop=0.2))
     assert [reason.code for reason in found.reasons] == ["regressions", "max-score-drop"]
-    assert found.reasons[1].message == "the score of 2 cases drops by more than 0.20 (the most: 0.50)"
+    assert found.reasons[1].message == "the score of 2 cases fell by more than 0.20 (largest drop: 0.50)"
     rule = next(rule for rule in found.rules if rule.name == "Score drop")
     assert (rule.value, rule.limit, rule.ok) == ("0.50", "0.20", False)
 
@@ -177,11 +177,11 @@ def test_decide__max_score_drop_without_a_baseline__passes_and_says_so() -> None
 
 @pytest.mark.parametrize(("score", "outcome"), [(0.7, "inconclusive"), (0.9, "passed")])
 def test_decide__baseline_could_not_be_had__is_missed_where_a_score_may_have_dropped(score, outcome) -> None:
-    absent = NoBaseline("baseline-unavailable", "GitHub answers 502", unavailable=True)
+    absent = NoBaseline("baseline-unavailable", "GitHub responded with 502", unavailable=True)
     found = verdict(make_graded_run({"a": score}), absent, Policy(pass_score=0.5, max_score_drop=0.2))
     assert found.outcome == outcome
     if outcome == "inconclusive":
-        assert found.reasons[0].message == "whether 1 score dropped cannot be told: GitHub answers 502"
+        assert found.reasons[0].message == "1 low score cannot be compared with the baseline: GitHub responded with 502"
 
 
 def test_decide__pass_score__holds_for_failures_regressions_and_the_pass_rate() -> None:

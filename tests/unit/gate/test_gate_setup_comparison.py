@@ -139,7 +139,7 @@ def _one(make, status: str = "passed", setup: EvaluationSetup | None = None, **f
         ({}, {}, {}),
         ({}, {"expectation": "other", "fingerprint": "2"}, {"expectation": 1}),
         ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 1}, {"fewer_checks": 1}),
-        ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0}, {"emptied": 1}),
+        ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0}, {"no_checks": 1}),
         ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0, "status": "failed"}, {"expectation": 1}),
         ({}, {"prompt": "other", "fingerprint": "2"}, {"prompt": 1}),
         ({"status": "failed"}, {"prompt": "other", "fingerprint": "2"}, {}),
@@ -195,7 +195,7 @@ def test_differences__another_source_of_the_snapshot__says_what_it_was_and_what_
     ("run", "skipped", "status", "expected"),
     [
         (2, 1, "passed", {"fewer_checks": 1}),
-        (0, 3, "passed", {"emptied": 1}),
+        (0, 3, "passed", {"no_checks": 1}),
         (3, 1, "passed", {}),
         (2, 0, "passed", {}),
         (2, 1, "failed", {}),
@@ -277,7 +277,7 @@ def test_differences__target_elsewhere_by_the_same_name__is_named() -> None:
 )
 def test_differences__answers_or_judges_that_were_recorded__are_named_where_the_case_passed(fields, said) -> None:
     then = _one(make_baseline_run, judge=fields.get("judge"))
-    now = _one(make_run, setup=EvaluationSetup(recording="answers.jsonl"), **fields)
+    now = _one(make_run, setup=EvaluationSetup(recording="recording.jsonl"), **fields)
     assert _kinds(then, now) == said
     failed = _one(make_baseline_run, status="failed", judge=fields.get("judge"))
     assert _kinds(failed, now) == {}

@@ -74,7 +74,7 @@ def test_page__figures__are_within_the_targets_at_100_and_500_cases() -> None:
 
 
 @pytest.mark.contract("verdict.targets")
-def test_page__graded_cases_near_the_pass_score__are_seldom_left_undecided() -> None:
+def test_page__graded_cases_near_the_pass_score__are_seldom_left_inconclusive() -> None:
     text = PAGE.read_text(encoding="utf-8")
     (line,) = re.findall(
         r"^\| could not decide .*\n\|[-:|]*\|\n\| graded cases near the pass score (.*)$", text, re.MULTILINE

@@ -63,7 +63,7 @@ def rules(run) -> dict[str, tuple[str, str, bool]]:
 
 
 @pytest.mark.contract("verdict.plain")
-def test_judge__no_confirmation__is_the_plain_rule_whatever_the_record() -> None:
+def test_decide_verdict__no_confirmation__is_the_plain_rule_whatever_the_record() -> None:
     past = (earlier(), *(earlier(day, a="failed", b="passed") for day in range(1, 9)))
     flaky = Baseline(past[0], "main", history=build_history(past))
     judged = judge_against(here(reruns=0, a="F", b="P"), flaky, REGRESSIONS)
@@ -72,7 +72,7 @@ def test_judge__no_confirmation__is_the_plain_rule_whatever_the_record() -> None
     assert judged.comparison.suite_finding is None
 
 
-def test_judge__failed_every_time__is_a_regression_with_its_grounds() -> None:
+def test_decide_verdict__failed_every_time__is_a_regression_with_its_grounds() -> None:
     judged = judge_against(here(a="FFFF", b="P"), main_branch(), REGRESSIONS)
     change = judged.comparison.changes[0]
     assert (change.change, judged.verdict.exit_code) == (CaseClass.REGRESSION, 1)
@@ -80,7 +80,7 @@ def test_judge__failed_every_time__is_a_regression_with_its_grounds() -> None:
     assert (change.grounds.history.passes, change.case_history.counts.executions) == (10, 10)
 
 
-def test_judge__recovered__is_not_sure_and_blocks_only_when_asked_to() -> None:
+def test_decide_verdict__recovered__is_not_sure_and_blocks_only_when_asked_to() -> None:
     run = here(a="FPPPPPP", b="P")
     judged = judge_against(run, main_branch(), REGRESSIONS)
     assert changes(judged)["a"] is CaseClass.INCONCLUSIVE
@@ -89,14 +89,14 @@ def test_judge__recovered__is_not_sure_and_blocks_only_when_asked_to() -> None:
     assert judge_against(run, main_branch(), strict).verdict.outcome is Outcome.FAILED
 
 
-def test_judge__reruns_that_are_missing__decide_nothing_and_pass_nothing() -> None:
+def test_decide_verdict__reruns_that_are_missing__decide_nothing_and_pass_nothing() -> None:
     judged = judge_against(here(a="F", b="P"), main_branch(), REGRESSIONS)
     assert whys(judged)["a"] is GroundKind.MISSING_RERUNS
     assert (judged.verdict.outcome, judged.verdict.exit_code) == (Outcome.INCONCLUSIVE, 3)
     assert judged.verdict.reasons[0].code == "unconfirmed-regressions"
 
 
-def test_judge__known_failure__stays_one_though_the_last_run_passed() -> None:
+def test_decide_verdict__known_failure__stays_one_though_the_last_run_passed() -> None:
     history = (earlier(0), *(earlier(day, a="failed", b="passed") for day in range(1, 10)))
     judged = judge_against(
         here(a="F", b="P"), Baseline(history[0], "main", history=build_history(history)), REGRESSIONS
@@ -106,7 +106,7 @@ def test_judge__known_failure__stays_one_though_the_last_run_passed() -> None:
 
 
 @pytest.mark.contract("verdict.suite")
-def test_judge__many_small_drops__are_found_together() -> None:
+def test_decide_verdict__many_small_drops__are_found_together() -> None:
     names = [f"c{number}" for number in range(40)]
     branch = main_branch(**dict.fromkeys(names, "passed"))
     run = here(**{name: "FPP" if number < 8 else "P" for number, name in enumerate(names)})
@@ -124,14 +124,14 @@ def ten_trials(run_id: str, failures: Callable[[int], int]) -> RunResult:
 
 
 @pytest.mark.contract("verdict.suite", "verdict.trials")
-def test_judge__trials__a_drop_of_all_of_them_is_red_though_every_case_passes_most_of_its_own() -> None:
+def test_decide_verdict__trials__a_drop_of_all_of_them_is_red_though_every_case_passes_most_of_its_own() -> None:
     before = ten_trials("before", lambda at: at % 2)
     branch = Baseline(before, "main", history=build_history([before]))
     judged = judge_against(ten_trials("here", lambda _: 1), branch, REGRESSIONS)
     found = judged.comparison.suite_finding
     assert (found.cases, found.executions, found.failures, found.expected) == (60, 600, 60, 45)
     assert [reason.code for reason in judged.verdict.reasons] == ["suite-drop"]
-    assert "60 of 600 executions of 60 cases failed at first" in judged.verdict.reasons[0].message
+    assert "60 of 600 executions of 60 cases failed before re-runs" in judged.verdict.reasons[0].message
     assert judged.verdict.outcome is Outcome.FAILED
     assert set(changes(judged).values()) == {CaseClass.FLAKY}
     assert whys(judged) == {f"c{at}": GroundKind.MIXED if at % 2 else GroundKind.SUITE_DROP for at in range(60)}
@@ -140,7 +140,7 @@ def test_judge__trials__a_drop_of_all_of_them_is_red_though_every_case_passes_mo
 
 
 @pytest.mark.contract("verdict.suite", "verdict.trials")
-def test_judge__trials__whoever_waives_all_cases_of_the_drop_waives_the_drop() -> None:
+def test_decide_verdict__trials__whoever_waives_all_cases_of_the_drop_waives_the_drop() -> None:
     before = ten_trials("before", lambda at: at % 2)
     branch, here = Baseline(before, "main", history=build_history([before])), ten_trials("here", lambda _: 1)
     known = [make_waiver(f"c{at}") for at in range(0, 60, 2)]
@@ -162,7 +162,7 @@ def test_judge__trials__whoever_waives_all_cases_of_the_drop_waives_the_drop() -
     ],
     ids=["id", "glob", "tag", "another tag", "recovered", "another case"],
 )
-def test_judge__must_pass__blocks_whatever_the_record_says(pattern, trials, ok) -> None:
+def test_decide_verdict__must_pass__blocks_whatever_the_record_says(pattern, trials, ok) -> None:
     failing = main_branch(a="failed", b="passed")
     run = here(a=trials, b="P")
     suite = run.suites[0]
@@ -173,14 +173,14 @@ def test_judge__must_pass__blocks_whatever_the_record_says(pattern, trials, ok) 
     assert (judged.verdict.outcome is Outcome.PASSED) is ok
 
 
-def test_judge__must_pass_without_baseline__needs_none() -> None:
+def test_decide_verdict__must_pass_without_baseline__needs_none() -> None:
     judged = judge_against(
         here(reruns=0, a="F", b="P"), NOT_REQUESTED, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=("a",))
     )
     assert judged.verdict.outcome is Outcome.FAILED
 
 
-def test_judge__allowed_regressions__are_as_many_as_said() -> None:
+def test_decide_verdict__allowed_regressions__are_as_many_as_said() -> None:
     run = here(reruns=0, a="F", b="F", c="P", d="P", e="P")
     branch = main_branch(a="passed", b="passed", c="passed", d="passed", e="passed")
     for allowed, outcome in ((1, Outcome.FAILED), (2, Outcome.PASSED)):
@@ -188,7 +188,7 @@ def test_judge__allowed_regressions__are_as_many_as_said() -> None:
         assert judge_against(run, branch, policy).verdict.outcome is outcome
 
 
-def test_judge__coverage__is_of_all_cases() -> None:
+def test_decide_verdict__coverage__is_of_all_cases() -> None:
     run = make_run(make_suite_result({"a": "passed", "b": "skipped", "c": "skipped"}))
     policy = Policy(min_coverage=0.5)
     judged = judge_against(run, NOT_REQUESTED, policy)
@@ -196,7 +196,7 @@ def test_judge__coverage__is_of_all_cases() -> None:
     assert judged.verdict.outcome is Outcome.FAILED
 
 
-def test_judge__latency_budget__looks_at_the_typical_case() -> None:
+def test_decide_verdict__latency_budget__looks_at_the_typical_case() -> None:
     names = [f"c{number}" for number in range(9)]
     branch = main_branch(**dict.fromkeys(names, "passed"))
     slow = make_run(make_suite_result([make_result(name, duration_ms=300.0) for name in names]))
@@ -223,7 +223,7 @@ def accepted(case: str, kind: WaiverKind = WaiverKind.WAIVER, until: date = date
     ],
     ids=["accepted", "quarantined", "another case", "no case", "expired"],
 )
-def test_judge__waiver__lets_exactly_its_cases_fail(waiver, outcome, state) -> None:
+def test_decide_verdict__waiver__lets_exactly_its_cases_fail(waiver, outcome, state) -> None:
     judged = judge_against(
         here(reruns=0, a="F", b="P"), main_branch(), Policy(), waivers=KnownWaivers(TODAY, (waiver,))
     )
@@ -231,14 +231,14 @@ def test_judge__waiver__lets_exactly_its_cases_fail(waiver, outcome, state) -> N
     assert [entry.state for entry in judged.waivers.entries] == [state]
 
 
-def test_judge__waiver_of_a_fork__is_proposed_and_does_not_count() -> None:
+def test_decide_verdict__waiver_of_a_fork__is_proposed_and_does_not_count() -> None:
     waivers = KnownWaivers(TODAY, (accepted("a"),), trusted=False)
     judged = judge_against(here(reruns=0, a="F", b="P"), main_branch(), REGRESSIONS, waivers=waivers)
     assert judged.verdict.outcome is Outcome.FAILED
     assert judged.waivers.entries[0].state is WaiverState.PROPOSED
 
 
-def test_judge__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
+def test_decide_verdict__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
     waivers = KnownWaivers(TODAY, (accepted("a", WaiverKind.QUARANTINE),))
     policy = Policy(frozenset({FailOn.REGRESSIONS}), min_pass_rate=1.0)
     judged = judge_against(here(reruns=0, a="F", b="P"), main_branch(), policy, waivers=waivers)
@@ -246,7 +246,7 @@ def test_judge__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
 
 
 @pytest.mark.parametrize(("run", "times"), [({"a": "F"}, 1), ({"a": "P"}, 0)], ids=["failed", "green"])
-def test_judge__comments__are_asked_for_once_and_only_where_something_failed(run, times) -> None:
+def test_decide_verdict__comments__are_asked_for_once_and_only_where_something_failed(run, times) -> None:
     asked = []
 
     def more(waivers: KnownWaivers) -> KnownWaivers:
@@ -385,7 +385,7 @@ def test_reruns__case_that_needs_earlier_ones__is_run_again_like_any_other() -> 
 
 
 @pytest.mark.parametrize(("trials", "code"), [("FFFFFFF", 1), ("FPPPPPP", 0)])
-def test_judge__case_that_needs_earlier_ones__goes_by_its_re_runs(trials, code) -> None:
+def test_decide_verdict__case_that_needs_earlier_ones__goes_by_its_re_runs(trials, code) -> None:
     run = depending(here(b="P", a=trials))
     judged = judge_against(run, main_branch(), REGRESSIONS)
     assert judged.verdict.exit_code == code
@@ -393,7 +393,7 @@ def test_judge__case_that_needs_earlier_ones__goes_by_its_re_runs(trials, code) 
     assert (grounds.cases_before, grounds.reruns) == (1, len(trials) - 1)
 
 
-def test_judge__many_cases_that_need_each_other_fail_once__is_no_drop_of_the_suite() -> None:
+def test_decide_verdict__many_cases_that_need_each_other_fail_once__is_no_drop_of_the_suite() -> None:
     names = [f"c{number}" for number in range(20)]
     branch = main_branch(**dict.fromkeys(names, "passed"))
     run = here(**dict.fromkeys(names, "FPPPPPP"))
@@ -403,7 +403,7 @@ def test_judge__many_cases_that_need_each_other_fail_once__is_no_drop_of_the_sui
 
 @pytest.mark.contract("verdict.monotone")
 @pytest.mark.parametrize("trials", ["P", "FPP", "FPF", "FFF", "FFFFFFF"])
-def test_judge__more_failures__never_make_it_milder(trials) -> None:
+def test_decide_verdict__more_failures__never_make_it_milder(trials) -> None:
     severity = {Outcome.PASSED: 0, Outcome.INCONCLUSIVE: 1, Outcome.FAILED: 2}
     now = severity[judge_against(here(a=trials, b="P"), main_branch(), REGRESSIONS).verdict.outcome]
     worse = trials.replace("P", "F", 1)
@@ -413,7 +413,7 @@ def test_judge__more_failures__never_make_it_milder(trials) -> None:
     assert then >= now
 
 
-def test_judge__stored_run_again__goes_by_what_was_known_when_it_was_made() -> None:
+def test_decide_verdict__stored_run_again__goes_by_what_was_known_when_it_was_made() -> None:
     branch = main_branch(10)
     first = judge_against(here(a="FFF"), branch, REGRESSIONS)
     forgotten = Baseline(branch.result, "main")  # the same run, and nothing of those before it
@@ -425,7 +425,7 @@ def test_judge__stored_run_again__goes_by_what_was_known_when_it_was_made() -> N
     assert again.comparison.evidence == first.comparison.evidence
 
 
-def test_judge__stored_run_again__knows_cases_that_only_runs_before_the_baseline_had() -> None:
+def test_decide_verdict__stored_run_again__knows_cases_that_only_runs_before_the_baseline_had() -> None:
     runs = [earlier(0, a="passed"), *(earlier(day, a="passed", b="failed") for day in range(1, 6))]
     branch = Baseline(runs[0], "main", history=build_history(runs))
     first = judge_against(here(a="P", b="FFF"), branch, REGRESSIONS)
@@ -436,7 +436,7 @@ def test_judge__stored_run_again__knows_cases_that_only_runs_before_the_baseline
     assert record.counts.failures == 5
 
 
-def test_judge__stored_run_again__knows_how_scores_varied() -> None:
+def test_decide_verdict__stored_run_again__knows_how_scores_varied() -> None:
     runs = [make_graded_baseline({"a": score, "b": score}, run_id=f"r{at}") for at, score in enumerate((0.8, 0.9, 0.7))]
     branch = Baseline(runs[0], "main", history=build_history(runs))
     first = judge_against(make_graded_run({"a": 0.8, "b": 0.8}), branch, REGRESSIONS)
@@ -451,7 +451,9 @@ def test_judge__stored_run_again__knows_how_scores_varied() -> None:
     [({"a": "T", "b": "T"}, CaseClass.ERRORED), ({"a": "T", "b": "P"}, CaseClass.REGRESSION)],
     ids=["nobody-answered", "somebody-answered"],
 )
-def test_judge__case_that_timed_out__is_the_agent_s_only_where_the_agent_was_heard(executions, expected) -> None:
+def test_decide_verdict__case_that_timed_out__is_the_agent_s_only_where_the_agent_was_heard(
+    executions, expected
+) -> None:
     run = make_judged(executions, {"a": STEADY, "b": STEADY}, reruns=0)
     assert changes(run)["a"] is expected
 
@@ -461,17 +463,17 @@ def test_judge__case_that_timed_out__is_the_agent_s_only_where_the_agent_was_hea
     [({}, ["b"]), ({"partial": True}, []), ({"shard": Shard(index=1, count=2)}, [])],
     ids=["everything", "chosen cases", "a part"],
 )
-def test_judge__case_that_is_not_here__is_only_gone_where_everything_was_run(fields, gone) -> None:
+def test_decide_verdict__case_that_is_not_here__is_only_gone_where_everything_was_run(fields, gone) -> None:
     run = replace(here(a="P"), **fields)
     judged = judge_against(run, main_branch(), REGRESSIONS)
     assert [name for name, change in changes(judged).items() if change is CaseClass.REMOVED] == gone
 
 
 @pytest.mark.parametrize(("cases", "share"), [({"a": "P"}, 1), ({"a": "P", "b": "P"}, 2)])
-def test_judge__cases_of_the_run__share_the_false_alarm_rate(cases, share) -> None:
+def test_decide_verdict__cases_of_the_run__share_the_false_alarm_rate(cases, share) -> None:
     assert judge_against(here(**cases), main_branch(), REGRESSIONS).comparison.evidence.cases == share
 
 
-def test_judge__question_that_does_not_say_otherwise__is_about_everything() -> None:
+def test_decide_verdict__question_that_does_not_say_otherwise__is_about_everything() -> None:
     judged = decide_verdict(here(a="P"), GateInputs(main_branch(), REGRESSIONS))
     assert changes(judged)["b"] is CaseClass.REMOVED

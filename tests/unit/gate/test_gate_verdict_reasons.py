@@ -106,7 +106,7 @@ def test_decide__errors_within_the_allowance__pass() -> None:
     now = {"a": "error", "b": "passed"}
     assert said(verdict(now, None, max_errors=1)) == ("passed", 0, ["passed"])
     found = verdict(now, None)
-    assert found.reasons[0].message == "1 case could not be measured (allowed: 0)"
+    assert found.reasons[0].message == "1 new error (limit 0)"
 
 
 @pytest.mark.parametrize(("least", "outcome"), [(0.5, "passed"), (0.51, "failed")])
@@ -119,13 +119,13 @@ def test_decide__pass_rate__is_of_the_judged_cases(least, outcome) -> None:
     )
     assert found.outcome == outcome
     if outcome == "failed":
-        assert found.reasons[0].message == "1 of 2 judged cases pass: the pass rate 50.0 % is below 51.0 %"
+        assert found.reasons[0].message == "pass rate 50.0 % is below 51.0 %: 1 of 2 cases with a score passed"
 
 
 def test_decide__pass_rate_just_below_its_limit__is_not_shown_as_the_limit() -> None:
     cases = {f"c{number}": "passed" for number in range(2_499)}
     found = verdict(cases | {"f": "failed"}, cases | {"f": "failed"}, "regressions", min_pass_rate=1.0)
-    said = "2499 of 2500 judged cases pass: the pass rate 99.96 % is below 100.0 %"
+    said = "pass rate 99.96 % is below 100.0 %: 2499 of 2500 cases with a score passed"
     assert (found.outcome, found.reasons[0].message) == (Outcome.FAILED, said)
 
 
@@ -143,8 +143,8 @@ def test_decide__stale_and_flaky__fail_only_when_asked() -> None:
     assert said(verdict(make_run(suite), None, "flaky")) == ("failed", 1, ["flaky"])
     found = verdict(make_run(suite), None, "regressions", "stale", "flaky")
     assert [reason.message for reason in found.reasons] == [
-        "1 case is flaky (allowed: 0)",
-        "1 suite is stale (allowed: 0)",
+        "1 case is flaky (limit 0)",
+        "1 suite is stale (limit 0)",
     ]
 
 
@@ -156,8 +156,8 @@ def test_decide__target_gone__says_why_first() -> None:
 def test_decide__one_and_many__are_worded_apart() -> None:
     one = verdict({"a": "failed", "x": "passed"}, {"a": "passed"}, "regressions").reasons[0].message
     two = verdict({"a": "failed", "b": "failed"}, {"a": "passed", "b": "passed"}, "regressions").reasons[0].message
-    assert one == "1 case that passed before fails here (allowed: 0)"
-    assert two == "2 cases that passed before fail here (allowed: 0)"
+    assert one == "1 case failed that passed in the baseline (limit 0)"
+    assert two == "2 cases failed that passed in the baseline (limit 0)"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_fail_on__unknown_or_contradictory__is_a_usage_error() -> None:
     ]
     with pytest.raises(GateError) as contradictory:
         rules_of("never", "stale")
-    assert "--fail-on: never stands alone" in str(contradictory.value.problems[0])
+    assert "--fail-on: never cannot be combined" in str(contradictory.value.problems[0])
 
 
 STATUSES = st.sampled_from(["passed", "failed", "error", "skipped", "not_run"])
@@ -223,7 +223,7 @@ def test_fail_on__words__are_those_of_the_documentation() -> None:
     assert {word: rules_of(word) >= {FailOn(word)} for word in words} == dict.fromkeys(words, True)
 
 
-def test_judge__any_run__keeps_the_policy_it_was_judged_by() -> None:
+def test_decide_verdict__any_run__keeps_the_policy_it_was_judged_by() -> None:
     run, baseline = make_run({"a": "passed"}), Baseline(make_baseline_run({"a": "passed"}), "b")
     for against in (NOT_REQUESTED, baseline):
         kept = judge_against(run, against, Policy(allowed_regressions=3)).policy
@@ -231,7 +231,7 @@ def test_judge__any_run__keeps_the_policy_it_was_judged_by() -> None:
         assert kept.as_settings()["allowedRegressions"] == 3
 
 
-def test_judge__refused_comments__are_on_record_with_what_was_accepted() -> None:
+def test_decide_verdict__refused_comments__are_on_record_with_what_was_accepted() -> None:
     refusal = RefusedCommand(author="mallory", url="https://github.test/1", message="has no write access")
     waivers = make_waivers(make_waiver("a"), refusals=(refusal,), troubles=("no answer",))
     baseline = Baseline(make_baseline_run({"a": "passed"}), "b")
@@ -278,15 +278,15 @@ def test_new_failures__one_that_somebody_accepted__does_not_count() -> None:
     assert judge_against(run, baseline, policy, waivers=accepted).verdict.outcome is Outcome.PASSED
 
 
-def test_judge__again_by_another_baseline__says_which_cases_are_another_class_by_that() -> None:
+def test_decide_verdict__again_by_another_baseline__says_which_cases_are_another_class_by_that() -> None:
     run = make_run({"a": "failed", "b": "passed"})
     first = judge_against(run, Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "b"))
     other = make_baseline_run({"a": "failed", "b": "passed", "gone": "passed"}, run_id="0" * 36, git=None)
     notes = judge_against(first, Baseline(other, "b")).comparison.notes
-    assert any("1 case changed its class by that (a: regression, now still failing)" in note for note in notes), notes
+    assert any("1 case changed its class (a: regression, now still failing)" in note for note in notes), notes
     same = make_baseline_run({"a": "passed", "b": "passed"}, run_id="1" * 36, git=None)
     notes = judge_against(first, Baseline(same, "b")).comparison.notes
-    assert any("is judged against run 11111111 now: no case changed its class" in note for note in notes), notes
+    assert any("is now compared with run 11111111: no case changed its class" in note for note in notes), notes
 
 
 def test_decide__everything_crashes_that_main_answered__says_what_else_it_may_be() -> None:
@@ -304,7 +304,7 @@ def test_decide__everything_crashes_that_main_answered__says_what_else_it_may_be
 def test_decide__nothing_judged__cites_the_first_error_and_not_why_something_was_skipped() -> None:
     cases = [make_result("s", "skipped", error="it needs a key"), make_result("e", "error", error="no connection")]
     (reason,) = verdict(make_run(make_suite_result(cases))).reasons
-    assert (reason.code, reason.message) == ("no-scored-cases", "no case could be judged; the first: no connection")
+    assert (reason.code, reason.message) == ("no-scored-cases", "no case has a score; first error: no connection")
 
 
 def test_decide__baseline_that_could_not_be_had__is_not_missed_where_regressions_do_not_count() -> None:
@@ -315,8 +315,8 @@ def test_decide__baseline_that_could_not_be_had__is_not_missed_where_regressions
     assert said(found) == ("failed", 1, ["failures"])
 
 
-@pytest.mark.parametrize(("duration", "shown"), [(150.0, "+50 %"), (151.0, "+51 % (of 2 cases, not sure)")])
-def test_judge__increase_exactly_at_its_limit__is_not_in_doubt(duration, shown) -> None:
+@pytest.mark.parametrize(("duration", "shown"), [(150.0, "+50 %"), (151.0, "+51 % (2 cases, may be chance)")])
+def test_decide_verdict__increase_exactly_at_its_limit__is_not_in_doubt(duration, shown) -> None:
     now = make_run(make_suite_result([make_result(name, duration_ms=duration) for name in "ab"]))
     then = make_baseline_run(make_suite_result([make_result(name, duration_ms=100.0) for name in "ab"]))
     found = judge_against(now, Baseline(then, "b"), Policy(max_latency_increase=50.0)).verdict
@@ -340,14 +340,14 @@ def test_decide__flaky_case_in_quarantine__does_not_count_as_flaky() -> None:
     assert judge_against(run, NOT_REQUESTED, policy, waivers=quarantined).verdict.outcome is Outcome.PASSED
 
 
-def test_judge__accepted_failure_without_a_baseline__does_not_count_either() -> None:
+def test_decide_verdict__accepted_failure_without_a_baseline__does_not_count_either() -> None:
     run, policy = make_run({"a": "failed", "b": "passed"}), Policy(frozenset({FailOn.FAILURES}))
     assert judge_against(run, NOT_REQUESTED, policy).verdict.outcome is Outcome.FAILED
     accepted = make_waivers(make_waiver("a"))
     assert judge_against(run, NOT_REQUESTED, policy, waivers=accepted).verdict.outcome is Outcome.PASSED
 
 
-def test_judge__any_run__keeps_how_it_was_made_with_its_rules() -> None:
+def test_decide_verdict__any_run__keeps_how_it_was_made_with_its_rules() -> None:
     run = make_run({"a": "passed"}, setup=EvaluationSetup(trials=3, reruns=2))
     kept = judge_against(run, NOT_REQUESTED, Policy(reruns=9)).policy
     assert kept is not None
@@ -358,14 +358,14 @@ def test_decide__no_cases_and_a_least_coverage__is_no_verdict() -> None:
     assert said(verdict({}, None, min_coverage=0.5)) == ("inconclusive", 3, ["no-scored-cases"])
 
 
-@pytest.mark.parametrize(("scores", "words"), [((0.5, 1.0), "1 score"), ((0.5, 0.6), "2 scores")])
+@pytest.mark.parametrize(("scores", "words"), [((0.5, 1.0), "1 low score"), ((0.5, 0.6), "2 low scores")])
 def test_decide__baseline_that_could_not_be_had__is_missed_for_low_scores(scores, words) -> None:
     absent = NoBaseline("unreachable", "GitHub does not answer", unavailable=True)
     policy = Policy(frozenset({FailOn.FAILURES}), max_score_drop=0.1, pass_score=0.2)
     found = judge_against(make_graded_run(dict(zip("ab", scores, strict=True))), absent, policy).verdict
     assert found is not None
     assert [reason.message for reason in found.reasons] == [
-        f"whether {words} dropped cannot be told: GitHub does not answer"
+        f"{words} cannot be compared with the baseline: GitHub does not answer"
     ]
 
 
@@ -382,7 +382,7 @@ def test_decide__passing_with_a_baseline_and_a_bound_on_scores__has_nothing_else
 def test_decide__nothing_that_could_be_compared__is_said_of_a_pass() -> None:
     found = verdict({"new": "passed"}, {"old": "passed"}, "regressions")
     assert said(found) == ("passed", 0, ["no-comparable-cases"])
-    assert found.reasons[0].message.startswith("no case could be compared")
+    assert found.reasons[0].message.startswith("no case can be compared")
 
 
 PASSED = {"a": "passed", "b": "passed"}
@@ -393,16 +393,16 @@ CHOSE_B = CaseSelection(cases=("b",))
 @pytest.mark.parametrize(
     ("then", "facts", "why"),
     [
-        ({"x": "passed"}, {}, "the baseline has none of the cases here"),
-        ({"b": "passed"}, {"shard": Shard(index=2, count=3)}, "the baseline is shard 2 of 3 alone"),
+        ({"x": "passed"}, {}, "the baseline has none of the cases of this run"),
+        ({"b": "passed"}, {"shard": Shard(index=2, count=3)}, "the baseline is only shard 2 of 3"),
         (
             {"b": "passed"},
             {"complete": False, "stop_reason": "shard 1 of 2 is missing"},
-            "is not complete: shard 1 of 2",
+            "is incomplete: shard 1 of 2",
         ),
-        ({"a": "not_run", "b": "passed"}, {"complete": False}, "is not complete: its run ended early"),
-        ({"b": "passed"}, {"partial": True}, "the baseline is a run of some cases only"),
-        ({"b": "passed"}, {"partial": True, "selections": (CHOSE_B,)}, "the baseline is a run of some cases only"),
+        ({"a": "not_run", "b": "passed"}, {"complete": False}, "is incomplete: its run ended early"),
+        ({"b": "passed"}, {"partial": True}, "the baseline is a run of selected cases"),
+        ({"b": "passed"}, {"partial": True, "selections": (CHOSE_B,)}, "the baseline is a run of selected cases"),
     ],
 )
 def test_decide__case_fails_that_the_baseline_lacks_and_nobody_knows_to_be_new__is_not_decided(
@@ -447,10 +447,10 @@ def test_decide__cases_that_must_pass_and_fail__are_named_up_to_three(names, end
 
 
 @pytest.mark.parametrize(
-    ("now", "words"), [({"a": "failed"}, "1 case fails"), ({"a": "failed", "b": "failed"}, "2 cases fail")]
+    ("now", "words"), [({"a": "failed"}, "1 case failed"), ({"a": "failed", "b": "failed"}, "2 cases failed")]
 )
 def test_decide__failures__are_counted_in_words(now, words) -> None:
-    assert [reason.message for reason in verdict(now).reasons] == [f"{words} (allowed: 0)"]
+    assert [reason.message for reason in verdict(now).reasons] == [f"{words} (limit 0)"]
 
 
 def test_new_failures__case_that_failed_before__is_none() -> None:

@@ -78,7 +78,7 @@ def test_page__no_list_of_what_was_asked_for__is_an_error_that_names_the_call(as
     client = asking(Answer(200, body=body))
     with pytest.raises(GitHubError) as caught:
         client.get_page("listing things", "/things", Thing, permission="contents: read", key="things")
-    assert str(caught.value).startswith("listing things: GitHub's answer has another shape than documented (")
+    assert str(caught.value).startswith("listing things: GitHub's response does not match its documentation (")
 
 
 @pytest.mark.parametrize("answer", ODD_GRAPH.values(), ids=ODD_GRAPH)
@@ -230,7 +230,7 @@ def test_limit__that_nobody_waits_for__holds_back_no_other_call(says, waits) -> 
     client = GitHubClient(
         says(limit, Answer(200, body={"id": 1})).base, Secret("t0ken"), "acme/bot", sleep=waits.append
     )
-    with pytest.raises(GitHubError, match="for 3000 s to come"):
+    with pytest.raises(GitHubError, match="for another 3000 s"):
         client.get("reading the thing", "/thing", Thing, permission="contents: read")
     assert client.get("reading the thing", "/thing", Thing, permission="contents: read").id == 1
     assert waits == []

@@ -208,7 +208,7 @@ def test_call__refused_for_good__is_said_at_once_and_asked_once(world, call, sta
     else:
         assert error is not None
         assert error.kind is kind
-        assert f"GitHub answers {status} (" in str(error) or call.path == "/graphql"
+        assert f"GitHub responded with {status} (" in str(error) or call.path == "/graphql"
     assert world.waits == []
     assert tries(world, call) == 1
 
@@ -312,7 +312,7 @@ def test_call__page_of_a_proxy_instead_of_an_answer__is_an_error_of_the_server(w
     assert "<html" not in str(error).lower()
 
 
-IMPATIENT = GitHubTimeouts(silence_s=1, answer_s=1.2, transfer_silence_s=0.5, transfer_s=1.0)
+IMPATIENT = GitHubTimeouts(silence_s=1, response_s=1.2, transfer_silence_s=0.5, transfer_s=1.0)
 
 
 def impatient(world: World) -> World:

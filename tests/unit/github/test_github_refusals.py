@@ -181,7 +181,7 @@ def test_certificate__of_an_authority_of_ones_own__is_what_the_message_is_about(
     address, _ = trusting
     load_ssl_context.cache_clear()
     client = GitHubClient(address, Secret("t"), "acme/bot", sleep=waits.append)
-    said = ("the server's certificate is not trusted here (self-signed certificate)", "the variable `SSL_CERT_FILE`")
+    said = ("the certificate of the server is not trusted (self-signed certificate)", "the variable `SSL_CERT_FILE`")
     refused(lambda: get_repository(client), FailureKind.UNTRUSTED, *said)
     refused(lambda: fetch_artifact(client, 1, None, tmp_path / "x.zip"), FailureKind.UNTRUSTED, *said)
     client.close()

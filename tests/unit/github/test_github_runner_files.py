@@ -226,7 +226,7 @@ def test_file_commands__a_hard_link_that_is_gone_again__is_not_written_to(tmp_pa
     fill(commands, "alone")
     os.chown(commands, THEM, THEM)
     os.chown(commands / "alone", whose, -1)
-    with pytest.raises(OSError, match="no ordinary file"):
+    with pytest.raises(OSError, match="no longer a regular file"):
         write(commands / "alone")
     assert (commands / "alone").read_text() == "x"
 

@@ -59,7 +59,7 @@ def refused(found: KnownWaivers) -> list[str]:
 # --- what counts ------------------------------------------------------------------------------------------------------
 
 
-def test_accept__comment_by_somebody_who_may_write__is_a_waiver_with_all_about_it(github, client, pull) -> None:
+def test_waive__comment_by_somebody_who_may_write__is_a_waiver_with_all_about_it(github, client, pull) -> None:
     comment = say(github, f"{LINE}\n/eval-gate waive faq/* b until 2026-11-30 at {pull.head_sha} -- also\nThanks!")
     url = f"{github.base}/acme/bot/pull/7#issuecomment-{comment.id}"
     origin = CommentOrigin(author="ada", url=url, written_at=NOW)
@@ -94,23 +94,23 @@ def test_accept__comment_by_somebody_who_may_write__is_a_waiver_with_all_about_i
         ("nobody", "none"),
     ],
 )
-def test_accept__author_with_this_role__counts_only_with_write_access(github, client, pull, author, role) -> None:
+def test_waive__author_with_this_role__counts_only_with_write_access(github, client, pull, author, role) -> None:
     github.state.strangers.add("nobody")
     say(github, author=author)
     found = ask(client, pull)
     assert len(found.waivers) == (role is None)
-    said = [f"accepting takes write access to the repository, and {author} has `{role}`"] if role else []
+    said = [f"waiving needs write access to the repository, and {author} has `{role}`"] if role else []
     assert [one.message for one in found.refusals] == said
 
 
 @pytest.mark.contract("accepting.comment-author")
 @pytest.mark.parametrize("association", ["OWNER", "MEMBER", "COLLABORATOR"])
-def test_accept__association_without_write_access__is_no_proof(github, client, pull, association) -> None:
+def test_waive__association_without_write_access__is_no_proof(github, client, pull, association) -> None:
     say(github, author="eve").association = association
     assert len(refused(ask(client, pull))) == 1
 
 
-def test_accept__role_of_an_organization__counts_as_what_github_maps_it_to(github, client, pull, says) -> None:
+def test_waive__role_of_an_organization__counts_as_what_github_maps_it_to(github, client, pull, says) -> None:
     oracle = says(*answers(LINE, permission={"permission": "write", "role_name": "eval-owner", "user": ADA}))
     odd = GitHubClient(oracle.base, Secret("t"), "acme/bot")
     assert len(ask(odd, pull).waivers) == 1
@@ -118,19 +118,19 @@ def test_accept__role_of_an_organization__counts_as_what_github_maps_it_to(githu
 
 
 @pytest.mark.contract("accepting.comment-author")
-def test_accept__bot_with_the_login_of_a_maintainer__is_still_a_bot(github, client, pull) -> None:
+def test_waive__bot_with_the_login_of_a_maintainer__is_still_a_bot(github, client, pull) -> None:
     """GraphQL calls `ada[bot]` just `ada`."""
     say(github, author="ada[bot]")
-    assert refused(ask(client, pull)) == ["a bot accepts nothing"]
+    assert refused(ask(client, pull)) == ["a bot cannot waive cases"]
     assert github.requests("GET", "/collaborators/") == []
 
 
-def test_accept__bot_that_only_talks_about_it__gets_no_sentence(github, client, pull) -> None:
+def test_waive__bot_that_only_talks_about_it__gets_no_sentence(github, client, pull) -> None:
     say(github, f"You may write:\n{LINE}", author="helper[bot]")
     assert ask(client, pull).refusals == ()
 
 
-def test_accept__our_own_comment_that_shows_the_command__is_none_whoever_the_token_belongs_to(
+def test_waive__our_own_comment_that_shows_the_command__is_none_whoever_the_token_belongs_to(
     github, client, pull
 ) -> None:
     say(github, f"<!-- eval-gate:v1 key=k -->\nAccept them:\n{LINE}")
@@ -139,50 +139,50 @@ def test_accept__our_own_comment_that_shows_the_command__is_none_whoever_the_tok
 
 
 @pytest.mark.contract("accepting.comment-author")
-def test_accept__account_is_gone__counts_for_nothing(github, client, pull) -> None:
+def test_waive__account_is_gone__counts_for_nothing(github, client, pull) -> None:
     say(github, author="ghost")
-    assert refused(ask(client, pull)) == ["its author's account is gone, so there is nobody who answers for it"]
+    assert refused(ask(client, pull)) == ["the account of its author was deleted"]
 
 
 @pytest.mark.contract("accepting.comment-author")
-def test_accept__written_by_an_app_in_somebodys_name__counts_for_nothing(github, client, pull) -> None:
+def test_waive__written_by_an_app_in_somebodys_name__counts_for_nothing(github, client, pull) -> None:
     say(github).via_app = "assistant"
-    assert refused(ask(client, pull)) == ["it was written by the app `assistant`, and accepting is for people, by hand"]
+    assert refused(ask(client, pull)) == ["it was written by the app `assistant`, and only people can waive cases"]
 
 
 @pytest.mark.contract("accepting.comment-author")
 @pytest.mark.parametrize(("editor", "counts"), [("ada", True), ("mo", False), ("eve", False), (None, False)])
-def test_accept__edited_comment__counts_only_as_its_authors_own_words(github, client, pull, editor, counts) -> None:
+def test_waive__edited_comment__counts_only_as_its_authors_own_words(github, client, pull, editor, counts) -> None:
     comment = say(github, "Looks good.")
     github.state.edit_comment(comment, LINE, editor)
     found = ask(client, pull)
     assert (len(found.waivers), len(found.refusals)) == ((1, 0) if counts else (0, 1))
 
 
-def test_accept__edited_by_a_bot_of_the_same_name__counts_for_nothing(github, client, pull) -> None:
+def test_waive__edited_by_a_bot_of_the_same_name__counts_for_nothing(github, client, pull) -> None:
     github.state.edit_comment(say(github), LINE, "ada[bot]")
     assert len(refused(ask(client, pull))) == 1
 
 
-def test_accept__edited_later__still_ends_by_the_day_it_was_written(github, client, pull) -> None:
+def test_waive__edited_later__still_ends_by_the_day_it_was_written(github, client, pull) -> None:
     comment = say(github, created_at="2026-11-01T00:00:00Z")
     github.state.edit_comment(comment, LINE, "ada")
     (one,) = ask(client, pull).waivers
     assert one.until == date(2026, 11, 15)
 
 
-def test_accept__hidden_comment__counts_for_nothing(github, client, pull) -> None:
+def test_waive__hidden_comment__counts_for_nothing(github, client, pull) -> None:
     say(github).minimized = "OUTDATED"
-    assert refused(ask(client, pull)) == ["it is hidden"]
+    assert refused(ask(client, pull)) == ["the comment is hidden"]
 
 
-def test_accept__comment_gone_between_two_questions__counts_for_nothing(github, client, pull) -> None:
+def test_waive__comment_gone_between_two_questions__counts_for_nothing(github, client, pull) -> None:
     say(github)
     github.faults.add("GET", "/issues/comments/", Fault.status(404))
-    assert refused(ask(client, pull)) == ["it is gone by now"]
+    assert refused(ask(client, pull)) == ["it was deleted"]
 
 
-def test_accept__comment_on_another_pull_request__is_not_seen(github, client, pull) -> None:
+def test_waive__comment_on_another_pull_request__is_not_seen(github, client, pull) -> None:
     github.state.add_pull(8, head_sha="eight", head_ref="eight")
     github.state.add_comment(8, LINE, mine=False, author="ada", created_at=NOW)
     assert ask(client, pull).waivers == ()
@@ -190,7 +190,7 @@ def test_accept__comment_on_another_pull_request__is_not_seen(github, client, pu
 
 @pytest.mark.contract("accepting.comment-form")
 @pytest.mark.parametrize("body", [f"> {LINE}", f"```\n{LINE}\n```", f"<!-- {LINE} -->", f"    {LINE}", "Looks good."])
-def test_accept__command_that_is_quoted__is_none(github, client, pull, body) -> None:
+def test_waive__command_that_is_quoted__is_none(github, client, pull, body) -> None:
     say(github, body)
     found = ask(client, pull)
     assert (found.waivers, found.refusals) == ((), ())
@@ -201,18 +201,18 @@ def test_accept__command_that_is_quoted__is_none(github, client, pull, body) -> 
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("/eval-gate waive * -- all of it", "says too little"),
+        ("/eval-gate waive * -- all of it", "is too general"),
         ("/eval-gate waive refund/partial", "the reason is missing"),
-        ("/eval-gate waive a until 2026-02-30 -- x1", "is not a day of the calendar"),
-        ("/eval-gate waive a until 2026-11-19 -- x1", "2026-11-19 is not within 90 days of the comment, which is of"),
+        ("/eval-gate waive a until 2026-02-30 -- x1", "is not a calendar date"),
+        ("/eval-gate waive a until 2026-11-19 -- x1", "2026-11-19 is not within 90 days of the comment ("),
         ("/eval-gate waive a until 2027-02-19 -- x1", "2027-02-19 is not within 90 days of the comment"),
         ("/eval-gate waive a until 0001-01-01 -- x1", "0001-01-01 is not within 90 days"),
         ("/eval-gate waive a until 9999-12-31 -- x1", "9999-12-31 is not within 90 days"),
-        (f"Please:\n{LINE}", "at the very top"),
-        (f"/eval-gate waive a at {'0' * 40} -- x1", f"it is about the commit {'0' * 40}, and this one is"),
+        (f"Please:\n{LINE}", "the first line"),
+        (f"/eval-gate waive a at {'0' * 40} -- x1", f"it is for the commit {'0' * 40}, but this run evaluates"),
     ],
 )
-def test_accept__command_that_cannot_be_followed__gets_a_sentence_and_no_question(
+def test_waive__command_that_cannot_be_followed__gets_a_sentence_and_no_question(
     github, client, pull, body, said
 ) -> None:
     say(github, body)
@@ -229,13 +229,13 @@ def test_accept__command_that_cannot_be_followed__gets_a_sentence_and_no_questio
     ("until", "expected"),
     [("", date(2026, 12, 4)), ("2026-11-20", date(2026, 11, 20)), ("2027-02-18", date(2027, 2, 18))],
 )
-def test_accept__until__is_what_it_says_or_14_days_from_the_comment(github, client, pull, until, expected) -> None:
+def test_waive__until__is_what_it_says_or_14_days_from_the_comment(github, client, pull, until, expected) -> None:
     say(github, f"/eval-gate waive a {f'until {until} ' if until else ''}-- x1")
     (one,) = ask(client, pull).waivers
     assert one.until == expected
 
 
-def test_accept__comment_from_long_ago__is_not_even_looked_for(github, client, pull) -> None:
+def test_waive__comment_from_long_ago__is_not_even_looked_for(github, client, pull) -> None:
     say(github, created_at="2026-08-22T00:00:00Z")
     for number in range(250):
         say(github, f"talk {number}")
@@ -255,9 +255,16 @@ def test_label__missing__nothing_counts_and_whoever_waits_is_told(github, client
     pull.labels = labels
     say(github)
     assert ask(client, pull) == KnownWaivers(
-        TODAY, troubles=(f"nothing is accepted by comment without the label `{LABEL}`",)
+        TODAY, troubles=(f"no case is waived by comment without the label `{LABEL}`",)
     )
     assert len(github.log) == 1
+
+
+def test_label__under_its_old_name__is_named_with_the_new_one(github, client, pull) -> None:
+    pull.labels = ["eval-gate:accept"]
+    (said,) = ask(client, pull).troubles
+    assert "the label `eval-gate:accept` is now called `eval-gate:waive`" in said
+    assert ask(client, pull, label="ours").troubles == ()
 
 
 def test_label__missing_and_nobody_waits__is_one_request_and_no_word(github, client, pull) -> None:
@@ -273,9 +280,7 @@ def test_label__without_a_comment__does_nothing_and_is_told(github, client, pull
     say(github, "talk")
     found = ask(client, pull)
     assert (found.waivers, found.refusals) == ((), ())
-    assert found.troubles[0].startswith(
-        f"the label `{LABEL}` is set, and no comment accepts anything: write `/eval-gate"
-    )
+    assert found.troubles[0].startswith(f"the label `{LABEL}` is set, but no comment waives a case: write `/eval-gate")
 
 
 def test_label__in_other_letters_or_of_another_name__is_the_one_that_was_asked_for(github, client, pull) -> None:
@@ -294,7 +299,7 @@ def test_label__in_other_letters_or_of_another_name__is_the_one_that_was_asked_f
 def test_fork__command_without_a_commit__is_told_what_to_add(github, client, fork) -> None:
     say(github)
     assert refused(ask(client, fork)) == [
-        f"on a pull request from a fork the commit is to be named: add `at {fork.head_sha}`"
+        f"a command on a pull request from a fork must name the commit: add `at {fork.head_sha}`"
     ]
 
 
@@ -305,13 +310,13 @@ def test_fork__command_for_this_commit__counts_until_the_next_push(github, clien
     assert isinstance(one.origin, CommentOrigin)
     assert one.origin.commit == fork.head_sha
     (sentence,) = refused(ask(client, fork, commit="f" * 40))
-    assert sentence == f"it is about the commit {fork.head_sha}, and this one is {'f' * 40}"
+    assert sentence == f"it is for the commit {fork.head_sha}, but this run evaluates {'f' * 40}"
 
 
 @pytest.mark.contract("accepting.comment-author", "accepting.fork-commit")
 def test_fork__its_author_accepts_for_themselves__counts_for_nothing(github, client, fork) -> None:
     say(github, f"/eval-gate waive a at {fork.head_sha} -- x1", author="eve").association = "CONTRIBUTOR"
-    assert refused(ask(client, fork)) == ["accepting takes write access to the repository, and eve has `read`"]
+    assert refused(ask(client, fork)) == ["waiving needs write access to the repository, and eve has `read`"]
 
 
 def test_fork__deleted__is_still_one(github, client, fork) -> None:
@@ -336,7 +341,7 @@ def test_bounds__ten_thousand_comments__the_newest_are_looked_at_and_that_is_sai
     found = ask(client, pull)
     assert found.waivers == ()
     assert len(github.requests("POST", "/graphql")) == waivers_comments.MAX_PAGES
-    assert found.troubles[0] == "only the newest 2,000 comments were looked at"
+    assert found.troubles[0] == "only the newest 2,000 comments were read"
 
 
 def test_bounds__many_comments_after_a_good_one__it_is_found_within_the_pages(github, client, pull) -> None:
@@ -356,8 +361,8 @@ def test_bounds__commands_by_a_crowd__cannot_keep_a_member_from_being_asked_abou
     assert len(github.requests("GET", "/collaborators/")) == waivers_rights.MAX_PEOPLE
     assert len(found.refusals) == waiver_comments.MAX_REFUSALS
     assert found.troubles == (
-        f"only {waiver_comments.MAX_COMMENTS} of 301 comments with commands were looked at",
-        "19 more commands were not followed",
+        f"only {waiver_comments.MAX_COMMENTS} of 301 comments with commands were read",
+        "19 more commands were refused",
     )
 
 
@@ -391,7 +396,7 @@ def test_failure__comments_cannot_be_read__nothing_is_accepted_and_that_is_said(
     github.faults.add("POST", "/graphql", *faults)
     found = ask(client, pull)
     assert (found.waivers, found.refusals) == ((), ())
-    assert found.troubles[0].startswith("nothing is accepted by comment, because comments could not be read: ")
+    assert found.troubles[0].startswith("no case is waived by comment, because comments could not be read: ")
 
 
 @pytest.mark.contract("accepting.failure")
@@ -413,7 +418,7 @@ def test_failure__of_what_is_asked_about_somebody__counts_for_nothing_and_no_mor
     github.faults.add("GET", path, Fault.pass_(), *[Fault.status(500)] * 5)
     found = ask(client, pull)
     assert [one.owner for one in found.waivers] == ["ada"]
-    assert found.troubles[0].startswith("2 comments with commands count for nothing: ")
+    assert found.troubles[0].startswith("2 comments with commands are ignored: ")
     assert len(github.requests("GET", path)) == 6
 
 
@@ -426,7 +431,7 @@ def test_failure__that_passes__is_no_failure(github, client, pull) -> None:
 
 def test_failure__no_such_pull_request__is_said(github, client, pull) -> None:
     (said,) = ask(client, pull, number=404).troubles
-    assert "nothing is accepted by comment" in said
+    assert "no case is waived by comment" in said
 
 
 ADA = {"login": "ada", "type": "User"}
@@ -469,7 +474,7 @@ def answers(body: str, *, login: str = "ada", permission: object = None, user: o
         {"user": {"login": "ada", "type": "Bot"}},
     ],
 )
-def test_accept__answers_that_do_not_agree_about_the_author__count_for_nothing(pull, says, odd) -> None:
+def test_waive__answers_that_do_not_agree_about_the_author__count_for_nothing(pull, says, odd) -> None:
     oracle = says(*answers(LINE, **odd))
     client = GitHubClient(oracle.base, Secret("t"), "acme/bot")
     assert len(refused(ask(client, pull))) == 1
@@ -527,7 +532,7 @@ def test_base__not_to_be_had__nothing_is_known_of_any(github, client, pull, path
         github.faults.add("GET", "/contents/", Fault.permission())
     found = mark_new_waivers(client, KnownWaivers(TODAY, HERE), path, pull.base_ref)
     assert news(found) == {"a": None, "b": None}
-    assert "could not be told" in found.troubles[0]
+    assert "cannot check which entries" in found.troubles[0]
     assert len(github.log) == (path == PATH)
 
 
@@ -561,13 +566,13 @@ def test_read_base__not_to_be_had_or_not_valid__nothing_counts_and_that_is_said(
     for _ in range(2):
         found = read_base_waivers(client, PATH, pull.base_ref, TODAY)
         assert found.waivers == ()
-        assert found.troubles[0].startswith(f"nothing in {PATH} counts: ")
+        assert found.troubles[0].startswith(f"{PATH} is ignored: ")
         github.faults.plans.clear()
         github.faults.add("GET", "/contents/", Fault.permission())
     github.faults.plans.clear()
 
 
-def test_accept__a_later_day__the_same_comment_gives_the_same_waiver(github, client, pull) -> None:
+def test_waive__a_later_day__the_same_comment_gives_the_same_waiver(github, client, pull) -> None:
     say(github)
     found = ask(client, pull).waivers
     assert len(found) == 1

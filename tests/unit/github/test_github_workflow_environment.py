@@ -69,7 +69,7 @@ def test_environment__without_what_is_needed__names_it(name, value) -> None:
     with pytest.raises(GateError) as caught:
         read_workflow_environment(variables)
     assert (caught.value.code, int(caught.value.exit_code)) == ("not-in-a-workflow", 2)
-    assert f"; {name} is not set" in caught.value.message
+    assert f": {name} is not set" in caught.value.message
 
 
 def test_environment__nothing_at_all__names_everything_at_once() -> None:

@@ -101,7 +101,7 @@ def test_read__no_ordinary_file__is_refused_at_once(tmp_path, kind, monkeypatch)
 
 def test_private_folder__no_place__is_said(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    with pytest.raises(ProcessError, match="no place for temporary files"), open_private_folder("cli-", tmp_path):
+    with pytest.raises(ProcessError, match="temporary files cannot be created"), open_private_folder("cli-", tmp_path):
         pass
 
 

@@ -101,10 +101,10 @@ def test_agentv__accepted_by_the_gate__is_still_a_fail() -> None:
     ("case", "error"),
     [
         (replace(make_graded("a", status="error"), score=0.9), "agent error: HTTP 500"),
-        (make_graded("a", status="error", error=None), "no reason was given"),
+        (make_graded("a", status="error", error=None), "no reason given"),
         (make_graded("a", status="skipped", error="needs a judge"), "skipped: needs a judge"),
-        (make_graded("a", status="skipped"), "skipped: no reason was given"),
-        (make_graded("a", status="not_run"), "not run: the run ended before"),
+        (make_graded("a", status="skipped"), "skipped: no reason given"),
+        (make_graded("a", status="not_run"), "not run: the run ended first"),
     ],
     ids=["error", "error-without-words", "skipped", "skipped-without-words", "not-run"],
 )
@@ -185,10 +185,10 @@ def test_export__asked_for__is_written_whole_where_it_says(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("agentv", '--export[0]: "agentv" names no file: agentv=FILE'),
-        ("agentv=", '--export[0]: "agentv=" names no file: agentv=FILE'),
+        ("agentv", '--export[0]: "agentv" has no file: write agentv=FILE'),
+        ("agentv=", '--export[0]: "agentv=" has no file: write agentv=FILE'),
         ("agent=x", '--export[0]: "agent=x" is not known (did you mean "agentv"?)'),
-        ("junit=x.xml", '--export[0]: "junit" is no export but a report'),
+        ("junit=x.xml", '--export[0]: "junit" is a report, not an export'),
     ],
 )
 def test_export__without_a_file_or_unknown__is_a_usage_error(text, message) -> None:
@@ -200,4 +200,4 @@ def test_export__without_a_file_or_unknown__is_a_usage_error(text, message) -> N
 def test_report__agentv__is_not_a_report_for_people() -> None:
     with pytest.raises(GateError) as refused:
         load_config({"reports": ["agentv"]}, {}, None)
-    assert str(refused.value.problems[0]).startswith('--report[0]: "agentv" is no report but an export')
+    assert str(refused.value.problems[0]).startswith('--report[0]: "agentv" is an export, not a report')

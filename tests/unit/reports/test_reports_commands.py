@@ -129,7 +129,7 @@ def test_rerun__too_many_cases_before_one__leaves_it_out() -> None:
     assert build_case_rerun_command("last", "eval-gate run --case first", find_preparatory_cases(["last"], run)) is None
 
 
-def test_accept_line__regressions__are_named_and_the_reason_is_left_to_the_person() -> None:
+def test_waive_line__regressions__are_named_and_the_reason_is_left_to_the_person() -> None:
     assert build_waive_command(regressed("a", "b c"), None) == "eval-gate waive a 'b c' --reason '…' --until 14d"
     assert (
         build_waive_command(regressed("-a"), "x.yaml") == "eval-gate waive --reason '…' --until 14d --file x.yaml -- -a"
@@ -137,7 +137,7 @@ def test_accept_line__regressions__are_named_and_the_reason_is_left_to_the_perso
     assert build_waive_command(regressed("a\nb"), None) is None
 
 
-def test_accept_line__no_regression_or_no_red_gate__is_not_there() -> None:
+def test_waive_line__no_regression_or_no_red_gate__is_not_there() -> None:
     assert build_waive_command(judge_against(make_run({"a": "failed"}), NOT_REQUESTED, Policy()), None) is None
     lenient = judge_against(
         make_run({"a": "failed"}),
@@ -147,7 +147,7 @@ def test_accept_line__no_regression_or_no_red_gate__is_not_there() -> None:
     assert build_waive_command(lenient, None) is None
 
 
-def test_accept_line__id_that_another_file_has_too__comes_with_its_file() -> None:
+def test_waive_line__id_that_another_file_has_too__comes_with_its_file() -> None:
     def suites(status: str):
         here = make_suite_result([make_result("a", status)])
         return here, make_suite_result([make_result("a")], eval_file="evals/other.json")

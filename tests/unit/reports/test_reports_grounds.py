@@ -17,6 +17,7 @@ from eval_gate.reports.wording.grounds import (
     describe_history,
     describe_repeats,
     describe_suite_finding,
+    format_conclusion,
     format_place,
     list_further_evidence,
 )
@@ -52,8 +53,7 @@ def change(what: str, why: str, here: str, record: str, chance: float | None = N
 FLAKY = CaseHistorySummary(
     counts=counts("17/20"), stability=Stability.FLAKY, evidence_run_ids=("run-a", "run-b", "run-c")
 )
-NEVER = "no number of re-runs that `reruns` allows could make it sure"
-UNSURE = f"not rare enough to be sure: {NEVER}"
+NEVER = "no number of re-runs that reruns allows would confirm it"
 BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
 
 
@@ -62,9 +62,9 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
     [
         (
             change("regression", "evidence", "0/4", "10/10", 1 / 100_000.5, agent_errors=4, required_failures=4),
-            "crashed 4 of 4 here, answered in 10 of 10 on main",
+            "agent error in 4 of 4 here, responded in 10 of 10 on main",
             "100,000",
-            ("rare enough to be sure: 4 failures of 4 are",),
+            ("4 failures in a row are enough to confirm it",),
         ),
         (
             change(
@@ -77,9 +77,9 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
                 earlier_errors=1,
                 required_failures=4,
             ),
-            "crashed 4 of 4 here, answered in 9 of 10 on main (2 wrong)",
+            "agent error in 4 of 4 here, responded in 9 of 10 on main (2 wrong)",
             "100,000",
-            ("rare enough to be sure: 4 failures of 4 are",),
+            ("4 failures in a row are enough to confirm it",),
         ),
         (
             change(
@@ -92,93 +92,93 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
                 earlier_errors=1,
                 required_failures=4,
             ),
-            "failed 4 of 4 here (1 crashed), 1 of 10 on main (1 crashed)",
+            "failed 4 of 4 here (1 agent error), 1 of 10 on main (1 agent error)",
             "100,000",
-            ("rare enough to be sure: 4 failures of 4 are",),
+            ("4 failures in a row are enough to confirm it",),
         ),
         (
             change("errored", "missing_reruns", "0/1", "0/0", 0.2, agent_errors=1, required_failures=4),
-            "crashed 1 of 1 here, never judged on main",
+            "agent error in 1 of 1 here, no score on main",
             None,
-            ("the re-runs that would decide gave no result", "to be sure takes 4 failures of 4"),
+            ("its re-runs have no result", "4 failures in a row would confirm it"),
         ),
         (
             change("inconclusive", "recovered", "2/3", "10/10", 0.3, agent_errors=1, required_failures=4),
-            "passed 2 of 3 here (1 crashed), failed 0 of 10 on main",
+            "passed 2 of 3 here (1 agent error), failed 0 of 10 on main",
             "3",
-            ("not rare enough to be sure: that takes 4 failures of 4",),
+            ("4 failures in a row would confirm it",),
         ),
         (
-            change("regression", "suite", "2/3", "20/20", 0.01, required_failures=4),
+            change("regression", "suite_drop", "2/3", "20/20", 0.01, required_failures=4),
             "failed 1 of 3 here, 0 of 20 on main",
             "100",
             (
-                "counts because too many cases fail at once",
-                "not rare enough to be sure of it alone: that takes 4 failures of 4",
+                "it counts because too many cases fail at once",
+                "4 failures in a row would confirm it by itself",
             ),
         ),
         (
             change("regression", "evidence", "0/4", "19/20", 1 / 54_321),
             "failed 4 of 4 here, 1 of 20 on main",
             "50,000",
-            ("rare enough to be sure",),
+            (),
         ),
         (
             change("regression", "evidence", "0/4", "20/20", 0.0, required_failures=3),
             "failed 4 of 4 here, 0 of 20 on main",
             "1,000,000",
-            ("rare enough to be sure: 3 failures of 3 are",),
+            ("3 failures in a row are enough to confirm it",),
         ),
         (
             change("regression", "every_run", "0/2", "1/1", 0.02),
             "failed 2 of 2 here, 0 of 1 on main",
             "50",
-            ("counts because it failed every time", NEVER),
+            (NEVER,),
         ),
         (
             change("regression", "every_run", "0/2", "1/1", 0.02, required_failures=3),
             "failed 2 of 2 here, 0 of 1 on main",
             "50",
-            ("counts because it failed every time", "to be sure takes 3 failures of 3"),
+            ("3 failures in a row would confirm it",),
         ),
         (
-            change("regression", "suite", "2/3", "20/20", 0.5),
+            change("regression", "suite_drop", "2/3", "20/20", 0.5),
             "failed 1 of 3 here, 0 of 20 on main",
             "2",
             (
-                "counts because too many cases fail at once",
-                f"not rare enough to be sure of it alone: {NEVER}",
+                "it counts because too many cases fail at once",
+                f"{NEVER} by itself",
             ),
         ),
         (
             change("regression", "must_pass", "0/2", "9/20", newest_failed=True),
             "failed 2 of 2 here, 11 of 20 on main",
             None,
-            ("must pass, though it fails on main too",),
+            ("it counts although it fails on main too",),
         ),
         (
             change("added", "must_pass", "0/2", "0/0"),
-            "failed 2 of 2 here, never judged on main",
+            "failed 2 of 2 here, no score on main",
             None,
-            ("must pass, whatever its record",),
+            ("it counts whatever its history",),
         ),
         (
             change("inconclusive", "recovered", "2/3", "17/20", 0.3, known=FLAKY),
             "passed 2 of 3 here, failed 3 of 20 on main",
             "3",
-            (UNSURE, BY_RECORD),
+            (NEVER, BY_RECORD),
         ),
         (
             change("inconclusive", "recovered", "0/2", "11/20", 0.9),
             "failed 2 of 2 here, 9 of 20 on main",
             None,
-            ("its record may explain that", UNSURE),
+            ("its history may explain this", NEVER),
         ),
         (
             change("errored", "missing_reruns", "0/1", "20/20", 0.05),
             "failed 1 of 1 here, 0 of 20 on main",
             None,
-            ("the re-runs that would decide gave no result", NEVER),
+            ("its re-runs have no result", NEVER),
         ),
         (
             change("flaky", "mixed", "3/4", "17/20", known=FLAKY),
@@ -190,7 +190,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("flaky", "usual_result", "1/1", "6/20"),
             "passed 1 of 1 here, failed 14 of 20 on main",
             None,
-            ("passes now and then on main too",),
+            ("it sometimes passes on main too",),
         ),
         (
             change("new_pass", "evidence", "7/7", "2/20", 9.9e-6, known=FLAKY),
@@ -202,7 +202,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("new_pass", "every_run", "2/2", "1/20", 0.1),
             "passed 2 of 2 here, 1 of 20 on main",
             "10",
-            ("passed every time",),
+            (),
         ),
         (
             change("still_failing", "usual_result", "0/1", "3/20", 0.2),
@@ -220,8 +220,28 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
 )
 def test_words__case__say_what_was_seen_and_what_decided(one, seen, by_chance, more) -> None:
     assert describe_evidence(one, MAIN) == seen
-    assert describe_chance(one) == (by_chance and f"if nothing changed, that happens 1 time in {by_chance}")
+    assert describe_chance(one) == (by_chance and f"chance without a real change: 1 in {by_chance}")
     assert list_further_evidence(one, MAIN) == more
+
+
+@pytest.mark.parametrize(
+    ("what", "why", "word"),
+    [
+        ("regression", "evidence", "confirmed"),
+        ("regression", "every_run", "failed every time"),
+        ("new_pass", "every_run", "passed every time"),
+        ("new_pass", "evidence", "confirmed"),
+        ("regression", "suite_drop", "part of a suite drop"),
+        ("suspected_regression", "gate_failed", "suspected"),
+        ("inconclusive", "recovered", "inconclusive"),
+        ("flaky", "mixed", "flaky"),
+        ("still_failing", "usual_result", None),
+        ("still_failing", "base_agent", None),
+    ],
+)
+def test_conclusion__is_one_word_before_the_evidence(what, why, word) -> None:
+    assert format_conclusion(change(what, why, "0/3", "9/10")) == word
+    assert format_conclusion(CaseChange(suite="s", case_id="c", change=CaseClass(what))) is None
 
 
 def test_words__two_runs_alone__have_none() -> None:
@@ -236,7 +256,7 @@ def test_words__two_runs_alone__have_none() -> None:
 @pytest.mark.parametrize(
     ("context", "place"),
     [
-        (ReportContext(), "on record"),
+        (ReportContext(), "in the history"),
         (ReportContext(base_branch="main"), "on main"),
         (ReportContext(base_branch="main", baseline_branch="release/1"), "on release/1"),
         (ReportContext(base_branch="a\nb" + "c" * 100), f"on a ⏎ b{'c' * 54}…"),
@@ -259,7 +279,7 @@ def test_place__is_the_branch_whose_runs_the_record_is_made_of(context, place) -
         ),
         (
             CaseHistorySummary(counts=counts("0/3"), stability=Stability.FAILING, oldest_run_id="r"),
-            "passed 0 of 3 on main; older runs are left out, because it broke or was mended after them",
+            "passed 0 of 3 on main; older runs do not count, because the case broke or was fixed after them",
         ),
     ],
 )
@@ -271,10 +291,10 @@ def test_repeats__in_words__say_what_looks_like_a_cache_and_what_to_do() -> None
     slow, cached = Repeats(slowest_ms=110, first_ms=120), Repeats(slowest_ms=4, first_ms=2_100, cached=True)
     said = Grounds(kind=GroundKind.EVIDENCE, current=Counts(failures=4), history=Counts(passes=9), reruns=3)
     assert describe_repeats(said) is None
-    assert describe_repeats(replace(said, repeats=slow)) == "3 re-runs answered byte for byte the same"
+    assert describe_repeats(replace(said, repeats=slow)) == "3 re-runs returned the same response byte for byte"
     assert describe_repeats(replace(said, reruns=1, repeats=cached)) == (
-        "1 re-run answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache; "
-        "rerunCacheBusting may get past it"
+        "1 re-run returned the same response byte for byte, in 4 ms at most, the first failure in 2.1 s; this looks "
+        "like a cache, which rerunCacheBusting may bypass"
     )
 
 
@@ -282,11 +302,11 @@ def test_suite__in_words__has_what_the_records_let_expect() -> None:
     found = SuiteFinding(cases=60, failures=6, expected=0.31, chance=1e-9, limit=0.01)
     assert (
         describe_suite_finding(found)
-        == "6 of 60 cases failed at first, where fewer than 1 usually does; if nothing changed, that "
-        "happens 1 time in 1,000,000; from 1 in 100 on it is a drop"
+        == "6 of 60 cases failed at first (usually fewer than 1); chance without a real change: 1 in 1,000,000 "
+        "(limit 1 in 100)"
     )
     more = replace(found, expected=2.6)
-    assert describe_suite_finding(more).startswith("6 of 60 cases failed at first, where about 3 usually do; ")
+    assert describe_suite_finding(more).startswith("6 of 60 cases failed at first (usually about 3); ")
     assert describe_suite_finding(found, others=True).startswith("6 of 60 other cases failed")
     assert describe_suite_finding(replace(found, steady_cases_only=True)).startswith(
         "6 of 60 cases that seldom fail failed at first"
@@ -302,9 +322,8 @@ def test_suite__days_of_the_branch_differ__is_said_with_what_it_would_be_without
     assert found.is_run_variation
     assert (
         describe_suite_finding(found)
-        == "10 of 100 cases failed at first, where about 2 usually do; if nothing changed, that "
-        "happens 1 time in 32; whole runs on record differ too: if they did not, it would be 1 in 2,000; "
-        "from 1 in 100 on it is a drop"
+        == "10 of 100 cases failed at first (usually about 2); chance without a real change: 1 in 32 (limit 1 in 100); "
+        "1 in 2,000 if the runs in the history did not differ from each other"
     )
 
 
@@ -364,7 +383,7 @@ def test_rates__quarantine__is_on_neither_side() -> None:
     )
     rates = compute_pass_rates(run)
     assert (rates.passed, rates.judged, rates.current, rates.baseline, rates.quarantined) == (1, 2, 0.5, 1.0, 2)
-    assert "of 2 cases in both runs 1 got worse and 0 better" in describe_certainty(run)[1]
+    assert "2 cases with a score in both runs: 1 got worse, 0 got better" in describe_certainty(run)[1]
 
 
 def test_reruns__cost__is_the_share_of_the_executions_and_only_said_when_all_is_known() -> None:
@@ -378,15 +397,15 @@ def test_reruns__cost__is_the_share_of_the_executions_and_only_said_when_all_is_
 def test_reruns__with_cases_before_them__say_how_many_executions_and_count_their_time_and_cost() -> None:
     before = replace(make_executed("a", "P", cost_usd=0.3), preparatory_executions=2, duration_ms=360.0)
     run = make_run(make_suite_result([before, make_executed("b", "FPP", cost_usd=0.3)]))
-    words = "2 re-runs of 1 case, with 2 executions of the cases before them, 480 ms, about $0.40"
+    words = "2 re-runs of 1 case, with 2 executions of the cases they depend on, 480 ms, about $0.40"
     assert describe_reruns(run) == words
 
 
 @pytest.mark.parametrize(
     ("before", "reruns", "words"),
     [
-        (1, 2, ("run again each time with the case before it",)),
-        (4, 1, ("run again each time with the 4 cases before it",)),
+        (1, 2, ("each re-run included the case before it",)),
+        (4, 1, ("each re-run included the 4 cases before it",)),
         (0, 2, ()),
         (4, 0, ()),
     ],

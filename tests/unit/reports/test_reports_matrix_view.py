@@ -248,6 +248,6 @@ def test_write__formats__have_their_usual_names_or_the_one_asked_for(tmp_path: P
 
 
 def test_refuse_unknown__junit__says_what_there_is() -> None:
-    with pytest.raises(GateError, match="cannot be written as junit") as caught:
+    with pytest.raises(GateError, match="not available for a comparison of several targets") as caught:
         check_formats([ReportRequest("md", None), ReportRequest("junit", None)])
     assert "md, html, json, console" in caught.value.hint

@@ -11,7 +11,7 @@ from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import judge_against
 
 BASE = "b" * 40
-SAID = "bbbbbbb, which this change is held against, has no result of its own."
+SAID = "bbbbbbb, the base of this change, has no result."
 
 
 def judged(status: str, *, since: int | None, allowed: int = 0, sha: str = "c" * 40):
@@ -31,34 +31,32 @@ def shown(form: str, run) -> str:
 @pytest.mark.parametrize("form", ["md", "console", "html"])
 def test_report__red_and_older_than_the_base__says_which_commits_count_too(form) -> None:
     text = shown(form, judged("failed", since=3))
-    assert f"{SAID} The baseline is 3 commits older: what they did counts here too (3f2c1ab..bbbbbbb)" in text
-    assert form == "console" or "1 regression, counting 3 commits before this change (3f2c1ab..bbbbbbb)" in text
+    assert f"{SAID} The baseline is 3 commits older: their effects count too (3f2c1ab..bbbbbbb)" in text
+    assert form == "console" or "1 regression, including 3 earlier commits (3f2c1ab..bbbbbbb)" in text
 
 
 @pytest.mark.parametrize(("status", "since"), [("passed", 3), ("failed", 0), ("failed", None)])
 @pytest.mark.parametrize("form", ["md", "console", "html"])
 def test_report__nothing_red_or_not_older__says_nothing(form, status, since) -> None:
     text = shown(form, judged(status, since=since))
-    assert (SAID in text, "counting" in text) == (False, False)
+    assert (SAID in text, "including" in text) == (False, False)
 
 
-@pytest.mark.parametrize(
-    ("since", "commits"), [(1, None), (2, "is 1 commit: what it"), (3, "are 2 commits: what they")]
-)
+@pytest.mark.parametrize(("since", "commits"), [(1, None), (2, "is 1 commit: its"), (3, "are 2 commits: their")])
 def test_report__of_a_push__does_not_count_the_pushed_commit_itself(since, commits) -> None:
     """It is held against its own commit, and the nearest before it has the result."""
     own = judged("failed", since=since, sha=BASE)
     for form in ("md", "console", "html"):
         text = shown(form, own)
         assert SAID not in text
-        between = f"Between the baseline and bbbbbbb {commits} did counts here too (3f2c1ab..bbbbbbb^)"
+        between = f"Between the baseline and bbbbbbb {commits} effects count too (3f2c1ab..bbbbbbb^)"
         assert (between in text) is (commits is not None), text
-    assert ("counting" in shown("md", own)) is (commits is not None)
+    assert ("including" in shown("md", own)) is (commits is not None)
 
 
 def test_report__allowed__says_it_all_the_same() -> None:
     text = shown("md", judged("failed", since=1, allowed=1))
-    assert "⚠️ Agent eval gate — 1 regression, counting 1 commit before this change (3f2c1ab..bbbbbbb), allowed" in text
+    assert "⚠️ Agent eval gate — 1 regression, including 1 earlier commit (3f2c1ab..bbbbbbb), allowed" in text
     assert SAID in text
 
 
@@ -69,7 +67,7 @@ def test_report__allowed__says_it_all_the_same() -> None:
         ({"workspace_sha": "c" * 40}, "Evaluated `ccccccc`, not merged into `main` yet ·"),
         (
             {"workspace_sha": "d" * 40, "is_believed": True},
-            "merged into `main` at `bbbbbbb` (nothing here names the commit: the workflow's `ddddddd` is believed) ·",
+            "merged into `main` at `bbbbbbb` (no checkout names the commit; the workflow names `ddddddd`) ·",
         ),
         ({}, "Evaluated `ccccccc` merged into `main` ·"),
     ],

@@ -106,7 +106,7 @@ def test_comment__nothing_fits_but_the_counts__still_says_what_was_left_out() ->
     text = render_comment(view, limit=300)
     assert text.splitlines()[0] == "<!-- eval-gate:v1 key=k -->"
     assert "1 case: 0 pass, 1 fail" in text
-    assert "too long for this place" in text
+    assert "The rest does not fit here" in text
 
 
 def test_summary__answers_of_many_bytes__is_counted_in_bytes() -> None:
@@ -209,7 +209,8 @@ SAFE_FILTERS = {
         "format_prose",
         "format_setup_changes",
     ),
-    *("render_case_table", "render_score_table", "render_cause_table", "render_responses", "format_suspected_count"),
+    *("render_case_table", "render_regression_table", "render_score_table", "render_cause_table", "render_cause_lines"),
+    *("render_responses", "render_evidence", "format_suspected_count"),
     *("format_percent", "format_signed", "format_seconds", "length", "min", "urlencode"),
 }
 OURS = {
@@ -238,15 +239,17 @@ OURS = {
         "row.change_text",
     ),
     *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed", "suite.score"),
-    *("view.failed_counts", "view.errored_counts", "view.remedy", "group.headline", "group.explanation", "group.title"),
+    *("suite.regressions", "suite.new_passes", "view.rerun_count", "current_title"),
+    *("view.failed_counts", "view.errored_counts", "view.remedy"),
+    *("group.headline", "group.explanation", "group.title_for_many"),
     *("group.tiers", "view.score_tolerance", "view.reruns", "view.next_step", "words"),
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
 MACROS = {
-    *("title", "why", "links", "folds", "folding_table", "suite_table", "grade_table"),
+    *("title", "why", "cautions", "links", "folds", "folding_table", "suite_table", "grade_table"),
     *("measured", "counts", "stale_line", "warning_list", "section", "list", "count", "rows_table"),
-    *("waived_table", "entry_list", "brought", "accept_offer", "not_sure_words", "not_sure", "notes_above"),
-    *("by_control", "main_broke", "waiver_warnings", "rest", "named", "caller"),
+    *("waived_table", "entry_list", "brought", "waive_offer", "inconclusive_words", "inconclusive", "notes_above"),
+    *("by_base_agent", "main_broke", "waiver_warnings", "rest", "named", "caller"),
 }
 
 

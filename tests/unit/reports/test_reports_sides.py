@@ -33,10 +33,10 @@ ON_PAGE = replace(
 DOCS = Path(eval_gate.__file__).parents[2] / "docs"
 QUESTIONS = {
     "refund/partial": make_asked(
-        "I was sent half of order A17, I want it refunded.", "calls issue_refund", 'answer contains "14 days"'
+        "I was sent half of order A17, I want it refunded.", "calls issue_refund", 'response contains "14 days"'
     ),
-    "refund/expired": make_asked("My order A17 is 30 days old, can I send it back?", 'answer contains "14 days"'),
-    "faq/hours": make_asked("When are you open?", 'answer contains "Sunday"'),
+    "refund/expired": make_asked("My order A17 is 30 days old, can I send it back?", 'response contains "14 days"'),
+    "faq/hours": make_asked("When are you open?", 'response contains "Sunday"'),
     "faq/fax": make_asked("What is your fax number?"),
 }
 LABEL = "Please print the label that we have sent to you, put it on the parcel and bring it to any of our shops."
@@ -79,16 +79,28 @@ def test_summary__both_sides_are_kept__looks_like_this(golden) -> None:
 
 def test_comment__first_three_regressions__have_a_fold_and_no_others() -> None:
     text = render_comment(build_view(four(), ON_PAGE))
-    folds = re.findall(r"<summary>Baseline and here: (.*)</summary>", text)
+    folds = re.findall(r"<summary>(.*): evidence and responses</summary>", text)
     assert folds == [row.id for row in build_view(four(), ON_PAGE).regressions[:3]]
 
 
 def test_comment__too_long__the_answers_go_first() -> None:
     view = build_view(four(), ON_PAGE)
     whole, shorter = (render_comment(view, start=step) for step in (0, 1))
-    assert "Baseline and here" not in shorter
+    assert "responses</summary>" not in shorter
     assert len(DETAIL_LEVELS) > 2
-    assert re.sub(r"<details><summary>Baseline and here.*?</details>\n\n", "", whole, flags=re.DOTALL) == shorter
+    folds = r"<details><summary>(?:[^<]*: evidence and responses|Evidence of [^<]*)</summary>.*?</details>\n\n"
+    assert re.sub(folds, "", whole, flags=re.DOTALL) == re.sub(folds, "", shorter, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_comment__regressions__have_their_evidence_the_conclusion_first(step) -> None:
+    view = build_view(four(), ON_PAGE)
+    text = render_comment(view, start=step)
+    assert "Confirmed: failed 4 of 4 here, 0 of 20 on main. Chance without a real change: 1 in " in text
+    told = text.partition("<details><summary>Waive")[0]
+    assert all(
+        re.search(rf"<summary>{row.id}: evidence|`{row.id}`[^|\n]*: Confirmed", told) for row in view.regressions
+    )
 
 
 def test_comment__page_opens_by_a_click__names_lead_there_and_lines_stay_beside_them() -> None:
@@ -111,14 +123,14 @@ def test_comment__many_regressions__examples_of_causes_are_links_and_each_cause_
     text = render_comment(build_view(STATES["many"], ON_PAGE))
     table = text.partition("| Cause |")[2].partition("\n\n")[0]
     assert len(re.findall(rf"\[`order/status-\d+`\]\({PAGE}#case-", table)) == 4
-    folds = re.findall(r"<summary>[^:]*: (order/status-\d+)</summary>", text)
+    folds = re.findall(r"<summary>(order/status-\d+): responses</summary>", text)
     assert folds == ["order/status-000", "order/status-119", "order/status-001"]
 
 
-def test_comment__all_rows_alike__is_said_once_and_only_names_are_left() -> None:
+def test_comment__many_regressions__are_all_named() -> None:
     text = render_comment(build_view(STATES["many"], ON_PAGE))
-    assert text.count("pass → fail") == 1
-    assert "| pass | fail |" not in text
+    assert text.count("| pass | fail |") == 20
+    assert all(f"`order/status-{number:03}`" in text for number in range(128))
 
 
 def alike(*records: str) -> str:
@@ -127,17 +139,31 @@ def alike(*records: str) -> str:
     return render_comment(build_view(run, ON_GITHUB))
 
 
-def test_comment__equal_evidence__is_said_once_above_the_table() -> None:
-    text = alike(STEADY, STEADY, STEADY)
-    assert text.count("failed 3 of 3 here") == 1
-    assert "**All 3:** failed 3 of 3 here, 0 of 20 on main; " in text
+def test_comment__equal_evidence__stands_once() -> None:
+    text = alike(*[STEADY] * 5)
+    assert "- `c3`, `c4`: Confirmed: failed 3 of 3 here, 0 of 20 on main. " in text
+    assert text.count("| 20/20 | 0/3 |") == 5
 
 
-def test_comment__most_evidence_is_equal__rows_that_differ_keep_theirs() -> None:
-    text = alike(STEADY, STEADY, "P" * 19 + "F", STEADY)
-    assert "**3 of these 4:** failed 3 of 3 here, 0 of 20 on main; " in text
-    assert text.count("| as most |") == 3
-    assert "| failed 3 of 3 here, 1 of 20 on main<br>" in text
+def inconclusive(*records: str) -> str:
+    names = [f"c{number}" for number in range(len(records))]
+    return render_comment(
+        build_view(make_judged(dict.fromkeys(names, "FPP"), dict(zip(names, records, strict=True))), ON_GITHUB)
+    )
+
+
+def test_comment__equal_evidence_of_other_cases__stands_once_above_the_table() -> None:
+    text = inconclusive(*["PPPPPFPPPPPPPPFPPPPP"] * 3)
+    assert text.count("passed 2 of 3 here") == 1
+    assert "**All 3:** inconclusive: passed 2 of 3 here, failed 2 of 20 on main; " in text
+
+
+def test_comment__most_evidence_of_other_cases_is_equal__rows_that_differ_keep_theirs() -> None:
+    often = "PPPPPFPPPPPPPPFPPPPP"
+    text = inconclusive(often, often, "P" * 19 + "F", often)
+    assert "**3 of these 4:** inconclusive: passed 2 of 3 here, failed 2 of 20 on main; " in text
+    assert text.count("| see above |") == 3
+    assert "| inconclusive: passed 2 of 3 here, failed 1 of 20 on main<br>" in text
 
 
 HOSTILE = (
@@ -178,15 +204,15 @@ def test_comment__nothing_is_kept__has_no_folds() -> None:
     case = make_executed("a", "FFFF", details=make_details(None))
     run = make_judged([case], {"a": STEADY})
     for text in (render_comment(build_view(with_before(run, {"a": (None, [])}), ON_PAGE)),):
-        assert "Baseline and here" not in text
+        assert "response" not in text.partition("**Next step:**")[0]
 
 
 def test_comment__the_baseline_kept_no_answer__says_so() -> None:
     case = make_executed("a", "FFFF", details=make_details("an answer"))
     run = with_before(make_judged([case], {"a": STEADY}), {"a": (None, [("lookup", {})])})
     text = render_comment(build_view(run, ON_PAGE))
-    assert "The baseline kept no answer." in text
-    assert "**Calls:** did not call `lookup`" in text
+    assert "The baseline has no stored response." in text
+    assert "**Tool calls:** did not call `lookup`" in text
     assert "~~~text\nan answer\n~~~" in text
 
 
@@ -245,10 +271,10 @@ def test_explained__every_page__is_there_with_its_heading(target) -> None:
     [
         ("few", "verdict.md#what-the-report-says"),
         ("none", None),
-        ("none-stale-baseline", "baselines.md#which-one-is-taken"),
-        ("no-baseline", "baselines.md#when-there-is-none"),
+        ("none-stale-baseline", "baselines.md#which-baseline-is-used"),
+        ("no-baseline", "baselines.md#when-no-baseline-is-found"),
         ("pass-rate", "errors.md#min-pass-rate"),
-        ("not-comparable", "setup-changes.md#what-counts"),
+        ("not-comparable", "baselines.md#setup-changes"),
         ("could-not-decide", None),
         ("report-only", "verdict.md#what-the-report-says"),
     ],
@@ -288,5 +314,5 @@ def told(system: str | None, case: str = "a"):
 def test_comment__system_prompt__is_named_where_it_is_known_to_be_another_one(system, says) -> None:
     view = build_view(told(system), ON_PAGE)
     for text in (render_comment(view), render_comment(view, start=len(DETAIL_LEVELS) - 1), render_summary(view)):
-        assert (f"**System prompt**, another one than the baseline's: {says}" in text) is (says is not None)
+        assert (f"**System prompt changed since the baseline:** {says}" in text) is (says is not None)
         assert ("System prompt" in text) is (says is not None)

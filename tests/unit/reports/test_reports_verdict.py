@@ -350,7 +350,7 @@ def test_junit__verdict__looks_like_this(golden, state) -> None:
 
 # --- more false alarms than are promised ------------------------------------------------------------------------------
 
-FALSE_ALARMS = "harmless pull requests would be red; "
+FALSE_ALARMS = "harmless pull requests would fail. "
 
 
 def a_fifth_is_flaky() -> RunResult:
@@ -366,7 +366,7 @@ def test_false_alarms__few_runs_and_many_flaky_cases__are_said_with_what_would_c
     run = a_fifth_is_flaky()
     said = " ".join(render(kind, run, PULL_REQUEST).split())
     assert FALSE_ALARMS in said
-    assert re.search(r"more runs? on main brings? that under 1 in 50", said)
+    assert re.search(r"more runs? on main reduces? this to under 1 in 50", said)
     assert FALSE_ALARMS in render_check_run(build_view(run, PULL_REQUEST)).summary
     assert run.verdict.outcome is Outcome.PASSED
 
@@ -413,19 +413,19 @@ def test_bad_day__no_drop__is_not_said() -> None:
 @pytest.mark.parametrize(
     ("failures", "said"),
     [
-        ((), "Nothing is known of earlier bad days yet: 0 runs on main are too few."),
-        ((2,), "Nothing is known of earlier bad days yet: 1 run on main is too few."),
+        ((), "0 runs on main are too few to know earlier bad days."),
+        ((2,), "1 run on main is too few to know earlier bad days."),
         ((2, 3, 1, 2, 4, 2), "None of the last 6 runs on main looks like one."),
         ((0,) * 9 + (2,), "None of the last 10 runs on main looks like one."),
         (
             (2, 7, 1, 2, 9, 3, 2),
-            "2 of the last 7 runs on main look like one: 7 to 9 failures at first, where about 2 are usual.",
+            "2 of the last 7 runs on main look like one: 7 to 9 failures at first (usually about 2).",
         ),
         (
             (0,) * 9 + (6,),
-            "1 of the last 10 runs on main looks like one: 6 failures at first, where fewer than 1 is usual.",
+            "1 of the last 10 runs on main looks like one: 6 failures at first (usually fewer than 1).",
         ),
-        ((1,) * 9 + (8,), "1 of the last 10 runs on main looks like one: 8 failures at first, where about 1 is usual."),
+        ((1,) * 9 + (8,), "1 of the last 10 runs on main looks like one: 8 failures at first (usually about 1)."),
     ],
 )
 def test_bad_day__days_on_record__are_said_as_they_were(failures, said) -> None:
@@ -448,7 +448,7 @@ def test_comment__accepted_after_red__is_not_called_fixed() -> None:
 
 
 def test_comment__no_branch_is_known__the_record_has_no_name() -> None:
-    assert "failed 4 of 4 here, 1 of 20 on record" in page(confirmed())
+    assert "failed 4 of 4 here, 1 of 20 in the history" in page(confirmed())
     assert "on main" not in page(confirmed())
 
 
@@ -492,20 +492,20 @@ def test_comment__name_that_no_command_can_hold__is_left_out_of_it() -> None:
         ("javascript:alert(1)", False),
     ],
 )
-def test_accepted__comment__is_a_link_only_on_this_server(url, linked) -> None:
+def test_waived__comment__is_a_link_only_on_this_server(url, linked) -> None:
     run = make_judged({"a": "FFFF"}, {"a": STEADY}, waivers=make_waivers(make_waiver("a", url=url)))
     assert (f"[comment]({url})" in page(run)) is linked
     assert (case_on(render("html", run, ReportContext()), "a")["waived"].get("url") == url) is linked
 
 
-def test_accepted__record_of_anybody__may_name_entries_that_are_not_there() -> None:
+def test_waived__record_of_anybody__may_name_entries_that_are_not_there() -> None:
     run = accepted()
     broken = tuple(replace(one, entry=place) for one, place in zip(run.waivers.waived, (99, -99, 0), strict=True))
     odd = replace(run, waivers=replace(run.waivers, waived=broken))
     assert [row.id for row in build_view(odd, ReportContext()).waived] == ["faq/hours"]
 
 
-def test_rerun__regressions_and_undecided__but_not_what_is_accepted() -> None:
+def test_rerun__regressions_and_inconclusive__but_not_what_is_accepted() -> None:
     assert build_rerun_command(["run"], accepted("order/bulk")).command == "eval-gate run --case order/bulk"
     assert build_rerun_command(["run"], accepted()) is None
     assert build_rerun_command(["run"], broken_reruns()).command == "eval-gate run --case a"
@@ -516,15 +516,17 @@ def test_remarks__of_a_verdict__block_only_where_the_gate_does() -> None:
         return [(remark.title, remark.blocking) for remark in build_annotations(build_view(run, PULL_REQUEST)).items]
 
     assert titles(accepted("order/bulk")) == [("Regression: order/bulk", True)]
-    assert titles(unsure()) == [("Not sure: a", False)]
-    assert titles(unsure(policy=FLAKY_FAILS)) == [("Not sure: a", True)]
-    assert titles(broken_reruns()) == [("Not decided: a", False)]
-    assert titles(must_pass()) == [("Must pass: pay/card", True), ("Must pass: pay/new", True)]
+    assert titles(unsure()) == [("Inconclusive: a", False)]
+    assert titles(unsure(policy=FLAKY_FAILS)) == [("Inconclusive: a", True)]
+    assert titles(broken_reruns()) == [("Re-runs missing: a", False)]
+    assert titles(must_pass()) == [("Must-pass case failed: pay/card", True), ("Must-pass case failed: pay/new", True)]
 
 
 def test_remarks__regression__says_what_was_seen() -> None:
     (remark,) = build_annotations(build_view(accepted("order/bulk"), PULL_REQUEST)).items
-    assert remark.message.startswith("failed 4 of 4 here, 0 of 20 on main; if nothing changed, that happens 1 time in ")
+    assert remark.message.startswith(
+        "Confirmed: failed 4 of 4 here, 0 of 20 on main. Chance without a real change: 1 in "
+    )
     assert remark.message.endswith("called [escalate]")
 
 

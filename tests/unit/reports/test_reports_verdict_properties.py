@@ -250,7 +250,7 @@ def test_heading__never_says_better_than_what_was_found(run) -> None:
 
 @settings(max_examples=size(150))
 @given(runs(), CONTEXTS)
-def test_accept_command__any_names__is_read_as_these_cases_of_this_commit(run, context) -> None:
+def test_waive_command__any_names__is_read_as_these_cases_of_this_commit(run, context) -> None:
     view = build_view(run, context)
     if view.waive_comment is None:
         return

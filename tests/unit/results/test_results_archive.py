@@ -17,12 +17,12 @@ from eval_gate.results.run_reader import read_archived_run, read_history
 
 def test_extract__a_link_at_its_place__is_not_written_through(tmp_path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
-        packed.writestr("answers.jsonl", "x")
+        packed.writestr("recording.jsonl", "x")
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "answers.jsonl").symlink_to(tmp_path / "elsewhere")
-    assert not extract_top_entry(tmp_path / "a.zip", "answers.jsonl", tmp_path / "results" / "answers.jsonl", 10)
+    (tmp_path / "results" / "recording.jsonl").symlink_to(tmp_path / "elsewhere")
+    assert not extract_top_entry(tmp_path / "a.zip", "recording.jsonl", tmp_path / "results" / "recording.jsonl", 10)
     assert not (tmp_path / "elsewhere").exists()
-    assert extract_top_entry(tmp_path / "a.zip", "answers.jsonl", tmp_path / "new" / "answers.jsonl", 10)
+    assert extract_top_entry(tmp_path / "a.zip", "recording.jsonl", tmp_path / "new" / "recording.jsonl", 10)
     assert not extract_top_entry(tmp_path / "a.zip", "other.jsonl", tmp_path / "new" / "other.jsonl", 10)
 
 
@@ -39,7 +39,7 @@ def test_read_archive__as_many_names_as_may_be__is_read(tmp_path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         for number in range(10_000):
             packed.writestr(str(number), "")
-    with pytest.raises(GateError, match=r"0 entries are called run\.json"):
+    with pytest.raises(GateError, match=r"0 entries are named run\.json"):
         read_archived_run(tmp_path / "a.zip", "artifact 1")
 
 
@@ -97,13 +97,15 @@ def test_read_one__of_a_folder_in_the_archive__is_read_no_further_than_asked(tmp
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("../x", HISTORY_NAME), "leads out of the archive"),
-        ((f"a/{HISTORY_NAME}", f"b/{HISTORY_NAME}"), "2 entries are called"),
+        (("../x", HISTORY_NAME), "points outside the archive"),
+        ((f"a/{HISTORY_NAME}", f"b/{HISTORY_NAME}"), "2 entries are named"),
         ((*map(str, range(MAX_ENTRIES)), HISTORY_NAME), "more than 10,000 entries"),
     ],
     ids=["leads-out", "twice", "too-many"],
 )
-def test_ledger_beside__archive_that_a_record_would_not_be_read_from__is_refused_as_well(tmp_path, names, said) -> None:
+def test_history_beside__archive_that_a_record_would_not_be_read_from__is_refused_as_well(
+    tmp_path, names, said
+) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         for name in names:
             packed.writestr(name, b"{}")

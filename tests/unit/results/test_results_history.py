@@ -51,7 +51,7 @@ def letters(ledger, key=A) -> str:
 
 
 @pytest.mark.contract("verdict.ledger")
-def test_ledger__runs_of_a_branch__keeps_every_case_newest_first() -> None:
+def test_history__runs_of_a_branch__keeps_every_case_newest_first() -> None:
     ledger = branch("passed", "failed", "error", "passed")
     assert letters(ledger) == "P O F P"
     assert [one.run_id for one in ledger.runs] == ["r3", "r2", "r1", "r0"]
@@ -75,13 +75,13 @@ def test_ledger__runs_of_a_branch__keeps_every_case_newest_first() -> None:
     ],
     ids=["trials", "reruns", "crashed", "unreachable", "graded"],
 )
-def test_ledger__one_case__is_its_executions(case, expected) -> None:
+def test_history__one_case__is_its_executions(case, expected) -> None:
     ledger = EMPTY_HISTORY.with_run(run(0, [case]))
     read = parse_history(encode_history(ledger), "x")
     assert list(read.get_case(A).decode_entries()) == [expected]
 
 
-def test_ledger__timed_out_and_vetoed__are_told_apart() -> None:
+def test_history__timed_out_and_vetoed__are_told_apart() -> None:
     late = Trial(status=Status.ERROR, score=0, duration_ms=9, error_kind=ErrorKind.AGENT_ERROR, timed_out=True)
     vetoed = Trial(status=Status.FAILED, score=0.9, duration_ms=9, vetoed=True)
     case = replace(make_graded("a", 0.9), trials=(late, vetoed))
@@ -90,17 +90,17 @@ def test_ledger__timed_out_and_vetoed__are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("status", ["skipped", "not_run"])
-def test_ledger__case_that_did_not_run__leaves_a_gap(status) -> None:
+def test_history__case_that_did_not_run__leaves_a_gap(status) -> None:
     assert letters(branch("passed", status)) == "- P"
 
 
-def test_ledger__many_runs__keeps_the_newest_fifty_and_stays_small() -> None:
+def test_history__many_runs__keeps_the_newest_fifty_and_stays_small() -> None:
     ledger = branch(*["passed"] * 80)
     assert (len(ledger.runs), ledger.runs[0].run_id) == (MAX_RUNS, "r79")
     assert ledger.get_case(A).runs == f"0P*{MAX_RUNS}"
 
 
-def test_ledger__case_that_is_gone__is_forgotten_with_the_last_run_that_had_it() -> None:
+def test_history__case_that_is_gone__is_forgotten_with_the_last_run_that_had_it() -> None:
     ledger = EMPTY_HISTORY.with_run(run(0, {"a": "passed", "b": "passed"}))
     for number in range(1, MAX_RUNS):
         ledger = ledger.with_run(run(number, {"b": "passed"}))
@@ -108,7 +108,7 @@ def test_ledger__case_that_is_gone__is_forgotten_with_the_last_run_that_had_it()
     assert A not in set(ledger.with_run(run(99, {"b": "passed"})).iter_keys())
 
 
-def test_ledger__renamed_case__keeps_its_past_under_the_new_name() -> None:
+def test_history__renamed_case__keeps_its_past_under_the_new_name() -> None:
     ledger = branch("passed", "failed")
     new = CaseKey(FILE, "b")
     after = ledger.with_run(run(9, [make_result("b", fingerprint="fingerprint of a")]), {new: A})
@@ -116,7 +116,7 @@ def test_ledger__renamed_case__keeps_its_past_under_the_new_name() -> None:
     assert A not in set(after.iter_keys())
 
 
-def test_ledger__same_run_twice__is_there_once() -> None:
+def test_history__same_run_twice__is_there_once() -> None:
     ledger = branch("passed", "failed")
     assert ledger.with_run(run(0, {"a": "failed"})) is ledger
 
@@ -156,7 +156,7 @@ def test_alike__graders_and_judge__are_apart_from_the_question() -> None:
     assert match_fingerprints("", compute_result_fingerprint(plain)).same_case
 
 
-def test_ledger__another_yardstick_every_time__keeps_those_that_are_used() -> None:
+def test_history__another_fingerprint_every_time__keeps_those_that_are_used() -> None:
     ledger = EMPTY_HISTORY
     for number in range(MAX_RUNS + MANY_FINGERPRINTS * 2):
         ledger = ledger.with_run(run(number, [make_result("a", fingerprint=f"{number:016}")]))
@@ -168,7 +168,7 @@ def test_ledger__another_yardstick_every_time__keeps_those_that_are_used() -> No
 
 
 @given(st.lists(st.sampled_from(["passed", "failed", "error", "skipped"]), max_size=12))
-def test_ledger__written_and_read__says_the_same(words) -> None:
+def test_history__written_and_read__says_the_same(words) -> None:
     ledger = branch(*words)
     assert parse_history(encode_history(ledger), "x") == ledger
 
@@ -186,19 +186,19 @@ def test_ledger__written_and_read__says_the_same(words) -> None:
     ],
     ids=["empty", "a list", "cut", "newer", "wrong", "too many runs", "no words"],
 )
-def test_read_ledger__what_is_none__is_refused(text) -> None:
+def test_read_history__what_is_none__is_refused(text) -> None:
     with pytest.raises(GateError) as caught:
-        parse_history(text.encode(), "the ledger of run 7")
+        parse_history(text.encode(), "the history of run 7")
     assert caught.value.code == "invalid-history"
-    assert "the ledger of run 7" in caught.value.message
+    assert "the history of run 7" in caught.value.message
 
 
 @pytest.mark.parametrize(
     "words", ["0X", "P", "0P*", "1P", "0P:0.5,0.5", "0P:1.5", "0P:....", "0P|", "9999P", "0" + "P" * 300]
 )
-def test_read_ledger__words_that_say_nothing__are_refused(words) -> None:
+def test_read_history__words_that_say_nothing__are_refused(words) -> None:
     data = {"runs": [{"runId": "r", "timestamp": "t"}], "suites": {FILE: {"a": {"fingerprints": ["y"], "runs": words}}}}
-    with pytest.raises(GateError, match=rf"^x is not a ledger: suites\.{FILE}\.a\.runs: "):
+    with pytest.raises(GateError, match=rf"^x is not a valid history: suites\.{FILE}\.a\.runs: "):
         parse_history(json.dumps(data).encode(), "x")
 
 
@@ -207,7 +207,7 @@ def test_entries__a_word_for_a_million_runs__is_no_more_than_there_can_be() -> N
     assert len(parse_history(json.dumps(data).encode(), "x").get_case(A).decode_entries()) <= MAX_RUNS
 
 
-def test_ledger_beside__folder_and_archive__is_found(tmp_path) -> None:
+def test_history_beside__folder_and_archive__is_found(tmp_path) -> None:
     import zipfile
 
     ledger = branch("passed", "failed")
@@ -221,12 +221,12 @@ def test_ledger_beside__folder_and_archive__is_found(tmp_path) -> None:
     assert find_history(tmp_path / "result.zip") == ledger
 
 
-def test_ledger_file__missing__says_so(tmp_path) -> None:
+def test_history_file__missing__says_so(tmp_path) -> None:
     with pytest.raises(GateError, match="cannot be read"):
         read_history_file(tmp_path / "no.json")
 
 
-def test_ledger__run__is_known_by_its_commit_where_that_is_known() -> None:
+def test_history__run__is_known_by_its_commit_where_that_is_known() -> None:
     runs = [run(0, {"a": "passed"}, git=GitFacts(sha="a" * 40)), run(1, {"a": "passed"}, git=None)]
     assert [EMPTY_HISTORY.with_run(one).runs[0].sha for one in runs] == ["a" * 40, None]
 
@@ -237,16 +237,16 @@ def test_executions_of__as_many_reruns_as_executions_or_more__leaves_no_first_on
     assert (first, again) == ((), (HistoryExecution("F"), HistoryExecution("P")))
 
 
-def test_read_ledger__yardsticks_of_one_case__are_at_most_a_thousand() -> None:
+def test_read_history__fingerprints_of_one_case__are_at_most_a_thousand() -> None:
     def with_yardsticks(number: int) -> bytes:
         return json.dumps({"suites": {FILE: {"a": {"fingerprints": ["y"] * number}}}}).encode()
 
     assert len(parse_history(with_yardsticks(1_000), "x").get_case(A).fingerprints) == 1_000
-    with pytest.raises(GateError, match="ledger"):
+    with pytest.raises(GateError, match="is not a valid history"):
         parse_history(with_yardsticks(1_001), "x")
 
 
-def test_ledger_file__as_large_as_may_be__is_read_and_one_byte_more_is_refused_for_that(tmp_path, monkeypatch) -> None:
+def test_history_file__as_large_as_may_be__is_read_and_one_byte_more_is_refused_for_that(tmp_path, monkeypatch) -> None:
     file = tmp_path / HISTORY_NAME
     data = encode_history(branch("passed"))
     for name in ("eval_gate.results.run_history", "eval_gate.results.history"):

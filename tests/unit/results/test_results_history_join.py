@@ -39,7 +39,7 @@ def not_empty(found: dict) -> dict:
 
 
 @given(st.lists(CASES, min_size=1, max_size=12), st.integers(1, 5))
-def test_join__every_nth_run_in_each__is_the_ledger_of_all(cases, overlap) -> None:
+def test_join__every_nth_run_in_each__is_the_history_of_all(cases, overlap) -> None:
     runs = runs_of(cases)
     chains = [
         build_history(runs[last::-overlap]) for last in range(len(runs) - 1, max(len(runs) - 1 - overlap, -1), -1)

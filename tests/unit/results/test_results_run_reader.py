@@ -97,8 +97,8 @@ def test_latest__nothing_has_passed_yet__says_what_to_name_and_is_no_free_pass(t
     found = find_baseline("latest", tmp_path)
     assert (found.code, found.unavailable) == ("no-passing-baseline", True)
     assert found.reason == (
-        f"no run in {tmp_path} has passed its gate yet: name the one to compare with by its id, such as {NEWER}, "
-        "or begin anew with --fail-on regressions and no baseline"
+        f"no run in {tmp_path} passed its gate yet: give the id of a run to compare with, such as {NEWER}, "
+        "or start without a baseline and with --fail-on regressions"
     )
 
 
@@ -147,7 +147,7 @@ def test_latest__many_red_runs_since__is_still_found(tmp_path) -> None:
 
 def test_baseline_of__latest__is_never_the_run_itself(results) -> None:
     assert require_baseline(read_run("latest", results), "latest", results).result.run_id == OLDER
-    with pytest.raises(GateError, match=r"no run of agent in .* has passed its gate yet") as caught:
+    with pytest.raises(GateError, match=r"no run of agent in .* passed its gate yet") as caught:
         require_baseline(read_run(OLDER, results), "latest", results)
     assert caught.value.code == "baseline-not-found"
 
@@ -205,7 +205,7 @@ def test_latest__run_of_the_future__is_passed_over_and_said(tmp_path) -> None:
         assert isinstance(found, Baseline)
         assert (found.result.run_id, found.history.runs[0].run_id) == (OLDER, OLDER)
         (note,) = found.notes
-        assert note.startswith(f"run {NEWER[:8]} says that it was made at 2999-01-01T00:00:00Z, which is in the future")
+        assert note.startswith(f"run {NEWER[:8]} has a timestamp in the future (2999-01-01T00:00:00Z)")
     assert read_run("latest", tmp_path).run_id == OLDER
     assert find_baseline(NEWER, tmp_path).result.run_id == NEWER  # somebody names it
 
@@ -268,14 +268,12 @@ def test_read_run__foreign_suite_result__is_a_run_of_one_suite(tmp_path) -> None
 
 
 def test_find_baseline__none_named__is_an_absence_with_a_reason(tmp_path) -> None:
-    assert find_baseline(None, tmp_path) == NoBaseline("baseline-not-requested", "no baseline was named")
+    assert find_baseline(None, tmp_path) == NoBaseline("baseline-not-requested", "no baseline was given")
 
 
 def test_find_baseline__latest_before_the_first_run__is_an_absence_and_not_a_mistake(tmp_path) -> None:
     found = find_baseline("latest", tmp_path / "results")
-    assert found == NoBaseline(
-        "no-run-yet", f"there is no complete run in {tmp_path / 'results'} yet that could be judged"
-    )
+    assert found == NoBaseline("no-run-yet", f"{tmp_path / 'results'} contains no complete run with scores yet")
 
 
 def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_and_names_both(tmp_path) -> None:
@@ -295,7 +293,7 @@ def test_find_baseline__only_an_outage__is_no_baseline(tmp_path) -> None:
     found = find_baseline("latest", tmp_path)
     assert isinstance(found, NoBaseline)
     assert "no complete run" in found.reason
-    with pytest.raises(GateError, match="could half of the cases be judged") as caught:
+    with pytest.raises(GateError, match="has scores for half of its cases") as caught:
         find_baseline(str(tmp_path), tmp_path)
     assert caught.value.code == "baseline-not-found"
 
@@ -325,8 +323,8 @@ def test_read_run__nearly_a_run_id__says_which(results) -> None:
         ("[1]", "invalid-run-result", "expected a mapping"),
         ("{", "invalid-run-result", "not valid JSON"),
         ('{"schemaVersion": 2}', "unsupported-run-result-version", "newer version"),
-        ('{"schemaVersion": 1}', "invalid-run-result", "not a run record"),
-        ("{}", "invalid-run-result", "not a run record"),
+        ('{"schemaVersion": 1}', "invalid-run-result", "not a run result"),
+        ("{}", "invalid-run-result", "not a run result"),
     ],
 )
 def test_read_run__file_that_is_none__says_what_is_wrong(tmp_path, text, code, said) -> None:
@@ -360,12 +358,12 @@ def test_read_run__what_an_earlier_version_knew_of_several_pushes__is_passed_ove
 @pytest.mark.parametrize(
     ("held", "said"),
     [
-        ([("../run.json", b"{}")], "leads out of the archive"),
-        ([("/run.json", b"{}")], "leads out of the archive"),
-        ([("a\\..\\run.json", b"{}")], "leads out of the archive"),
-        ([("C:run.json", b"{}")], "leads out of the archive"),
-        ([("a/run.json", b"{}"), ("b/run.json", b"{}")], "2 entries are called run.json"),
-        ([("x.json", b"{}")], "0 entries are called run.json"),
+        ([("../run.json", b"{}")], "points outside the archive"),
+        ([("/run.json", b"{}")], "points outside the archive"),
+        ([("a\\..\\run.json", b"{}")], "points outside the archive"),
+        ([("C:run.json", b"{}")], "points outside the archive"),
+        ([("a/run.json", b"{}"), ("b/run.json", b"{}")], "2 entries are named run.json"),
+        ([("x.json", b"{}")], "0 entries are named run.json"),
         ([("run.json", b"{")], "not valid JSON"),
     ],
 )
@@ -391,11 +389,11 @@ def test_run_record__written_and_read__is_the_same(results) -> None:
 
 def test_history__folder_without_runs__is_no_short_history_but_an_error(results, tmp_path) -> None:
     (tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
-    with pytest.raises(GateError, match="elsewhere holds no runs whose history could be read"):
+    with pytest.raises(GateError, match="elsewhere contains no runs with a readable history"):
         find_baseline("latest", results, str(tmp_path / "elsewhere"))
 
 
-def test_history__run_s_folder__is_the_ledger_that_travelled_with_it(results, tmp_path) -> None:
+def test_history__run_s_folder__is_the_history_that_travelled_with_it(results, tmp_path) -> None:
     ledger = build_history([judged_run("failed", "older", 1)])
     write_history(tmp_path / "elsewhere", "apart", ledger)
     write_result(tmp_path / "elsewhere", judged_run("passed", "apart", 5))
@@ -435,7 +433,7 @@ def test_history__an_older_run_did_not_travel__all_are_read_and_a_broken_one_is_
     assert [run.run_id for run in find_baseline(str(results), results).history.runs] == [NEWER, OLDER]
     record = results / OLDER / "run.json"
     record.write_text(record.read_text().replace('"status": "passed"', '"status": "unheard of"'))
-    with pytest.raises(GateError, match="not a run record"):
+    with pytest.raises(GateError, match="not a run result"):
         find_baseline(str(results), results)
 
 
@@ -462,7 +460,7 @@ def test_history__folder_that_knows_as_much_as_what_travelled__is_what_travelled
 def test_newest_passed__none_of_this_target__says_of_which() -> None:
     found = find_newest_passed(Path("nowhere"), target="desk")
     assert isinstance(found, NoBaseline)
-    assert found.reason == "there is no complete run of desk in nowhere yet that could be judged"
+    assert found.reason == "nowhere contains no complete run of desk with scores yet"
 
 
 def test_read_run__name_that_no_file_can_have__is_a_run_that_is_not_there(tmp_path) -> None:

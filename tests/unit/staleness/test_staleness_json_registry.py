@@ -120,9 +120,9 @@ def test_load_json__many_mistakes__are_all_named_with_line_and_field(tmp_path) -
         'config/tools.json:6: tools[3]: expected a tool, got text "get_weather"',
         "config/tools.json:7: tools[4].function.name: expected text, got the number 1",
         "config/tools.json:10: tools[6].version: expected text, got a list",
-        'config/tools.json:9: tools[6].name: "b" is the name of an earlier tool too',
-        'config/tools.json:11: tools[7].name: "b" is the name of an earlier tool too',
-        "config/tools.json:12: tools[8].status: holds half of a surrogate pair, which is no character",
+        'config/tools.json:9: tools[6].name: "b" is also the name of an earlier tool',
+        'config/tools.json:11: tools[7].name: "b" is also the name of an earlier tool',
+        "config/tools.json:12: tools[8].status: contains half of a surrogate pair, which is not a character",
         "config/tools.json:13: tools[9].function: expected a tool, got null",
     ]
 

@@ -50,9 +50,9 @@ def test_servers_at__addresses_folders_and_other_files__are_none(tmp_path) -> No
         ({"command": 1}, "mcp.json:4: mcpServers.a.command: expected a text, got"),
         ({}, "mcp.json:3: mcpServers.a: expected either command or url"),
         ({"command": "x", "url": "http://x"}, "expected either command or url"),
-        ({"command": "x", "args": "y"}, "mcpServers.a.args: expected a list of texts"),
-        ({"command": "x", "args": [1]}, "mcpServers.a.args: expected a list of texts"),
-        ({"command": "x", "env": {"A": 1}}, "mcpServers.a.env: expected variables and their texts"),
+        ({"command": "x", "args": "y"}, "mcpServers.a.args: expected a list of text"),
+        ({"command": "x", "args": [1]}, "mcpServers.a.args: expected a list of text"),
+        ({"command": "x", "env": {"A": 1}}, "mcpServers.a.env: expected a mapping of variables to text"),
         ("x", "mcpServers.a: expected a mapping with command or url"),
     ],
 )
@@ -66,7 +66,7 @@ def test_servers_at__mistake__is_named_with_its_place(tmp_path, entry, said) -> 
 def test_servers_at__key_that_matters_and_is_not_read__is_a_notice(tmp_path) -> None:
     found = find_server_file(write(tmp_path, {"mcpServers": {"a": {"url": "http://x", "headers": {}}}}), tmp_path)
     assert found is not None
-    assert found[0].notices == ("mcp.json: mcpServers.a.headers is not read",)
+    assert found[0].notices == ("mcp.json: mcpServers.a.headers is ignored",)
 
 
 def test_servers_at__too_many__is_refused(tmp_path) -> None:

@@ -177,7 +177,7 @@ def answering(handler) -> Iterator[str]:
 
 def test_load_mcp__silent_server__is_given_up_in_time() -> None:
     with answering(_Silent) as url:
-        assert "no answer within 0.2 s" in refused(url, 0.2).message
+        assert "no response within 0.2 s" in refused(url, 0.2).message
 
 
 @pytest.mark.parametrize("handler", [_Web, _Nonsense])
@@ -199,7 +199,7 @@ def test_load_mcp__no_url__is_a_usage_error(url) -> None:
     [
         (twice_packed, "gzip, gzip", "is compressed 2 times over"),
         (once_packed, "gzip", "is larger than 10,000,000 bytes"),
-        (lambda: b"[" + b"[]," * 3_000_000 + b"0]", "identity", "holds more than 250,000 values"),
+        (lambda: b"[" + b"[]," * 3_000_000 + b"0]", "identity", "has more than 250,000 values"),
     ],
     ids=["packed twice", "packed", "values"],
 )

@@ -106,7 +106,7 @@ def test_load_registry__programs_get__what_they_are_given_and_what_the_file_says
 def test_load_registry__variable_that_programs_do_not_get__is_named(root) -> None:
     error = refused(written(root, weather=python(env={"TOKEN": "${SECRET}"})), root)
     assert (error.code, error.exit_code) == ("invalid-registry", ExitCode.USAGE)
-    assert "programs are not given the variable SECRET" in str(error.problems[0])
+    assert "the variable SECRET is not passed to programs" in str(error.problems[0])
     assert "passEnv" in str(error.hint)
 
 
@@ -125,8 +125,8 @@ def test_load_registry__several_servers__are_joined_and_one_is_chosen_by_name(ro
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("echo broken >&2; exit 3", "it exited with code 3; its last words: broken"),
-        ("echo Welcome; exit 0", "it exited with code 0; it printed something else than MCP: «Welcome»"),
+        ("echo broken >&2; exit 3", "it exited with code 3; its last output: broken"),
+        ("echo Welcome; exit 0", "it exited with code 0; it printed output that is not MCP: «Welcome»"),
         ("kill -9 $$", "it was ended by signal 9"),
     ],
 )
@@ -146,7 +146,7 @@ def test_load_registry__program_that_is_not_there__is_named(root) -> None:
     ("line", "said"),
     [
         ("cat > /dev/null", "no list of tools within 0.5 s"),
-        ("echo Hello; cat > /dev/null", "no list of tools within 0.5 s; it printed something else than MCP: «Hello»"),
+        ("echo Hello; cat > /dev/null", "no list of tools within 0.5 s; it printed output that is not MCP: «Hello»"),
         ("trap '' TERM; sleep 60 & wait", "no list of tools within 0.5 s"),
     ],
 )

@@ -64,14 +64,14 @@ def test_load_registry__other_scheme__is_refused(repository, location) -> None:
 def test_load_registry__other_kind_of_file__is_refused_with_those_that_are_known(repository) -> None:
     (repository / "tools.py").write_text("x = 1")
     error = refused("tools.py", repository)
-    assert error.message == "tools.py is no tool registry: unknown kind of file '.py'"
+    assert error.message == "tools.py is not a tool registry: unknown kind of file '.py'"
     assert "a .json file" in str(error.hint)
 
 
 def test_load_registry__folder_with_a_barrel_only__names_the_barrel(repository) -> None:
     (repository / "tools/a.tool.ts").unlink()
     error = refused("tools", repository)
-    assert (error.code, error.hint) == ("registry-empty", "give the file that exports the tools: tools/index.js")
+    assert (error.code, error.hint) == ("registry-empty", "use the file that exports the tools: tools/index.js")
 
 
 @pytest.mark.parametrize("target", ["file", "folder"])

@@ -58,7 +58,7 @@ def test_check__nothing_changed__is_silent() -> None:
 def test_check__no_metadata__checks_nothing() -> None:
     found = check_staleness(make_suite(tool_name="gone"), registry(size=40))
     assert (found.warnings, found.is_stale) == ((), False)
-    assert found.notices == ("Staleness was not checked: the eval file carries no metadata.",)
+    assert found.notices == ("Staleness was not checked: the eval file has no metadata.",)
 
 
 def test_check__neither_metadata_nor_registry__has_nothing_to_say() -> None:

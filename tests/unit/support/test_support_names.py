@@ -1,9 +1,11 @@
-"""Names in the package: one class for one name, and functions that say what they do."""
+"""Names in the package: one class for one name, functions that say what they do, and the terms of the field."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.names import is_one_word, iter_functions, iter_modules
@@ -18,6 +20,85 @@ NO_NAMES = frozenset(_WORDS.split())
 """Participles, adverbs and prepositions that say nothing by themselves: a function is a verb with an object."""
 MOST_ONE_WORD = 0.15
 """Of functions. Comparable projects have 0.16 to 0.21."""
+MOST_BARE_PARAMETERS = 450
+"""Parameters named by one of `NO_NAMES`. This number only goes down: rename some where you work, and lower it."""
+TERMS = {
+    "answer": "response",
+    "alike": "a predicate that says what is equal",
+    "asked": "a verb with its object",
+    "beside": "a noun",
+    "book": "target list",
+    "brought": "external",
+    "conclude": "decide",
+    "control": "base agent",
+    "crash": "agent error",
+    "crashed": "agent error",
+    "doorkeeper": "secret policy",
+    "foreign": "external, or untrusted",
+    "heard": "tool calls unknown",
+    "judgement": "score",
+    "keeping": "retention",
+    "leavings": "workspace artifacts",
+    "ledger": "history",
+    "lessen": "truncate",
+    "mend": "fix",
+    "mended": "fixed",
+    "nobody": "the condition",
+    "pardon": "waive",
+    "question": "prompt",
+    "receiver": "secret policy",
+    "settle": "decide",
+    "silence": "tool calls unknown",
+    "spare": "truncate, or not re-run",
+    "spared": "not re-run, or suspected",
+    "surroundings": "run context",
+    "told": "a verb with its object",
+    "unanswered": "circuit breaker",
+    "unsettled": "inconclusive",
+    "yardstick": "case fingerprint, or setup fingerprint",
+}
+"""Words that the glossary replaces, and the term to use in a name."""
+EXCEPTIONS = {
+    "find_control_character": "a control character is one of Unicode",
+    "reference_answer": "a field of AgentV's specification",
+    "format_reference_answer": "as that field",
+    "question": "a field that AgentV's graders get",
+    "linked_question": "as that field",
+    "build_question": "as that field",
+    "format_question": "as that field",
+    "silence_s": "a connection without a byte is silent",
+    "transfer_silence_s": "a connection without a byte is silent",
+}
+"""Names that have such a word for a reason."""
+SAME_PART = {
+    "agent_evals.py": "one tool's evals: the command, the model, the report",
+    "agentv.py": "one tool's format: read, described, written",
+    "assertions.py": "the assertions of one format",
+    "base.py": "the classes that the package's others derive from",
+    "build.py": "builds targets from their settings",
+    "case_reader.py": "reads the cases of one version of a format",
+    "chat.py": "the chat with a model: its shape, and how providers speak it",
+    "check_run.py": "the check run: its text, its publication",
+    "dialect.py": "one format's dialect",
+    "errors.py": "errors: the program's, and those of model providers",
+    "file_model.py": "the shape of one format's files",
+    "junit.py": "JUnit XML: read, written",
+    "lint.py": "warnings about files of one format",
+    "loader.py": "loads what people wrote: the configuration, external results",
+    "merge.py": "merging: the command, the operation",
+    "policy.py": "the policy: its settings, its record in a run result",
+    "power.py": "detection power: the command, its words",
+    "response.py": "what one kind of target returned",
+    "run.py": "a run: the command, the session, the engine; of a program in `process`",
+    "selection.py": "selected cases: the settings, their record in a run result",
+    "settings.py": "the settings of each target, and of the configuration",
+    "setup.py": "the evaluation setup: its record in a run result, what of a target belongs to it",
+    "suite_reader.py": "reads the suites of one format",
+    "table.py": "the evaluators of one format by name",
+    "target.py": "one kind of target",
+    "wording.py": "the sentences of one package",
+}
+"""File names that several packages have, because the files play the same part there."""
 
 
 def test_classes__public_names__stand_in_one_module_only() -> None:
@@ -31,13 +112,75 @@ def test_classes__public_names__stand_in_one_module_only() -> None:
 
 
 def test_functions__bare_participles_and_adverbs__are_no_names() -> None:
+    """Methods and functions within functions too."""
     bare = [
-        f"{path.relative_to(PACKAGE)}: {node.name}"
+        f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.name}"
         for path in iter_modules(PACKAGE)
-        for node in ast.parse(path.read_bytes()).body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_") in NO_NAMES
+        for node in iter_functions(ast.parse(path.read_bytes()))
+        if node.name.strip("_") in NO_NAMES
     ]
     assert not bare, "name a function by a verb and its object, such as find_baseline or format_duration"
+
+
+def test_parameters__bare_participles_and_adverbs__are_no_more_than_there_were() -> None:
+    bare = [
+        f"{path.relative_to(PACKAGE)}:{one.lineno}: {one.arg}"
+        for path in iter_modules(PACKAGE)
+        for node in iter_functions(ast.parse(path.read_bytes()))
+        for one in iter_parameters(node)
+        if one.arg.strip("_") in NO_NAMES
+    ]
+    assert len(bare) <= MOST_BARE_PARAMETERS, "name a parameter by what it is, such as baseline or shown_as"
+
+
+def iter_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.arg]:
+    arguments = node.args
+    yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    yield from (one for one in (arguments.vararg, arguments.kwarg) if one is not None)
+
+
+def iter_names(path: Path) -> Iterator[tuple[int, str]]:
+    """The module's name, and those of its classes, functions, parameters and fields, with their lines."""
+    yield 1, path.stem
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+            yield from ((one.lineno, one.arg) for one in iter_parameters(node) if one.arg.strip("_") not in NO_NAMES)
+        elif isinstance(node, ast.ClassDef):
+            yield node.lineno, node.name
+            for field in node.body:
+                targets = field.targets if isinstance(field, ast.Assign) else [getattr(field, "target", None)]
+                yield from ((field.lineno, one.id) for one in targets if isinstance(one, ast.Name))
+
+
+def split_name(name: str) -> set[str]:
+    """`LlmJudge` and `llm_judge` are the same words."""
+    return {word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+def test_names__words_that_the_glossary_replaces__are_in_none() -> None:
+    """Bare participles of parameters are counted by another test."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {name}: write {TERMS[word]} for {word}"
+        for path in iter_modules(PACKAGE)
+        for line, name in iter_names(path)
+        if name.strip("_") not in EXCEPTIONS
+        for word in split_name(name) & TERMS.keys()
+    ]
+    assert not found, "use the terms of the glossary in docs/architecture.md"
+
+
+def test_exceptions__of_terms__are_all_in_use() -> None:
+    names = {name.strip("_") for path in iter_modules(PACKAGE) for _, name in iter_names(path)}
+    assert not EXCEPTIONS.keys() - names
+
+
+def test_modules__of_the_same_name__play_the_same_part() -> None:
+    places = defaultdict(list)
+    for path in iter_modules(PACKAGE):
+        places[path.name].append(str(path.relative_to(PACKAGE)))
+    twice = {name for name, paths in places.items() if len(paths) > 1 and not name.startswith("__")}
+    assert twice == SAME_PART.keys(), "give each file a name of its own, or say here which part all of them play"
 
 
 def test_modules__bare_participles_and_adverbs__are_no_names() -> None:

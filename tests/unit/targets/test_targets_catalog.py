@@ -67,8 +67,8 @@ def test_choose__variable_not_set__names_target_and_variable(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (None, "several targets are described: say which"),
-        ("stagin", 'there is no target "stagin" in targets.yaml (did you mean "staging"?)'),
+        (None, "several targets are described: choose one"),
+        ("stagin", 'unknown target "stagin" in targets.yaml (did you mean "staging"?)'),
     ],
 )
 def test_choose__none_or_unknown_name__says_which_there_are(tmp_path, name, said) -> None:
@@ -88,7 +88,7 @@ def test_choose__none_or_unknown_name__says_which_there_are(tmp_path, name, said
         ),
         ("- {name: a}\n", ["targets.yaml:1: targets[a].url: is missing"]),
         ("targets: 5\n", ["targets.yaml:1: expected a list of targets (mappings)"]),
-        ("- {name: a, name: b}\n", ['targets.yaml:1: the key "name" stands already in line 1']),
+        ("- {name: a, name: b}\n", ['targets.yaml:1: the key "name" is already in line 1']),
         ("- &a [*a]\n", ["targets.yaml:1: an alias that contains itself"]),
     ],
 )
@@ -166,7 +166,7 @@ def test_connection_hint__in_a_container__says_what_to_write_where(container, tm
 
 def test_connection_hint__on_a_machine__says_to_start_what_should_be_there(tmp_path) -> None:
     machine = ContainerProbe(marker_files=(tmp_path / "none",))
-    said = "start the agent, or correct its address (agentEndpoint)"
+    said = "start the agent, or correct its URL (agentEndpoint)"
     assert find_connection_hint("http://localhost:8080/chat", "agentEndpoint", machine) == said
     assert find_connection_hint("http://agent.example", "agentEndpoint", machine) is None
 

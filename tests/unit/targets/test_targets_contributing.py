@@ -1,4 +1,4 @@
-"""The worked example of CONTRIBUTING.md, "a new kind of target": taken from the page, added as it says, and asked."""
+"""The worked example of docs/architecture.md, a new kind of target: taken from the page, added, and run."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import pytest
 from tests.integration.test_integration_run import ROOT, record, write_suite
 from tests.support.program import CLEAN
 
-PAGE = ROOT / "CONTRIBUTING.md"
+PAGE = ROOT / "docs" / "architecture.md"
 SHOWN = re.compile(r"^`(runner/[\w/.]+)`[^`]*(?:`\w+`[^`]*)*\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE = "KINDS: tuple[TargetKind, ...] = (\n"
 
@@ -46,7 +46,7 @@ def extended(package: Path, folder: Path, *arguments: str) -> subprocess.Complet
 @pytest.mark.slow
 def test_example__of_a_new_kind__is_asked_and_judged(package, tmp_path) -> None:
     write_suite(tmp_path, 1, responseContains=["ask 0 ask 0"])
-    (tmp_path / "targets.yaml").write_text("targets:\n- {name: cave, provider: Echo, how_often: 2}\n")
+    (tmp_path / "targets.yaml").write_text("targets:\n- {name: cave, provider: Echo, repetitions: 2}\n")
     done = extended(package, tmp_path, "run")
     assert done.returncode == 0, done.stdout + done.stderr
     assert record(tmp_path)["target"]["identity"] == "echo:cave"
@@ -55,9 +55,9 @@ def test_example__of_a_new_kind__is_asked_and_judged(package, tmp_path) -> None:
 @pytest.mark.slow
 def test_example__described_wrongly__is_told_like_every_kind(package, tmp_path) -> None:
     write_suite(tmp_path, 1)
-    (tmp_path / "targets.yaml").write_text("targets:\n- name: cave\n  provider: echo\n  how_oftn: 2\n")
+    (tmp_path / "targets.yaml").write_text("targets:\n- name: cave\n  provider: echo\n  repetitons: 2\n")
     done = extended(package, tmp_path, "validate")
-    assert 'targets.yaml:4: targets[cave].how_oftn: unknown setting (did you mean "how_often"?)' in done.stderr
+    assert 'targets.yaml:4: targets[cave].repetitons: unknown setting (did you mean "repetitions"?)' in done.stderr
     shown = json.loads(extended(package, tmp_path, "schema", "targets").stdout)
     kinds = {kind["title"]: kind for kind in shown["properties"]["targets"]["items"]["anyOf"]}
     assert kinds["EchoSettings"]["properties"]["provider"] == {"enum": ["echo"]}

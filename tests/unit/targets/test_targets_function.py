@@ -94,7 +94,7 @@ def test_function__raises__is_the_agents_crash_in_its_own_words() -> None:
         (None, "it is of type NoneType"),
         (["text"], "it is of type list"),
         ({"response": {1, 2}}, "type set is not JSON serializable"),
-        ({"text": "hi"}, 'the answer has no text at "response"'),
+        ({"text": "hi"}, 'the response has no value at "response"; it has the key text'),
         ({"response": "hi", "toolCalls": "get_weather"}, '"toolCalls" is not a list'),
     ],
 )

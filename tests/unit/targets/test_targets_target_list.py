@@ -70,7 +70,7 @@ def test_choice__same_name_twice__is_built_once(tmp_path) -> None:
 
 
 def test_choice__name_that_is_nowhere__says_so(tmp_path) -> None:
-    with pytest.raises(GateError, match="described nowhere") as caught:
+    with pytest.raises(GateError, match="not described") as caught:
         book(tmp_path).get_target("x.yaml", "desk")
     assert caught.value.code == "missing-target"
 
@@ -115,7 +115,7 @@ def test_variables__unset_and_optional_under_another_name__is_left_out_by_that_n
 def test_spellings__two_names_of_one_setting_that_differ__are_told_with_the_line(tmp_path) -> None:
     text = "targets:\n- name: a\n  provider: codex\n  binary: b\n  command: c\n"
     assert refused(tmp_path, text) == [
-        "targets.yaml:5: targets[a].command: executable is given twice, under different names and with different values"
+        "targets.yaml:5: targets[a].command: executable is set twice, under different names and with different values"
     ]
 
 
@@ -176,7 +176,9 @@ def test_batching__fallback_when_provider_cannot_batch__is_noticed_and_accepted(
     put(tmp_path / "targets.yaml", "targets:\n- {name: a, url: 'http://x/', provider_batching: true}\n")
     found = book(tmp_path)
     found.get_target("x.yaml")
-    assert found.notices == ("target a: http takes no batches (provider_batching): each case is asked by itself",)
+    assert found.notices == (
+        "target a: http does not support batches (provider_batching): each case is sent separately",
+    )
 
 
 @pytest.mark.contract("agentv.targets.judge")
@@ -192,5 +194,5 @@ def test_judge__in_the_order_of_who_was_named(tmp_path) -> None:
     assert found.find_judge("x.yaml", "a", None) == ("b", found.get_grader("x.yaml", "b")[1])
     assert found.find_judge("x.yaml", "a", "c") == ("c", found.get_grader("x.yaml", "c")[1])
     assert found.find_judge("x.yaml", "c", None) is None
-    with pytest.raises(GateError, match='there is no target "d"'):
+    with pytest.raises(GateError, match='unknown target "d"'):
         found.get_grader("x.yaml", "d")

@@ -76,15 +76,15 @@ def test_of_command__every_placeholder__is_known() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a {PROMT}", "holds the unknown placeholder {PROMT} (did you mean {PROMPT}?); there are {PROMPT}, "),
-        ("a {OUTPUT}", "holds the unknown placeholder {OUTPUT}"),
-        ("a {X} {PROMPT}", "holds the unknown placeholder {X}; there are {PROMPT}"),
-        ("a ${PROMPT}", "holds ${PROMPT}, which is a variable of the shell: write {PROMPT} without the $"),
-        ("a {PROMPT}\0", "holds a NUL"),
+        ("a {PROMT}", "contains the unknown placeholder {PROMT} (did you mean {PROMPT}?); known: {PROMPT}, "),
+        ("a {OUTPUT}", "contains the unknown placeholder {OUTPUT}"),
+        ("a {X} {PROMPT}", "contains the unknown placeholder {X}; known: {PROMPT}"),
+        ("a ${PROMPT}", "contains ${PROMPT}, which is a shell variable: write {PROMPT} without the $"),
+        ("a {PROMPT}\0", "contains a NUL"),
     ],
 )
 def test_template__placeholder_substitution_rules__unsupported_placeholders_are_refused(text, problem) -> None:
-    with pytest.raises(ValueError, match="holds") as caught:
+    with pytest.raises(ValueError, match="contains") as caught:
         CommandTemplate.from_command(text)
     assert str(caught.value).startswith(problem)
 
@@ -112,7 +112,7 @@ def test_of_command__other_braces__stay(text) -> None:
 def test_of_command__placeholder_where_it_would_be_read_as_code__is_refused(text, where) -> None:
     with pytest.raises(ValueError, match="quoted already") as caught:
         CommandTemplate.from_command(text)
-    assert f"inside {where}, where the shell would read parts of its value as code" in str(caught.value)
+    assert f"inside {where}, where the shell could run parts of its value as code" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_of_command__placeholder_where_it_would_be_read_as_code__is_refused(text
     ],
 )
 def test_of_command__shells_begin_and_end_what_is_quoted_elsewhere__is_refused(text) -> None:
-    with pytest.raises(ValueError, match="would read parts of its value as code"):
+    with pytest.raises(ValueError, match="could run parts of its value as code"):
         CommandTemplate.from_command(text)
 
 
@@ -179,11 +179,11 @@ def test_of_command__shells_begin_and_end_what_is_quoted_elsewhere__is_refused(t
     ],
 )
 def test_of_command__value_that_would_name_the_program__is_refused(text, name) -> None:
-    with pytest.raises(ValueError, match="holds") as caught:
+    with pytest.raises(ValueError, match="contains") as caught:
         CommandTemplate.from_command(text.replace("{}", name))
     assert str(caught.value) == (
-        f"holds {'{FILES}' if 'FILES' in name else '{PROMPT}'} where a program is named, so that its value would say"
-        " what is run: write the program's name there, and the placeholder behind it"
+        f"contains {'{FILES}' if 'FILES' in name else '{PROMPT}'} in the place of a program, so its value would choose"
+        " what runs: write the program's name there and the placeholder after it"
     )
 
 
@@ -266,5 +266,5 @@ def test_of_file__path_and_basename__are_escaped_each(text, file, shown) -> None
 
 @pytest.mark.parametrize("text", ["{paht}", "{PATH}", "{name}"])
 def test_of_file__unknown_placeholder__is_refused(text) -> None:
-    with pytest.raises(ValueError, match=r"there are \{path\}, \{basename\}"):
+    with pytest.raises(ValueError, match=r"known: \{path\}, \{basename\}"):
         CommandTemplate.from_file_format(text)

@@ -76,7 +76,7 @@ def upload_first_free(
         if number is not None:
             log.record(f"{kind.label} stored as artifact {name} ({number})")
             return StoredArtifact(name, number)
-        log.record(f"the artifact {name} of this run is another gate's")
+        log.record(f"the artifact {name} of this run belongs to another gate")
     raise build_name_taken_error(f"the artifact {names[-1]}", "comment-key")
 
 
@@ -84,7 +84,7 @@ class UnfinishedUploadError(GitHubError):
     """Error for a name blocked by an unfinished upload of an earlier attempt."""
 
     def __init__(self, name: str) -> None:
-        why = "an upload of an earlier attempt was not finished, and keeps the name"
+        why = "an unfinished upload of an earlier attempt blocks the name"
         super().__init__(FailureKind.REFUSED, f"storing the artifact {name}"[:120], why)
 
 

@@ -133,9 +133,9 @@ def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) ->
         before = next((found for one in checks if one.id < written.id and (found := parse_publication(one))), None)
         if before is not None and before.maker.gate != ours.maker.gate:
             rename_check(step.client, written, step.check_names[-1])
-            log.record(f"another gate has written the check {name} too: ours is {step.check_names[-1]}")
+            log.record(f"another gate also wrote the check {name}: this one is {step.check_names[-1]}")
     except GitHubError as error:
-        log.record(f"whether another run has written the check {name} meanwhile is not known: {error}")
+        log.record(f"cannot check whether another run wrote the check {name} meanwhile: {error}")
     return None
 
 

@@ -121,7 +121,7 @@ def find_comment_place(step: Step, draft: CommentDraft, log: StepLog) -> Comment
         thread = read_thread(step.client, step.plan.pull_number, step.key, build_ownership_test(step.publication))
     except GitHubError as error:
         if step.settings.comment is CommentMode.NEVER:
-            log.record(f"no comment: comment is `never`; whether an earlier one is there is not known ({error})")
+            log.record(f"no comment: comment is `never`; cannot check for an earlier one ({error})")
         else:
             log.record_loss("No comment", error)
         return CommentPlace()
@@ -130,7 +130,7 @@ def find_comment_place(step: Step, draft: CommentDraft, log: StepLog) -> Comment
         return CommentPlace()
     head = step.plan.head_sha
     if thread.head_sha != head:
-        moved = f"the pull request has moved on to {thread.head_sha[:7]}, this result is for {head[:7]}"
+        moved = f"the pull request is now at {thread.head_sha[:7]}, but this result is for {head[:7]}"
         log.record(f"no comment: {moved}")
         return CommentPlace()
     if draft.outcome is not Outcome.INCONCLUSIVE:
@@ -166,7 +166,7 @@ def write_comment_at(
     try:
         left = keep_one_comment(step, step.plan.pull_number, body, written, log)
     except GitHubError as error:
-        log.record_loss("Another run's comment may be left beside this one", error)
+        log.record_loss("A comment of another run may remain", error)
     if draft.outcome is not Outcome.PASSED:
         _unhide_comment(step, step.plan.pull_number, left or place.sticky, log)
     overtaken = find_newer_result(step.publication, (left,), left.state.sha) if left and left.state else None
@@ -208,7 +208,7 @@ def _render_and_write(
         except GitHubError as error:
             if error.kind is not FailureKind.REFUSED or "too long" not in error.detail:
                 raise
-            log.record(f"the comment was too long for GitHub ({len(body):,} characters), a shorter one is tried")
+            log.record(f"the comment was too long for GitHub ({len(body):,} characters): trying a shorter one")
             last = error
     raise last
 
@@ -274,7 +274,7 @@ def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
         return
     raise GateError(
         "base-branch-changed",
-        f"the pull request goes into {quote_value(now)} now, and this result is about {quote_value(judged)}",
+        f"the pull request now targets {quote_value(now)}, but this result is for {quote_value(judged)}",
         "push a commit, or close the pull request and reopen it: a re-run repeats the old event",
         exit_code=ExitCode.INCOMPLETE,
     )
@@ -327,7 +327,7 @@ def keep_one_comment(step: Step, number: int, body: str, written: StickyComment,
         try:
             thread = read_thread(client, number, step.key, build_ownership_test(ours))
         except GitHubError as error:
-            log.record(f"whether another run has commented meanwhile is not known: {error}")
+            log.record(f"cannot check whether another run commented meanwhile: {error}")
             return None
         there = _list_own_comments(step, number, thread.own_comments, written)
         if not there:

@@ -36,7 +36,7 @@ class DriftReport(FrozenStruct):
 
 
 class _IssueText(FrozenStruct):
-    """The issue as people read it."""
+    """Title and text of the issue."""
 
     title: str
     body: str
@@ -60,13 +60,13 @@ def publish_drift(step: Step, drift: Drift | None, context: ReportContext, log: 
     branch = step.plan.baseline.branch
     names = list_degraded_names(drift)
     if names:
-        log.warn(f"{branch} got worse over its runs: {', '.join(names)}", "see the job summary")
+        log.warn(f"{branch} got worse over several runs: {', '.join(names)}", "see the job summary")
     url = ""
     if step.settings.drift_issue:
         try:
             url = _publish_issue(step, drift, branch, context, log) or ""
         except GitHubError as error:
-            log.record_loss("The issue about the default branch is not up to date", error)
+            log.record_loss("The drift issue was not updated", error)
     return DriftReport(render_summary_part(drift, branch, context, url or None), names, url)
 
 
@@ -79,7 +79,7 @@ def _publish_issue(step: Step, drift: Drift, branch: str, context: ReportContext
     there = find_issue(client, key)
     known = there.state if there else None
     if known is not None and known.run_id > run_id:
-        log.record("the issue about the default branch is of a newer run already")
+        log.record("the drift issue already shows a newer run")
         return there.url if there and there.is_open else None
     text = _IssueText(
         format_issue_title(branch, step.name),
@@ -92,7 +92,7 @@ def _publish_issue(step: Step, drift: Drift, branch: str, context: ReportContext
     if not drift.has_degraded:
         return None
     if there is not None and known is not None and set(names) <= set(known.names):
-        log.record(f"no issue: somebody closed #{there.number}, which is about the same")
+        log.record(f"no issue: #{there.number} is about the same, and was closed by hand")
         return None
     made = open_issue(client, key, text.title, text.body, IssueState(run_id=run_id, names=names), there)
     log.record(f"opened issue #{made.number}")
@@ -113,11 +113,11 @@ def _update_open_issue(
     if not drift.can_detect or _is_out_of_history(drift, known):
         body = f"{render_lost_notice(step.plan.baseline.branch)}\n\n{text.body}"
         update_issue(step.client, step.publication.maker.gate, text.title, body, kept, issue)
-        log.record(f"issue #{issue.number} stays open: the runs before it are on record no more")
+        log.record(f"issue #{issue.number} stays open: the history no longer has the runs before it")
         return issue.url
     update_issue(step.client, step.publication.maker.gate, text.title, text.body, state, issue)
     close_issue(step.client, text.closing_comment, issue)
-    log.record(f"closed issue #{issue.number}: {step.plan.baseline.branch} is as it was")
+    log.record(f"closed issue #{issue.number}: {step.plan.baseline.branch} has recovered")
     return None
 
 

@@ -39,9 +39,9 @@ from eval_gate.results.result_names import RUN_NAME
 from eval_gate.results.run_reader import read_archived_head
 from eval_gate.targets.model.recording import RECORDING_NAME
 
-CONFLICT_HINT = "another step of this run has stored something under this name: choose another `artifact-name`"
-UNFINISHED_HINT = "a new run of the workflow stores it: re-runs of this one cannot, unless `artifact-name` is another"
-STEP_HINT = f"an actions/upload-artifact step with `path: <result-path's folder>` does the same ({PAGES}/baselines.md)"
+CONFLICT_HINT = "another step of this run stored an artifact with this name: set another `artifact-name`"
+UNFINISHED_HINT = "start a new run of the workflow, or set another `artifact-name`: a re-run cannot store it"
+STEP_HINT = f"add an actions/upload-artifact step with `path: <folder of result-path>` ({PAGES}/baselines.md)"
 _SIGNATURE: Final = re.compile(rb"<!-- eval-gate:page ([A-Za-z0-9+/=]{1,4000}) -->\s*\Z")
 _SIGNATURE_BYTES: Final = 5_000
 """Bytes at the end of a page in which its signature is."""
@@ -93,7 +93,7 @@ def store_result(
         return None
     service = find_artifact_service(step)
     if service is None:
-        log.warn("the result was not stored: there is no artifact service here", STEP_HINT)  # noqa: PLE1205 (the log of a step)
+        log.warn("the result was not stored: no artifact service is available", STEP_HINT)  # noqa: PLE1205 (the log of a step)
         return None
     try:
         with tempfile.TemporaryDirectory(dir=step.environment.temporary_folder, prefix="eval-gate-") as folder:
@@ -183,7 +183,7 @@ def store_page(
     if service is None:
         return None
     if step.environment.is_emulated:
-        _report_missing_page(log, "act keeps archives only", storing)
+        _report_missing_page(log, "act stores only archives", storing)
         return None
     names = step.artifact_names
     if storing is not None:
@@ -210,7 +210,7 @@ def _report_missing_page(log: StepLog, why: str, storing: ResultUpload | None) -
     result = storing.peek_artifact() if storing is not None else None
     if storing is None or result is not None:
         otherwise = f"; it is in the artifact {result.name}" if result is not None else ""
-        log.record(f"the page was not stored by itself: {why}{otherwise}")
+        log.record(f"the page was not stored separately: {why}{otherwise}")
 
 
 def _sign_page(page: bytes, maker: ResultProducer) -> bytes:

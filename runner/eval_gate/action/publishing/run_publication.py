@@ -50,8 +50,8 @@ from eval_gate.reports.wording.problems import format_waiting, render_waiting_co
 from eval_gate.session.evaluation import get_exit_code
 from eval_gate.struct import FrozenStruct, replace
 
-INCONCLUSIVE_HEADING: Final = "could not decide"
-WAITING_TITLE: Final = "The base branch's agent is to be asked by a second step"
+INCONCLUSIVE_HEADING: Final = "inconclusive"
+WAITING_TITLE: Final = "Waiting for the base agent in a second step"
 MAX_SUSPECTS: Final = 100
 """Ids that the output `suspects` names."""
 
@@ -249,7 +249,7 @@ def write_job_summary(environment: WorkflowEnvironment, text: str, commands: Wor
     try:
         if append_summary(environment.summary_file, text):
             return
-        why = "the summaries of this job are too long together"
+        why = "together, the summaries of this job are too long"
     except OSError as error:
         why = error.strerror or "it cannot be written"
     commands.write_warning(f"No job summary: {why}")
@@ -362,6 +362,6 @@ def _draft_superseded(overtaken: NewerResult, draft: CommentDraft) -> CommentDra
     error = overtaken.build_error(passed=draft.outcome is Outcome.PASSED)
 
     def render(context: ReportContext, _start: int) -> str:
-        return render_problem(error, context, "could not decide", as_comment=True)
+        return render_problem(error, context, INCONCLUSIVE_HEADING, as_comment=True)
 
     return CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=render)

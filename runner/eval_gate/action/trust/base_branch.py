@@ -31,7 +31,7 @@ def find_trusted_branch(step: Step) -> str | None:
     facts = find_branch(step.client, base)
     if facts is None:
         doing = f"reading the branch {base}"[:120]
-        raise GitHubError(FailureKind.NOT_FOUND, doing, "it is not there any more")
+        raise GitHubError(FailureKind.NOT_FOUND, doing, "it no longer exists")
     return base if facts.protected else trusted[0]
 
 
@@ -51,16 +51,15 @@ def find_branch_warning(step: Step) -> str | None:
     if facts is not None and facts.protected:
         return None
     return (
-        f"{base} says which targets are given keys, because `baseline-branch` names it, and it is not known to be "
-        "protected: whoever may push may have made it. Protect it; or where an expression names it, write "
-        "`baseline-branch: base`"
+        f"{base} decides which targets get secrets, because `baseline-branch` names it, but it may not be protected: "
+        "anyone with push access can create it. Protect it, or write `baseline-branch: base` instead of an expression"
     )
 
 
 def describe_branch(step: Step, branch: str) -> str:
     """Describe the trusted branch for the log, with the reason if it is not the pull request's base."""
     base = step.plan.base_branch
-    return branch if base in {None, branch} else f"{branch} ({base}, which it goes into, is not protected)"
+    return branch if base in {None, branch} else f"{branch} ({base}, its base branch, is not protected)"
 
 
 def load_base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[RunConfig, str | None]:
@@ -97,5 +96,5 @@ def _confirm_path(step: Step, path: str) -> None:
     """Raise GitHubError for a file that the branch does not have, and the head of the pull request neither."""
     head = step.plan.head_sha
     if head and fetch_file(step.client, path, head) is None:
-        what = f"{head[:7]} has no such file either, so nobody knows where the rules are: check out this repository"
+        what = f"{head[:7]} does not have this file either, so the policy cannot be found: check out this repository"
         raise GitHubError(FailureKind.NOT_FOUND, f"reading {path}"[:120], what)

@@ -53,11 +53,11 @@ class EvaluatedCheckout(FrozenStruct):
         if error.code != "checkout-mismatch" or not self.folder:
             return error
         hint = (
-            f"in {describe_name(self.folder)}, where `evals` or `config` leads, {error.hint}; beside the change's own "
-            "checkout, leave it out of both: for rules of the base branch there is `policy-from: base`"
+            f"in {describe_name(self.folder)}, to which `evals` or `config` points, {error.hint}. If the change has "
+            "another checkout, do not point to this one: for the policy of the base branch, set `policy-from: base`"
         )
         message = error.message.replace(
-            "the workspace holds", f"{describe_name(self.folder)} in the workspace holds", 1
+            "the workspace is at", f"{describe_name(self.folder)} in the workspace is at", 1
         )
         return GateError(error.code, message, hint, exit_code=error.exit_code)
 

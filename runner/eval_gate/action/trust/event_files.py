@@ -33,7 +33,7 @@ from eval_gate.text.quoting import describe_name
 
 _DELIBERATE_EVENTS: Final = frozenset({"workflow_dispatch", "workflow_run"})
 """Events at which whoever may write, or the default branch's workflow alone, says what is in the workspace."""
-_UNKNOWN_COMMIT: Final = "no commit that is known"
+_UNKNOWN_COMMIT: Final = "an unknown commit"
 
 
 class FileProof(StrEnum):
@@ -111,7 +111,7 @@ class EventFiles:
             if self.proof is FileProof.NO_DOUBT and not self._files.can_read(path):
                 return
         named = describe_name(format_path(Path(os.path.abspath(path)), self._workspace))  # noqa: PTH100 (links stay as they are)
-        raise RefusedReadError(self._build_refusal(f"{named}, which is of {_UNKNOWN_COMMIT}"))
+        raise RefusedReadError(self._build_refusal(f"{named} from {_UNKNOWN_COMMIT}"))
 
     def confirm_configuration(self, step: Step) -> None:
         """Ask GitHub for the configuration where the workspace holds nothing by which its commit can be read.
@@ -126,19 +126,19 @@ class EventFiles:
                 known = fetch_file(step.client, resolve_repository_path(step, name), step.environment.sha)
             except GitHubError as error:
                 raise build_unavailable_error(
-                    f"whose configuration {describe_name(name)} is could not be told: {error}"
+                    f"cannot check where the configuration {describe_name(name)} comes from: {error}"
                 ) from error
             if known is None or known.replace(b"\r\n", b"\n") != data.replace(b"\r\n", b"\n"):
-                raise self._build_refusal(f"{describe_name(name)}, which is of {_UNKNOWN_COMMIT}")
+                raise self._build_refusal(f"{describe_name(name)} from {_UNKNOWN_COMMIT}")
 
     def _build_refusal(self, what: str) -> GateError:
         hint = f"start it by workflow_dispatch with `{PULL_INPUT}`, as examples/workflows/manual-dispatch.yml does"
         if self.proof is FileProof.NO_DOUBT:
-            hint += "; where a step of the workflow made the file, say so in the workflow: input secrets-for: head"
+            hint += "; if a step of the workflow wrote the file, set the input secrets-for: head"
         return GateError(
             "unsafe-event",
-            f"{self._event} has the default branch's secrets, and the workspace holds {what}, "
-            f"not the event's {(self._commit or 'commit')[:12]}: whose rules and keys count for it, nobody says",
+            f"{self._event} runs with the default branch's secrets, but the workspace has {what}, "
+            f"not the event's {(self._commit or 'commit')[:12]}: it is unclear whose policy and secrets apply",
             hint,
         )
 

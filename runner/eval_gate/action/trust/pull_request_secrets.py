@@ -32,7 +32,7 @@ from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.target_list import TargetList, parse_targets, read_targets
 from eval_gate.targets.variables import SecretPolicy, SecretRequest, has_same_access
 
-_ADVICE = "merge that first, or say in the workflow that this is fine: input secrets-for: head"
+_ADVICE = "merge it first, or allow it in the workflow with the input secrets-for: head"
 
 
 def build_secret_policy(
@@ -55,7 +55,7 @@ def build_secret_policy(
         if name not in base.config.pass_env:
             raise GateError(
                 "secret-not-allowed",
-                f"passEnv would give {name} to commands, and the configuration of {base.display_name} does not",
+                f"passEnv would give {name} to commands, but the configuration of {base.display_name} does not",
                 _ADVICE,
             )
     if names:
@@ -66,7 +66,7 @@ def build_secret_policy(
 class BaseBranchTargets:
     """Targets as the base branch (or a commit) describes them, read from GitHub on demand.
 
-    The base branch is the one whose word counts (`find_trusted_branch`).
+    The base branch is the trusted one (`find_trusted_branch`).
     """
 
     def __init__(self, step: Step, variables: Mapping[str, str], log: StepLog, commit: str | None = None) -> None:
@@ -84,21 +84,23 @@ class BaseBranchTargets:
         if warning := find_branch_warning(self._step):
             self._log.commands.write_warning(warning)
 
-    def __call__(self, receiver: SecretRequest) -> None:
+    def __call__(self, secret_request: SecretRequest) -> None:
         """Allow the secrets of a target that the base branch describes with the same access.
 
         Raises GateError if the base branch does not describe it so, or cannot be read.
         """
-        names = " and ".join(receiver.variables)
-        if any(has_same_access(receiver.entry.open(), entry) for entry in self.get_entries(receiver.file)):
-            self._log.record(f"target {receiver.name[:80]} is given {names}: {self.display_name} describes it alike")
+        names = " and ".join(secret_request.variables)
+        if any(has_same_access(secret_request.entry.open(), entry) for entry in self.get_entries(secret_request.file)):
+            self._log.record(
+                f"target {secret_request.name[:80]} gets {names}: {self.display_name} defines it in the same way"
+            )
             self.warn_once()
             return
-        place = f" at {receiver.place[:300]}" if receiver.place else ""
+        place = f" at {secret_request.place[:300]}" if secret_request.place else ""
         raise GateError(
             "secret-not-allowed",
-            f"target {receiver.name[:80]}{place} would be given {names}, and {self.display_name} does not "
-            "describe it so",
+            f"target {secret_request.name[:80]}{place} would get {names}, but {self.display_name} does not define it "
+            "in this way",
             _ADVICE,
         )
 
@@ -161,4 +163,4 @@ class BaseBranchTargets:
 
     def _build_unavailable_error(self, error: GitHubError) -> GateError:
         where = (self._commit or self._step.plan.base_branch or "")[:200]
-        return build_unavailable_error(f"which targets may be given variables could not be read from {where}: {error}")
+        return build_unavailable_error(f"cannot read from {where} which targets get variables: {error}")

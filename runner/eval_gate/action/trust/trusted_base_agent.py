@@ -42,16 +42,18 @@ def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str
             choice = load_base_config(step, variables, branch)[0].base_agent
         except (GitHubError, GateError) as error:
             log.commands.write_warning(
-                f"the base branch's agent is not asked: who it is could not be read from {branch}: {error}"
+                f"the base agent does not run: its definition could not be read from {branch}: {error}"
             )
             return _NO_BASE_AGENT
         if choice != config.base_agent:
             log.record(
-                f"{branch} names {_format_choice(choice)} as its agent; what the pull request names counts for nothing"
+                f"{branch} names {_format_choice(choice)} as the base agent; the pull request's choice is ignored"
             )
-    if choice.target is not None and not _is_described_alike(step, config, choice.target, variables, log):
-        said = f"{branch} does not describe {describe_name(choice.target)} as the pull request does, in `targets`"
-        log.commands.write_warning(f"the base branch's agent is not asked: {said}")
+    if choice.target is not None and not _has_same_description(step, config, choice.target, variables, log):
+        said = (
+            f"`targets` on {branch} does not define {describe_name(choice.target)} in the same way as the pull request"
+        )
+        log.commands.write_warning(f"the base agent does not run: {said}")
         return _NO_BASE_AGENT
     return choice
 
@@ -69,8 +71,8 @@ def drop_untrusted_base_agent(run: RunResult, choice: BaseAgentChoice) -> RunRes
     if by_name or by_address or by_command:
         return run
     said = (
-        "what the base branch's agent said is not counted: this step names "
-        f"{_format_choice(choice)}, and the result asked {run.base_agent.target.identity[:300]}"
+        "the base agent of the result is ignored: this step names "
+        f"{_format_choice(choice)}, but the result used {run.base_agent.target.identity[:300]}"
     )
     return replace(run, base_agent=None, warnings=(*run.warnings, said))
 
@@ -79,7 +81,7 @@ def _format_choice(choice: BaseAgentChoice) -> str:
     return (choice.display_name or choice.command_name or "nobody")[:300]
 
 
-def _is_described_alike(step: Step, config: RunConfig, name: str, variables: Mapping[str, str], log: StepLog) -> bool:
+def _has_same_description(step: Step, config: RunConfig, name: str, variables: Mapping[str, str], log: StepLog) -> bool:
     """Whether the base branch has the same to say of this target, to the letter."""
     source = config.target.targets
     if source is None:

@@ -58,9 +58,9 @@ def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, s
         branch = find_trusted_branch(step) or branch
         base, name = load_base_config(step, variables, branch)
     except GitHubError as error:
-        raise build_unavailable_error(f"the rules of {branch} could not be read: {error}") from error
+        raise build_unavailable_error(f"the policy of {branch} could not be read: {error}") from error
     which = describe_branch(step, branch)
-    log.record(f"judged by the rules of {which}: {name or 'it has no configuration file, so those are the defaults'}")
+    log.record(f"policy of {which}: {name or 'the defaults, because it has no configuration file'}")
     results = replace(config.results, scores=base.results.scores)
     control = choose_base_agent(step, replace(config, base_agent=base.base_agent), variables, log)
     ruled = replace(config, policy=base.policy, results=results, base_agent=control)

@@ -48,14 +48,14 @@ def load_file_waivers(step: Step, config: RunConfig, log: StepLog) -> KnownWaive
     try:
         branch = find_trusted_branch(step) or plan.rules_branch
     except GitHubError as error:
-        said = f"what the branch says in {path} could not be told: {error}"
+        said = f"cannot read {path} on the base branch: {error}"
         return replace(known, troubles=(*known.troubles, said))
     if branch is not None and plan.mode is StepMode.RELAY:
         known = known.merge(read_base_waivers(step.client, path, branch, today))
     elif branch is not None:
         known = mark_new_waivers(step.client, known, path, branch)
     if known.waivers:
-        log.record(f"read {format_count(len(known.waivers), 'entry', 'entries')} of accepted failures and quarantine")
+        log.record(f"read {format_count(len(known.waivers), 'entry', 'entries')} of waivers and quarantine")
     return known
 
 
@@ -70,9 +70,7 @@ def add_comment_waivers(step: Step, waivers: KnownWaivers, log: StepLog) -> Know
     asked = Discussion(plan.pull_number, plan.head_sha, waivers.today, step.settings.waive_label)
     found = read_comment_waivers(step.client, asked)
     if found.waivers or found.refusals:
-        log.record(
-            f"read {format_count(len(found.waivers), 'acceptance')} in comments, {len(found.refusals)} not followed"
-        )
+        log.record(f"read {format_count(len(found.waivers), 'waiver')} in comments, refused {len(found.refusals)}")
     return waivers.merge(found)
 
 
@@ -87,7 +85,7 @@ def mark_new_waivers(client: GitHubClient, own: KnownWaivers, path: str, branch:
     try:
         data = fetch_file(client, path, branch)
     except GitHubError as error:
-        return replace(own, troubles=(f"which entries of {path} are new could not be told: {error}",))
+        return replace(own, troubles=(f"cannot check which entries of {path} are new: {error}",))
     try:
         return replace(
             own, waivers=mark_added_waivers(own.waivers, parse_waivers(data or b"", own.today, shown_as=path))
@@ -106,5 +104,5 @@ def read_base_waivers(client: GitHubClient, path: str, branch: str, today: date)
         data = fetch_file(client, path, branch)
         waivers = parse_waivers(data or b"", today, shown_as=path)
     except (GitHubError, GateError) as error:
-        return KnownWaivers(today, troubles=(f"nothing in {path} counts: {error}",))
+        return KnownWaivers(today, troubles=(f"{path} is ignored: {error}",))
     return KnownWaivers(today, mark_added_waivers(waivers, waivers))

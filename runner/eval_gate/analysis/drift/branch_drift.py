@@ -206,7 +206,7 @@ def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) ->
 
 
 class _FoundChange(NamedTuple):
-    """A change that was found: its place among the runs that are compared, and how wide it may be off."""
+    """Detected change: its index among the compared runs, and its uncertainty."""
 
     place: int
     earliest: int
@@ -214,7 +214,7 @@ class _FoundChange(NamedTuple):
 
 
 class _LevelSeries:
-    """The runs of one level, taken one after the other."""
+    """Values of one level over the runs."""
 
     def __init__(self, runs: Sequence[RunLevels], measured: LevelKind) -> None:
         self._measured = measured

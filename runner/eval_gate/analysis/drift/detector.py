@@ -33,7 +33,7 @@ LIKELY_SHARE: Final = 0.1
 class RiseEvidence(NamedTuple):
     """Evidence of a rise. `place` is the index of the first number after the likeliest change.
 
-    The change may have been from `earliest` to `latest`. All are 0 where there are too few numbers.
+    The change may be anywhere from `earliest` to `latest`. All are 0 if there are too few numbers.
     """
 
     total: float

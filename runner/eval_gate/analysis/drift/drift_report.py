@@ -18,10 +18,10 @@ from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.text import escape
 from eval_gate.text.distinct_values import format_distinct_decimals
 
-PAGE: Final = f"{PAGES}/drift.md"
+PAGE: Final = f"{PAGES}/baselines.md#drift-of-main"
 LEVEL_NAMES: Final = {
     LevelKind.FAILING: "failing cases",
-    LevelKind.FAILING_BEFORE_RERUNS: "failures at first",
+    LevelKind.FAILING_BEFORE_RERUNS: "failures before re-runs",
     LevelKind.SCORE: "scores",
     LevelKind.JUDGE: "the judge",
     LevelKind.TIME: "time",
@@ -40,29 +40,32 @@ def list_degraded_names(drift: Drift) -> tuple[str, ...]:
 def format_issue_title(branch: str, name: str | None) -> str:
     """Format the title of the drift issue, which never changes for a branch and gate."""
     gate = f" ({escape.to_one_line(name, 60)})" if name else ""
-    return f"{escape.to_one_line(branch, 80)} got worse over its runs{gate}"
+    return f"{escape.to_one_line(branch, 80)} got worse over several runs{gate}"
 
 
 def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
     """Render the body of the drift issue, without its marker."""
     shown = escape.format_code_span(branch)
     head = (
-        "is worse than it was, and it is not chance."
+        "got worse over several runs, and chance does not explain it."
         if drift.has_degraded
-        else "was worse, and nothing of that is seen now."
+        else "had got worse. Its newest runs no longer show it."
     )
     lines = [f"**{shown} {head}**", "", *_iter_findings(drift, branch, context), ""]
     newest = drift.newest
     if newest is not None:
         run = f"[the newest run]({context.run_url})" if context.run_url else "the newest run"
         lines += [
-            f"As of {run}, {_format_commit_link(newest, context)}, with {format_count(drift.runs, 'run')} on record.",
+            (
+                f"As of {run}, {_format_commit_link(newest, context)}, with "
+                f"{format_count(drift.runs, 'run')} in the history."
+            ),
             "",
         ]
     lines.append(
-        f"<sub>Found by Eval Gate over the runs of {shown}, not by one of them: while nothing changes this happens once"
-        f" in {FALSE_ALARM_RUNS} runs or less. This issue is kept up to date, and is closed when the newest runs are as"
-        " they were before. Close it yourself to accept what is now; it comes back only for something else.</sub>"
+        f"<sub>Eval Gate compares all runs of {shown}. Without a real change, such an alarm occurs at most once in "
+        f"{FALSE_ALARM_RUNS} runs. Eval Gate updates this issue, and closes it when the newest runs are as good as"
+        " before. To accept the current state, close it yourself: it returns only for another change.</sub>"
     )
     return "\n".join(lines)
 
@@ -72,44 +75,42 @@ def render_summary_part(drift: Drift, branch: str, context: ReportContext, issue
     shown = escape.format_code_span(branch)
     if not drift.can_detect:
         return (
-            f"\n<sub>Whether {shown} gets worse over its runs is not known yet: {format_count(drift.runs, 'run')} "
-            "of the"
-            f" {MIN_RUNS} that this takes are on record.{_describe_model_alone(drift, context)}</sub>\n"
+            f"\n<sub>Drift of {shown} cannot be detected yet: the history has {format_count(drift.runs, 'run')}, "
+            f"{MIN_RUNS} are needed.{_describe_model_alone(drift, context)}</sub>\n"
         )
     if not drift.has_degraded:
         return (
-            f"\n<sub>{shown} has not become worse over {format_count(drift.runs, 'run')}."
+            f"\n<sub>{shown} did not get worse over {format_count(drift.runs, 'run')}."
             f"{_describe_model_alone(drift, context)}</sub>\n"
         )
-    more = [f"[The issue about it]({issue_url})"] if issue_url else []
+    more = [f"[Issue about this drift]({issue_url})"] if issue_url else []
     return "\n".join(
-        ["", f"### {shown} got worse over its runs", "", *_iter_findings(drift, branch, context), "", *more, ""]
+        ["", f"### {shown} got worse over several runs", "", *_iter_findings(drift, branch, context), "", *more, ""]
     )
 
 
 def render_recovery_comment(drift: Drift, branch: str, context: ReportContext) -> str:
     """Render the comment that closes the drift issue after recovery."""
-    until = f" up to {_format_commit_link(drift.newest, context)}" if drift.newest else ""
-    return f"{escape.format_code_span(branch)} is as it was before, by its newest runs{until}."
+    until = f", up to {_format_commit_link(drift.newest, context)}," if drift.newest else ""
+    return f"{escape.format_code_span(branch)} has recovered: its newest runs{until} are as good as before."
 
 
 def render_lost_notice(branch: str) -> str:
     """Render the notice for an issue whose runs are no longer in the history."""
     return (
-        f"**The runs before this are no longer on record**, so {escape.format_code_span(branch)} is taken as "
-        "it is now. It has"
-        " not been seen to recover: close this issue when you know."
+        f"**The history no longer has the runs before this**, so newer runs of {escape.format_code_span(branch)} are "
+        "compared with its current state. No recovery was seen: close this issue when you know the cause."
     )
 
 
 def iter_console_lines(drift: Drift) -> Iterator[str]:
     """Yield the drift report as lines for a terminal."""
     if not drift.can_detect:
-        yield f"not known: {format_count(drift.runs, 'run')} on record, {MIN_RUNS} are needed"
+        yield f"not known: {format_count(drift.runs, 'run')} in the history, {MIN_RUNS} are needed"
         yield from _iter_model_lines(drift)
         return
     if not drift.has_degraded:
-        yield f"nothing has become worse over {format_count(drift.runs, 'run')}"
+        yield f"nothing got worse over {format_count(drift.runs, 'run')}"
     yield from _iter_model_lines(drift)
     for one in drift.degradations:
         yield escape.to_console_line(f"WORSE  {_describe_degradation(one)}")
@@ -121,9 +122,9 @@ def iter_console_lines(drift: Drift) -> Iterator[str]:
     for case in drift.broken_cases:
         yield escape.to_console_line(f"BROKEN {case.key.case_id} ({case.key.suite}): {_format_rates(case)}")
         yield escape.to_console_line(
-            f"       good at {_format_short_run(case.last_good)}, not since {_format_short_run(case.first_bad)}"
+            f"       last good: {_format_short_run(case.last_good)}, first bad: {_format_short_run(case.first_bad)}"
         )
-    yield f"while nothing changes, one alarm in {FALSE_ALARM_RUNS} runs or less"
+    yield f"without a real change: at most one alarm in {FALSE_ALARM_RUNS} runs"
 
 
 def _iter_model_lines(drift: Drift) -> Iterator[str]:
@@ -132,7 +133,7 @@ def _iter_model_lines(drift: Drift) -> Iterator[str]:
         return
     between = f"{_format_span(change.old_run, change.new_run)} in between"
     if change.same_commit:
-        between = f"nothing in the repository changed then ({_format_short_run(change.new_run)} before and since)"
+        between = f"the repository did not change ({_format_short_run(change.new_run)} before and since)"
     yield escape.to_console_line(
         f"MODEL  {_describe_model_change(change, code=False)}, {format_count(change.runs, 'run')}; {between}"
     )
@@ -143,7 +144,7 @@ def _iter_findings(drift: Drift, branch: str, context: ReportContext) -> Iterato
         yield f"- **{_describe_degradation(one)}** {_describe_since(one, branch, context)}"
         yield from _iter_case_lines(one.cases)
     if drift.broken_cases:
-        yield "- **Cases that passed and do not any more:**"
+        yield "- **Cases that no longer pass:**"
         for case in drift.broken_cases[:MAX_CASES]:
             where = _format_commit_range(case.last_good, case.first_bad, context)
             yield f"  - {_format_case(case)}: {_format_rates(case)}; {where}"
@@ -163,7 +164,7 @@ def _describe_model_alone(drift: Drift, context: ReportContext) -> str:
         return ""
     what = f"{_capitalize_first(_describe_model_change(change, code=True))} ({format_count(change.runs, 'run')})"
     if change.same_commit:
-        return f" {what}; nothing in the repository changed then."
+        return f" {what}; the repository did not change."
     return f" {what}; in between: {_format_commit_range(change.old_run, change.new_run, context)}."
 
 
@@ -176,10 +177,7 @@ def _describe_model_change(change: ModelChange, *, code: bool) -> str:
     before, since = (format_model_names(one.models) for one in (change.old_run, change.new_run))
     if code:
         before, since = escape.format_code_span(before), escape.format_code_span(since)
-    return (
-        f"the model behind it is another one since {_format_day(change.new_run.timestamp)}: {before} before, "
-        f"{since} since"
-    )
+    return f"the model behind it changed on {_format_day(change.new_run.timestamp)}: {before} before, {since} since"
 
 
 def _capitalize_first(words: str) -> str:
@@ -209,20 +207,19 @@ def _describe_degradation(one: Degradation) -> str:
     match one.kind:
         case LevelKind.FAILING:
             return (
-                f"{_format_points(one.level_now - one.level_before)} of all cases more fail: {_format_percents(one)}."
+                f"The failure rate rose by {_format_points(one.level_now - one.level_before)}: {_format_percents(one)}."
             )
         case LevelKind.FAILING_BEFORE_RERUNS:
             return (
-                f"{_format_points(one.level_now - one.level_before)} of all cases more fail at first, before re-runs: "
+                f"The failure rate before re-runs rose by {_format_points(one.level_now - one.level_before)}: "
                 f"{_format_percents(one)}."
             )
         case LevelKind.SCORE:
             then, now = format_distinct_decimals(one.level_before, one.level_now, 2)
             return f"Scores fell from {then} to {now}."
         case LevelKind.JUDGE:
-            return (
-                f"The judge gives less for the same answers: {MINUS}{one.level_before - one.level_now:.2f} on average."
-            )
+            fell = f"{MINUS}{one.level_before - one.level_now:.2f}"
+            return f"The judge gives lower scores to the same responses: {fell} on average."
         case LevelKind.TIME:
             return f"A case takes {math.exp(min(one.level_now - one.level_before, 50.0)):.1f} × as long."
         case LevelKind.COST:
@@ -240,24 +237,24 @@ def _format_percents(one: Degradation) -> str:
 
 
 def _describe_since(one: Degradation, branch: str, context: ReportContext) -> str:
-    when = f"since {_format_day(one.first_bad.timestamp)}, {format_count(one.runs, 'run')}"
+    when = f"Since {_format_day(one.first_bad.timestamp)} ({format_count(one.runs, 'run')})"
     if one.same_commit:
         return (
-            f"It is so {when}, **and nothing in the repository changed then**: "
-            f"{_format_commit_link(one.first_bad, context)} was"
-            f" run before and since. {_describe_outside_cause(one)}"
+            f"{when}. **The repository did not change**: "
+            f"{_format_commit_link(one.first_bad, context)} ran before and since. {_describe_outside_cause(one)}"
         )
-    probable = f"It is so {when}, probably by {_format_commit_range(one.last_good, one.first_bad, context)}"
+    commits = _format_commit_range(one.last_good, one.first_bad, context)
+    probable = f"{when}. Probable cause: {commits}"
     wide = (one.last_surely_good, one.first_surely_bad)
     if [one.run_id for one in wide] == [one.last_good.run_id, one.first_bad.run_id]:
         return f"{probable}.{_format_model_sentence(one)}"
-    return f"{probable}; in any case by {_format_commit_range(*wide, context)}.{_format_model_sentence(one)}"
+    return f"{probable}, in any case {_format_commit_range(*wide, context)}.{_format_model_sentence(one)}"
 
 
 def _describe_outside_cause(one: Degradation) -> str:
     if one.model_change is not None:
         return f"{_capitalize_first(_describe_model_change(one.model_change, code=True))}."
-    return "What did is outside of it: the model behind the agent, a service, data."
+    return "The cause is outside of it: the model behind the agent, a service, or data."
 
 
 def _format_model_sentence(one: Degradation) -> str:
@@ -271,7 +268,7 @@ def _format_model_sentence(one: Degradation) -> str:
 def _describe_since_plain(one: Degradation) -> str:
     when = f"since {_format_day(one.first_bad.timestamp)}, {format_count(one.runs, 'run')}"
     if one.same_commit:
-        return f"{when}; nothing in the repository changed then ({_format_short_run(one.first_bad)} before and since)"
+        return f"{when}; the repository did not change ({_format_short_run(one.first_bad)} before and since)"
     wide = _format_span(one.last_surely_good, one.first_surely_bad)
     return f"{when}; probably {_format_span(one.last_good, one.first_bad)}, in any case {wide}"
 
@@ -306,9 +303,9 @@ def _format_commit_link(run: HistoryRun | RunLevels, context: ReportContext) -> 
 def _format_commit_range(good: HistoryRun | RunLevels, bad: HistoryRun | RunLevels, context: ReportContext) -> str:
     """Format the commits after `good` up to `bad`, or name the two runs if a commit is unknown."""
     if good.sha is None or bad.sha is None or not (good.sha.isalnum() and bad.sha.isalnum()):
-        return f"what came between {_format_commit_link(good, context)} and {_format_commit_link(bad, context)}"
+        return f"the commits between {_format_commit_link(good, context)} and {_format_commit_link(bad, context)}"
     if good.sha == bad.sha:
-        return f"nothing in the repository ({_format_commit_link(bad, context)} before and since)"
+        return f"not in the repository ({_format_commit_link(bad, context)} before and since)"
     base = f"{context.server_url}/{context.repository}"
     shown = f"{good.sha[:7]}…{bad.sha[:7]}"
     return f"[{shown}]({base}/compare/{good.sha}...{bad.sha})" if context.repository else f"`{shown}`"

@@ -16,32 +16,34 @@ if TYPE_CHECKING:
     from eval_gate.importers.import_result import ImportResult
 
 
-_FORCE_HINT: Final = "choose another folder with -o, or replace them with --force"
+_FORCE_HINT: Final = "choose another folder with -o, or replace the files with --force"
 
 
 PROMPTFOO: Final = "promptfoo"
-"""Whose definitions are read."""
+"""The tool whose definitions are imported."""
 
 
 def import_evals(
     context: typer.Context,
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Whose they are: promptfoo.", show_default=False)],
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="Its configuration file.", show_default=False)],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool of the evals: promptfoo.", show_default=False)],
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="Configuration file of the tool.", show_default=False)
+    ],
     *,
-    folder: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write.")] = "evals",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    folder: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the files.")] = "evals",
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the files without writing them.")] = False,
 ) -> None:
-    """Turn another tool's evals into eval files, and list every case that could not be carried over, with its reason.
+    """Convert another tool's evals into eval files, and list every case that cannot be converted, with the reason.
 
       eval-gate import promptfoo promptfooconfig.yaml -o evals
 
-    A case is carried over with all that it asserts, or not at all: what is written passes for no answer that failed
-    before. What would have to be executed (JavaScript, Python, functions, Nunjucks beyond {{name}}) is never executed,
-    and files are read in the configuration's folder only. Providers that have a counterpart become targets.yaml; keys
-    stay in the environment. Nothing that is there is overwritten without --force. It asks nobody.
+    A case is converted with all of its assertions or not at all, so that no response passes that failed before. Code
+    (JavaScript, Python, functions, Nunjucks beyond {{name}}) is never executed, and only files in the configuration's
+    folder are read. Providers with a counterpart become targets.yaml; keys stay in the environment. Existing files are
+    kept unless you pass --force. Nothing is called.
 
-    Exit codes: 0 everything was carried over, 1 something was not and is listed, 2 nothing was written.
+    Exit codes: 0 everything is converted, 1 something is not, and is listed, 2 nothing is written.
     """
     from pathlib import Path
 
@@ -49,8 +51,8 @@ def import_evals(
         near = format_suggestion(tool, [PROMPTFOO])
         raise GateError(
             "unknown-value",
-            f"the definitions of {quote_value(tool)} cannot be imported{near}; allowed: {PROMPTFOO}",
-            "what another tool found is judged as it is, without an import: `eval-gate check --help`",
+            f"cannot import evals of {quote_value(tool)}{near}; allowed: {PROMPTFOO}",
+            "to use the results of another tool, no import is necessary: see `eval-gate check --help`",
         )
     from eval_gate.importers.promptfoo.conversion import import_promptfoo
 
@@ -68,7 +70,7 @@ def _get_exit_code(result: ImportResult) -> int:
 
 
 def _write_files(result: ImportResult, folder: Path, *, force: bool, dry: bool) -> None:
-    """All files or none. Raises GateError; `import-target-exists` where one is there and may not be replaced."""
+    """Write all files or none. Raises GateError `import-target-exists` if one exists and `force` is not set."""
     import os
 
     from eval_gate.cli.starter.file_writer import check_paths, write_new_files
@@ -81,11 +83,11 @@ def _write_files(result: ImportResult, folder: Path, *, force: bool, dry: bool) 
         raise GateError(
             "output-outside-working-directory", f"{folder} {OUTSIDE} by a link", "choose another folder with -o"
         )
-    there = [name for name in result.files if os.path.lexists(folder / name)]
-    if there and not force:
-        problems = [Problem("is there already", file=(folder / name).as_posix()) for name in there]
+    existing = [name for name in result.files if os.path.lexists(folder / name)]
+    if existing and not force:
+        problems = [Problem("this file exists", file=(folder / name).as_posix()) for name in existing]
         raise GateError(
-            "import-target-exists", "nothing was written: there are such files", _FORCE_HINT, problems=problems
+            "import-target-exists", "files exist already; nothing was written", _FORCE_HINT, problems=problems
         )
     if dry or not result.files:
         return

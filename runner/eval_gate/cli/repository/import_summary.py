@@ -10,7 +10,7 @@ from eval_gate.importers.import_result import ImportResult, SkippedItem
 from eval_gate.reports.wording.numbers import format_count
 
 _MAX_SHOWN: Final = 20
-"""Cases of one reason that are listed unless all are asked for."""
+"""Cases of one reason that are listed without --verbose."""
 
 
 def iter_summary_lines(imported: ImportResult, folder: str, *, dry: bool, every: bool) -> Iterator[str]:
@@ -19,22 +19,22 @@ def iter_summary_lines(imported: ImportResult, folder: str, *, dry: bool, every:
     The first line alone says how many cases were imported. With `every`, long lists are complete.
     """
     total = imported.case_count + len(imported.skipped_cases)
-    yield f"{imported.display_path}: {imported.case_count:,} of {total:,} cases carried over"
+    yield f"{imported.display_path}: {imported.case_count:,} of {total:,} cases converted"
     yield from _iter_file_lines(imported, folder, dry=dry)
     if imported.skipped_cases:
         yield ""
-        yield f"{format_count(len(imported.skipped_cases), 'case')} not carried over:"
+        yield f"{format_count(len(imported.skipped_cases), 'case')} not converted:"
         yield from _iter_reason_lines(imported.skipped_cases, every=every)
     if imported.skipped_settings:
         yield ""
-        yield "beside cases, not carried over:"
+        yield "settings not converted:"
         yield from (f"  {one.place}: {one.name}: {one.reason}" for one in imported.skipped_settings)
     if imported.remarks:
         yield ""
         yield from imported.remarks
     if imported.files and not dry:
         yield ""
-        yield f"Next: {_format_next_command(imported, folder)}"
+        yield f"Next step: {_format_next_command(imported, folder)}"
 
 
 def _iter_file_lines(result: ImportResult, folder: str, *, dry: bool) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _iter_reason_lines(left: Sequence[SkippedItem], *, every: bool) -> Iterator[
         yield f"  {reason} ({len(group):,})"
         yield from (f"    {one.place}: {one.name}" for one in (group if every else group[:_MAX_SHOWN]))
         if not every and len(group) > _MAX_SHOWN:
-            yield f"    and {len(group) - _MAX_SHOWN:,} more: -v lists them all"
+            yield f"    and {len(group) - _MAX_SHOWN:,} more (-v lists them all)"
 
 
 def _format_next_command(result: ImportResult, folder: str) -> str:

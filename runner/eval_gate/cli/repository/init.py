@@ -27,37 +27,39 @@ class ExampleFormat(StrEnum):
 
 
 USED = ("agentEndpoint", "agentProtocol", "provider", "model", "baseUrl")
-"""The configuration keys that this command asks for: who is to be evaluated."""
+"""The configuration keys that this command has options for: the target to evaluate."""
 
 
 def init(
     context: typer.Context,
     folder: Annotated[
         str,
-        typer.Argument(metavar="FOLDER", help="The repository.  [default: the working directory]", show_default=False),
+        typer.Argument(
+            metavar="FOLDER", help="Folder of the repository.  [default: the working directory]", show_default=False
+        ),
     ] = ".",
     *,
     example: Annotated[
-        ExampleFormat, typer.Option("--format", help="The format of the example eval.")
+        ExampleFormat, typer.Option("--format", help="Format of the example eval.")
     ] = ExampleFormat.TOOL_FORGE,
     agent_command: Annotated[
         str | None,
         typer.Option(
             "--agent-command",
             metavar="COMMAND",
-            help="The agent is this command, run for each case: `python3 agent.py {PROMPT}`, or with {PROMPT_FILE} and "
-            "{OUTPUT_FILE}.",
+            help="Command that is the agent and runs for each case, such as `python3 agent.py {PROMPT}`; {PROMPT_FILE} "
+            "and {OUTPUT_FILE} are placeholders too.",
         ),
     ] = None,
     no_workflow: Annotated[bool, typer.Option("--no-workflow", help="Write no workflow.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the files without writing them.")] = False,
     **settings: object,
 ) -> None:
-    """Write a starter workflow, configuration and example eval into a repository. Never overwrites anything.
+    """Write a starter workflow, a configuration and an example eval, without overwriting any file.
 
-    Evals that are there already are taken into the configuration instead of an example. Asks nobody, and uses no
-    network. The agent is looked for in the sources of the repository; where none is found, it is expected at
-    http://localhost:8080/chat unless it is said where.
+    If the repository has evals, the configuration names them and no example is written. The agent is detected in the
+    sources of the repository. If none is found and you name none, the address is http://localhost:8080/chat. Runs
+    nothing, and uses no network.
     """
     from pathlib import Path
 
@@ -86,9 +88,7 @@ def _require_no_other_target(flags: dict[str, JsonValue]) -> dict[str, JsonValue
 
     if flags:
         others = " and ".join(flags)
-        raise GateError(
-            "conflicting-targets", f"--agent-command says who is evaluated, and so does {others}", "say one of them"
-        )
+        raise GateError("conflicting-targets", f"--agent-command cannot be combined with {others}", "omit one of them")
     return flags
 
 
@@ -100,12 +100,12 @@ def _resolve_folder(given: Path) -> Path:
     from eval_gate.errors import GateError
 
     try:
-        there = given.is_dir()
-    except OSError:  # in a folder that may not be looked into
-        there = False
-    if not there:
+        is_folder = given.is_dir()
+    except OSError:  # in a folder without permission to look into it
+        is_folder = False
+    if not is_folder:
         what = "is not a folder" if os.path.lexists(given) else "does not exist"
-        raise GateError("folder-not-found", f"{given} {what}", "make the folder first, or name another one")
+        raise GateError("folder-not-found", f"{given} {what}", "create the folder, or name another one")
     return given.resolve()
 
 

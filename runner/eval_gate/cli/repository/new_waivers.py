@@ -16,7 +16,7 @@ from eval_gate.gate.pass_score import apply_recorded_pass_score
 from eval_gate.gate.waivers.application import apply_waivers, exclude_must_pass, list_standings
 from eval_gate.gate.waivers.case_names import CaseNameIndex
 from eval_gate.gate.waivers.waiver_edit import EditedWaivers, WaiverRequest, add_entries
-from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, read_waiver_bytes
+from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, check_old_path, read_waiver_bytes
 from eval_gate.gate.waivers.wording import MAX_NAMED, format_terms
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, WaiverEntry, WaiverStanding, WaiverState
@@ -30,9 +30,9 @@ _MAX_NAME = 80
 _STANDING_TEXTS = {
     WaiverStanding.REGRESSED: "regressed",
     WaiverStanding.FAILS: "failing",
-    WaiverStanding.UNSTABLE: "passing only in part",
-    WaiverStanding.PASSES: "passing: there is nothing to accept",
-    WaiverStanding.NO_RESULT: "not measured: nothing can accept what nobody has seen",
+    WaiverStanding.UNSTABLE: "passing sometimes",
+    WaiverStanding.PASSES: "passing, so there is nothing to waive",
+    WaiverStanding.NO_RESULT: "without a score, so there is nothing to waive",
 }
 
 
@@ -65,8 +65,10 @@ class WaiverPaths(FrozenStruct):
 
 
 def write_waivers(wish: WaiverRequest, places: WaiverPaths, verbosity: Verbosity) -> None:
-    """Write the entries and say what became of it. Raises GateError, and then nothing is written."""
+    """Write the entries, and report what they cover. Raises GateError, and then nothing is written."""
     today = datetime.now(UTC).date()
+    if places.file == DEFAULT_PATH and not Path(places.file).exists():
+        check_old_path(Path.cwd())
     data = read_waiver_bytes(Path(places.file), shown_as=places.file)
     written = add_entries(data, wish, today, shown_as=places.file)
     _write_file(places, written.text)
@@ -77,7 +79,7 @@ def write_waivers(wish: WaiverRequest, places: WaiverPaths, verbosity: Verbosity
     try:
         runs = read_runs(places.results)
     except GateError as error:
-        print_message(f"warning: the names are not checked: {to_console_line(error.message)}")
+        print_message(f"warning: case names not checked: {to_console_line(error.message)}")
         runs = ()
     for line in _iter_unknown_names(wish, runs, places.results):
         print_message(f"warning: {to_console_line(line)}")
@@ -108,42 +110,42 @@ def _iter_unknown_names(wish: WaiverRequest, runs: Sequence[RunResult], results:
     one message that says so.
     """
     if not runs:
-        yield f"no results in {results} to look the names up in"
+        yield f"case names not checked: no results in {results}"
         return
     known = [CaseNameIndex(_list_cases(run)) for run in runs]
     ids = list(dict.fromkeys(case.case_id for run in runs for case in _list_cases(run)))
     for name in wish.cases:
         if not any(names.find_cases(name, wish.suite) for names in known):
             where = f" of {wish.suite[:_MAX_NAME]}" if wish.suite else ""
-            yield f"{quote_name(name)} names no case{where} in {results}{format_suggestion(name, ids)}"
+            yield f"no case {quote_name(name)}{where} in {results}{format_suggestion(name, ids)}"
 
 
 def _iter_covered_lines(written: EditedWaivers, runs: Sequence[RunResult], today: date) -> Iterator[str]:
-    """How the named cases stand in the newest run, and which regressions of it are left."""
+    """Yield the results of the named cases in the newest run, and its regressions that are not waived."""
     if not runs:
         return
     cases = _list_cases(runs[0])
     names = CaseNameIndex(cases)
     mine = dict.fromkeys(case for one in written.entries for case in names.find_cases(one.case, one.suite))
-    when = f"in the newest run ({runs[0].timestamp})"
+    when = f"newest run ({runs[0].timestamp})"
     for standing, words in _STANDING_TEXTS.items():
         if found := [case.case_id for case in mine if case.standing is standing]:
-            yield f"{when} {words}: {_format_ids(found)}"
+            yield f"{when}: {words}: {_format_ids(found)}"
     policy = runs[0].policy
     must = find_must_pass_cases(runs[0], policy.must_pass if policy else ())
     if denied := [case.case_id for case in mine if case.key in must]:
-        yield f"must pass, so that this changes nothing: {_format_ids(denied)}"
+        yield f"no effect, because the case must pass: {_format_ids(denied)}"
     waived = exclude_must_pass(apply_waivers(written.entries, cases, today), must).keys
     covered = waived | runs[0].waived_keys
     left = [case.case_id for case in cases if case.standing is WaiverStanding.REGRESSED and case.key not in covered]
     if left:
-        yield f"{format_count(len(left), 'regression')} of it not accepted: {_format_ids(left)}"
+        yield f"{format_count(len(left), 'regression')} not waived: {_format_ids(left)}"
 
 
 def _describe_next_step(places: WaiverPaths) -> str:
     if places.file != places.read_by_run:
-        return f"{places.read_by_run} is what a run reads: give it --waivers {places.file}"
-    return f"commit {places.file}: a gate reads the file of its checkout"
+        return f"Next: add --waivers {places.file} to `eval-gate run`, which reads {places.read_by_run} otherwise"
+    return f"Next: commit {places.file}, because a gate reads the file of its checkout"
 
 
 def _list_cases(run: RunResult) -> tuple[CaseStanding, ...]:

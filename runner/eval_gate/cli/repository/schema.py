@@ -17,7 +17,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Which file: {', '.join(KINDS)}.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Kind of file: {', '.join(KINDS)}.")],
 ) -> None:
     """Print the JSON Schema of a file: configuration, result, eval file, targets, judges, or a line for `check`."""
     import json
@@ -60,6 +60,6 @@ def build_document_schema(kind: str) -> dict[str, object]:
         "judges": partial(_build_schema, JudgesFile),
     }
     if kind not in made:
-        what = f"there is no schema {quote_value(kind)}{format_suggestion(kind, KINDS)}"
+        what = f"no schema {quote_value(kind)}{format_suggestion(kind, KINDS)}"
         raise GateError("unknown-value", what, f"allowed: {', '.join(KINDS)}")
     return {"$schema": DIALECT, **made[kind]()}

@@ -28,11 +28,11 @@ def validate(
     config: options.Config = None,
     **settings: object,
 ) -> None:
-    """Check eval files, targets, tokens, patterns and registry. Calls nothing, lists every problem.
+    """Check eval files, targets, tokens, patterns and tool definitions, without calling anything.
 
-    Exit code 2 when there is a problem; warnings alone exit 0, unless --strict makes them problems.
+    Lists every problem. Needs no secrets: a variable that is not set is a note.
 
-    Needs no secrets: variables that are not set are notes.
+    Exit codes: 0 no problem, 2 at least one problem. With --strict, warnings about eval files are problems.
     """
     import os
     from pathlib import Path

@@ -38,7 +38,8 @@ Value = TypeVar("Value")
 class ValidationFindings(FrozenStruct):
     """Findings of a validation. Problems make a run or a check useless; warnings do not.
 
-    `notes` say what a run needs and this machine lacks, such as variables: nothing is wrong with what was checked.
+    `notes` list requirements of a run that this machine lacks, such as variables; they are not mistakes in the checked
+    files.
     """
 
     suites: tuple[EvalSuite, ...] = ()
@@ -86,7 +87,7 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
 
 
 def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:
-    """Problems and warnings on standard error, what was checked on standard output."""
+    """Print problems and warnings on standard error, and the checked files on standard output."""
     print_problems(findings.problems)
     for hint in findings.hints:
         print_message(f"hint: {to_console_line(hint)}")
@@ -116,7 +117,7 @@ def _get_hint(error: GateError) -> str | None:
 
 
 class _ProblemCollector:
-    """What is wrong and what to do about it, look by look."""
+    """Collector of the problems and hints of all checks."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -136,21 +137,21 @@ class _ProblemCollector:
             return None
 
     def add_error(self, error: GateError) -> None:
-        """Take what it says."""
+        """Collect the problems and the hint of an error."""
         self.problems += error.problems or [Problem(error.message)]
         self.hints |= dict.fromkeys(filter(None, [_get_hint(error)]))
 
 
 def _iter_skip_warnings(inputs: RunInputs, assigned: Assignment, config: RunConfig) -> Iterator[str]:
-    """Suites with cases that a run would skip, because nobody could grade them."""
+    """Yield a warning for each suite with cases that a run skips because no judge can grade them."""
     for suite in skip_ungradable(inputs.suites, config.rubric, assigned.judges):
         cases = sum(case.skip_reason == NO_JUDGE_REASON for case in suite.cases)
         if cases:
-            yield f"{suite.file}: {format_count(cases, 'case')} would be skipped: {NO_JUDGE_REASON}"
+            yield f"{suite.file}: a run skips {format_count(cases, 'case')}: {NO_JUDGE_REASON}"
 
 
 async def _iter_pattern_problems(inputs: RunInputs) -> AsyncIterator[Problem]:
-    """Patterns that are none. Those made of tokens can only be known when the run resolves them."""
+    """Yield invalid patterns. A pattern made of tokens is known only when the run resolves them."""
     matcher = PatternMatcher()
     try:
         for case, pattern, field in _iter_patterns(inputs.suites):
@@ -185,9 +186,9 @@ def _iter_suite_warnings(inputs: RunInputs) -> Iterator[str]:
 
 
 def _iter_unresolved_seeds(inputs: RunInputs) -> Iterator[str]:
-    """Seed tokens that lead nowhere: their assertions would be skipped in every run."""
+    """Yield a warning for each seed token without a value: its assertions are skipped in every run."""
     data = TokenData(seed=inputs.seed)
-    why = f"leads nowhere: {NO_SEED}" if inputs.seed is None else "leads nowhere in the seed manifest"
+    why = f"not found: {NO_SEED}" if inputs.seed is None else "not found in the seed manifest"
     for suite in inputs.suites:
         for case in suite.cases:
             for text in chain.from_iterable(map(iter_token_texts, case.evaluators)):

@@ -12,13 +12,13 @@ from eval_gate.config.settings import SETTINGS
 def action(
     *,
     on_host: Annotated[
-        bool, typer.Option("--on-host", help="Without a container: re-runs may use what is installed here.")
+        bool, typer.Option("--on-host", help="Run without a container, with the tools of this machine.")
     ] = False,
 ) -> None:
-    """Be the GitHub Action: plan by the event, run, compare with the baseline, publish, exit by the verdict.
+    """Run as the GitHub Action: run the evals for the event, compare, publish, and exit with the verdict.
 
-    Configured by INPUT_… variables, as the runner sets them (action.yml lists all inputs), and by the event. Meant to
-    be the entry of the container, and of `host/`; on your own machine use `eval-gate run`.
+    The runner configures it with INPUT_… variables (action.yml lists all inputs) and the event. It is the entry point
+    of the container and of `host/`. On your own machine, use `eval-gate run`.
     """
     import os
 
@@ -29,27 +29,36 @@ def action(
 
 def publish(
     artifact_name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The artifact with the result.  [default: eval-gate-results]")
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the artifact with the result.  [default: eval-gate-results]"),
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(metavar="WHAT", help=f"What fails the gate.  [default: {SETTINGS['failOn'].default_in_action}]"),
+        typer.Option(
+            metavar="WHAT",
+            help=f"Conditions that fail the gate.  [default: {SETTINGS['failOn'].default_in_action}]",
+        ),
     ] = None,
     comment: Annotated[
-        str | None, typer.Option(metavar="MODE", help="always, changes, failures or never.  [default: always]")
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="Condition for a comment: always, changes, failures or never.  [default: always]",
+        ),
     ] = None,
     comment_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="What tells comments of several gates apart.")
+        str | None, typer.Option(metavar="KEY", help="Key that distinguishes the comments of several gates.")
     ] = None,
     check_run: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the check run; empty for none.  [default: eval-gate]")
     ] = None,
 ) -> None:
-    """Publish the result of a pull request from a fork: the second stage, in a workflow_run workflow.
+    """Publish the result of a pull request from a fork, as the second stage in a workflow_run workflow.
 
-    Reads the result that the pull request's own run left as an artifact, judges it anew, and writes the comment and
-    the check run with this job's token (GITHUB_TOKEN). Runs no code of the pull request. Exits 0 when it published,
-    whatever the verdict: that is on the pull request. The other settings are those of the action, as INPUT_… variables.
+    Reads the result that the pull request's own run stored as an artifact, decides the gate again, and writes the
+    comment and the check run with this job's token (GITHUB_TOKEN). Runs no code of the pull request. If it published,
+    it exits with 0 whatever the verdict, which is on the pull request. Further settings are those of the action, as
+    INPUT_… variables.
     """
     import os
 

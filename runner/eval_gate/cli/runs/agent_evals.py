@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from eval_gate.cli.terminal.help import CheckedCommand
+from eval_gate.cli.terminal.help import PlainCommand
+from eval_gate.config.setting import Panel
 from eval_gate.text.quoting import quote_value
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-_SUITES, _ANSWERS, _OUT = "Which suites", "Who answers", "What is written"
+_SUITES, _TARGET, _OUTPUT = Panel.RUN, Panel.TARGET, Panel.OUTPUT
 _FLAGS: Final = ("--all", "--verbose", "--quiet")
 
 
@@ -32,7 +33,7 @@ class ReportKind(StrEnum):
         return ("json", "md") if self is ReportKind.BOTH else (self.value,)
 
 
-class AgentEvalsCommand(CheckedCommand):
+class AgentEvalsCommand(PlainCommand):
     """Command that accepts the original's arguments: a lone `--`, and flags with a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -49,7 +50,7 @@ def _normalize_argument(given: str, context: Any) -> list[str]:
     if given == "--" or not equals or name not in _FLAGS:
         return [] if given == "--" else [given]
     if value not in {"true", "false"}:
-        context.fail(f"{name} is true or false, not {quote_value(value)}")
+        context.fail(f"{name} must be true or false, not {quote_value(value)}")
     return [name] if value == "true" else []
 
 
@@ -57,68 +58,75 @@ def agent_evals(
     context: typer.Context,
     suite: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The suite of this name, without .json.", rich_help_panel=_SUITES),
+        typer.Option(metavar="NAME", help="Name of the suite to run, without .json.", rich_help_panel=_SUITES),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="All suites of the folder; wins over --suite.", rich_help_panel=_SUITES)
+        bool, typer.Option("--all", help="Run all suites of the folder, whatever --suite.", rich_help_panel=_SUITES)
     ] = False,
     suites_dir: Annotated[
-        str, typer.Option(metavar="DIR", help="The folder of the suites.", rich_help_panel=_SUITES)
+        str, typer.Option(metavar="DIR", help="Folder with the suites.", rich_help_panel=_SUITES)
     ] = "suites",
     tags: Annotated[
         list[str] | None,
-        typer.Option("--tag", metavar="TAG", help="Only cases with this tag. Repeatable.", rich_help_panel=_SUITES),
+        typer.Option("--tag", metavar="TAG", help="Tag of the cases to run. Repeatable.", rich_help_panel=_SUITES),
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A target of --targets. Repeated: side by side.", rich_help_panel=_ANSWERS),
+        typer.Option(
+            metavar="NAME",
+            help="Name of the target to evaluate, from --targets. Repeatable, for a table of targets.",
+            rich_help_panel=_TARGET,
+        ),
     ] = None,
     targets: Annotated[
-        str | None, typer.Option(metavar="FILE", help="YAML file that describes targets.", rich_help_panel=_ANSWERS)
+        str | None, typer.Option(metavar="FILE", help="YAML file that describes targets.", rich_help_panel=_TARGET)
     ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Another model than gpt-5-mini; or provider:model. Repeated: side by side.",
-            rich_help_panel=_ANSWERS,
+            help="Model to use, also as provider:model. Repeatable, for a table of models.  [default: gpt-5-mini]",
+            rich_help_panel=_TARGET,
         ),
     ] = None,
     provider: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="openai, openai-compatible, azure, anthropic, gemini.  [default: openai]",
-            rich_help_panel=_ANSWERS,
+            help="Provider of the model: openai, openai-compatible, azure, anthropic, gemini.  [default: openai]",
+            rich_help_panel=_TARGET,
         ),
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="The provider's API, if not the vendor's.", rich_help_panel=_ANSWERS),
+        typer.Option(
+            metavar="URL", help="URL of the provider's API.  [default: the vendor's]", rich_help_panel=_TARGET
+        ),
     ] = None,
     report: Annotated[
-        ReportKind, typer.Option("--report", help="Which reports to write.", rich_help_panel=_OUT)
+        ReportKind, typer.Option("--report", help="Formats of the report.", rich_help_panel=_OUTPUT)
     ] = ReportKind.JSON,
     out: Annotated[
-        str, typer.Option(metavar="PATH", help="Where to, below --tmp-dir.", rich_help_panel=_OUT)
+        str, typer.Option(metavar="PATH", help="Folder for results, below --tmp-dir.", rich_help_panel=_OUTPUT)
     ] = "agent-evals",
     tmp_dir: Annotated[
-        str, typer.Option(metavar="DIR", help="The tmp/ of the suites, and of the reports.", rich_help_panel=_OUT)
+        str,
+        typer.Option(metavar="DIR", help="Folder in which the agents' tools work.", rich_help_panel=_OUTPUT),
     ] = "tmp",
 ) -> None:
-    """Run Agent Evals suites: agents with file tools, each case with PASS, FAIL or ERROR, and a report.
+    """Run Agent Evals suites of agents with file tools, and report PASS, FAIL or ERROR for each case.
 
-    Either --suite NAME or --all says which. A suite is a file NAME.json in --suites-dir; every file is checked before
-    the first case is run. Cases are run one at a time, each a fresh conversation, with OpenAI's gpt-5-mini
-    (OPENAI_API_KEY) unless you choose who answers. The agents' tools work in TMP-DIR itself:
-    what lies there is seen, and what they write stays.
+    Choose the suites with --suite NAME or --all. A suite is a file NAME.json in --suites-dir. All files are checked
+    before the first case runs. Cases run one at a time, each in a new conversation, with OpenAI's gpt-5-mini
+    (OPENAI_API_KEY) unless you choose another model or target. The agents' tools work in TMP-DIR itself: they see the
+    files in it, and the files that they write stay.
 
-    Reports are written to TMP-DIR/OUT/reports/report-TIME.json and .md, the complete record of the run beside that
-    folder. --verbose says of every assertion that does not hold what was expected and what was seen. No configuration
-    file is read; `eval-gate run suites/*.json` runs the same suites as part of a gate.
+    Reports are written to TMP-DIR/OUT/reports/report-TIME.json and .md, the complete run result to TMP-DIR/OUT. With
+    --verbose, every failed assertion shows the expected and the actual value. This command reads no configuration file;
+    `eval-gate run suites/*.json` runs the same suites as part of a gate.
 
-    Exit codes: 0 all cases passed, 1 a case failed or could not be judged, 2 an argument or a suite is wrong (nothing
-    was run), 3 the results could not be written, 130 and 143 interrupted after writing what was done.
+    Exit codes: 0 all cases passed, 1 a case failed or has no score, 2 an argument or a suite is invalid (nothing ran),
+    3 the results cannot be written, 130 and 143 interrupted (finished cases are stored).
 
     \b
     Examples:
@@ -133,7 +141,7 @@ def agent_evals(
 
     if suite is None and not every:
         raise GateError(
-            "missing-suites", "either --suite NAME or --all is required", "--all runs every suite of the folder"
+            "missing-suites", "--suite NAME or --all is required", "add --all to run every suite of the folder"
         )
     asked = SuitesCall(
         suites=find_suite_files(None if every else suite, Path(suites_dir)),
@@ -163,12 +171,12 @@ def build_target_settings(
     if target and (model or provider or base_url):
         raise GateError(
             "conflicting-targets",
-            "--target says who answers, and so do --model, --provider and --base-url",
-            "leave one out",
+            "--target cannot be combined with --model, --provider or --base-url",
+            "omit one of them",
         )
     if targets is not None and not target:
         raise GateError(
-            "missing-target", "--targets describes targets, and none of them is chosen", "add --target NAME"
+            "missing-target", "--targets needs --target, to choose a target of the file", "add --target NAME"
         )
     if target:
         listed: dict[str, JsonValue] = {"targets": targets} if targets is not None else {}

@@ -45,6 +45,7 @@ from eval_gate.reports.agent_evals import (
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.matrix import build_matrix, render_matrix
 from eval_gate.reports.view.report_view import build_view
+from eval_gate.reports.wording.numbers import format_count
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError, split_file_path, split_path
 from eval_gate.session.evaluation import EvaluatedRun, store_run, treat_errors_as_incomplete
@@ -183,9 +184,9 @@ async def _check_formats(call: SuitesCall) -> None:
     if others:
         raise GateError(
             "unsupported-suite-format",
-            f"{len(others)} of the files {'is no suite' if len(others) == 1 else 'are no suites'} of Agent Evals",
-            "`eval-gate run` runs evals of every format",
-            problems=[Problem("an eval file of another format", file=file) for file in others],
+            f"{format_count(len(others), 'file')} in another format than Agent Evals",
+            "run evals of every format with `eval-gate run`",
+            problems=[Problem("this eval file has another format", file=file) for file in others],
         )
 
 
@@ -229,8 +230,8 @@ def find_suite_files(wanted: str | None, folder: Path) -> tuple[str, ...]:
     except OSError as error:
         raise GateError(
             "missing-suites",
-            f"the suites in {folder} cannot be listed: {error.strerror}",
-            "say where with --suites-dir",
+            f"cannot list the suites in {folder}: {error.strerror}",
+            "name the folder with --suites-dir",
         ) from error
     if wanted is None:
         chosen = [*found.values()]
@@ -239,17 +240,19 @@ def find_suite_files(wanted: str | None, folder: Path) -> tuple[str, ...]:
         if wanted not in found:
             raise GateError(
                 "suite-not-found",
-                f"there is no suite {quote_name(wanted)} in {folder}{format_suggestion(wanted, found)}",
-                f"NAME is that of a file {folder / 'NAME.json'}, without its ending",
+                f"no suite {quote_name(wanted)} in {folder}{format_suggestion(wanted, found)}",
+                f"use the name of a file {folder / 'NAME.json'}, without its ending",
             )
         chosen = [found[wanted]]
     if not chosen:
         raise GateError(
-            "missing-suites", f"there are no suites in {folder}", "a suite is a file NAME.json: nothing was run"
+            "missing-suites", f"no suites in {folder}", "add a suite as a file NAME.json, or name another --suites-dir"
         )
     links = [Problem(LINK, file=path.as_posix()) for path in chosen if path.is_symlink()]
     if links:
-        raise GateError("suite-not-found", "suites are files, not links", "put the files there", problems=links)
+        raise GateError(
+            "suite-not-found", "suites must not be links", "replace each link with its file", problems=links
+        )
     return tuple(path.as_posix() for path in chosen)
 
 
@@ -270,12 +273,12 @@ def _check_suite_name(wanted: str) -> None:
     except SandboxError as error:
         raise _build_name_error(wanted, str(error)) from None
     if len(names) != 1:
-        raise _build_name_error(wanted, "it is not one name")
+        raise _build_name_error(wanted, "it is a path")
 
 
 def _build_name_error(wanted: str, why: str) -> GateError:
-    message = f"--suite {quote_name(wanted)} is not the name of a suite: {why}"
-    return GateError("suite-not-found", message, "the name of a file in --suites-dir, without its folder and .json")
+    message = f"--suite {quote_name(wanted)} is not a valid name of a suite: {why}"
+    return GateError("suite-not-found", message, "use the name of a file in --suites-dir, without its folder and .json")
 
 
 def split_output_path(out: str) -> tuple[str, ...]:
@@ -287,7 +290,9 @@ def split_output_path(out: str) -> tuple[str, ...]:
         return split_file_path(out)
     except SandboxError as error:
         raise GateError(
-            "invalid-output-path", f"--out {quote_name(out)}: {error}", "a path inside --tmp-dir, such as agent-evals"
+            "invalid-output-path",
+            f"--out {quote_name(out)}: {error}",
+            "use a path inside --tmp-dir, such as agent-evals",
         ) from None
 
 

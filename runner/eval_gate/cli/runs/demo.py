@@ -10,16 +10,16 @@ import typer
 def demo(
     context: typer.Context,
     good: Annotated[
-        bool, typer.Option("--no-regression", help="Run the agent before its change: nothing regresses.")
+        bool, typer.Option("--no-regression", help="Run the agent without its change, so that nothing regresses.")
     ] = False,
     keep: Annotated[
-        str | None, typer.Option("--output-dir", metavar="DIR", help="Where results go.  [default: a new folder]")
+        str | None, typer.Option("--output-dir", metavar="DIR", help="Folder for results.  [default: a new folder]")
     ] = None,
 ) -> None:
-    """See the main job: run, baseline diff, summary, and the pull request comment as it would be posted.
+    """Run bundled evals against a bundled agent, and show the comparison and the pull request comment.
 
-    Starts the weather agent of examples/weather with a change that broke one thing and mended another, runs its
-    evals against it, and compares with a stored run of the agent before the change. Exits 0 when it could show this.
+    Starts the weather agent of examples/weather with a change that breaks one case and fixes another, runs its evals,
+    and compares them with a stored run of the agent without the change. Exits with 0 if it can show all of this.
     """
     from eval_gate.cli.runs.demo_run import show_demo
 

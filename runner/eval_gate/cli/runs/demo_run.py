@@ -36,21 +36,21 @@ EXAMPLE_FOLDERS = (_PACKAGE / "_examples" / "weather", _PACKAGE.parents[1] / "ex
 
 
 def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) -> ExitCode:
-    """Run the demonstration. A failed gate is what it shows, so that only a run without a verdict is a failure."""
+    """Run the demonstration. A failed gate is part of it, so only a run without a verdict is a failure."""
     home = _find_example_folder()
     folder = Path(output_dir) if output_dir else Path(tempfile.mkdtemp(prefix="eval-gate-demo-"))
     with _start_agent(home, regress=regress) as url:
-        print_message(f"the weather agent {'after a change' if regress else 'before its change'} listens at {url}")
+        print_message(f"The weather agent {'with' if regress else 'without'} the change listens at {url}")
         run_context = RunContext(home, os.environ, find_git_facts(os.environ, home))
         session = open_session(_build_config(home, url, folder), Selection(), run_context)
         kept = run_async(evaluate_session(session, create_progress(verbosity)))
         show_results(session, kept, build_report_context(session, kept), verbosity)
     if kept.exit_code not in {ExitCode.PASSED, ExitCode.FAILED}:
         return kept.exit_code
-    print_output("\nThe comment as it would be posted on the pull request:\n")
+    print_output("\nThe comment on the pull request would be:\n")
     print_output(render("md", kept.run, ReportContext(comment_key="demo", base_branch="main")))
-    print_message(f"the page: {kept.result_path.with_name('report.html')}")
-    print_message(f"in a pull request this gate would exit {int(kept.exit_code)}")
+    print_message(f"report: {kept.result_path.with_name('report.html')}")
+    print_message(f"In a pull request, this gate would exit with {int(kept.exit_code)}")
     return ExitCode.PASSED
 
 
@@ -86,9 +86,7 @@ def _find_example_folder() -> Path:
     for home in EXAMPLE_FOLDERS:
         if (home / "agent.py").is_file():
             return home
-    raise GateError(
-        "demo-files-not-found", "the bundled example is missing from this installation", "install eval-gate again"
-    )
+    raise GateError("demo-files-not-found", "this installation has no bundled example", "install eval-gate again")
 
 
 @contextmanager
@@ -115,7 +113,7 @@ def _start_agent(home: Path, *, regress: bool) -> Iterator[str]:
             raise GateError(
                 "demo-agent-failed",
                 "the bundled agent did not start",
-                "see its words above",
+                "see its output above",
                 exit_code=ExitCode.INCOMPLETE,
             )
         yield url

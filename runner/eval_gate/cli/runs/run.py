@@ -1,4 +1,4 @@
-"""`eval-gate run`: runs the evals, writes the results, compares, and exits by the verdict."""
+"""`eval-gate run`: runs the evals, stores the results, compares, and exits by the verdict."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Annotated
 import typer
 
 from eval_gate.cli import options
+from eval_gate.config.setting import Panel
 from eval_gate.config.settings import EXTERNAL_RESULT_KEYS, SETTINGS
 
 USED = tuple(key for key in SETTINGS if key not in EXTERNAL_RESULT_KEYS)
-"""The configuration keys that a run has use for."""
+"""The configuration keys that apply to a run."""
+COMMON = (
+    *("config", "cases", "tags", "failing", "trials"),
+    *("agentEndpoint", "agentProtocol", "target", "targets", "model", "judge", "concurrency"),
+    *("baseline", "failOn", "reruns", "minPassRate"),
+    *("timeoutMs", "maxCostUsd"),
+    *("reports", "json"),
+)
+"""The options that `--help` shows."""
 
 
 def run(
@@ -21,13 +30,18 @@ def run(
         typer.Option(
             "--target",
             metavar="NAME",
-            help="Which target is evaluated, by its name in the list of targets. Repeated: each of them, side by side.",
+            help="Name of the target to evaluate, from the list of targets. Repeatable, for a table of targets.",
+            rich_help_panel=Panel.TARGET,
         ),
     ] = None,
     *,
-    resume: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Go on with a run that was interrupted.")] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN_ID", help="Id of an interrupted run to continue.", rich_help_panel=Panel.RUN),
+    ] = None,
     failing: Annotated[
-        bool, typer.Option("--failing", help="Only the cases that failed when they were last run.")
+        bool,
+        typer.Option("--failing", help="Run only the cases that failed in their last run.", rich_help_panel=Panel.RUN),
     ] = False,
     json: options.Json = False,
     cases: options.Cases = None,
@@ -36,16 +50,16 @@ def run(
     shard: options.Shard = None,
     **settings: object,
 ) -> None:
-    """Run the evals, write the results, compare with a baseline if one is given, and exit by the gate.
+    """Run the evals, store the results, compare them with a baseline if you name one, and decide the gate.
 
-    Every option is also a key of the configuration file and a variable: --timeout-ms, timeoutMs, EVAL_GATE_TIMEOUT_MS.
-    A flag wins over a variable, a variable over the file.
+    Settings are also keys of the configuration file and environment variables: --timeout-ms, timeoutMs,
+    EVAL_GATE_TIMEOUT_MS. A flag wins over a variable, a variable over the file.
 
-    With --target given several times the evals are run against each of these targets, one after the other, and shown
-    as a table of cases by targets; --report md, html, json and console write the table. Each run has its own record.
+    With several --target options, the evals run against one target after the other, and the result is a table of cases
+    by targets, which --report md, html, json and console write. Each target has its own run result.
 
-    Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing was run), 3 the gate could not
-    decide, 130 and 143 interrupted after writing what was done.
+    Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing ran), 3 inconclusive, 130 and 143
+    interrupted (finished cases are stored).
     """
     from pathlib import Path
 

@@ -44,7 +44,7 @@ class RunCall(FrozenStruct):
 
 
 def run_and_decide(call: RunCall) -> ExitCode:
-    """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
+    """Run, store, compare and print; return the exit code. Raises GateError for problems found before the run."""
     config = load_call_config(call)
     keys = find_failing_cases(Path(config.output_dir), config.target.name) if call.only_failing else None
     context = build_run_context(call.resume)
@@ -52,12 +52,12 @@ def run_and_decide(call: RunCall) -> ExitCode:
     kept = run_async(evaluate_session(session, create_progress(call.verbosity)))
     show_run(call, session, kept)
     if kept.interrupted is not None:
-        print_message(f"to go on: eval-gate run --resume {kept.run.run_id} with the same options")
+        print_message(f"Next step: continue with eval-gate run --resume {kept.run.run_id} and the same options")
     return kept.exit_code
 
 
 def build_selection(call: RunCall, config: RunConfig, root: Path) -> Selection:
-    """Which cases are chosen: paths that leave out eval files of the configuration are a choice. Raises GateError."""
+    """Build the selection of cases; paths that omit eval files of the configuration select too. Raises GateError."""
     if "evals" not in call.flags:
         return call.selection
     usual = load_eval_paths(os.environ, call.config_file or find_config(root))
@@ -91,9 +91,9 @@ def check_failing_options(call: RunCall, *, targets: int) -> None:
 
     Raises GateError `conflicting-options` for `--resume` and for several targets.
     """
-    for other, given in [("--resume", call.resume is not None), ("--target given several times", targets > 1)]:
+    for other, given in [("--resume", call.resume is not None), ("several --target options", targets > 1)]:
         if call.only_failing and given:
-            raise GateError("conflicting-options", f"--failing and {other} do not go together", "leave one of them out")
+            raise GateError("conflicting-options", f"--failing cannot be combined with {other}", "omit one of them")
 
 
 def load_call_config(call: RunCall) -> RunConfig:
@@ -122,6 +122,6 @@ def show_results(
     *,
     as_json: bool = False,
 ) -> None:
-    """Print the summary, then write the reports: one that cannot be written does not take it away."""
+    """Print the summary, then write the reports, so that a report that cannot be written does not hide the summary."""
     print_result(evaluated_run.run, context, verbosity, as_json=as_json)
     print_written_files(write_run_reports(session.config.output_requests, evaluated_run, context), verbosity)

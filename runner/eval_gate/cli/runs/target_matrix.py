@@ -38,7 +38,7 @@ MAX_TARGETS: Final = 10
 
 
 def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
-    """Run against each target, show the table, write it; the exit code. Raises GateError before anything was asked."""
+    """Run against each target, print and write the table; return the exit code. Raises GateError before the runs."""
     check_target_names(names)
     configs = {name: load_call_config(replace(call, flags=call.flags | {"target": name})) for name in names}
     config = configs[names[0]]
@@ -72,21 +72,21 @@ def _get_report_requests(call: RunCall, config: RunConfig) -> tuple[ReportReques
     if call.resume is not None:
         raise GateError(
             "invalid-target-comparison",
-            "--resume goes on with one run, and several targets are several runs",
-            "name the one target of that run",
+            "--resume continues one run, and each of several targets is a run",
+            "name only the target of that run",
         )
     if config.exports:
         raise GateError(
             "invalid-target-comparison",
-            "--export writes the results of one run, and several targets are several runs",
-            "`eval-gate report RUN --format agentv` exports each of them afterwards",
+            "--export writes the results of one run, and each of several targets is a run",
+            "export each run afterwards with `eval-gate report RUN --format agentv`",
         )
     check_formats(config.reports)
     return config.reports
 
 
 def check_target_names(names: Sequence[str]) -> None:
-    """Raise GateError for targets that make no table."""
+    """Raise GateError for targets that cannot stand in one table."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise GateError("invalid-target-comparison", f"{quote_name(twice)} is named twice", "name each target once")
@@ -94,7 +94,7 @@ def check_target_names(names: Sequence[str]) -> None:
         raise GateError(
             "invalid-target-comparison",
             f"{len(names)} targets are too many for one table",
-            f"compare at most {MAX_TARGETS} at once",
+            f"name at most {MAX_TARGETS} targets",
         )
 
 
@@ -117,14 +117,15 @@ def find_target_baseline(
         raise GateError(
             "invalid-target-comparison",
             f"one run cannot be the baseline of several targets: {describe_name(reference)}",
-            "name a folder of runs (or latest): each target is compared with its own newest run there",
+            "name a folder of runs, or latest, so that each target is compared with its own newest run",
         )
     own = [one for one in list_stored_runs(folder) if one.head.target.name == name]
     complete = [one for one in own if one.head.complete and one.head.covers(chosen)]
     if not complete:
-        return NoBaseline("no-run-yet", f"there is no complete run of {describe_name(name)} in {folder} yet")
+        return NoBaseline("no-run-yet", f"{folder} contains no complete run of {describe_name(name)} yet")
     absent = NoBaseline(
-        "no-run-yet", f"in no run of {describe_name(name)} in {folder} could half of the cases be judged yet"
+        "no-run-yet",
+        f"{folder} contains no run of {describe_name(name)} in which half of the cases have a score yet",
     )
     return find_first_measured(complete, reference, own) or absent
 
@@ -152,9 +153,9 @@ def _add_renamed_baseline(
 def run_each(
     names: Sequence[str], run_one: Callable[[str], EvaluatedRun], verbosity: Verbosity
 ) -> tuple[list[TargetRun], str, ExitCode | None]:
-    """One run after the other: the legs, when the first began, and the exit code of a signal that ended all early.
+    """Run one target after the other; return the legs, the start time, and the exit code of a signal, if any.
 
-    What breaks one run is told with its target, and does not take the results of the others away.
+    An error in one run is reported with its target, and does not hide the results of the others.
     """
     began = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     legs: list[TargetRun] = []
@@ -178,7 +179,7 @@ def run_each(
 
 
 def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_json: bool = False) -> None:
-    """Print the table and its conclusion on standard output, or all of it as JSON."""
+    """Print the table and its heading on standard output, or all of it as JSON."""
     if as_json:
         print_output(render_matrix("json", matrix), TextFormat.JSON, end="")
         return
@@ -187,7 +188,7 @@ def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_jso
 
 
 async def check_sessions(sessions: Iterable[Session]) -> None:
-    """Raise GateError for what is wrong with the files or with any of the targets. Nobody is asked anything."""
+    """Raise GateError for invalid files or targets, without any request."""
     for session in sessions:
         config, context = session.config, session.context
         inputs = await read_inputs(config, session.selection, context, offline=True)

@@ -34,8 +34,8 @@ _DEFAULT_PORT: Final = 8000
 class FoundAgent(FrozenStruct):
     """An agent detected in the repository from the file `source`.
 
-    `install` are the lines of a shell that install it. `start` is the one that starts it, without redirection; None
-    where nothing told how.
+    `install` are the shell lines that install it. `start` is the line that starts it, without redirection; None if
+    unknown.
     """
 
     source: str
@@ -47,9 +47,9 @@ class FoundAgent(FrozenStruct):
 
 
 class _Framework(FrozenStruct):
-    """How agents of one framework are known, and what is true of them unless their sources say otherwise.
+    """Detection rule and default settings for agents of one framework.
 
-    `sign` is a pattern for the source that serves them, `route` one whose group is the path they are asked at.
+    `sign` is a pattern for the source that serves them, `route` one whose group is the path of their requests.
     """
 
     title: str

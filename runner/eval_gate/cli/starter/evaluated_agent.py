@@ -93,8 +93,8 @@ def build_command_target(command: str) -> dict[str, JsonValue]:
     if not any(name in command for name in ("{PROMPT}", "{PROMPT_FILE}")):
         raise GateError(
             "invalid-configuration",
-            "--agent-command has neither {PROMPT} nor {PROMPT_FILE}: the agent would not be told what is asked",
-            "such as --agent-command 'python3 agent.py {PROMPT}'",
+            "--agent-command has neither {PROMPT} nor {PROMPT_FILE}, so the agent would get no prompt",
+            "add one of them, such as --agent-command 'python3 agent.py {PROMPT}'",
         )
     return {"name": COMMAND_NAME, "provider": "cli", "command_template": command}
 
@@ -107,10 +107,10 @@ def find_evaluated_agent(
     repository: Path | None,
     agent: FoundAgent | None = None,
 ) -> EvaluatedAgent:
-    """Who is evaluated by this configuration and these evals; `example` is the format of an eval still to be written.
+    """Find the target of this configuration and these evals; `example` is the format of the example to write.
 
-    `agent` is what the folder holds. Raises GateError for what contradicts itself, for an address or preset that is
-    none, and for what describes no model.
+    `agent` is the agent detected in the folder. Raises GateError for conflicting settings, and for an invalid URL,
+    protocol or model.
     """
     said = config.target
     if said.protocol is not None and said.endpoint is None:
@@ -168,7 +168,7 @@ def _check_provider(chosen: ResolvedTarget, model: ModelSettings) -> None:
 
 
 def _get_default_url(preset: str, agent: FoundAgent | None) -> str:
-    """Where an agent that speaks so is, as far as nobody says it."""
+    """Get the default URL of agents with this protocol."""
     if agent is not None and agent.preset == preset:
         return agent.url
     return DEFAULT_URLS.get(PresetName(preset), DEFAULT_ENDPOINT) if preset in set(PresetName) else DEFAULT_ENDPOINT
@@ -191,13 +191,12 @@ def _check_url(url: str, what: str) -> None:
     try:
         plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
     except GateError as error:
-        raise GateError(error.code, error.message, f"such as {DEFAULT_ENDPOINT}") from error
+        raise GateError(error.code, error.message, f"use a URL such as {DEFAULT_ENDPOINT}") from error
     if not plain:
         raise GateError(
             "invalid-url",
-            f"{what} has credentials, a query, a fragment or unusual characters: it is written into files",
-            "describe who is evaluated in a targets.yaml, with ${{ NAME }} for what is secret "
-            f"({PAGES}/targets.md)",
+            f"{what} has credentials, a query, a fragment or unusual characters, which must not stand in files",
+            f"describe the target in a targets.yaml, with ${{{{ NAME }}}} for each secret ({PAGES}/targets.md)",
         )
 
 

@@ -23,8 +23,8 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 NO_TOOLS: Final = FoundTools()
-_REGISTRY: Final = "# The agent's tools: evals whose tools are no longer there, or are others by now, are stale."
-_SNAPSHOT: Final = "# Values for {{snapshot:...}} in evals."
+_REGISTRY: Final = "# The agent's tools. Evals of tools that were removed or changed are reported as stale."
+_SNAPSHOT: Final = "# Values for {{snapshot:...}} tokens in evals."
 
 
 def read_example(kind: str) -> dict[str, str]:
@@ -34,7 +34,7 @@ def read_example(kind: str) -> dict[str, str]:
 
 def render_gitignore(results: str) -> str:
     """Render a `.gitignore` that excludes the results."""
-    return f"# what `eval-gate run` leaves behind\n{results}\n"
+    return f"# Results of `eval-gate run`\n{results}\n"
 
 
 def render_config(
@@ -53,7 +53,9 @@ def render_config(
     places = "".join(f"\n  - {_format_scalar(place)}" for place in evals)
     paragraphs["evals"] = paragraphs["evals"].removesuffix("\n  - evals") + places
     if seed is not None:
-        paragraphs["evals"] += f"\n\n# Values for {{{{seed:...}}}} in evals.\nseedManifestPath: {_format_scalar(seed)}"
+        paragraphs["evals"] += (
+            f"\n\n# Values for {{{{seed:...}}}} tokens in evals.\nseedManifestPath: {_format_scalar(seed)}"
+        )
     if tools.registry is not None:
         paragraphs["evals"] += f"\n\n{_REGISTRY}\ntoolRegistryPath: {_format_scalar(tools.registry)}"
     if tools.snapshot is not None:
@@ -99,21 +101,19 @@ def _render_target(agent: EvaluatedAgent, usual: str) -> str:
             return "\n".join([_COMMAND_HEAD, *lines])
         case AgentPlace.DESCRIBED:
             where = agent.targets or "the list of targets"
-            return f"# Who is evaluated is described in {where}. To choose one for all evals:\n# target: NAME"
+            return f"# The targets are described in {where}. To choose one for all evals:\n# target: NAME"
 
 
 _PRESET_HEAD: Final = """\
-# The agent, and how it speaks: https://github.com/eval-gate/eval-gate/blob/v1/docs/agent-kinds.md
-# lists the presets, and what can be described under `targets` beside them. The workflow has an `agent-endpoint` of its
-# own."""
+# The agent and its protocol. For the protocols, and for agents with another one, see
+# https://github.com/eval-gate/eval-gate/blob/v1/docs/targets.md. The workflow has its own `agent-endpoint`."""
 _COMMAND_HEAD: Final = """\
-# The agent: this command, run for each case. What it prints is its answer, or what it writes into {OUTPUT_FILE}.
-# It runs in `cwd`, which is seen from the folder of the eval file; secrets get to it by `env`."""
-_MODEL_HEAD: Final = "# The model: asked without an agent, with this prompt, and told of these tools."
+# The agent: this command runs for each case. The response is its output, or the content of {OUTPUT_FILE}.
+# `cwd` is relative to the folder of the eval file. Pass secrets with `env`."""
+_MODEL_HEAD: Final = "# The model to evaluate without an agent, with this prompt and these tools."
 _MODEL_REST: Final = "# systemPromptPath: prompt.md\n# toolRegistryPath: tools.json"
 _SUITES_TEXT: Final = """\
-# The suites bring their own agents, and OpenAI's gpt-5-mini plays them. Another model, or an agent of yours, can take
-# their place:
+# The suites define their own agents, which use OpenAI's gpt-5-mini. To use another model, or your own agent:
 # model: anthropic:claude-sonnet-4-5
 # agentEndpoint: http://localhost:8080/chat"""
 
@@ -158,7 +158,7 @@ def _fill_start_step(text: str, agent: FoundAgent | None) -> str:
     if agent is None or agent.start is None:
         return text
     lines = [
-        f"# as {agent.source} suggests; it has to listen on 0.0.0.0",
+        f"# guessed from {agent.source}; it must listen on 0.0.0.0",
         *agent.install,
         f"{agent.start} > agent.log{IN_BACKGROUND}",
     ]
@@ -168,25 +168,25 @@ def _fill_start_step(text: str, agent: FoundAgent | None) -> str:
 
 IN_BACKGROUND: Final = " 2>&1 &"
 """What the line of a workflow that starts the agent ends with."""
-_START: Final = re.compile(r"(?m)^ +# to do: what installs and starts your agent.*\n.*2>&1 &\n")
-_TO_START: Final = 'To do: the step "Start the agent" has to start yours.'
-_IS_STARTED: Final = 'Look at the step "Start the agent": it has to start yours.'
+_START: Final = re.compile(r"(?m)^ +# TODO: install and start your agent.*\n.*2>&1 &\n")
+_TO_START: Final = 'TODO: change the step "Start the agent" so that it starts yours.'
+_IS_STARTED: Final = 'Check the step "Start the agent": it must start yours.'
 
 
-def remove_container(text: str, because: Sequence[str], there: Sequence[str]) -> str:
+def remove_container(text: str, because: Sequence[str], manifests: Sequence[str]) -> str:
     """Render the workflow with the action that runs on the job's machine instead of in a container.
 
-    `because` are the reasons, which become comments. `there` are the package lists to install from.
+    `because` are the reasons, which become comments. `manifests` are the package lists to install from.
     """
-    install = [_INSTALL[name] for name in there] or [
-        "# to do: install what the commands need, as in\n#   pip install ..."
+    install = [_INSTALL[name] for name in manifests] or [
+        "# TODO: install what the commands need, for example\n#   pip install ..."
     ]
     steps = _SETUP.replace("INSTALL", "\n".join(install).replace("\n", "\n          "))
-    if not there:  # nothing to run yet
+    if not manifests:  # nothing to run yet
         steps = _SETUP.partition("      - name:")[0] + "      " + install[0].replace("\n", "\n      ") + "\n"
     why = "".join(f"      #   {one}\n" for one in because[:_MAX_REASONS])
     text = _IN_CONTAINER.sub("", text.replace(HOST_NAME, "localhost").replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
-    head = "      # On the machine of the job: the container's image does not have what these need.\n"
+    head = "      # Runs on the runner instead of in the container, because the image lacks what these need:\n"
     step = "      - uses: eval-gate/eval-gate@v1  #"
     assert step in text
     return text.replace(step, f"{head}{why}{steps}" + step.replace("eval-gate@v1", "eval-gate/host@v1"))
@@ -203,7 +203,7 @@ NEEDED_PYTHON: Final = "requirements.txt"
 NEEDED_NODE: Final = "package-lock.json"
 _INSTALL: Final = {NEEDED_PYTHON: f"pip install --requirement {NEEDED_PYTHON}", NEEDED_NODE: "npm ci"}
 _IN_CONTAINER: Final = re.compile(
-    r"(?m) The action runs in a container, and reaches the agent at\n# http\S+ only if it[^\n]*"
+    r"(?m) The action runs in a container, and\n# reaches the agent at http\S+ only if it[^\n]*"
 )
 _SETUP: Final = """\
       - uses: actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0

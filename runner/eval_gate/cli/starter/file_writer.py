@@ -12,7 +12,7 @@ from eval_gate.errors import GateError, Problem
 
 
 def check_paths(folder: Path, names: Mapping[str, str]) -> None:
-    """Whether these files can be made below the folder (its real path). Raises GateError with every obstacle."""
+    """Check that these files can be created below the folder (its real path). Raises GateError with all obstacles."""
     problems = [Problem(why, file=name) for name in names for why in _iter_obstacles(folder, name)]
     if problems:
         raise _build_write_error(problems)
@@ -26,7 +26,7 @@ def _iter_obstacles(folder: Path, name: str) -> Iterator[str]:
             below = place / part
             shown = below.relative_to(folder).as_posix()
             if below.is_symlink() and not Path(os.path.realpath(below)).is_relative_to(folder):
-                yield f"{shown} is a link that leads out of the folder"
+                yield f"{shown} is a link to a place outside of the folder"
                 return
             if not os.path.lexists(below):
                 break
@@ -35,7 +35,7 @@ def _iter_obstacles(folder: Path, name: str) -> Iterator[str]:
                 return
             place = below
         if not os.access(place, os.W_OK | os.X_OK):
-            yield f"{place if place == folder else place.relative_to(folder).as_posix()} cannot be written"
+            yield f"{place if place == folder else place.relative_to(folder).as_posix()} is not writable"
     except OSError as error:
         yield f"{error.strerror}"
 
@@ -51,7 +51,7 @@ def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
                 _make_folders(folder, PurePosixPath(name).parent, undo)
                 _write_file(folder / name, text, undo)
             except OSError as error:
-                raise _build_write_error([Problem(f"cannot be written: {error.strerror}", file=name)]) from error
+                raise _build_write_error([Problem(f"not writable: {error.strerror}", file=name)]) from error
         undo.pop_all()
 
 
@@ -81,8 +81,8 @@ def _build_write_error(problems: list[Problem]) -> GateError:
     about_workflow = any((problem.file or "").startswith(".github/") for problem in problems)
     return GateError(
         "file-not-writable",
-        "nothing was written, because not everything can be",
-        "clear these places, or choose another folder"
-        + ("; --no-workflow writes no workflow" if about_workflow else ""),
+        "some files cannot be written; nothing was written",
+        "fix these paths, or choose another folder"
+        + (", or omit the workflow with --no-workflow" if about_workflow else ""),
         problems=problems,
     )

@@ -44,8 +44,8 @@ _MAX_TOOLS_BYTES: Final = 10_000_000
 class FoundEvals(FrozenStruct):
     """Locations and formats of existing evals; `files` are relative to the folder.
 
-    `complete` is whether everything was looked at; `commands` are the commands that grade; `unchecked_files` are files
-    that say something which nothing checks, such as a misspelt key.
+    `complete` is False if the search was cut short; `commands` are the commands that score; `unchecked_files` are files
+    with parts that nothing checks, such as a misspelled key.
     """
 
     places: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ def _is_plain(path: Path) -> bool:
 
 
 class _SortedEvals(Struct):
-    """The files that hold evals, those that are broken, and what there is in the first."""
+    """Eval files, invalid eval files, and the content of the first one."""
 
     valid: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)

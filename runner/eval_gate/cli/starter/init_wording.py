@@ -11,8 +11,8 @@ from eval_gate.cli.starter.file_texts import IN_BACKGROUND
 from eval_gate.cli.starter.plan import CONFIG, IGNORE, WORKFLOW, StarterPlan
 from eval_gate.text.escape import to_console_line
 
-PROTOCOL = 'It answers {"message": "..."} with {"response": "..."}.'
-ALL_PRESENT = "Everything is there already: nothing was written."
+PROTOCOL = 'It gets {"message": "..."} and returns {"response": "..."}.'
+ALL_PRESENT = "All files exist already; nothing was written."
 
 
 def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
@@ -21,7 +21,7 @@ def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
     for name in plan.files_to_write:
         yield f"{verb}  {to_console_line(name)}"
     for name, why in plan.left_out.items():
-        yield f"{'left alone':{len(verb)}}  {to_console_line(name)}: {to_console_line(why)}"
+        yield f"{'kept':{len(verb)}}  {to_console_line(name)}: {to_console_line(why)}"
     yield from plan.notes
 
 
@@ -45,7 +45,7 @@ def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
         *_iter_workflow_steps(plan),
         *_iter_commit_steps(plan),
     ]
-    yield "\nNext:"
+    yield "\nNext steps:"
     for number, (sentence, *commands) in enumerate(steps, 1):
         yield f"{number}. {sentence}"
         yield from (f"     {command}" for command in commands)
@@ -62,7 +62,7 @@ def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
             start = asked.found_agent.start if asked.found_agent else None
             yield f"Start your agent at {asked.endpoint}. {_describe_protocol(plan)}", *([start] if start else [])
         case AgentPlace.AGENT_ELSEWHERE:
-            yield (f"See that your agent is at {asked.endpoint}. {_describe_protocol(plan)}",)
+            yield (f"Check that your agent is at {asked.endpoint}. {_describe_protocol(plan)}",)
         case AgentPlace.MODEL | AgentPlace.SUITES if asked.secrets:
             names = (*asked.secrets, *asked.variables)
             yield "Set the key of the model:", *(f"export {name}=..." for name in names)
@@ -71,11 +71,11 @@ def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
 
 
 def _describe_protocol(plan: StarterPlan) -> str:
-    """How the agent has to speak, and where it is said if it speaks otherwise."""
+    """Describe the protocol of the agent, and where to change it."""
     if plan.agent.preset:
-        return f"It is asked as {plan.agent.preset} agents are."
+        return f"Its protocol is {plan.agent.preset}."
     line = _find_line(plan, CONFIG, "agentEndpoint:") if CONFIG in plan.files_to_write else None
-    more = f" One that speaks otherwise: {CONFIG}, line {line}." if line is not None else ""
+    more = f" For another protocol, see {CONFIG}, line {line}." if line is not None else ""
     return PROTOCOL + more
 
 
@@ -84,7 +84,7 @@ def _iter_example_steps(plan: StarterPlan) -> Iterator[Step]:
         if name in {PurePosixPath(one).name for one in plan.files_to_write}:
             file = next(one for one in plan.files_to_write if PurePosixPath(one).name == name)
             place = f"{file}, line {_find_line(plan, file, mark)}"
-            yield (f"In {place}, say what your users ask and what the answer must hold.",)
+            yield (f"In {place}, write a prompt of your users and what the response must contain.",)
 
 
 _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hello.json": '"prompt"'}
@@ -113,15 +113,15 @@ def _iter_workflow_steps(plan: StarterPlan) -> Iterator[Step]:
         case AgentPlace.AGENT_HERE:
             found, line = plan.agent.found_agent, _find_line(plan, WORKFLOW, IN_BACKGROUND)
             if found and found.start:
-                yield (f"Look at {WORKFLOW}, line {line}: it has to start your agent, listening on 0.0.0.0.",)
+                yield (f"Check {WORKFLOW}, line {line}: it must start your agent, listening on 0.0.0.0.",)
             else:
-                yield (f'In {WORKFLOW}, line {line}, change the step "Start the agent": it has to start yours.',)
+                yield (f'In {WORKFLOW}, line {line}, change the step "Start the agent" so that it starts yours.',)
         case AgentPlace.MODEL | AgentPlace.SUITES if plan.agent.secrets:
             kinds = {"secrets": plan.agent.secrets, "variables": plan.agent.variables}
             added = " and ".join(f"{', '.join(names)} to the {kind}" for kind, names in kinds.items() if names)
-            yield (f"On GitHub add {added} of the repository.",)
+            yield (f"On GitHub, add {added} of the repository.",)
         case _:
-            yield (f"Look at {WORKFLOW}: what has to run beside the evals is started there.",)
+            yield (f"Check {WORKFLOW}: it must start everything that the evals need.",)
 
 
 def _iter_commit_steps(plan: StarterPlan) -> Iterator[Step]:
@@ -134,6 +134,4 @@ def _iter_commit_steps(plan: StarterPlan) -> Iterator[Step]:
             'git commit --message "Evals on pull requests"',
         )
     if WORKFLOW in plan.files_to_write:
-        yield (
-            f"Push it to {plan.branch}: that run is the baseline. From then on each pull request is compared with it.",
-        )
+        yield (f"Push to {plan.branch}. That run is the baseline, with which each pull request is compared.",)

@@ -39,7 +39,7 @@ WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"
 IGNORE: Final = ".gitignore"
 SEED_NAME: Final = PurePosixPath(DEFAULT_SEED_MANIFEST).name
-EXISTS_REASON: Final = "was there"
+EXISTS_REASON: Final = "exists already"
 _PROMPTFOO: Final = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 
 
@@ -87,17 +87,12 @@ def make_plan(folder: Path, wishes: StarterRequest) -> StarterPlan:
     config = load_config(wishes.flags, {}, kept, shown_as=kept.name if kept else None)
     evals = find_evals_at(before.evals, folder) if before else find_all_evals(folder)
     agent = find_agent(folder)
-    try:
-        asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, agent)
-    except GateError as error:
-        if error.code != "conflicting-targets" or kept is None:
-            raise
-        raise GateError(error.code, f"{error.message}; what {kept.name} says counts too", error.hint) from error
+    asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, agent)
     if asked.command is not None and kept is not None and before is not None and before.target.targets is None:
         raise GateError(
             "conflicting-targets",
-            f"{kept.name} is there and stays as it is, so that --agent-command cannot be written into it",
-            f"describe the command there under `targets` ({PAGES}/targets.md#a-command)",
+            f"--agent-command cannot be added to {kept.name}, because existing files are kept",
+            f"describe the command under `targets` in that file ({PAGES}/targets.md#a-command)",
         )
     says = before is None or _is_same_target(before, asked)
     plan = StarterPlan(folder, repository, find_default_branch(folder), asked, () if says else asked.flags)
@@ -111,7 +106,7 @@ def make_plan(folder: Path, wishes: StarterRequest) -> StarterPlan:
     _add_gitignore(plan, config.output_dir)
     plan.notes += [] if evals.places else _iter_promptfoo_notes(folder)
     if not evals.complete:
-        plan.notes.append("not the whole folder was searched for evals: it is too large")
+        plan.notes.append("the folder is too large: only a part was searched for evals")
     return plan
 
 
@@ -127,8 +122,8 @@ def _iter_agent_notes(asked: EvaluatedAgent) -> Iterator[str]:
     agent = asked.found_agent
     if agent is None:
         return
-    speaks = f", preset {asked.preset}" if asked.preset else ""
-    yield f"found       an agent of {agent.framework}, by {to_console_line(agent.source)}: {asked.endpoint}{speaks}"
+    protocol = f", protocol {asked.preset}" if asked.preset else ""
+    yield f"found       {agent.framework} agent in {to_console_line(agent.source)}: {asked.endpoint}{protocol}"
 
 
 def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
@@ -136,8 +131,8 @@ def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
     for name in _PROMPTFOO:
         if (folder / name).is_file():
             yield (
-                f"found       promptfoo's evals in {name}: `eval-gate check RESULTS.json` judges what promptfoo found, "
-                f"`eval-gate import promptfoo {name}` makes eval files of them"
+                f"found       promptfoo evals in {name}: `eval-gate check RESULTS.json` uses promptfoo's results, "
+                f"`eval-gate import promptfoo {name}` converts the evals"
             )
 
 
@@ -153,9 +148,9 @@ def _choose_container(plan: StarterPlan, evals: FoundEvals, config: RunConfig) -
         return
     if plan.not_in_image:
         said = join_reasons(plan.not_in_image)
-        plan.notes.append(f"the workflow runs without the container, whose image does not have what is needed: {said}")
+        plan.notes.append(f"the workflow runs without the container, because its image lacks programs: {said}")
     elif calls:
-        plan.notes.append("the workflow runs in the container: as far as can be seen it has all that the commands need")
+        plan.notes.append("the workflow runs in the container, which seems to have all programs of the commands")
 
 
 def _iter_target_commands(plan: StarterPlan, config: RunConfig, folders: tuple[Path, ...]) -> Iterator[ProgramUse]:
@@ -172,7 +167,7 @@ def _iter_target_commands(plan: StarterPlan, config: RunConfig, folders: tuple[P
 def _add_workflow(plan: StarterPlan, config_name: str, *, config_says: bool) -> None:
     if plan.repository not in {None, plan.folder}:
         command = shlex.join(["eval-gate", "init", os.path.relpath(str(plan.repository))])
-        plan.left_out[WORKFLOW] = f"GitHub looks for workflows only at the root of the repository: `{command}`"
+        plan.left_out[WORKFLOW] = f"GitHub reads workflows only at the root of the repository: run `{command}`"
         return
     there = [name for name in (NEEDED_PYTHON, NEEDED_NODE) if (plan.folder / name).is_file()]
     text = file_texts.render_workflow(plan.agent, plan.branch, config_name, config_says=config_says)
@@ -189,10 +184,10 @@ def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, tools: 
         )
         if evals.unchecked_files:
             first, more = evals.unchecked_files[0], len(evals.unchecked_files) - 1
-            among = f"{first} and {format_count(more, 'more file')} say" if more else f"{first} says"
+            among = f"{first} and {format_count(more, 'more file')} have" if more else f"{first} has"
             plan.notes.append(
-                f"{among} something that nothing checks, such as a misspelt key: `eval-gate validate --strict` says "
-                f"what. With that mended, take the # away before `strict: true` in {CONFIG}"
+                f"{among} content that nothing checks, such as a misspelled key: `eval-gate validate --strict` lists "
+                f"it. After you fix it, uncomment `strict: true` in {CONFIG}"
             )
 
 
@@ -208,11 +203,11 @@ def _find_seed_manifest(folder: Path, places: tuple[str, ...]) -> str | None:
 def _add_evals(plan: StarterPlan, evals: FoundEvals, before: RunConfig | None, example: str) -> None:
     """Add an example eval if there are no evals yet and the configuration would find it."""
     if evals.places:
-        plan.left_out |= dict.fromkeys(evals.places, "evals are there")
+        plan.left_out |= dict.fromkeys(evals.places, "has evals")
         return
     home = next(_iter_eval_folders(before.evals if before else (EVALS_FOLDER,)), None)
     if home is None:
-        plan.notes.append("no example eval: the configuration says that evals are elsewhere, and there are none yet")
+        plan.notes.append("no example eval: the configuration names no folder inside this one for it")
         return
     for name, text in file_texts.read_example(example).items():
         plan.add_file(f"{home}/{name}", text)
@@ -228,7 +223,7 @@ def _iter_eval_folders(places: tuple[str, ...]) -> Iterator[str]:
 
 
 def _add_gitignore(plan: StarterPlan, output_dir: str) -> None:
-    """Results are no source. A .gitignore that is there is not changed: it is only said what it lacks."""
+    """Exclude results from git. An existing .gitignore is not changed; a next step names the missing line."""
     path = PurePosixPath(output_dir)
     if path.is_absolute() or ".." in path.parts:
         return

@@ -14,40 +14,43 @@ def calibrate(
         list[str],
         typer.Argument(
             metavar="LABELS",
-            help="What people say of the answers: JSONL or CSV with id and status (passed, failed).",
+            help="Human labels of responses: JSONL or CSV files with id and status (passed or failed).",
             show_default=False,
         ),
     ],
     *,
     run: Annotated[
-        str, typer.Option("--run", metavar="RUN", help="Run id, results file, run folder, zip, or latest.")
+        str,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="Run whose responses are labeled: run id, results file, run folder, zip, or latest.",
+        ),
     ] = "latest",
     evaluator: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only what this evaluator says.  [default: the verdicts of the cases]"),
+        typer.Option(metavar="NAME", help="Evaluator to compare.  [default: the results of the cases]"),
     ] = None,
     pass_score: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="SCORE", help="The score from which on it passes.  [default: the run's]"),
+        typer.Option(min=0, max=1, metavar="SCORE", help="Score from which a case passes.  [default: the run's]"),
     ] = None,
     min_kappa: Annotated[
         float | None,
-        typer.Option(min=-1, max=1, metavar="KAPPA", help="Exit 1 where kappa is lower, or cannot be told."),
+        typer.Option(min=-1, max=1, metavar="KAPPA", help="Minimum kappa; exit with 1 if kappa is lower or unknown."),
     ] = None,
     save: Annotated[
         bool,
-        typer.Option(
-            "--save", help="Keep it in .eval-gate/judges.json: reports of later runs say how well it is known."
-        ),
+        typer.Option("--save", help="Store the agreement in .eval-gate/judges.json, for the reports of later runs."),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     output_dir: options.ResultsDir = None,
 ) -> None:
-    """Compare a judge with people: agreement, kappa with its interval, and what the judge wrongly passes.
+    """Compare an LLM judge with human labels: agreement, kappa with its interval, and wrong passes of the judge.
 
-    Label answers of a stored run, some good and some bad ones, thirty or more: lines such as
-    {"id": "refund-1", "status": "failed", "error": "promises a refund"}, or a CSV with these columns. `suite` is needed
-    where two eval files have the same id; several people are lines with another `trial` each.
+    Label at least thirty responses of a stored run, good and bad ones, in lines such as
+    {"id": "refund-1", "status": "failed", "error": "promises a refund"}, or in a CSV with these columns. Add `suite` if
+    two eval files have the same id. Give each person a `trial` of their own.
 
       eval-gate calibrate labels.csv --run latest --evaluator helpfulness --save
 
@@ -71,13 +74,13 @@ def calibrate(
     if json:
         print_output(as_json(found, stored.run_id, evaluator), TextFormat.JSON)
     else:
-        who = f"evaluator {evaluator}" if evaluator else "the verdicts"
+        who = f"evaluator {evaluator}" if evaluator else "the results of the cases"
         print_output("\n".join(iter_calibration_lines(found, who, stored.run_id)))
     if save:
         kept = saved(found, stored.run_id, evaluator, Path.cwd(), datetime.now(UTC).date())
         print_message(
-            f"{JUDGES_PATH}: {format_count(len(kept), 'judge')} written; commit it, so that reports say how well "
-            "it is known"
+            f"{JUDGES_PATH}: {format_count(len(kept), 'judge')} written; commit the file, so that reports show the "
+            "agreement"
         )
     kappa = found.agreement.kappa
     if min_kappa is not None and (kappa is None or kappa < min_kappa):

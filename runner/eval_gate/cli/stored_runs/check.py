@@ -26,33 +26,38 @@ _USED = (
     }
 )
 USED = tuple(key for key in SETTINGS if key in _USED)
-"""The configuration keys that judging such results has use for."""
+"""The configuration keys that apply to external results."""
+COMMON = (
+    *("config", "resultsFormat", "scores", "rerunCommand", "baseline"),
+    *("failOn", "reruns", "mustPass", "minPassRate", "maxErrors", "waiversPath"),
+    *("rerunBudget", "outputDir", "reports", "json"),
+)
+"""The options that `--help` shows."""
 
 
 def check(
     context: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Results files or folders of one tool.", show_default=False),
+        typer.Argument(metavar="PATH", help="Files or folders with the results of one tool.", show_default=False),
     ],
     *,
     config: options.Config = None,
     json: options.Json = False,
     **settings: object,
 ) -> None:
-    """Judge results that another tool made: promptfoo, pytest, vitest, DeepEval, Inspect and others, or your own.
+    """Check results of another tool, such as promptfoo, pytest, vitest, DeepEval or Inspect, and decide the gate.
 
-    Writes the same record as `run`, compares it with a baseline if one is given, and exits by the gate. What the files
-    are is seen from what is in them. What each tool has to write is shown by
-    https://github.com/eval-gate/eval-gate/blob/v1/docs/results-of-other-tools.md. With
-    --rerun-command cases in doubt are run again by that tool, as in
+    Stores the same run result as `run`, compares it with a baseline if you name one, and exits with the verdict. The
+    format is detected from the content. See https://github.com/eval-gate/eval-gate/blob/v1/docs/other-tools.md
+    for what each tool has to write. With --rerun-command, the tool re-runs suspected regressions:
 
       eval-gate check out.json --rerun-command 'npx promptfoo eval --filter-pattern {ids_regex} -o {output}'
 
-    --base-agent-command does the same with the base branch's agent, where the gate would be red.
+    With --base-agent-command, it also runs them with the base branch's agent before the gate fails.
 
-    Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 the gate could not
-    decide, or the tool did not finish.
+    Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 inconclusive, or the tool did not
+    finish.
     """
     import os
     from pathlib import Path
@@ -62,7 +67,7 @@ def check(
     from eval_gate.config.loader import find_config, load_config
     from eval_gate.config.policy import DEFAULT_CONFIRM
     from eval_gate.config.selection import Selection
-    from eval_gate.gate.verdict_decision import decide_verdict as judged_by
+    from eval_gate.gate.verdict_decision import decide_verdict
     from eval_gate.model.result import RunResult
     from eval_gate.session.evaluation import build_report_context, store_run
     from eval_gate.session.external_run import make_external_run, read_external_results
@@ -79,13 +84,13 @@ def check(
     )
     session = open_session(read, Selection(), replace(build_run_context(), owns_process=False))
 
-    def judged() -> RunResult:
-        brought = run_async(make_external_run(session, read_external_results(read, paths, session.context)))
+    def decide() -> RunResult:
+        external = run_async(make_external_run(session, read_external_results(read, paths, session.context)))
         if context.obj is not Verbosity.QUIET:
-            for words in brought.notes:
+            for words in external.notes:
                 print_message(words)
-        return judged_by(brought.run, session.gate_inputs)
+        return decide_verdict(external.run, session.gate_inputs)
 
-    kept = store_run(session, judged())  # nobody else holds the run, which may be large
+    kept = store_run(session, decide())  # no other reference holds the run, which may be large
     show_results(session, kept, build_report_context(session, kept), context.obj, as_json=json)
     raise typer.Exit(kept.exit_code)

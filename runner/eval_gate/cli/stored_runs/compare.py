@@ -14,7 +14,9 @@ from eval_gate.config.settings import POLICY_KEYS, SETTINGS
 _USED = POLICY_KEYS - {"falseAlarmRate", "reruns"}
 _USED |= {"history", "reports", "junitFailures", "exports"}
 USED = tuple(key for key in SETTINGS if key in _USED)
-"""The settings that judging a stored result has use for: whatever is about running is done."""
+"""The settings that apply to a stored result; settings about running do not."""
+COMMON = ("output_dir", "as_json", "failOn", "mustPass", "minPassRate", "maxErrors", "waiversPath", "reports")
+"""The options that `--help` shows."""
 
 
 def compare(
@@ -23,7 +25,8 @@ def compare(
         str,
         typer.Argument(
             metavar="BASELINE",
-            help="Run id, results file, run folder, folder of runs, zip, or latest: the newest that passed.",
+            help="Run to compare with: run id, results file, run folder, folder of runs, zip, or latest (the newest"
+            " that passed).",
             show_default=False,
         ),
     ],
@@ -31,7 +34,7 @@ def compare(
         str,
         typer.Argument(
             metavar="CURRENT",
-            help="The same, for the run that is judged; latest: the newest; or a folder of its shards.",
+            help="Run to decide: the same, or a folder with its shards; latest is the newest run.",
             show_default=False,
         ),
     ],
@@ -40,10 +43,10 @@ def compare(
     as_json: options.Json = False,
     **settings: object,
 ) -> None:
-    """Compare two stored results and judge the second one as `run` would. Runs nothing, changes neither.
+    """Compare two stored results and decide the gate for the second one, without running anything.
 
-    The rules are those that the second run was judged by when it was made, but for the options given here. So the
-    verdict is the same again, unless it is compared with another run than it was.
+    The policy is the one stored with the second run, except for the options that you give here. Compared with its own
+    baseline, a run therefore gets the same verdict again. Neither result is changed.
     """
     from pathlib import Path
 
@@ -57,24 +60,24 @@ def compare(
     from eval_gate.session.stored_run import load_run_config, redecide_verdict
 
     flags = options.select_given_settings(settings)
-    load_config(flags, {}, None)  # what is wrong with them is said first
+    load_config(flags, {}, None)  # reports invalid options first
     folder = find_results_folder(output_dir, baseline, current)
     flags["outputDir"] = str(folder)
     with _hint_at_other_tool(current):
         run = read_merged_run([current], folder)
     config = load_run_config(run, flags, options.find_option_source())
     with _hint_at_other_tool(baseline):
-        judged = redecide_verdict(run, baseline, config, Path.cwd())
+        decided = redecide_verdict(run, baseline, config, Path.cwd())
     report_context = ReportContext(junit=config.junit_failures)
-    files = write_reports(config.output_requests, judged, report_context, Path())
-    print_result(judged, report_context, context.obj, as_json=as_json)
+    files = write_reports(config.output_requests, decided, report_context, Path())
+    print_result(decided, report_context, context.obj, as_json=as_json)
     print_written_files(files, context.obj)
-    raise typer.Exit(judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE)
+    raise typer.Exit(decided.verdict.exit_code if decided.verdict else ExitCode.INCOMPLETE)
 
 
 @contextmanager
 def _hint_at_other_tool(reference: str) -> Iterator[None]:
-    """Where a file is no result of ours because another tool wrote it: say who reads it."""
+    """Hint at `check` if a file is invalid because another tool wrote it."""
     from pathlib import Path
 
     from eval_gate.errors import GateError
@@ -85,13 +88,12 @@ def _hint_at_other_tool(reference: str) -> Iterator[None]:
         from eval_gate.external_results.format_detection import find_tool
         from eval_gate.results.run_reader import is_run_reference
 
-        damaged = error.code != "invalid-run-result" or is_run_reference(
-            reference
-        )  # one of ours that is cut off is nobody else's
-        tool = None if damaged else find_tool(Path(reference))
+        # a run result of this program that is cut off is not one of another tool
+        is_own = error.code != "invalid-run-result" or is_run_reference(reference)
+        tool = None if is_own else find_tool(Path(reference))
         if tool is not None:
             error.hint = (
-                f"these are results of another tool ({tool}): `eval-gate check {reference}` makes a run of them,"
-                " which can be compared; `--baseline latest` does both at once"
+                f"this file has results of {tool}: convert them with `eval-gate check {reference}`,"
+                " and compare them at once with `--baseline latest`"
             )
         raise

@@ -17,25 +17,25 @@ def drift(
         str,
         typer.Argument(
             metavar="RUN",
-            help="The newest run of the branch: run id, results file, run folder, folder of runs, zip, or latest.",
+            help="Newest run of the branch: run id, results file, run folder, folder of runs, zip, or latest.",
         ),
     ] = "latest",
     *,
     output_dir: options.ResultsDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the drift as JSON.")] = False,
     **settings: object,
 ) -> None:
-    """Say whether a branch got worse over its runs: cases, scores, the judge, time, cost; since when, and by how much.
+    """Check whether a branch got worse over its runs, since when, and by how much.
 
-    It reads the record beside the run, which each run takes over from its baseline: what became worse too slowly for
-    any one of them. Runs nothing. Of the configuration passScore and history count too. While nothing changes, one of
-    200 runs or fewer is called worse.
+    Reads the history that each run takes over from its baseline, and finds cases, scores, judges, time and cost that
+    get worse too slowly for a single run to show. Runs nothing. Uses passScore and history of the configuration.
+    Without a real change, at most one of 200 runs is reported.
 
       eval-gate drift
 
       eval-gate drift main-runs/ --json
 
-    Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 too few runs on record to say.
+    Exit codes: 0 nothing got worse, 1 something got worse, 2 usage error, 3 too few runs in the history.
     """
     from eval_gate.analysis.drift.drift_report import iter_console_lines
     from eval_gate.cli.stored_runs.drift_lookup import as_data, choose_exit_code, find_drift_up_to

@@ -27,7 +27,7 @@ def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
     config = load_settings_part(("outputDir", "history", "passScore"), flags)
     found = find_baseline(reference, Path(config.output_dir), config.history)
     if isinstance(found, NoBaseline):
-        raise GateError(found.code, found.reason, "name a run, or make one: `eval-gate run`")
+        raise GateError(found.code, found.reason, "name a run, or make one with `eval-gate run`")
     folder = Path(reference)
     among = (
         _build_history(read_runs(folder)) if folder.is_dir() and not (folder / RUN_NAME).is_file() else found.history
@@ -50,7 +50,7 @@ def _build_history(runs: Sequence[RunResult]) -> History:
 
 
 def choose_exit_code(drift: Drift) -> ExitCode:
-    """Not knowing is no all-clear."""
+    """Choose the exit code; too few runs are inconclusive."""
     if drift.has_degraded:
         return ExitCode.FAILED
     return ExitCode.PASSED if drift.can_detect else ExitCode.INCOMPLETE
@@ -60,7 +60,7 @@ def as_data(drift: Drift) -> dict[str, JsonValue]:
     """Convert the drift to JSON data, with levels in the units of the history."""
     return {
         "runs": drift.runs,
-        "known": drift.can_detect,
+        "canDetect": drift.can_detect,
         "falseAlarmRuns": FALSE_ALARM_RUNS,
         "lookedAt": [one.value for one in drift.examined_levels],
         "worse": [_degradation_as_data(one) for one in drift.degradations],

@@ -33,13 +33,13 @@ from eval_gate.text.escape import to_console_line
 
 MAX_LISTED: Final = 10
 """Cases that cannot be gated and are listed without --verbose."""
-_PLACE_WORDS: Final = "on record"
-_TABLE_HEAD: Final = ("", "every time", "half of the time", "1 time in 5", "loss in every case")
-_CURRENT_LABEL: Final = "the record as it is"
+_PLACE_WORDS: Final = "in the history"
+_TABLE_HEAD: Final = ("", "always", "half the time", "1 time in 5", "loss in every case")
+_CURRENT_LABEL: Final = "current history"
 
 
 class Supposition(FrozenStruct):
-    """Hypothetical number of runs in the history, cases and re-runs. None: as it is."""
+    """Assumed number of runs in the history, cases and re-runs. None: as it is."""
 
     history: int | None = None
     cases: int | None = None
@@ -47,7 +47,7 @@ class Supposition(FrozenStruct):
 
     @property
     def is_given(self) -> bool:
-        """Whether anything is supposed."""
+        """Whether anything is assumed."""
         return any(one is not None for one in (self.history, self.cases, self.reruns))
 
 
@@ -62,14 +62,14 @@ class ForecastRow(FrozenStruct):
 def build_forecast_rows(
     reference: str, supposed: Supposition, output_dir: str | None, flags: Mapping[str, JsonValue]
 ) -> list[ForecastRow]:
-    """Build the forecast rows: the history as it is, followed by suppositions.
+    """Build the forecast rows: the current history, followed by assumptions.
 
     Raises GateError `baseline-not-found` without a history.
     """
     baseline = find_baseline(reference, find_results_folder(output_dir, reference))
     if isinstance(baseline, NoBaseline):
-        hint = "`eval-gate run` makes the first run; RUN names another, by its id or its path"
-        raise GateError("baseline-not-found", f"no record yet: {baseline.reason}", hint)
+        hint = "make the first run with `eval-gate run`, or name another RUN by its id or path"
+        raise GateError("baseline-not-found", f"no history yet: {baseline.reason}", hint)
     result = baseline.result
     rules = load_run_config(result, flags)
     waivers = load_waivers(rules, Path.cwd(), datetime.now(UTC).date())
@@ -103,7 +103,7 @@ def _iter_suppositions(current: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
     """Twice of each thing that there can be more of."""
     longer = min(current.runs * 2, MAX_RUNS)
     if 0 < current.runs < longer:
-        yield f"with {longer} runs on record", scale_history(current, longer)
+        yield f"with {longer} runs in the history", scale_history(current, longer)
     if current.number:
         yield f"with {current.number * 2:,} such cases", scale_number(current, current.number * 2)
     again = min(current.criteria.max_reruns * 2 or DEFAULT_CONFIRM, MAX_RERUNS)
@@ -119,12 +119,13 @@ def iter_table_lines(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[st
     now = rows[0]
     sight = now.sight
     max_reruns = sight.max_reruns
-    again = f"up to {format_count(max_reruns, 're-run')} of a case in doubt" if max_reruns else "no re-runs"
-    yield f"{format_count(sight.cases, 'case')}, {format_count(sight.runs, 'run')} on record, {again}"
+    again = f"up to {format_count(max_reruns, 're-run')} of a suspected regression" if max_reruns else "no re-runs"
+    yield f"{format_count(sight.cases, 'case')}, {format_count(sight.runs, 'run')} in the history, {again}"
     if now.cases.quarantined:
-        yield f"{format_count(now.cases.quarantined, 'more case')} in no test: in quarantine"
+        yield f"{format_count(now.cases.quarantined, 'more case')} in quarantine, not counted"
     yield ""
-    yield "How often one run finds a case that begins to fail so often, and the least loss it finds in 9 of 10 runs:"
+    yield "Chance that one run detects a case that begins to fail (always, half the time, …), and the smallest loss in"
+    yield "every case that it detects in 9 of 10 runs:"
     yield ""
     cells = [_TABLE_HEAD, *(_format_cells(row) for row in rows)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(_TABLE_HEAD))]
@@ -137,7 +138,9 @@ def iter_table_lines(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[st
     yield from _iter_remarks(rows)
     if sight.ungated_cases:
         yield ""
-        yield f"{format_count(len(sight.ungated_cases), 'case')} cannot be gated, even if it fails every time:"
+        number = len(sight.ungated_cases)
+        they = "it always fails" if number == 1 else "they always fail"
+        yield f"{format_count(number, 'case')} cannot be gated, even if {they}:"
         shown = sight.ungated_cases if every else sight.ungated_cases[:MAX_LISTED]
         for one in shown:
             yield f"  {to_console_line(describe_ungated_case(one, _PLACE_WORDS), 500)}"
@@ -169,17 +172,17 @@ def _iter_remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:
     now = rows[0].cases
     if any(not row.sight.max_reruns for row in rows):
         yield ""
-        yield "Without re-runs every failure of a case that passed before counts: it is found as often as it fails, and"
-        yield "so is one that only flakes. What loss is seen cannot be said: the gate is red without one too."
+        yield "Without re-runs, every failure of a case that passed before counts, also of a flaky case. The smallest"
+        yield "loss is unknown, because the gate fails without a loss too."
     if now.allowed_regressions:
         yield ""
         yield (
-            f"{format_count(now.allowed_regressions, 'regression')} may pass (allowedRegressions), so no loss can "
-            "be said to be found."
+            f"{format_count(now.allowed_regressions, 'regression')} may pass (allowedRegressions), so the gate is "
+            "not sure to detect any loss."
         )
     if now.runs >= MAX_RUNS:
         yield ""
-        yield f"The record is full: it holds the newest {MAX_RUNS} runs, so more history would change nothing."
+        yield f"The history is full: it has the newest {MAX_RUNS} runs, so more runs do not change the figures."
 
 
 def as_data(rows: Sequence[ForecastRow]) -> dict[str, JsonValue]:

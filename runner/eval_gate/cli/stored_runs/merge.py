@@ -17,8 +17,8 @@ def merge(
         list[str],
         typer.Argument(
             metavar="RESULT",
-            help="Results files, run folders, zips, folders of shards, or ids of runs where `eval-gate run` writes them"
-            " (outputDir): each part once.",
+            help="Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of runs in the"
+            " configuration's outputDir.",
             show_default=False,
         ),
     ],
@@ -28,15 +28,16 @@ def merge(
             "--output-dir",
             "-o",
             metavar="DIR",
-            help="Where the run goes; nothing is looked up there.  [default: the configuration's outputDir]",
+            help="Folder for the merged run; no parts are read from it.  [default: the configuration's outputDir]",
         ),
     ] = None,
 ) -> None:
-    """Join the results of shards, or of several jobs, into one run, which `compare` and the action can judge.
+    """Merge the results of shards, or of several jobs, into one run for `compare` and the action.
 
-    Prints the path of the run record. A shard that is missing is named, and makes the run incomplete: the record is
-    written all the same, no gate passes on it, and the exit code is 3. Else it says only whether the results could be
-    joined.
+    Prints the path of the run result. If a shard is missing, the run is incomplete: the result is written, and no gate
+    passes on it.
+
+    Exit codes: 0 merged, 2 usage error, 3 merged, but a shard is missing.
     """
     import uuid
 
@@ -58,7 +59,7 @@ def merge(
     if context.obj is not Verbosity.QUIET:
         missing = f"; {run.stop_reason}" if run.stop_reason else ""
         print_message(
-            f"{format_count(len(runs), 'result')} joined: {format_count(run.summary.total_cases, 'case')}{missing}"
+            f"{format_count(len(runs), 'result')} merged: {format_count(run.summary.total_cases, 'case')}{missing}"
         )
     print_output(str(record))
     if describe_missing_shards(runs):
@@ -78,5 +79,5 @@ def _read_parts(reference: str, kept: Path) -> tuple[RunResult, ...]:
         return read_parts(reference, kept)
     except GateError as error:
         if reference == LATEST and error.code == "baseline-not-found":
-            error.hint = "`eval-gate run --shard 1/2` makes a part there; RESULT also names one elsewhere, by its path"
+            error.hint = "make a part there with `eval-gate run --shard 1/2`, or name a part elsewhere by its path"
         raise

@@ -18,35 +18,35 @@ def power(
         str,
         typer.Argument(
             metavar="RUN",
-            help="What the next run is compared with: run id, results file, run folder, folder of runs, zip, or "
-            "latest: the newest that passed.",
+            help="Baseline of the next run: run id, results file, run folder, folder of runs, zip, or latest (the "
+            "newest that passed).",
         ),
     ] = "latest",
     *,
     history_runs: Annotated[
-        int | None, typer.Option(min=1, max=20, metavar="N", help="Suppose that the record holds so many runs.")
+        int | None, typer.Option(min=1, max=20, metavar="N", help="Number of runs in the history to assume.")
     ] = None,
     cases: Annotated[
-        int | None, typer.Option(min=1, max=100_000, metavar="N", help="Suppose that there are so many cases.")
+        int | None, typer.Option(min=1, max=100_000, metavar="N", help="Number of cases to assume.")
     ] = None,
     reruns: Annotated[
         int | None,
-        typer.Option(min=0, max=100, metavar="N", help="Suppose so many re-runs of a case in doubt at most."),
+        typer.Option(min=0, max=100, metavar="N", help="Maximum re-runs of a suspected regression to assume."),
     ] = None,
     output_dir: options.ResultsDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
     **settings: object,
 ) -> None:
-    """Say how likely the next run finds a case that breaks, and the smallest loss of all cases that it finds.
+    """Show how likely the next run detects a broken case, and the smallest loss in all cases that it detects.
 
-    Beside that: with twice the history, twice the cases and twice the re-runs; or with what is supposed instead. The
-    figures come from the same decisions as verdicts, and suppose that nothing else changes. Runs nothing.
+    Also shows the figures for twice the history, twice the cases and twice the re-runs, or for the numbers that you
+    assume. The figures come from the rules of the verdict, and assume that nothing else changes. Runs nothing.
 
       eval-gate power
 
       eval-gate power main-runs/ --reruns 12
 
-    The exit code says only whether there was a record to look at.
+    Exit codes: 0 shown, 2 usage error, or no history.
     """
     from eval_gate.cli.stored_runs.forecast import Supposition, as_data, build_forecast_rows, iter_table_lines
     from eval_gate.cli.terminal.console import Verbosity, print_output

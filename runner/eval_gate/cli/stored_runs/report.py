@@ -19,22 +19,22 @@ def report(
         str,
         typer.Argument(
             metavar="RESULT",
-            help="Run id, results file, run folder, zip, or latest: the newest.",
+            help="Run to render: run id, results file, run folder, zip, or latest (the newest).",
             show_default=False,
         ),
     ],
     report_format: Annotated[
-        str, typer.Option("--format", metavar=f"<{'|'.join(FORMATS)}>", help="What to make of it.")
+        str, typer.Option("--format", metavar=f"<{'|'.join(FORMATS)}>", help="Format of the report.")
     ] = "md",
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.  [default: standard output]")
     ] = None,
     output_dir: options.ResultsDir = None,
     **settings: object,
 ) -> None:
-    """Render a stored result: md is the pull request comment, html a page, junit for CI systems, agentv for AgentV.
+    """Render a stored result as md (the pull request comment), html, junit, console, json or agentv.
 
-    The exit code says only whether the report was made, not whether the gate passed.
+    Exit codes: 0 rendered, whatever the verdict, 2 usage error.
     """
     from pathlib import Path
 

@@ -32,7 +32,7 @@ _ALWAYS_WITH_SCREEN: Final = ("darwin", "win32")
 
 
 def write_page(reference: str, baseline: str | None, output: str | None, flags: Mapping[str, JsonValue]) -> Path:
-    """Write the page of the run; where it is. Raises GateError for a run, a baseline or a place that cannot be had."""
+    """Write the report of the run, and return its path. Raises GateError for an invalid run, baseline or path."""
     check_output_path(output)
     config = load_settings_part(("outputDir", "waiversPath"), flags)
     results = config.output_dir
@@ -41,13 +41,13 @@ def write_page(reference: str, baseline: str | None, output: str | None, flags: 
     except GateError as error:
         if reference != LATEST or error.code != "baseline-not-found":
             raise
-        hint = "`eval-gate run` makes one; --output-dir names another folder of runs, and RUN a file or an archive"
-        raise GateError("run-not-found", f"there is no run in {results} yet", hint) from error
+        hint = "make one with `eval-gate run`, or name a folder of runs with --output-dir, or a file as RUN"
+        raise GateError("run-not-found", f"{results} contains no run yet", hint) from error
     name = "report.html"
     if baseline is not None:
         rules = load_run_config(run, {**flags, "outputDir": results}, find_option_source())
         run = redecide_verdict(run, baseline, rules, Path.cwd())
-        # beside the run's own page, which says what its record says
+        # next to the run's own report, which shows what the run result says
         against = run.baseline_run_id or ""
         name = f"report-against-{against if is_run_id(against) else 'another'}.html"
     page = render("html", run, _build_context(run, config))
@@ -80,14 +80,14 @@ def _store_page(page: str, folder: Path | None, name: str) -> Path:
             write_atomically(folder / name, page)
             return folder / name
         except GateError as error:
-            print_message(f"{error.message}: the page is in a folder of its own")
+            print_message(f"{error.message}: writing the report to another folder")
     own = Path(tempfile.mkdtemp(prefix="eval-gate-")) / name
     own.write_bytes(page.encode("utf-8", "backslashreplace"))
     return own
 
 
 def open_page(page: Path) -> bool:
-    """Open it in the browser; False where nobody sits who could see it, or none could be started."""
+    """Open the page in the browser; return False without a terminal, a screen or a browser."""
     if not sys.stdout.isatty() or is_in_ci() or not _has_screen():
         return False
     import webbrowser

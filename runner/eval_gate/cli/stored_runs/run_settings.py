@@ -15,10 +15,10 @@ from eval_gate.reports.wording.problems import render_problems
 
 
 def find_results_folder(given: str | None, *references: str) -> Path:
-    """Where ids of runs are looked up: in what was given, else where the configuration has results written.
+    """Find the folder of runs: the given one, or the results folder of the configuration.
 
-    The configuration is not read where all `references` lead to what is there: then nothing is looked up. Raises
-    GateError for one that does not say where.
+    The configuration is not read if all `references` are existing paths, because then no id has to be found. Raises
+    GateError for a configuration with an invalid results folder.
     """
     if given or (references and all(map(os.path.exists, references))):
         return Path(given or str(SETTINGS["outputDir"].default))
@@ -35,8 +35,7 @@ def load_settings_part(keys: Collection[str], flags: Mapping[str, JsonValue]) ->
     for line in render_problems(problems):
         print_message(f"warning: {line}")
     if problems:
-        counts = "count" if len(keys) > 1 else "counts"
         print_message(
-            f"warning: of this configuration only {', '.join(keys)} {counts} here; `eval-gate run` refuses it as it is"
+            f"warning: this command uses only {', '.join(keys)} of this configuration; `eval-gate run` rejects it"
         )
     return config

@@ -22,7 +22,7 @@ _SET_BY_CI: Final = (
 
 
 class Verbosity(IntEnum):
-    """Amount of output beside the result."""
+    """Amount of output in addition to the result."""
 
     QUIET = 0
     NORMAL = 1
@@ -30,17 +30,17 @@ class Verbosity(IntEnum):
 
 
 def is_ascii_only(stream: TextIO) -> bool:
-    """Whether the stream cannot hold `✓` (an encoding that somebody chose; Python makes plain C locales UTF-8)."""
+    """Whether the stream cannot hold `✓` because of its encoding (Python uses UTF-8 in plain C locales)."""
     return not (stream.encoding or "").lower().replace("-", "").startswith("utf")
 
 
 def should_colour(stream: TextIO) -> bool:
-    """Whether to write colour: on a terminal, unless NO_COLOR says otherwise (no-color.org)."""
+    """Whether to write colours: on a terminal, unless NO_COLOR is set (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def get_width(stream: TextIO) -> int:
-    """How wide the stream is: as COLUMNS says, else as its terminal is, else 80."""
+    """Get the width of the stream: COLUMNS, or the width of its terminal, or 80."""
     from eval_gate.reports.console.style import DEFAULT_WIDTH, MIN_WIDTH
 
     said = os.environ.get("COLUMNS", "")
@@ -54,15 +54,15 @@ def get_width(stream: TextIO) -> int:
 
 
 def is_in_ci() -> bool:
-    """Whether nobody sits in front of this: CI systems set `CI` or a variable of their own."""
+    """Whether this runs in a CI system, which sets `CI` or a variable of its own."""
     return any(os.environ.get(name) for name in _SET_BY_CI)
 
 
 def print_output(text: str, form: TextFormat = TextFormat.TEXT, *, end: str = "\n") -> None:
-    """To standard output: the only way there, so that nothing on it drives a CI runner that reads its log.
+    """Print to standard output: the only way to do so, so that no output controls a CI runner that reads its log.
 
-    Text of every form is made inert where it goes to a CI's log, or through a pipe that may lead there. What programs
-    read means the same afterwards; what people read gets a blank. A file gets what `--output` would write.
+    In CI, the text is neutralized unless standard output is a file. Its meaning for programs stays the same; text for
+    people gets a blank. A file gets what `--output` would write.
     """
     if is_in_ci() and not _is_file(sys.stdout):
         text = _INERT[form](text)
@@ -84,7 +84,7 @@ def _is_file(stream: TextIO) -> bool:
 
 
 def print_message(text: str) -> None:
-    """One line for people, beside the result; signs that hide or turn others as marks."""
+    """Print one line for people on standard error, with invisible characters as marks."""
     text = safe_output.reveal_invisible(text)
     print(safe_output.neutralize_text(text) if is_in_ci() else text, file=sys.stderr, flush=True)
 
@@ -98,7 +98,7 @@ def print_error(error: GateError) -> None:
 
 
 def print_problems(problems: Sequence[Problem]) -> None:
-    """Every problem on its own line, up to a bound."""
+    """Print each problem on its own line, up to a limit."""
     from eval_gate.reports.wording.problems import render_problems
 
     for line in render_problems(problems):
@@ -106,7 +106,7 @@ def print_problems(problems: Sequence[Problem]) -> None:
 
 
 class _LineHandler(logging.Handler):
-    """What a logger hears, line by line beside the result."""
+    """Log handler that writes one line for each message."""
 
     def emit(self, record: logging.LogRecord) -> None:
         for line in self.format(record).splitlines():
@@ -114,7 +114,7 @@ class _LineHandler(logging.Handler):
 
 
 def attach_log_handler(logger: logging.Logger) -> None:
-    """Say what this logger is told. Nobody hears it otherwise."""
+    """Print what is logged to this logger, which is discarded otherwise."""
     logger.setLevel(logging.INFO)
     if not logger.handlers:
         logger.addHandler(_LineHandler())
@@ -132,10 +132,10 @@ def print_internal_error(error: Exception) -> None:
     if folds:
         print("::endgroup::", file=sys.stderr, flush=True)
     print_message(
-        f"error[internal-error]: eval-gate {__version__} broke: {type(error).__name__}. "
+        f"error[internal-error]: internal error of eval-gate {__version__}: {type(error).__name__}. "
         "This says nothing about your change."
     )
-    print_message("  hint: please report it with the traceback above")
+    print_message("  hint: report this error with the traceback above")
 
 
 def hide_keys(text: str) -> str:
@@ -147,7 +147,7 @@ def hide_keys(text: str) -> str:
 
 
 def _format_log_line(text: str) -> str:
-    """Foreign text on one line of a log: no control characters, nothing a CI runner takes for a command."""
+    """Format untrusted text as one line of a log, without control characters or commands for a CI runner."""
     from eval_gate.text.escape import to_console_line
 
     return to_console_line(text)

@@ -1,22 +1,27 @@
-"""Help texts and usage errors in our wording instead of the library's."""
+"""Help texts and usage errors in the words of this program instead of the library's."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import typer
+from typer._click.exceptions import NoSuchOption
 from typer.core import TyperCommand, TyperGroup
 
+from eval_gate.config.setting import Panel
 from eval_gate.config.settings import SETTINGS
 from eval_gate.files.file_paths import find_path_problem
 from eval_gate.text.quoting import quote_name, quote_number
+from eval_gate.text.renamed import NameKind, find_new_name
 
 if TYPE_CHECKING:
     from typer._click import Context
     from typer._click.formatting import HelpFormatter
 
+HELP_ALL: Final = "--help-all"
+"""The option that shows all options of a command whose `--help` shows the most used ones."""
 _LIMITS: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 _NON_PATH_METAVARS: Final = frozenset(
     {"CASE", "DATE", "GLOB", "I/N", "KIND", "NAME", "RUN_ID", "TAG", "TEXT", "TIER", "TOOL", "URL"}
@@ -37,11 +42,27 @@ class CheckedCommand(TyperCommand):
         except typer.BadParameter as error:
             error.message = _format_validation_error(error.__cause__) or error.message
             raise
+        except NoSuchOption as error:
+            if new := _find_new_option(ctx.info_name, error.option_name):
+                error.message = f"{error.option_name} is now called {new}"
+                known = {name for one in self.params for name in (*one.opts, *one.secondary_opts)}
+                error.message += "" if new in known else f", and {ctx.info_name} has no such option"
+                error.possibilities = None
+            raise
         parameters: Sequence[Any] = self.params
         for one in parameters:
             for why in _iter_path_errors(one, ctx.params):
                 raise typer.BadParameter(why, ctx=ctx, param=one)
         return rest
+
+
+def _find_new_option(command: str, option: str) -> str | None:
+    """Return the new name of an option that was renamed, or None."""
+    if new := find_new_name(NameKind.OPTION, f"{command} {option}") or find_new_name(NameKind.OPTION, option):
+        return new
+    no = "--no-" if option.startswith("--no-") else "--"
+    key = find_new_name(NameKind.SETTING, option.removeprefix(no))
+    return SETTINGS[key].flag.replace("--", no, 1) if key else None
 
 
 def _iter_path_errors(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]:
@@ -78,8 +99,17 @@ def _format_validation_error(error: BaseException | None) -> str | None:
 class FullHelpGroup(TyperGroup):
     """Command group whose help shows whole sentences, which the library would cut."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Resolve the command that the arguments name.
+
+        Raises UsageError for an unknown command, with the new name of a renamed one.
+        """
+        if args and args[0] not in self.commands and (new := find_new_name(NameKind.COMMAND, args[0])):
+            ctx.fail(f"{args[0]} is now called {new}: {ctx.command_path} {new}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write a line or two of help for each command."""
+        """Write the first sentence of the help of each command."""
         shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [
             (name, _get_first_paragraph(command.help or ""))
@@ -91,20 +121,59 @@ class FullHelpGroup(TyperGroup):
 
 
 class PlainCommand(CheckedCommand):
-    """Command whose help shows arguments by name, without `<list[str]>`."""
+    """Command whose help shows arguments by name, without `<list[str]>`, and groups of options.
+
+    Where `common_options` is not empty, `--help` shows these only, and `--help-all` all of them.
+    """
+
+    common_options: ClassVar[frozenset[str]] = frozenset()
+    """Names of the parameters that `--help` shows."""
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Arguments, then options."""
-        rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
-        for one in self.get_params(ctx):
-            if record := one.get_help_record(ctx):
-                name, said = record
-                plain = name.partition(" <")[0] if one.param_type_name == "argument" else name
-                rows[one.param_type_name].append((plain, said))
-        for kind, shown in rows.items():
-            if shown:
-                with formatter.section(f"{kind.capitalize()}s"):
-                    formatter.write_dl(shown)
+        """Write the arguments, then the options by group."""
+        shown: Sequence[Any] = [one for one in self.get_params(ctx) if one.get_help_record(ctx)]
+        hidden = [one for one in shown if self._is_hidden(one, ctx)]
+        panels = _list_panels(shown)
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{panel: [] for panel in panels}, "Options": []}
+        for one in shown:
+            if one in hidden:
+                continue
+            name, text = one.get_help_record(ctx)
+            if one.param_type_name == "argument":
+                rows["Arguments"].append((name.partition(" <")[0], text))
+            else:
+                panel = one.rich_help_panel if one.rich_help_panel in panels else "Options"
+                rows[panel].append((name, text))
+        for title, lines in rows.items():
+            if lines:
+                with formatter.section(f"Other {title.lower()}" if panels and title == "Options" else title):
+                    formatter.write_dl(lines)
+        if hidden:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(f"{len(hidden)} more options: `{ctx.command_path} {HELP_ALL}` shows them.")
+
+    def _is_hidden(self, parameter: Any, ctx: Context) -> bool:
+        """Whether this help leaves out the option."""
+        if not self.common_options or ctx.meta.get(HELP_ALL) or parameter.param_type_name == "argument":
+            return False
+        return parameter.name not in self.common_options
+
+
+def _list_panels(parameters: Sequence[Any]) -> list[str]:
+    """List the groups of these options in their order; none if there are fewer than two."""
+    named = {getattr(one, "rich_help_panel", None): None for one in parameters}
+    known = [
+        *(panel.value for panel in Panel if panel in named),
+        *(one for one in named if one and one not in {*Panel}),
+    ]
+    return known if len(known) > 1 else []
+
+
+def build_command_class(common: Collection[str]) -> type[PlainCommand]:
+    """Build the class of a command whose `--help` shows only the options in `common`, by parameter name."""
+    always = {"verbose", "quiet", "help", "help_all"}
+    return type("ShortHelpCommand", (PlainCommand,), {"common_options": frozenset(common) | always})
 
 
 def _get_first_paragraph(text: str) -> str:

@@ -34,7 +34,7 @@ def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity
 
 
 def build_style(verbosity: Verbosity) -> ConsoleStyle:
-    """How the summary is written to where standard output goes."""
+    """Build the style of the summary for standard output."""
     return ConsoleStyle(
         colour=should_colour(sys.stdout),
         ascii=is_ascii_only(sys.stdout),
@@ -53,7 +53,7 @@ def check_output_path(output: str | None) -> None:
 
 
 def print_written_files(files: Iterable[Path], verbosity: Verbosity) -> None:
-    """Where the reports are, beside the result."""
+    """Print the paths of the written reports on standard error."""
     if verbosity is not Verbosity.QUIET:
         for file in files:
-            print_message(f"written {file}")
+            print_message(f"wrote {file}")

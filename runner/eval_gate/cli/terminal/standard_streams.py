@@ -45,7 +45,7 @@ def _build_lasting_stream(stream: TextIO | None, number: int) -> TextIO:
 
 
 class _LastingFile(io.FileIO):
-    """The descriptor of a stream. After the first failure everything that comes is forgotten."""
+    """Descriptor of a stream. After the first failure, all further output is discarded."""
 
     def __init__(self, number: int, *, silent: bool) -> None:
         super().__init__(number, "wb", closefd=False)

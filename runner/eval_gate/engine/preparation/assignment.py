@@ -31,7 +31,7 @@ class Assignment(FrozenStruct):
     judges: Judges
 
 
-def assign_targets(suites: Sequence[EvalSuite], book: TargetCatalog, config: RunConfig) -> Assignment:
+def assign_targets(suites: Sequence[EvalSuite], catalog: TargetCatalog, config: RunConfig) -> Assignment:
     """Look up every target and judge that the cases need.
 
     Raises GateError with all problems: a target that is not described, a grade that nobody could give. A rubric that
@@ -39,8 +39,8 @@ def assign_targets(suites: Sequence[EvalSuite], book: TargetCatalog, config: Run
     """
     cases = [case for suite in suites for case in suite.cases if case.skip_reason is None]
     cases = cases or [case for suite in suites for case in suite.cases]
-    targets = _look_up(cases, book.get_target, decided=book.is_fixed)
-    judges = _JudgeBuilder(book, config.judge, config.limits.timeout_ms / 1000).build(cases, config.rubric)
+    targets = _look_up(cases, catalog.get_target, decided=catalog.is_fixed)
+    judges = _JudgeBuilder(catalog, config.judge, config.limits.timeout_ms / 1000).build(cases, config.rubric)
     return Assignment(targets[cases[0].suite, cases[0].target], targets, judges)
 
 
@@ -73,8 +73,8 @@ def _look_up(
 class _JudgeBuilder:
     """Builds each judge once."""
 
-    def __init__(self, book: TargetCatalog, named: str | None, timeout_s: float) -> None:
-        self._book = book
+    def __init__(self, catalog: TargetCatalog, named: str | None, timeout_s: float) -> None:
+        self._catalog = catalog
         self._named = named
         self._timeout_s = timeout_s
         self._made: dict[int, AnyJudge] = {}
@@ -94,15 +94,15 @@ class _JudgeBuilder:
                 if found is not None:
                     defaults[place] = found
                 elif needed:
-                    said = f"{case.id}: nobody to grade it"
+                    said = f"{case.id}: no judge"
                     missing.append(Problem(said, case.location.file, case.location.line))
         if missing:
             rest = len(missing) - MAX_PROBLEMS
             raise GateError(
                 "missing-judge",
-                f"{len(missing)} case{'s need' if len(missing) != 1 else ' needs'} a judge, and the target is no model "
-                f"that could grade itself{f' (the first {MAX_PROBLEMS} are named)' if rest > 0 else ''}",
-                "set `judge_target` at the target, or `judge` (--judge) to a target's name or to provider:model",
+                f"{len(missing)} case{'s need' if len(missing) != 1 else ' needs'} a judge: none is configured, and "
+                f"the target is not a model{f' (first {MAX_PROBLEMS} listed)' if rest > 0 else ''}",
+                "set `judge_target` in the target, or `judge` (--judge) to the name of a target or to provider:model",
                 problems=missing[:MAX_PROBLEMS],
             )
         return Judges(defaults, named)
@@ -113,13 +113,13 @@ class _JudgeBuilder:
         Raises GateError, with the location of the case if the error has no other.
         """
         try:
-            return self._book.get_grader(case.suite, name)
+            return self._catalog.get_grader(case.suite, name)
         except GateError as error:
             error.problems = error.problems or (Problem(error.message, case.location.file, case.location.line),)
             raise
 
     def _find_default(self, place: TargetKey) -> AnyJudge | None:
-        found = self._book.find_judge(*place, self._named)
+        found = self._catalog.find_judge(*place, self._named)
         return None if found is None else self._get_judge(found)
 
     def _get_judge(self, found: tuple[str, Grader]) -> AnyJudge:

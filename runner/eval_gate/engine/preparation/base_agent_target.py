@@ -14,7 +14,7 @@ from eval_gate.text.secret import SecretAddress
 
 
 class BaseAgentTarget(FrozenStruct):
-    """The base branch's agent, its name for results, and notices about it."""
+    """Base agent, its name in results, and notices about it."""
 
     target: Target
     name: str
@@ -36,8 +36,8 @@ def build_base_agent_target(
     if choice.endpoint is not None and choice.target is not None:
         raise GateError(
             "conflicting-base-agents",
-            "baseAgentEndpoint and baseAgentTarget are both given: there is one base branch's agent",
-            "leave one of them out",
+            "baseAgentEndpoint and baseAgentTarget are both set",
+            "remove one of them",
         )
     made = replace(context, recording=Recording(RecordingMode.OFF))
     book = TargetCatalog(_build_choice(config.target, choice.endpoint, choice.target), made)
@@ -51,8 +51,8 @@ def build_base_agent_target(
     if main is not None and _is_same_agent(said, main.identity, by_name=choice.endpoint is None):
         raise GateError(
             "base-agent-is-target",
-            f"the base branch's agent and the one that is evaluated are the same: {said.name} ({said.identity})",
-            "baseAgentEndpoint or baseAgentTarget names the agent as the base branch has it, started beside this one",
+            f"the base agent is the evaluated agent itself: {said.name} ({said.identity})",
+            "set baseAgentEndpoint or baseAgentTarget to the agent of the base branch, started in addition to this one",
         )
     name = choice.display_name or ""
     if choice.target is not None:
@@ -67,8 +67,8 @@ def describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
         return ()
     return (
         (
-            "baseAgentCommand is for results of another tool: nobody asks the base branch's agent about these evals; "
-            "baseAgentEndpoint or baseAgentTarget names it"
+            "ignoring baseAgentCommand: it works only with results of another tool. For these evals, set "
+            "baseAgentEndpoint or baseAgentTarget"
         ),
     )
 

@@ -37,13 +37,13 @@ def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[Eva
     if not chosen:
         ids = [case.id for suite in suites for case in suite.cases]
         asked = [*map(describe_name, (*selection.cases, *selection.tags, *selection.tiers))]
-        asked += ["the cases that failed"] if selection.keys is not None else []
+        asked += ["the failed cases"] if selection.keys is not None else []
         asked += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
         meant = next((text for text in (format_suggestion(pattern, ids) for pattern in selection.cases) if text), "")
         raise GateError(
             "no-selected-cases",
-            f"no case is left of {len(ids)}: nothing matches {', '.join(asked)}{meant}",
-            "`eval-gate validate --verbose` lists the cases",
+            f"no case selected: none of {len(ids)} matches {', '.join(asked)}{meant}",
+            "list the cases with `eval-gate validate --verbose`",
         )
     return chosen
 
@@ -73,8 +73,8 @@ def describe_missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuit
     """Return a notice for every suite whose chosen cases may miss files of earlier cases left out."""
     left = {suite.file: suite.cases for suite in chosen}
     return tuple(
-        f"{suite.file}: {len(left[suite.file])} of {len(suite.cases)} cases are chosen, and they do not find files that"
-        " the others would have written"
+        f"{suite.file}: only {len(left[suite.file])} of {len(suite.cases)} cases are selected, so files that the "
+        "other cases write are missing"
         for suite in suites
         if has_shared_files(suite) and suite.file in left
         if left[suite.file] != _add_preceding_cases(suite.cases, left[suite.file])
@@ -103,7 +103,7 @@ def _check_tiers(selection: Selection) -> None:
 
 
 class _ShardItem(NamedTuple):
-    """What is dealt out as a whole: one case, or a suite whose cases share files."""
+    """Unit that is assigned to a shard: one case, or a suite whose cases share files."""
 
     suite_index: int
     """The place of its suite."""

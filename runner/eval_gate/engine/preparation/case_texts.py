@@ -50,8 +50,8 @@ def build_case_texts(
     try:
         masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
     except PatternError as error:
-        hint = "a simpler pattern: one without a repetition within a repetition"
-        raise GateError("invalid-configuration", f"redact cannot look through the questions: {error}", hint) from error
+        hint = "use a simpler pattern, without a repetition inside a repetition"
+        raise GateError("invalid-configuration", f"redact cannot search the prompts: {error}", hint) from error
     return {key: map_case_texts(asked, masked.mask_text) for key, asked in found.items()}
 
 

@@ -117,7 +117,9 @@ async def _read_registry(
     by_address = location.lower().startswith(("http://", "https://"))
     servers = None if by_address else find_server_file(location, root)
     if offline and (by_address or servers):
-        return None, (f"{to_public_url(location) if by_address else location} was not asked for its tools",)
+        return None, (
+            f"{to_public_url(location) if by_address else location} was not contacted, so its tools are unknown",
+        )
     who: tuple[str, ...] = ()
     if servers and any(one.command for one in servers[0].select_servers(servers[1])):
         who = check_command_user(environment)
@@ -285,12 +287,7 @@ def _describe_disabled_recording(config: RunConfig) -> tuple[str, ...]:
         RecordingMode.AUTO,
     }:
         return ()
-    return (
-        (
-            f"recording: {config.recording} records nothing, because `keepResponses: none` keeps no response: "
-            "the next run asks anew"
-        ),
-    )
+    return (f"recording: {config.recording} records nothing, because `keepResponses` is none",)
 
 
 def _build_tool_specs(registry: ToolRegistry | None) -> tuple[ToolSpec, ...]:
@@ -315,15 +312,14 @@ def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[st
     )
     if inputs.registry is not None or not asked:
         return ()
-    return ("no tool registry is configured: the model is told of no tools but those that cases stub",)
+    return ("no tool registry is configured: the model gets only the tools that cases stub",)
 
 
 def _describe_unknown_files(files: ProgramFiles) -> tuple[str, ...]:
     """Which commands that grade nobody can compare with those of the baseline."""
     return tuple(
-        f"no file of the repository was found in the command `{to_one_line(command, MAX_COMMAND)}`: a change "
-        "of the files "
-        "that it runs is not noticed"
+        f"the command `{to_one_line(command, MAX_COMMAND)}` names no file of the repository, so changes of the files "
+        "that it runs are not detected"
         for command in files.unknown
     )
 
@@ -357,8 +353,8 @@ def _check_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
     if problems:
         raise GateError(
             "unsupported-stubs",
-            "cases with stubs need a model, and an agent endpoint cannot take stubs",
-            "leave these cases out with --case, or move them to a suite that is run against a model",
+            "cases with stubs need a model: an agent endpoint cannot use stubs",
+            "leave these cases out with --case, or move them to a suite that runs against a model",
             problems=problems,
         )
 
@@ -373,8 +369,8 @@ async def _read_snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:
     if config.snapshot_enabled and not configured:
         raise GateError(
             "missing-snapshot-source",
-            "snapshotEnabled is true, but there is nothing to capture it from",
-            "give snapshotPath (a file or URL) or snapshotCommand",
+            "snapshotEnabled is true, but no source of the snapshot is set",
+            "set snapshotPath (a file or URL) or snapshotCommand",
         )
     if not configured or config.snapshot_enabled is False:
         return None

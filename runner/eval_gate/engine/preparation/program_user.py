@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def check_programs(
-    config: RunConfig, suites: Sequence[EvalSuite], book: TargetCatalog, environment: Mapping[str, str]
+    config: RunConfig, suites: Sequence[EvalSuite], catalog: TargetCatalog, environment: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Check which user runs the programs of this run, and return notices for people.
 
     Raises GateError if programs cannot run on this system, or may not run as this user.
     """
-    if not _can_start_programs(config, suites, book):
+    if not _can_start_programs(config, suites, catalog):
         return ()
     if not CAN_RUN_PROGRAMS:
         raise GateError(
@@ -42,22 +42,22 @@ def check_command_user(environment: Mapping[str, str]) -> tuple[str, ...]:
     person in a folder of their own that no other user may enter.
     """
     if find_identity(Path.cwd()) == NOBODY:
-        why = "because this is root and the folder is root's"
-        advice = "they may read it and not write there; give it to another user if they have to"
-        return (f"commands run as nobody (user {NOBODY.uid}), {why}: {advice}",)
+        why = "because eval-gate runs as root and root owns the folder"
+        advice = "they can read the folder but not write to it; to allow that, give it to another user (chown)"
+        return (f"commands run as user nobody ({NOBODY.uid}), {why}: {advice}",)
     if not is_root_required():
         return ()
     if environment.get("GITHUB_ACTIONS") == "true":
         raise GateError(
             "commands-as-root",
-            "commands never run as root in a workflow, and nobody else may enter this workspace",
-            "give the workspace to the user whom they should run as (chown), or let everybody read it (chmod o+rx)",
+            "commands never run as root in a workflow, and no other user can enter this workspace",
+            "give the workspace to the user that commands should run as (chown), or let all users read it (chmod o+rx)",
         )
-    return ("commands run as root, because this is root and nobody else may enter this folder",)
+    return ("commands run as root, because eval-gate runs as root and no other user can enter this folder",)
 
 
-def _can_start_programs(config: RunConfig, suites: Sequence[EvalSuite], book: TargetCatalog) -> bool:
-    if book.starts_programs or (config.snapshot_command is not None and config.snapshot_enabled is not False):
+def _can_start_programs(config: RunConfig, suites: Sequence[EvalSuite], catalog: TargetCatalog) -> bool:
+    if catalog.starts_programs or (config.snapshot_command is not None and config.snapshot_enabled is not False):
         return True
     cases = (case for suite in suites for case in suite.cases if case.skip_reason is None)
     return any(_is_command_evaluator(spec) for case in cases for spec in case.evaluators)

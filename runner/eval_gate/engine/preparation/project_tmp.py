@@ -67,10 +67,10 @@ def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tupl
         raise GateError(
             "tmp-folder-too-large",
             f"{tmp.folder} cannot be copied for agents of suites: {why}",
-            f"keep in {tmp.folder} only what suites need",
+            f"keep only files that suites need in {tmp.folder}",
         ) from error
     others = () if tracked is None else _list_untracked(folder)
-    what = f"what git does not track in {tmp.folder} is not copied for agents, such as"
+    what = f"files that git does not track in {tmp.folder} are not copied for agents, such as"
     untracked = [f"{what} {tmp.folder / to_well_formed(one[:200])}" for one in others[:1]]
     return SandboxSetup(tuple(given)), (*_format_notices(tmp.folder, left_out), *untracked)
 

@@ -85,7 +85,7 @@ def build_setup_fingerprints(
     before = {key: digest for suite in suites for key, digest in digest_preceding_cases(suite).items()}
     return {
         case.key: CaseFingerprints(
-            prompt=_fingerprint_question(case, tmp),
+            prompt=_fingerprint_prompt(case, tmp),
             cases_before=before.get(case.key),
             expectation=case.expectation_fingerprint,
             target=target_fingerprint(case),
@@ -100,7 +100,7 @@ def build_setup_fingerprints(
 
 
 class _EvaluatorFingerprints(NamedTuple):
-    """The parts of a yardstick that come with the evaluators."""
+    """Fingerprint parts that depend on the evaluators."""
 
     grader: str | None
     judge: str | None
@@ -109,7 +109,7 @@ class _EvaluatorFingerprints(NamedTuple):
     snapshot: str | None
 
 
-def _fingerprint_question(case: EvalCase, tmp: str | None) -> str | None:
+def _fingerprint_prompt(case: EvalCase, tmp: str | None) -> str | None:
     """Return the fingerprint of the case's prompt, with the files that its agent finds.
 
     The files (`tmp`) are included if the case uses files: the assertions may be about them.

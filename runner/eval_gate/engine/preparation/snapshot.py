@@ -30,15 +30,15 @@ MAX_BYTES: Final = limits.SNAPSHOT_BYTES
 _MAX_REDIRECTS: Final = 5
 _MAX_QUOTE: Final = 200
 _MAX_STDERR: Final = 1_000
-NO_SEED: Final = f"there is no seed manifest ({DEFAULT_SEED_MANIFEST}, or what seedManifestPath names)"
+NO_SEED: Final = f"no seed manifest found ({DEFAULT_SEED_MANIFEST} or seedManifestPath)"
 _NO_SOURCE: Final = {
     "seed": NO_SEED,
-    "snapshot": "no snapshot is captured (snapshotPath or snapshotCommand says from what)",
+    "snapshot": "no snapshot source is set (snapshotPath or snapshotCommand)",
 }
 
 
 class _CaptureError(Exception):
-    """Why there is no snapshot, in words."""
+    """Snapshot that could not be captured, with the reason."""
 
 
 def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
@@ -55,7 +55,7 @@ def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
     except FileNotFoundError as error:
         if not explicit:
             return None
-        hint = "create it, or leave out --seed-manifest: then assertions with {{seed:…}} are skipped"
+        hint = "create it, or remove --seed-manifest to skip assertions with {{seed:…}}"
         raise GateError("seed-manifest-not-found", f"the seed manifest {name} does not exist", hint) from error
     except OSError as error:
         why = error.strerror
@@ -84,8 +84,8 @@ async def capture_snapshot(
     if path is not None and command is not None:
         raise GateError(
             "conflicting-snapshot-sources",
-            "both snapshotPath and snapshotCommand are given",
-            "keep one of them: which is to be used?",
+            "snapshotPath and snapshotCommand are both set",
+            "remove one of them",
         )
     if path is None and command is None:
         return None
@@ -119,7 +119,7 @@ def _build_snapshot_error(what: str, problems: tuple[Problem, ...]) -> GateError
     return GateError(
         "snapshot-failed",
         f"the snapshot could not be captured: {what}",
-        "correct its source, or set snapshotEnabled to false: then assertions with {{snapshot:…}} are skipped",
+        "fix its source, or set snapshotEnabled to false to skip assertions with {{snapshot:…}}",
         problems=problems,
         exit_code=ExitCode.INCOMPLETE,
     )
@@ -132,7 +132,7 @@ def _parse_object(data: bytes, source: str) -> JsonValue:
         return value
     raise GateError(
         "invalid-json",
-        f"{source} holds no JSON object",
+        f"{source} is not a JSON object",
         problems=[Problem(f"expected a mapping, got {describe_value(value)}", file=source, line=1)],
     )
 
@@ -148,7 +148,7 @@ async def _run_command(command: Command) -> bytes:
     except ProcessError as error:
         raise _CaptureError(error.message) from error
     if finished.timed_out:
-        raise _CaptureError(f"the command did not end within {command.timeout_s:g} s{_format_stderr_end(finished)}")
+        raise _CaptureError(f"the command did not finish within {command.timeout_s:g} s{_format_stderr_end(finished)}")
     if finished.stdout.is_truncated:
         raise _CaptureError(f"the command printed more than {command.max_output:,} bytes")
     if finished.code:
@@ -175,7 +175,7 @@ async def _read_source(location: str, root: Path, time_limit_s: float, redact: R
         async with asyncio.timeout(time_limit_s):
             return shown, await _download_source(location, shown, time_limit_s, redact)
     except TimeoutError as error:
-        raise _CaptureError(f"{shown} did not answer within {time_limit_s:g} s") from error
+        raise _CaptureError(f"{shown} did not respond within {time_limit_s:g} s") from error
 
 
 def _read_file(path: Path, name: str) -> bytes:
@@ -202,12 +202,12 @@ async def _download_source(url: str, shown: str, time_limit_s: float, redact: Re
                     if len(data) > MAX_BYTES:
                         raise _build_size_error(shown)
     except DecompressionError as error:
-        raise _CaptureError(f"what {shown} answered {error}") from error
+        raise _CaptureError(f"the response of {shown} {error}") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise _CaptureError(f"{shown}: {redact(str(error)) or type(error).__name__}") from error
     if not response.is_success:
         words = " ".join(redact.mask_bytes(bytes(data)).decode("utf-8", "replace").split())[:_MAX_QUOTE]
-        raise _CaptureError(f"{shown} answered {response.status_code}: {words}")
+        raise _CaptureError(f"{shown} responded with {response.status_code}: {words}")
     return bytes(data)
 
 
@@ -229,7 +229,7 @@ def iter_missing_sources(suites: Sequence[EvalSuite], data: TokenData) -> Iterat
             if needing:
                 cases = "1 case has" if needing == 1 else f"{needing:,} cases have"
                 tokens = f"{cases} {{{{{source}:…}}}} tokens"
-                yield f"{_NO_SOURCE[source]}, and {tokens}: what needs one is not compared"
+                yield f"{_NO_SOURCE[source]}, and {tokens}: assertions with them are skipped"
 
 
 def iter_token_texts(spec: specs.EvaluatorSpec) -> Iterator[str]:

@@ -195,7 +195,7 @@ def _find_entry(spec: SuiteAssertion, path: str, context: EvaluationContext) -> 
     """
     if context.response.files is None:
         raise EvaluatorError(
-            f"{truncate(spec.name)}: the target has no files that could be looked at: only a model that is run as the "
+            f"{truncate(spec.name)}: the target has no files to check: only a model that runs as the "
             "suite's agent works in a folder"
         )
     names = split_file_path(path)

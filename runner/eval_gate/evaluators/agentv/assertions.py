@@ -94,7 +94,7 @@ async def _search_pattern(spec: TextAssertion, context: EvaluationContext) -> bo
 def _build_score(spec: TextAssertion, holds: object, what: str) -> EvaluatorScore:
     if holds:
         return EvaluatorScore(score=1.0, hits=(to_well_formed(f"Output {what}"),), checks_run=1)
-    sentence = to_well_formed(f"Output does not hold: {what}")
+    sentence = to_well_formed(f"Not true of the output: {what}")
     return EvaluatorScore(
         score=0.0, misses=(sentence,), error=to_well_formed(f"{truncate(spec.name)}: {sentence}"), checks_run=1
     )
@@ -107,7 +107,7 @@ async def evaluate_field_accuracy(spec: FieldAccuracy, context: EvaluationContex
     """
     answer = _extract_json(context.response.text)
     if not isinstance(answer, dict):
-        said = "the answer holds no JSON object"
+        said = "the response contains no JSON object"
         return EvaluatorScore(score=0.0, misses=(said,), error=f"{truncate(spec.name)}: {said}", checks_run=1)
     hits: list[str] = []
     misses: list[str] = []
@@ -115,19 +115,19 @@ async def evaluate_field_accuracy(spec: FieldAccuracy, context: EvaluationContex
     for check in spec.fields:
         expected, given = find_by_path(spec.expected, check.path), find_by_path(answer, check.path)
         if expected is NOT_FOUND:
-            hits.append(f"{truncate(check.path)}: nothing is expected")
+            hits.append(f"{truncate(check.path)}: no value is expected")
             weighed.append((check.weight, 1.0))
             continue
         if given is NOT_FOUND and not check.required:
-            hits.append(f"{truncate(check.path)}: not there, and not required")
+            hits.append(f"{truncate(check.path)}: missing, but not required")
             continue
-        problem = "not there" if given is NOT_FOUND else _find_mismatch(check, given, expected)
+        problem = "missing" if given is NOT_FOUND else _find_mismatch(check, given, expected)
         weighed.append((check.weight, float(problem is None)))
         (misses if problem else hits).append(f"{truncate(check.path)}{f': {problem}' if problem else ''}")
     score = float(not misses) if spec.all_or_nothing else compute_weighted_mean(weighed)
     error = f"{truncate(spec.name)}: {misses[0]}" if misses else None
     if error is None and score < 1:
-        error = f"{truncate(spec.name)}: no field of any weight is there"
+        error = f"{truncate(spec.name)}: every field with a weight is missing"
     return EvaluatorScore(score=score, hits=limit_items(hits), misses=limit_items(misses), error=error, checks_run=1)
 
 
@@ -157,13 +157,13 @@ def _find_mismatch(check: FieldCheck, given: JsonValue, expected: JsonValue) -> 
         case "date":
             days = _parse_date(given, check), _parse_date(expected, check)
             if None in days:
-                return f"{_format_value(given if days[0] is None else expected)} is no date"
+                return f"{_format_value(given if days[0] is None else expected)} is not a date"
             return None if days[0] == days[1] else f"is {_format_value(given)}, expected {_format_value(expected)}"
 
 
 def _find_number_mismatch(check: FieldCheck, given: float | None, expected: float | None) -> str | None:
     if given is None or expected is None:
-        return "is no number"
+        return "is not a number"
     difference = abs(given - expected)
     if check.relative and expected:
         difference /= abs(expected)
@@ -230,7 +230,7 @@ def _count_tokens(response: Response) -> Number:
 
 _METRICS: Final[Mapping[Metric, tuple[str, str, Callable[[Response], Number]]]] = {
     "tool_calls": ("tool calls", "", _count_calls),
-    "model_calls": ("requests to models", "", _count_model_calls),
+    "model_calls": ("model requests", "", _count_model_calls),
     "tokens": ("tokens", "", _count_tokens),
     "input_tokens": ("input tokens", "", lambda response: response.usage.input_tokens if response.usage else None),
     "output_tokens": ("output tokens", "", lambda response: response.usage.output_tokens if response.usage else None),

@@ -23,7 +23,7 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 
 
 class _SequenceTally(Struct):
-    """What is as expected and what is not, each a line and a point."""
+    """Expected and unexpected calls, each with a line of text and a point."""
 
     hits: list[str] = field(default_factory=list)
     misses: list[str] = field(default_factory=list)
@@ -46,7 +46,9 @@ async def evaluate_call_sequence(spec: CallSequence, context: EvaluationContext)
     calls = list_calls(context.response)
     if calls is None:
         if spec.negate:
-            raise EvaluatorError(f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so nobody knows that no such call was made")
+            raise EvaluatorError(
+                f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so it is unknown whether such a call was made"
+            )
         return EvaluatorScore(score=0.0, misses=(NO_TRACE,), error=f"{truncate(spec.name)}: {NO_TRACE}", checks_run=1)
     tally = _SequenceTally()
     match spec.mode:
@@ -96,10 +98,10 @@ def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCal
             )
             _add_unmet_limit(step, tally)
     for number, step in enumerate(expected[len(calls) :], len(calls) + 1):
-        tally.add(f"call {number} should be {_format_name(step.tool)}, but there is none", passed=False)
+        tally.add(f"call {number} should be {_format_name(step.tool)}, but it is missing", passed=False)
         _add_unmet_limit(step, tally)
     for number, call in enumerate(calls[len(expected) :], len(expected) + 1):
-        tally.add(f"call {number} is {_format_name(call.name)}, where no call should be", passed=False)
+        tally.add(f"call {number} is {_format_name(call.name)}, which is not expected", passed=False)
 
 
 def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
@@ -140,7 +142,7 @@ def _compare_step(step: ExpectedCall, call: ReportedCall, number: int, tally: _S
     if limit is None:
         return
     if call.duration_ms is None:
-        tally.notes.append(f"nobody says how long {_format_name(step.tool)} took: its max_duration_ms is not judged")
+        tally.notes.append(f"the duration of {_format_name(step.tool)} is unknown: max_duration_ms is not checked")
         return
     took, most = format_distinct_numbers(call.duration_ms, limit)
     said = f"{_format_name(step.tool)} took {took} ms (at most {most})"
@@ -186,7 +188,7 @@ async def evaluate_skill_trigger(spec: SkillTrigger, context: EvaluationContext)
     """
     calls = list_calls(context.response)
     if calls is None and spec.should_trigger == spec.negate:
-        raise EvaluatorError(f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so nobody knows that the skill was not used")
+        raise EvaluatorError(f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so it is unknown whether the skill was used")
     used = next((call for call in calls or () if _uses_skill(spec.skill, call)), None)
     if used is None:
         said = f"skill {double_quote(spec.skill)} was not used{'' if calls is not None else f': {NO_TRACE}'}"

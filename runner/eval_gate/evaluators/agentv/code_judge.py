@@ -111,11 +111,11 @@ def _parse_grader_verdict(
         found = parse_untrusted_json(finished.stdout.data.decode("utf-8-sig"), pairs=require_single_score)
     except (UnicodeDecodeError, UntrustedJsonError) as error:
         what = error if isinstance(error, UntrustedJsonError) else "is not JSON"
-        said = f"{truncate(spec.name)}: what it printed {what}: {format_output_start(finished.stdout.data)}"
+        said = f"{truncate(spec.name)}: its output {what}: {format_output_start(finished.stdout.data)}"
         raise EvaluatorError(said) from error
     if not isinstance(found, dict):
         raise EvaluatorError(
-            f"{truncate(spec.name)}: what it printed is no JSON object: {format_output_start(finished.stdout.data)}"
+            f"{truncate(spec.name)}: its output is not a JSON object: {format_output_start(finished.stdout.data)}"
         )
     given = found.get("assertions")
     lines = [_parse_assertion(one) for one in given] if isinstance(given, list) else []
@@ -125,8 +125,8 @@ def _parse_grader_verdict(
     if score is None and (hits or misses):
         score = len(hits) / (len(hits) + len(misses))
     if score is None:
-        said = f"{truncate(spec.name)}: neither `score` nor `assertions`: {format_output_start(finished.stdout.data)}"
-        raise EvaluatorError(said)
+        begins = format_output_start(finished.stdout.data)
+        raise EvaluatorError(f"{truncate(spec.name)}: its output has neither `score` nor `assertions`: {begins}")
     held = fit_to_scale(score, 1)
     if held is None:
         raise EvaluatorError(
@@ -283,7 +283,7 @@ def find_failure(finished: FinishedProgram, limit_s: float) -> str | None:
     words = finished.stderr.format_last_line(MAX_QUOTED)
     said = f": {words}" if words else ""
     if finished.timed_out:
-        return f"no verdict within {limit_s:g} s{said}"
+        return f"no result within {limit_s:g} s{said}"
     if finished.stdout.is_truncated:
         return f"it printed more than {MAX_OUTPUT:,} bytes"
     if finished.code:
@@ -292,7 +292,7 @@ def find_failure(finished: FinishedProgram, limit_s: float) -> str | None:
 
 
 class _NoVerdictError(Exception):
-    """What was printed is no verdict; the message says in which way."""
+    """Output without a valid verdict; the message says why."""
 
 
 def _parse_object(printed: bytes) -> dict[str, JsonValue]:
@@ -303,18 +303,18 @@ def _parse_object(printed: bytes) -> dict[str, JsonValue]:
     try:
         value = parse_untrusted_json(printed.decode("utf-8-sig"), pairs=require_single_score)
     except UnicodeDecodeError as error:
-        raise _NoVerdictError("what it printed is not JSON") from error
+        raise _NoVerdictError("its output is not JSON") from error
     except UntrustedJsonError as error:
-        raise _NoVerdictError(f"what it printed {error}") from error
+        raise _NoVerdictError(f"its output {error}") from error
     if not isinstance(value, dict):
-        raise _NoVerdictError("what it printed is no JSON object")
+        raise _NoVerdictError("its output is not a JSON object")
     return value
 
 
 def _parse_judge_verdict(found: dict[str, JsonValue]) -> JudgeVerdict:
     score = parse_number(found.get("score"))
     if score is None:
-        raise _NoVerdictError("`score` is missing or no number")
+        raise _NoVerdictError("`score` is missing or not a number")
     held = fit_to_scale(score, 1)
     if held is None:
         raise _NoVerdictError(describe_off_scale(score))
@@ -328,7 +328,7 @@ def _parse_judge_verdict(found: dict[str, JsonValue]) -> JudgeVerdict:
 
 def describe_off_scale(score: float) -> str:
     """Describe a score that is outside the range 0 to 1."""
-    return f"the score {format_raw_score(score)} is outside of the scale, which is 0 to 1"
+    return f"the score {format_raw_score(score)} is outside of the scale (0 to 1)"
 
 
 def format_output_start(printed: bytes) -> str:

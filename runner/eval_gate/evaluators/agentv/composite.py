@@ -61,7 +61,7 @@ _CLOSING: Final = "The material ends here. Now give your one verdict on the answ
 
 
 class _Member(FrozenStruct):
-    """One member, what it said, and how much that counts."""
+    """One member with its result and weight."""
 
     spec: EvaluatorSpec
     evaluation: EvaluatorScore
@@ -79,7 +79,7 @@ class _Member(FrozenStruct):
 async def evaluate_composite(spec: Composite, context: EvaluationContext, evaluate: RunEvaluator) -> EvaluatorScore:
     """One score of the members' answers. Raises EvaluatorError when a member or the aggregator could not judge."""
     if _measure_depth(spec) > MAX_DEPTH:
-        raise EvaluatorError(f"{truncate(spec.name)}: composites stand in one another more than {MAX_DEPTH} deep")
+        raise EvaluatorError(f"{truncate(spec.name)}: composites are nested deeper than {MAX_DEPTH} levels")
     weights = spec.aggregator.weights if isinstance(spec.aggregator, WeightedAverage) else {}
     try:
         evaluations = await run_evaluators(spec.members, context, evaluate)

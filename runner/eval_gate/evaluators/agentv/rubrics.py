@@ -63,7 +63,7 @@ class CheckFinding(FrozenStruct):
     has_verdict: bool = False
 
     def __str__(self) -> str:
-        said = self.reasoning or (None if self.has_verdict else "the judge said nothing of it")
+        said = self.reasoning or (None if self.has_verdict else "the judge did not grade it")
         line = f"{self.check.id}: {self.check.description}"
         return truncate(f"{line}: {said}" if said else line, MAX_ITEM)
 

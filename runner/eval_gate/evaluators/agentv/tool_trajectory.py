@@ -20,11 +20,11 @@ from eval_gate.model.specs.evaluator import ToolTrajectory
 from eval_gate.struct import Struct, field
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
-FROM_MESSAGES: Final = "The calls are those of the output messages; the trace beside them was not used."
+FROM_MESSAGES: Final = "The calls are those of the output messages; the trace was ignored."
 
 
 class _TrajectoryFindings(Struct):
-    """What holds and what does not, in the order of the configuration."""
+    """Passed and failed checks, in the order of the configuration."""
 
     hits: list[str] = field(default_factory=list)
     misses: list[str] = field(default_factory=list)
@@ -134,9 +134,9 @@ def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _TrajectoryFi
 def _describe_first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
     """Where two sequences part that are the same before index `same`."""
     if same == len(calls):
-        return f"call {same + 1} should be {_format_name(expected[same])}, but there is none"
+        return f"call {same + 1} should be {_format_name(expected[same])}, but it is missing"
     if same == len(expected):
-        return f"call {same + 1} is {_format_name(calls[same])}, where no call should be"
+        return f"call {same + 1} is {_format_name(calls[same])}, which is not expected"
     return f"call {same + 1} is {_format_name(calls[same])} and should be {_format_name(expected[same])}"
 
 

@@ -74,7 +74,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
         The error keeps the usage and cost of the replies.
         """
         return EvaluatorError(
-            f"{self._describe_failure(name)}; the last one: {self._last_excerpt}",
+            f"{self._describe_failure(name)}; the last reply: {self._last_excerpt}",
             usage=self.usage,
             cost_usd=self.cost_usd,
         )
@@ -89,7 +89,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
             score=0.0,
             error=self._describe_failure(name),
             checks_run=checks_run,
-            reasoning=f"None of {count} replies held a valid JSON verdict; the last one: {self._last_excerpt}",
+            reasoning=f"None of {count} replies held a valid JSON verdict; the last reply: {self._last_excerpt}",
             provider_request=self.request,
             usage=self.usage,
             cost_usd=self.cost_usd,
@@ -112,12 +112,12 @@ def get_judge(name: str, context: EvaluationContext, target: str | None = None) 
     if target is not None:
         judge = context.judges.get(target)
         if judge is None:
-            known = f"; there are {format_names(sorted(context.judges))}" if context.judges else ""
-            raise EvaluatorError(f"{truncate(name)}: there is no judge target '{truncate(target)}'{known}")
+            known = f"; known: {format_names(sorted(context.judges))}" if context.judges else ""
+            raise EvaluatorError(f"{truncate(name)}: unknown judge target '{truncate(target)}'{known}")
         return judge
     if context.judge is None:
         raise EvaluatorError(
-            f"{truncate(name)}: no judge is configured: set `judge` in the configuration to a target's name or to "
+            f"{truncate(name)}: no LLM judge is configured: set `judge` in the configuration to a target's name or to "
             "`provider:model`, or `judge_target` at the target that is evaluated"
         )
     return context.judge

@@ -172,7 +172,7 @@ def build_custom_prompt(template: str, values: Mapping[str, str], trace: str | N
     if trace is not None:
         user = f"{user.rstrip()}\n\n{format_section('trace_summary', trace)}"
     warnings = tuple(
-        f"prompt template: {{{{ {name} }}}} is no variable and stays as it is; there are {', '.join(VARIABLES)}"
+        f"prompt template: {{{{ {name} }}}} is not a variable and stays unchanged; known: {', '.join(VARIABLES)}"
         for name in find_unknown_variables(template)
     )
     return Prompts(SYSTEM, user, warnings)

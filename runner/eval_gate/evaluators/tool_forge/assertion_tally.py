@@ -43,7 +43,7 @@ class AssertionTally:
         tokens = list(tokens)
         self._tokens += tokens
         self._skipped += counted
-        self._warnings += [f"{self._assertion}: {token} leads nowhere: not compared" for token in tokens]
+        self._warnings += [f"{self._assertion}: {token} not found, so it is not compared" for token in tokens]
 
     def finish_passed(self, *, of_values: bool = False) -> EvaluatorScore:
         """Everything that was evaluated holds.

@@ -55,7 +55,7 @@ async def evaluate_response_contains_any(spec: specs.ResponseContainsAny, contex
     for group in spec.groups:
         members = [*_iter_resolved(group, context, tally, counted=False)]
         if not members:
-            tally.add_skip("a group with no member left is skipped")
+            tally.add_skip("a group without members is skipped")
         elif not any(member in context.response.text for member in members):
             return tally.finish_failed(f"expected one of {format_names(members)} in response but found none")
         elif all(members):

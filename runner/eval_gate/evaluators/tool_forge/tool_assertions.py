@@ -110,7 +110,7 @@ async def evaluate_no_tool_errors(spec: NoToolErrors, context: EvaluationContext
     for call in _get_calls(spec, context):
         if stubs is not None:
             if call.name not in stubs:
-                return tally.finish_failed(f"called {single_quote(call.name)}, for which the case has no stub")
+                return tally.finish_failed(f"called {single_quote(call.name)}, but the case has no stub for it")
         elif call.success is False:
             return tally.finish_failed(f"the call of {single_quote(call.name)} failed")
         elif call.success is None:

@@ -17,13 +17,13 @@ Milliseconds = Annotated[float, Field(gt=0, le=86_400_000, allow_inf_nan=False)]
 
 
 class _BaseAssertion(FileModel):
-    """What all assertions may have."""
+    """Fields of all assertions."""
 
     description: str | None = None
 
 
 class ContainsAssertion(_BaseAssertion):
-    """The answer contains a text."""
+    """The response contains a text."""
 
     type: Literal["contains"]
     value: str
@@ -31,37 +31,37 @@ class ContainsAssertion(_BaseAssertion):
 
 
 class MatchesRegexAssertion(_BaseAssertion):
-    """The answer matches an ECMAScript regular expression."""
+    """The response matches an ECMAScript regular expression."""
 
     type: Literal["matchesRegex"]
     pattern: str
-    flags: str = Field(default="", description="Of dgimsuvy each at most once, and not u with v.")
+    flags: str = Field(default="", description="Flags out of dgimsuvy, each at most once, and not u with v.")
 
 
 class EqualsAssertion(_BaseAssertion):
-    """The answer is this text; anything but a text is compared with the answer read as JSON."""
+    """The response equals this text. Any other value is compared with the response parsed as JSON."""
 
     type: Literal["equals"]
     expected: JsonValue
 
 
 class JsonPathAssertion(_BaseAssertion):
-    """A value within the answer, which is read as JSON, is this one."""
+    """The response, parsed as JSON, has this value at a path."""
 
     type: Literal["jsonPath"]
-    path: Text = Field(description="Keys and indexes between dots, such as $.response.items.0.status.")
+    path: Text = Field(description="Dotted path of keys and indexes, such as $.response.items.0.status.")
     expected: JsonValue
 
 
 class FileExistsAssertion(_BaseAssertion):
-    """There is this file, or folder."""
+    """The file or folder exists."""
 
     type: Literal["fileExists"]
     path: Text
 
 
 class FileNotExistsAssertion(_BaseAssertion):
-    """There is neither this file nor this folder."""
+    """Neither a file nor a folder exists at this path."""
 
     type: Literal["fileNotExists"]
     path: Text
@@ -77,7 +77,7 @@ class FileContainsAssertion(_BaseAssertion):
 
 
 class FileJsonPathAssertion(_BaseAssertion):
-    """A value within the JSON file is this one."""
+    """The JSON file has this value at a path."""
 
     type: Literal["fileJsonPath"]
     path: Text
@@ -100,35 +100,37 @@ ASSERTIONS: Final = {get_args(kind.model_fields["type"].annotation)[0]: kind for
 
 
 class AgentEvalsCase(FileModel):
-    """One prompt, and what must be true when the agent is done."""
+    """One prompt with its assertions."""
 
     id: CaseId
     name: Text
     description: str | None = None
     prompt: Text
     assertions: list[Annotated[AnyAssertion, Field(discriminator="type")]] = Field(default_factory=list)
-    timeout: Milliseconds | None = Field(default=None, description="Milliseconds; else defaults.timeout, else 30000.")
+    timeout: Milliseconds | None = Field(
+        default=None, description="Time limit in milliseconds; by default defaults.timeout, or else 30000."
+    )
     tags: list[Text] = Field(default_factory=list)
 
 
 class AgentEvalsAgent(FileModel):
-    """Who answers all cases of the suite."""
+    """Agent that runs all cases of the suite."""
 
     name: Text
-    model: Text = Field(description=f"Fixed to {SUITE_MODEL}, unless another is chosen for the run.")
+    model: Text = Field(description=f"Must be {SUITE_MODEL}, unless another model is chosen for the run.")
     instructions: str
     tools: list[FileTool] = Field(default_factory=list)
     max_turns: Annotated[int, Field(gt=0)] = MAX_TURNS
 
 
 class AgentEvalsDefaults(FileModel):
-    """What holds for cases that do not say."""
+    """Defaults of the cases."""
 
     timeout: Milliseconds | None = None
 
 
 class AgentEvalsSuite(FileModel):
-    """A suite file."""
+    """An Agent Evals suite file."""
 
     name: Text
     description: str | None = None

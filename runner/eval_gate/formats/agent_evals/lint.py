@@ -33,12 +33,12 @@ def lint_suite(suite: file_model.AgentEvalsSuite, findings: Findings, reading: R
     _lint_unknown_keys(suite.defaults, ("defaults",), findings)
     for tool, times in Counter(suite.agent.tools).items():
         if times > 1:
-            findings.add(f"the tool {tool} is named twice", ("agent", "tools"))
+            findings.add(f"the tool {tool} is listed twice", ("agent", "tools"))
     for index, case in enumerate(suite.cases):
         path: Path = ("cases", index)
         _lint_unknown_keys(case, path, findings)
         if not case.assertions:
-            findings.add("no assertions: the case passes whatever the agent answers", path, silent=True)
+            findings.add("no assertions: the case passes with every response", path, silent=True)
         for number, assertion in enumerate(case.assertions):
             place = (*path, "assertions", number)
             _lint_unknown_keys(assertion, place, findings)
@@ -50,15 +50,13 @@ def lint_suite(suite: file_model.AgentEvalsSuite, findings: Findings, reading: R
 def _lint_assertion(assertion: file_model.AnyAssertion, path: Path, findings: Findings) -> None:
     match assertion:
         case file_model.ContainsAssertion(value=""):
-            findings.add('"" is in every answer: this always holds', (*path, "value"), silent=True)
+            findings.add('"" is in every response: this always passes', (*path, "value"), silent=True)
         case file_model.MatchesRegexAssertion(pattern=pattern, flags=flags) if matches_every_text(pattern, flags):
-            message = f"/{pattern[:80]}/ finds something in every answer: this always holds"
+            message = f"/{pattern[:80]}/ matches every response: this always passes"
             findings.add(message, (*path, "pattern"), silent=True)
         case file_model.MatchesRegexAssertion(flags=flags) if not _are_valid_flags(flags):
-            message = (
-                f'"{flags[:20]}" are no flags: each of {_REGEX_FLAGS} at most once, and not u with v: this always fails'
-            )
-            findings.add(message, (*path, "flags"))
+            message = f'"{flags[:20]}" are not valid flags: each of {_REGEX_FLAGS} at most once, and not u with v'
+            findings.add(f"{message}: this always fails", (*path, "flags"))
         case file_model.JsonPathAssertion(path=dotted):
             _lint_dotted_path(dotted, (*path, "path"), findings)
         case file_model.FileJsonPathAssertion(json_path=dotted):
@@ -73,7 +71,9 @@ def _are_valid_flags(flags: str) -> bool:
 
 def _lint_dotted_path(dotted: str, path: Path, findings: Findings) -> None:
     if looks_like_jsonpath(dotted):
-        findings.add("wildcards, filters and `..` are plain keys here: a path is keys and indexes between dots", path)
+        findings.add(
+            "wildcards, filters and `..` are read as plain keys: a path consists of keys and indexes between dots", path
+        )
 
 
 def _lint_file_assertion(
@@ -106,4 +106,4 @@ def _lint_unknown_keys(part: BaseModel, path: Path, findings: Findings) -> None:
     for key in part.model_extra or {}:
         if key not in _IGNORED_KEYS:
             hint = findings.suggest_word(key, known)
-            findings.add(f'unknown key "{key[:80]}"{hint}: it is not read', (*path, key), silent=bool(hint))
+            findings.add(f'unknown key "{key[:80]}"{hint}: it is ignored', (*path, key), silent=bool(hint))

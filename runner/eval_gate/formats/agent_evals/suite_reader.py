@@ -72,9 +72,9 @@ def _check_model(named: str, reading: ReadOptions, reader: DocumentReader, findi
     place = ("agent", "model")
     if reading.target_override is not None:
         instead = reading.target_override[:80]
-        findings.add(f'the suite names the model "{named[:80]}"; {instead} answers instead', place)
+        findings.add(f'the suite names the model "{named[:80]}"; {instead} is used instead', place)
         return
-    message = f'"{named[:80]}" is not {SUITE_MODEL}, to which suites are fixed: choose who answers with'
+    message = f'"{named[:80]}" is not {SUITE_MODEL}, the model of all suites: choose another one with'
     reader.problems.append(reader.build_problem(f"{message} --model or --target", place))
 
 
@@ -92,7 +92,7 @@ def _describe_validation_error(detail: ErrorDetails) -> str:
     given = detail["input"]
     known = ", ".join(file_model.ASSERTIONS)
     if isinstance(given, dict) and isinstance(named := given.get("type"), str):
-        return f'there is no assertion "{named[:80]}"{format_suggestion(named, file_model.ASSERTIONS)}; known: {known}'
+        return f'unknown assertion "{named[:80]}"{format_suggestion(named, file_model.ASSERTIONS)}; known: {known}'
     return f"expected an assertion with a `type`, got {describe_value(given)}; known: {known}"
 
 

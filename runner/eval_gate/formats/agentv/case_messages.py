@@ -39,7 +39,7 @@ class TextPart(FrozenStruct):
 class AttachedFile(FrozenStruct):
     """A file part of a message: path as written, absolute path and text.
 
-    A path that only one machine has is written as its way from the repository's root.
+    An absolute path that exists on one machine only is written relative to the repository's root.
     """
 
     written_path: str
@@ -208,7 +208,7 @@ class TurnReader:
             (MAX_SUITE_CHARACTERS, self._of_suite, "all cases of a file together"),
         ):
             if before <= limit < before + characters:
-                self._findings.add_problem(f"{whose} may say {limit:,} characters, with the files attached", path)
+                self._findings.add_problem(f"{whose} may have {limit:,} characters, including attached files", path)
         self._of_case += characters
         self._of_suite += characters
 

@@ -142,7 +142,7 @@ class CaseReader:
         line = self._findings.find_line(path)
         if name in self._lines:
             self._findings.add_problem(
-                f'the id "{name}" is taken by the case in line {self._lines[name]}', (*path, "id")
+                f'the case in line {self._lines[name]} already has the id "{name}"', (*path, "id")
             )
         self._lines.setdefault(name, line)
 
@@ -153,10 +153,10 @@ class CaseReader:
         before = len(self._findings.problems)
         turns = self._turns.read(raw[key], (*path, key), "user")
         if len(self._findings.problems) == before and not any(turn.is_visible for turn in turns):
-            self._findings.add_problem("says nothing: there is no text, and no attached file with text", (*path, key))
+            self._findings.add_problem("is empty: it has no text and no attached file with text", (*path, key))
         for index, turn in enumerate(turns):
             if turn.calls:
-                message = "tool calls of input messages are not sent: only what messages say is"
+                message = "tool calls of input messages are not sent, only the text"
                 self._findings.add_warning(message, (*path, key, index, "tool_calls"), silent=True)
         return turns
 
@@ -180,7 +180,7 @@ class CaseReader:
         if specs is None:
             specs = self._read_evaluator_list(raw, path)
         elif key is not None:
-            self._findings.add_warning("is not read beside execution.evaluators", (*path, key), silent=True)
+            self._findings.add_warning("is ignored: execution.evaluators is set", (*path, key), silent=True)
         if raw.get("rubrics") is None:
             return defaults.evaluators if specs is None else self.build_evaluator_set(specs, path)
         rubric = self._evaluators.parts.read_rubric(raw["rubrics"], (*path, "rubrics"))
@@ -196,7 +196,7 @@ class CaseReader:
             self._evaluators.warn_if_no_weight((spec.weight for spec in specs), path)
         for spec in specs:
             if spec.checks_nothing:
-                self._findings.add_warning(f"{spec.name[:80]} checks nothing: it always holds", path, silent=True)
+                self._findings.add_warning(f"{spec.name[:80]} checks nothing: it always passes", path, silent=True)
         asked = [_relativize_folders(as_fields(spec), self._repository) for spec in specs]
         return EvaluatorSet(specs, compute_fingerprint(asked), compute_digest(_drop_grader_keys(asked)))
 

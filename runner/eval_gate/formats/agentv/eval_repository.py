@@ -104,8 +104,8 @@ class EvalRepository:
                 return found
         beside = candidates[len(absolute)]
         if not beside.is_relative_to(self.root):
-            raise FileError("leads out of the repository: only files inside are read")
-        raise NoSuchFileError(f"there is no such file in the repository{self._suggest_name(beside)}")
+            raise FileError("is outside of the repository: only files inside are read")
+        raise NoSuchFileError(f"the repository has no such file{self._suggest_name(beside)}")
 
     def find_file_at(self, path: Path) -> RepositoryFile | None:
         """Return the file at exactly this path, or None if there is none.
@@ -124,9 +124,9 @@ class EvalRepository:
         except (OSError, RuntimeError) as error:
             raise FileError("cannot be read") from error
         if not real.is_relative_to(self._real_root):
-            raise FileError("is a link out of the repository: only files inside are read")
+            raise FileError("is a link to a file outside of the repository: only files inside are read")
         if any(step.casefold() == _GIT for step in real.relative_to(self._real_root).parts):
-            raise FileError("is one of Git's own files: they are not read")
+            raise FileError("is a file of Git: such files are not read")
 
     def _suggest_name(self, path: Path) -> str:
         """Suggest the most similar name in the same folder, or return an empty text.
@@ -168,9 +168,9 @@ class EvalRepository:
             raise FileError("is not the path of a folder")
         path = normalize_path(self.folder / written)
         if not path.is_relative_to(self.root):
-            raise FileError("leads out of the repository: only folders inside are worked in")
+            raise FileError("is outside of the repository: only folders inside can be used")
         if not is_folder(path):
-            raise FileError(f"there is no such folder{self._suggest_name(path)}")
+            raise FileError(f"the repository has no such folder{self._suggest_name(path)}")
         self._require_inside(path)
         return path
 
@@ -228,7 +228,7 @@ def _read_text(path: Path) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileError("is no text in UTF-8") from error
+        raise FileError("is not UTF-8 text") from error
     if "\0" in text:
-        raise FileError("is no text: it holds zero bytes")
+        raise FileError("is not text: it contains zero bytes")
     return normalize_newlines(text)

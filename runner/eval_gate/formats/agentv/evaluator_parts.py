@@ -49,7 +49,7 @@ class EvaluatorPartReader:
         problem = find_aggregator_problem(text) if aggregates else find_template_problem(text)
         if problem is None:
             if missing:
-                self._findings.add_warning(f"looks like a path, but {missing}: taken as the prompt itself", path)
+                self._findings.add_warning(f"looks like a path, but {missing}: used as the prompt itself", path)
             return text
         self._findings.add_problem(f'"{written[:100]}": {missing}; as a text, {problem}' if missing else problem, path)
         return None
@@ -123,7 +123,7 @@ class EvaluatorPartReader:
             self._findings.add_problem(f"expected a list of checks, got {describe_value(raw)}", path)
             return ()
         if not raw:
-            self._findings.add_problem("an empty list: nothing would be judged", path)
+            self._findings.add_problem("an empty list: nothing would be evaluated", path)
         if len(raw) > RUBRIC_CHECKS:
             self._findings.add_problem(f"has more than {RUBRIC_CHECKS:,} checks", path)
             return ()
@@ -144,7 +144,7 @@ class EvaluatorPartReader:
             name = found.id or f"rubric-{index + 1}"
             if name in first:
                 line = self._findings.find_line((*path, first[name]))
-                self._findings.add_problem(f'the id "{name}" is taken by the check in line {line}', (*place, "id"))
+                self._findings.add_problem(f'the check in line {line} already has the id "{name}"', (*place, "id"))
             first.setdefault(name, index)
             yield RubricCheck(id=name, description=found.description, weight=found.weight, required=found.required)
 

@@ -102,7 +102,7 @@ class EvaluatorReader:
             self._findings.add_problem(f"expected a list of evaluators, got {describe_value(raw)}", path)
             return ()
         if not raw:
-            self._findings.add_problem("an empty list: nothing would be judged", path)
+            self._findings.add_problem("an empty list: nothing would be evaluated", path)
         texts = [one for one in raw if isinstance(one, str)] if self._findings.today and not depth else []
         specs: list[EvaluatorSpec | None] = []
         first = True
@@ -222,7 +222,7 @@ class EvaluatorReader:
                 **read_common_fields(found),
             )
         if found.prompt is not None:
-            message = "is not read beside `rubrics`, which are asked in a way of their own"
+            message = "is ignored: `rubrics` have their own prompt"
             self._findings.add_unsupported(message, (*path, "prompt"))
         checks = self.parts.read_checks(file_model.as_raw_json(found.rubrics), (*path, "rubrics"))
         if not checks:
@@ -233,7 +233,7 @@ class EvaluatorReader:
         self, found: file_model.AgentVLlmJudge | file_model.AgentVJudgeAggregator, path: Path
     ) -> None:
         if found.model is not None:
-            message = "is not used: name a target that asks this model in `judge_target`"
+            message = "is ignored: name a target with this model in `judge_target`"
             self._findings.add_unsupported(message, (*path, "model"))
 
     def _read_code_judge(self, found: file_model.AgentVCodeJudge, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
@@ -270,7 +270,7 @@ class EvaluatorReader:
         ]
         for index, call in enumerate(calls):
             if call is not None and call.args is not None:
-                message = "arguments are not compared: only which tools are called, and in which order"
+                message = "arguments are not compared, only the tools and their order"
                 self._findings.add_warning(message, (*path, index, "args"), silent=True)
         return tuple(call.tool for call in calls if call is not None)
 
@@ -301,10 +301,10 @@ class EvaluatorReader:
         names = [member.name for member in members]
         for name, times in Counter(names).items():
             if times > 1:
-                self._findings.add_problem(f'several members are called "{name}": give each a name of its own', path)
+                self._findings.add_problem(f'several members have the name "{name}": give each its own name', path)
         for member in members:
             if member.weight != 1:
-                message = f'the weight of the member "{member.name}" is not read: put it into the aggregator\'s weights'
+                message = f'the weight of the member "{member.name}" is ignored: put it into the aggregator\'s weights'
                 self._findings.add_warning(message, path, silent=True)
         return names
 
@@ -316,7 +316,7 @@ class EvaluatorReader:
                 known = set(names)
                 strangers = [name for name in found.weights if name not in known]
                 for name in strangers[:MAX_UNKNOWN_MEMBERS]:
-                    message = f'no member is called "{name[:60]}"{format_suggestion(name, names)}'
+                    message = f'no member has the name "{name[:60]}"{format_suggestion(name, names)}'
                     self._findings.add_problem(message, (*path, "weights", name))
                 return WeightedAverage(weights=found.weights)
             case today.AgentV4ThresholdAggregator() as found:

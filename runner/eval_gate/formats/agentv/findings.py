@@ -38,14 +38,14 @@ _IGNORED_KEYS: Final[Mapping[type[AgentVFileModel], frozenset[str]]] = {
 }
 """Keys that say something to people, and on which nothing depends."""
 _MISPLACED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
-    AgentVSuite: dict.fromkeys(("evaluators", "assertions", "assert"), " (it belongs into `execution`)"),
+    AgentVSuite: dict.fromkeys(("evaluators", "assertions", "assert"), " (it belongs in `execution`)"),
 }
 
 
 class AgentVFindings:
     """Problems and warnings of one file. `strict` turns warnings about silent passes into problems.
 
-    `today`: it is a file of today's AgentV, of which nothing is passed over that is not known.
+    `today` means a file of current AgentV, whose unknown parts are all reported.
     """
 
     def __init__(self, source: EvalSource, positions: Positions, *, strict: bool, today: bool = False) -> None:
@@ -92,7 +92,7 @@ class AgentVFindings:
             Problem(message, file=file, line=self.find_line(path), field=format_field_path(steps) or None)
         )
         if len(self.problems) >= FINDINGS:  # nobody reads more, and finding each of a hundred thousand takes seconds
-            self.problems.append(Problem("here reading stopped: there may be more", file=file))
+            self.problems.append(Problem("reading stopped here: there may be more problems", file=file))
             raise EvalFileError(self._file, self.problems)
 
     def add_warning(self, message: str, path: Path, *, silent: bool = False) -> None:
@@ -166,7 +166,7 @@ class AgentVFindings:
             meant = find_nearest(str(steps[0]), _find_unknown_keys(model, raw))
             name = raw.get("id") if "id" in model.model_fields and len(path) == _CASE_DEPTH else None
             said += f' in the case "{name[:MAX_SHOWN_KEY]}"' if isinstance(name, str) and name else ""
-            said += f' (is it meant by "{meant}"?)' if meant else ""
+            said += f' (did you mean "{meant}"?)' if meant else ""
         self.add_problem(said, place)
 
     def _check_keys(
@@ -186,7 +186,7 @@ class AgentVFindings:
                 continue
             near = format_suggestion(key, known) if self._warned < FINDINGS else ""
             hint = _MISPLACED_KEYS.get(model, {}).get(key) or near
-            self.add_warning(f"unknown key{hint}: it is not read", (*path, key[:MAX_SHOWN_KEY]), silent=True)
+            self.add_warning(f"unknown key{hint}: it is ignored", (*path, key[:MAX_SHOWN_KEY]), silent=True)
 
 
 def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iterable[str]) -> str:
@@ -199,7 +199,7 @@ def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iter
         said = f"`{key}` is not supported: {UNSUPPORTED_CALL_KEYS[key]}"
     if said is None and model is AgentVCheck and key in UNSUPPORTED_CHECK_KEYS:
         said = f"`{key}` is not supported: a criterion is met or not"
-    return said or f"unknown key{format_suggestion(key, known)}: nobody would read it"
+    return said or f"unknown key{format_suggestion(key, known)}: it would be ignored"
 
 
 def _find_unknown_keys(model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:

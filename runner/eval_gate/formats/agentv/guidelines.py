@@ -128,7 +128,7 @@ def _find_problem(pattern: JsonValue) -> str | None:
     if len(pattern) > MAX_PATTERN_LENGTH:
         return f"is longer than {MAX_PATTERN_LENGTH} characters"
     if pattern.count("**") > MAX_GLOBSTARS:
-        return f"has more than {MAX_GLOBSTARS} times `**`"
+        return f"has `**` more than {MAX_GLOBSTARS} times"
     if "{" in pattern and (pattern.count(",") > MAX_COMMAS or ".." in pattern):
         return f"has braces with ranges or with more than {MAX_COMMAS} commas"
     return None

@@ -77,7 +77,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     lint.lint_keys(envelope, warned)
     warnings = reader.collect_warnings(warned, envelope.cases, strict=reading.strict)
     if tier is None:
-        warnings.insert(0, "neither metadata, file name nor ids say which tier this is: taken as golden")
+        warnings.insert(0, "neither metadata, file name nor ids name a tier: golden is assumed")
     return EvalSuite(
         file=source.file,
         format="tool-forge",
@@ -155,7 +155,7 @@ def _collect_expectations(
             if not case.rubric:  # which has the question in it
                 alike[written] = expected
         if expected.canonical_json == _NO_EXPECTATION and case.expect and case.expect.model_fields_set:
-            message = "nothing is checked: the case passes whatever the agent answers"
+            message = "nothing is checked: the case passes with every response"
             findings.add(message, ("cases", index, "expect"), silent=True)
         found.append(expected)
     return found
@@ -194,7 +194,7 @@ def _dump_evaluator(evaluator: specs.EvaluatorSpec) -> dict[str, JsonValue]:
 
 
 class _CaseExpectation(NamedTuple):
-    """What a case expects, as data, and as JSON that is the same for all ways to write it down."""
+    """Expectation of a case, as data, and as JSON that is the same for all notations."""
 
     evaluators: tuple[specs.EvaluatorSpec, ...]
     canonical_json: str

@@ -1,7 +1,7 @@
 """Pydantic models of a tool-forge eval file, for reading, error messages and the JSON Schema.
 
-Source: tool-forge eval case interfaces; runner contract, "Eval File Format". Fields that only one tier names are
-taken in every tier (behaviour A-11).
+Source: tool-forge eval case interfaces; runner contract, "Eval File Format". Fields that only one tier specifies are
+accepted in every tier (behaviour A-11).
 """
 
 from typing import Annotated, Literal, Self
@@ -15,7 +15,7 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class ParamAssertion(FileModel):
-    """One expectation about one parameter of the first call of one tool."""
+    """Expectation about one parameter of the first call of one tool."""
 
     tool: Text
     param_name: Text
@@ -30,33 +30,37 @@ class ParamAssertion(FileModel):
 
 
 class Expect(FileModel):
-    """What must be true of the answer. Absent keys assert nothing; `toolsCalled: []` asserts that no tool is called."""
+    """Expectations about the response. An absent key checks nothing; `toolsCalled: []` means no tool is called."""
 
-    tools_called: list[Text] | None = Field(default=None, description="Exactly these tools in this order.")
+    tools_called: list[Text] | None = Field(default=None, description="Exactly these tools are called, in this order.")
     tools_called_any_order: list[Text] | None = Field(
         default=None,
-        description="Exactly these tools, each as often as named, in any order: for models that call in parallel.",
+        description="Exactly these tools are called, each as often as listed, in any order (for parallel calls).",
     )
     tools_acceptable: list[list[Text]] | None = Field(
         default=None, min_length=1, description='Any of these sets of tools; ["__none__"] means none at all.'
     )
-    tools_not_called: list[Text] | None = Field(default=None, description="None of these tools.")
+    tools_not_called: list[Text] | None = Field(default=None, description="None of these tools is called.")
     tool_params: list[ParamAssertion] | None = Field(default=None, description="Expectations about parameters.")
     no_tool_errors: bool | None = Field(default=None, description="Every tool call succeeded.")
-    response_non_empty: bool | None = Field(default=None, description="The answer is not blank.")
-    response_contains: list[str] | None = Field(default=None, description="All of these appear, case-sensitive.")
-    response_contains_any: list[list[str]] | None = Field(
-        default=None, description="At least one of each group appears."
+    response_non_empty: bool | None = Field(default=None, description="The response is not blank.")
+    response_contains: list[str] | None = Field(
+        default=None, description="The response contains all of these, case-sensitive."
     )
-    response_not_contains: list[str] | None = Field(default=None, description="None of these appears, case-sensitive.")
+    response_contains_any: list[list[str]] | None = Field(
+        default=None, description="The response contains at least one of each group."
+    )
+    response_not_contains: list[str] | None = Field(
+        default=None, description="The response contains none of these, case-sensitive."
+    )
     response_matches: list[Text] | None = Field(
-        default=None, description="All of these ECMAScript patterns find something."
+        default=None, description="All of these ECMAScript patterns match somewhere in the response."
     )
     max_latency_ms: Positive | None = Field(
-        default=None, description="Milliseconds from sending to the complete answer."
+        default=None, description="Maximum milliseconds from sending the message to the complete response."
     )
-    max_tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Tokens of the answer at most.")
-    regex_pattern: Text | None = Field(default=None, description="The same as responseMatches with one pattern.")
+    max_tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Maximum tokens of the response.")
+    regex_pattern: Text | None = Field(default=None, description="Same as responseMatches with one pattern.")
 
     @model_validator(mode="after")
     def _require_one_routing(self) -> Self:
@@ -70,18 +74,18 @@ class Expect(FileModel):
             raise ValueError(f"{', '.join(others)} and {last} exclude each other: keep one")
         for names in self.tools_acceptable or ():
             if "__none__" in names and len(names) > 1:
-                raise ValueError('"__none__" stands alone: a set cannot ask for no tool and for a tool')
+                raise ValueError('"__none__" must be alone: a set cannot hold both no tool and a tool')
         return self
 
 
 class CaseInput(FileModel):
-    """What is sent to the agent, word for word."""
+    """Message that is sent to the agent unchanged."""
 
     message: Text
 
 
 class ToolForgeRubricDimension(FileModel):
-    """One dimension a judge scores."""
+    """One dimension that a judge scores."""
 
     dimension: Text
     max_score: Annotated[int, Field(gt=0)]
@@ -100,7 +104,7 @@ class ToolForgeCase(FileModel):
     input: CaseInput
     expect: Expect | None = None
     stubs: dict[str, JsonValue] | None = Field(
-        default=None, description="Stubbed tool results; presence means stub mode."
+        default=None, description="Stubbed tool results; their presence enables stub mode."
     )
     max_turns: Annotated[int, Field(ge=1)] | None = None
     rubric: Annotated[list[ToolForgeRubricDimension], Field(min_length=1)] | None = None
@@ -114,7 +118,7 @@ class ToolForgeCase(FileModel):
 
 
 class ToolForgeMetadata(FileModel):
-    """What the evals were generated for: the other side of the staleness checks."""
+    """Tool facts at the time the evals were generated, for the staleness checks."""
 
     tier: str | None = None
     tool_name: Text | None = None
@@ -124,7 +128,7 @@ class ToolForgeMetadata(FileModel):
 
 
 class Envelope(FileModel):
-    """An eval file with metadata. A bare list of cases is the same with `metadata: null`."""
+    """An eval file with metadata. A plain list of cases is the same with `metadata: null`."""
 
     metadata: ToolForgeMetadata | None = None
     cases: Annotated[list[ToolForgeCase], Field(min_length=1, max_length=CASES)]

@@ -39,7 +39,7 @@ _IGNORED_KEYS = {
     Envelope: frozenset({"$schema", "$comment"}),
 }
 """Further keys that upstream's generators write and nothing depends on."""
-_ALWAYS_HOLDS: Final = '"" is in every answer: this always holds'
+_ALWAYS_HOLDS: Final = '"" is in every response: this always passes'
 
 
 def lint_keys(envelope: Envelope, findings: Findings) -> None:
@@ -71,12 +71,12 @@ def _lint_expect(expect: Expect, path: tuple[str | int, ...], findings: Findings
             )
         findings.add(message, (*path, key), silent=True)
     if not expect.model_fields_set:
-        findings.add("`expect` is empty: the case passes whatever the agent answers", path, silent=True)
+        findings.add("`expect` is empty: the case passes with every response", path, silent=True)
     for index, one in enumerate(expect.tool_params or ()):
         _lint_unknown_keys(one, (*path, "toolParams", index), findings)
     _lint_always_true(expect, path, findings)
     if "" in (expect.response_not_contains or ()):
-        findings.add('"" is in every answer: this always fails', (*path, "responseNotContains"))
+        findings.add('"" is in every response: this always fails', (*path, "responseNotContains"))
     _lint_tokens(expect, path, findings)
 
 
@@ -91,7 +91,7 @@ def _lint_always_true(expect: Expect, path: tuple[str | int, ...], findings: Fin
     named = [("responseMatches", pattern) for pattern in expect.response_matches or ()]
     for key, pattern in (*named, ("regexPattern", expect.regex_pattern)):
         if pattern is not None and matches_every_text(pattern):
-            message = f"/{pattern[:80]}/ finds something in every answer: this always holds"
+            message = f"/{pattern[:80]}/ matches every response: this always passes"
             findings.add(message, (*path, key), silent=True)
 
 
@@ -109,11 +109,11 @@ def _lint_tokens(expect: Expect, path: tuple[str | int, ...], findings: Findings
     for name, key in _TOKENS_ALLOWED.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_unknown_tokens(text):
-                findings.add(f"{token} has an unknown source and is taken literally", (*path, key))
+                findings.add(f"{token} has an unknown source and is used literally", (*path, key))
     for name, key in _TOKENS_LITERAL.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_tokens(text):
-                findings.add(f"{token} is taken literally: tokens are not replaced in {key}", (*path, key))
+                findings.add(f"{token} is used literally: tokens are not replaced in {key}", (*path, key))
 
 
 def _iter_token_texts(value: object) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _iter_token_texts(value: object) -> Iterator[str]:
 def _lint_regression(case: ToolForgeCase, path: tuple[str | int, ...], findings: Findings) -> None:
     for key, value in (("createdAt", case.created_at), ("bugRef", case.bug_ref)):
         if not value:
-            findings.add(f"a regression case names its {key}", path)
+            findings.add(f"a regression case needs {key}", path)
     assert case.expect is not None
     for name, key in _TOKENS_ALLOWED.items():
         for text in _iter_token_texts(getattr(case.expect, name)):
@@ -150,6 +150,6 @@ def _lint_unknown_keys(part: BaseModel, path: tuple[str | int, ...], findings: F
             continue
         hint = findings.suggest_word(key, get_known_keys(type(part)))
         if isinstance(part, ToolForgeCase) and key in get_known_keys(Expect):
-            hint = " (it belongs into `expect`)"
+            hint = " (it belongs in `expect`)"
         silent = isinstance(part, ToolForgeCase | ParamAssertion | CaseInput) and bool(hint)
-        findings.add(f'unknown key "{key[:80]}"{hint}: it is not read', (*path, key), silent=silent)
+        findings.add(f'unknown key "{key[:80]}"{hint}: it is ignored', (*path, key), silent=silent)

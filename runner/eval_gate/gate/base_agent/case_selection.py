@@ -37,17 +37,16 @@ _BATCH_SIZE: Final = 10
 MAX_WITNESSES: Final = 3
 """Cases that pass here and on record, by which the base branch's agent shows that it works."""
 NO_WITNESSES: Final = (
-    "no case passes here as it does on record, so that nothing could show that it works: what it fails would prove"
-    " nothing"
+    "no case passes both in this run and in the history, so nothing can show that the base agent works"
 )
 _PASSED_TRIAL: Final = Trial(status=Status.PASSED, score=1.0, duration_ms=0.0)
 _FAILED_TRIAL: Final = Trial(status=Status.FAILED, score=0.0, duration_ms=0.0)
 
 
 class BaseAgentCases(FrozenStruct):
-    """Cases that the base branch's agent runs next, or why it cannot be used.
+    """Cases that the base agent runs next, or why it cannot be used.
 
-    `trouble` is why nothing is asked that would have to be.
+    `trouble` is why required cases do not run.
     """
 
     keys: Sequence[CaseKey] = ()
@@ -117,11 +116,11 @@ def _select_next(
         if not runs:
             said = next((trial.error for key in asked for trial in cases[key].base_agent_trials if trial.error), None)
             return BaseAgentCases(
-                trouble=f"it gave no answer that could be judged{f': {to_one_line(said, 300)}' if said else ''}"
+                trouble=f"none of its responses has a score{f': {to_one_line(said, 300)}' if said else ''}"
             )
         if passes * 2 <= runs:
-            what = f"it fails {runs - passes} of {runs} cases that pass here and on record"
-            return BaseAgentCases(trouble=f"{what}: it does not look like the base branch's agent at work")
+            what = f"it fails {runs - passes} of {runs} cases that pass in this run and in the history"
+            return BaseAgentCases(trouble=f"{what}, so it does not seem to work")
     evidence = comparison.evidence
     prior = build_rerun_criteria(evidence).prior if evidence else DEFAULT_PRIOR
     alone = [one for one in red if one.grounds is not None and one.grounds.kind is not GroundKind.SUITE_DROP]

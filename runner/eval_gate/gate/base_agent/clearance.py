@@ -53,7 +53,7 @@ _MIN_SUITE_SHARE: Final = 0.9
 
 
 class CaseClearance(StrEnum):
-    """Whether the base branch's agent clears a case that failed in this run."""
+    """Whether the base agent clears a case that failed in this run."""
 
     RED = "red"
     """It passes there, or its record, which knows that it flakes, keeps its word."""
@@ -75,7 +75,7 @@ def decide_clearance(counts: Counts, record: Counts, prior: Prior) -> CaseCleara
 
 
 class BaseAgentResults(FrozenStruct):
-    """Results of the base branch's agent in a run, by case, and whether it showed that it works."""
+    """Results of the base agent in a run, by case, and whether it showed that it works."""
 
     counts: Mapping[CaseKey, Counts]
     is_working: bool
@@ -269,25 +269,25 @@ def iter_base_agent_notes(run: RunResult, current: Comparison) -> Iterator[str]:
         return
     found, scores = current.suite_finding, current.score_finding
     if alike := _count_identical_responses(run):
-        which = "the case that failed" if alike == 1 else f"all {alike} cases that failed"
+        which = "the failing case" if alike == 1 else f"all {alike} failing cases"
         yield (
-            f"the base branch's agent gave the same response as this change's to {which} here, byte for byte: "
-            f"see that {run.base_agent.target.identity[:300]} is not this change's own agent, which would clear "
-            "whatever it breaks"
+            f"the base agent gave the same response as the evaluated agent in {which}, byte for byte: "
+            f"check that {run.base_agent.target.identity[:300]} is not the evaluated agent, which would clear "
+            "every regression"
         )
     cleared = [one for one in current.changes if one.grounds is not None and one.grounds.kind is GroundKind.BASE_AGENT]
     if run.base_agent.problem is not None:
-        what = "was not asked about all that failed" if cleared else "clears nothing of what failed"
-        yield f"the base branch's agent {what}: {run.base_agent.problem}"
+        what = "did not run all failing cases" if cleared else "cleared no failing case"
+        yield f"the base agent {what}: {run.base_agent.problem}"
     if found is not None and found.is_lower and not found.is_drop:
         yield (
-            f"all cases together failed more than their records: {found.failures} of {found.cases} at first. The base "
-            "branch's agent, asked twice in the same minutes, failed "
+            f"all cases together failed more often than in their history: {found.failures} of {found.cases} before "
+            "re-runs. The base agent ran them twice in the same minutes and failed "
             f"{found.base_agent.failures} of {found.base_agent.executions}: "
-            "against it that is no drop"
+            "compared with it, this is not a drop"
         )
     if scores is not None and scores.is_lower and not scores.is_drop:
         yield (
-            f"scores of all cases together fell by {scores.fall:.2f} on average against their records, and by "
-            f"{scores.base_agent_fall or 0.0:.2f} against the base branch's agent in the same minutes: that is no drop"
+            f"scores of all cases together fell by {scores.fall:.2f} on average compared with their history, and by "
+            f"{scores.base_agent_fall or 0.0:.2f} compared with the base agent in the same minutes: this is not a drop"
         )

@@ -10,7 +10,8 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | fails here | none of these, and mostly fails on record | `still_failing` |
 | fails here | none of these | `inconclusive` |
 | fails here | none of these, nobody can run it again, and too few runs on record | `errored` |
-| fails here | re-runs that would have decided are missing, or were spared | `errored` |
+| fails here | re-runs that would have decided gave no result | `errored` |
+| fails here | re-runs were not made: the gate had failed, or the budget was used | `suspected_regression` |
 | passes here, with failures among the trials, also where they are part of a drop of the suite | | `flaky` |
 | passes here | mostly passes on record | `still_passing` |
 | passes here | never passes on record, or passes too often for it | `new_pass` |
@@ -289,7 +290,8 @@ def _classify_failing_case(
     if (
         step is RerunStep.AGAIN and case.total.is_failing
     ):  # one that mostly passed when it was asked again is no unknown
-        return CaseClass.ERRORED, case.missing_rerun_ground
+        why = case.missing_rerun_ground
+        return CaseClass.ERRORED if why is GroundKind.MISSING_RERUNS else CaseClass.SUSPECTED_REGRESSION, why
     if record.failures > record.passes or (record.is_failing and case.record.newest_failed):
         return expected
     return CaseClass.INCONCLUSIVE, GroundKind.RECOVERED

@@ -54,7 +54,7 @@ _NO_RUNS: Final[_HistoryKind] = "", ()
 
 
 class _ComparableRun(NamedTuple):
-    """A comparable run: its place in the ledger, and whether it was an outage, whose errors say nothing of a case."""
+    """Comparable run: its index in the history, and whether it was an outage, whose errors do not count."""
 
     place: int
     run_id: str
@@ -75,7 +75,7 @@ class EarlierResult(FrozenStruct):
 
 
 class CaseEvidence(FrozenStruct):
-    """What the history says of one case: newest earlier result, record, scores."""
+    """History of one case: newest earlier result, summary and scores."""
 
     newest_result: EarlierResult | None = None
     in_baseline: bool = False
@@ -90,7 +90,7 @@ NO_CASE_EVIDENCE: Final = CaseEvidence()
 
 
 class HistoryEvidence:
-    """What the history up to a baseline says of all cases, at one pass score."""
+    """Evidence in the history up to a baseline for all cases, at one pass score."""
 
     def __init__(self, baseline: Baseline, pass_score: float) -> None:
         self._baseline = baseline.result

@@ -76,8 +76,8 @@ _FEW_FAILURES: Final = 50.0
 class DayEffects(FrozenStruct):
     """By how much one more run may multiply failures, as the history of the branch shows.
 
-    `factors` are those by which one more run may multiply failures, beside those of the record, each with its weight;
-    what is left to 1 is that of no difference.
+    `factors` are the possible multipliers of failures in one more run, relative to the history, each with its weight.
+    The weight left to 1 is that of no difference.
     """
 
     runs: int = 0

@@ -49,7 +49,7 @@ DayFactors = tuple[tuple[float, float], ...]
 class Prior(FrozenStruct):
     """Distribution of a case's failure rate over the fixed `RATES`.
 
-    Of those of the least rate the part that is `steady` (0 to 1) has failed less than that until now (`STEADY_RATE`).
+    Of the cases with the lowest rate, the share `steady` (0 to 1) has failed even less so far (`STEADY_RATE`).
     """
 
     weights: tuple[float, ...]

@@ -22,7 +22,7 @@ from eval_gate.struct import FrozenStruct
 
 
 class Suspicion(StrEnum):
-    """What is suspected of a case after its first execution."""
+    """Suspicion about a case after its first execution."""
 
     REGRESSION = "regression"
     """It fails, and the default branch passes it at least now and then."""
@@ -117,15 +117,13 @@ _STEADY_RUNS: Final = 5
 class RerunCriteria(FrozenStruct):
     """Criteria of a run's re-runs: evidence that a case needs, and when another one can decide.
 
-    `cases` are all cases of the run, `max_reruns` the most re-runs of one case, `false_alarm_rate` the accepted chance
-    that a
-    run in which nothing has changed has a regression by this evidence. 0 re-runs make every failure that the default
-    branch does not share a regression.
-
-    `computed_threshold` is the evidence worked out for the records of these cases, `all_failed_threshold` that of a
-    case that failed every time here
-    and now and then on record; None where no records are known, and N / α has to do. `day` is the one that this run
-    shows itself to be on, where the branch has such days. `trials` is how often a case is executed whatever happens.
+    `cases` is the number of cases in the run, `max_reruns` the maximum re-runs of one case, `false_alarm_rate` the
+    accepted chance that a run without a real change has a regression by this evidence. With 0 re-runs, every failure
+    that the default branch does not share is a regression. `computed_threshold` is the evidence calculated for the
+    histories of these cases, `all_failed_threshold` that of a case that failed every time in this run and occasionally
+    in its history. Both are None without histories, and cases / `false_alarm_rate` applies. `day` is the estimated day
+    effect of this run, if the branch has such effects. `trials` is the number of executions of each case before any
+    re-run.
     """
 
     cases: int
@@ -156,7 +154,7 @@ class RerunCriteria(FrozenStruct):
 
     def compute_chance(self, doubt: Suspicion, counts: Counts, current: Counts) -> float:
         """How likely such results, or worse ones, are in so many executions when nothing has changed."""
-        prior, counts, current = self._to_failing_question(doubt, counts, current)
+        prior, counts, current = self._to_failing_suspicion(doubt, counts, current)
         return prior.add_record(counts).adjust_to_day(self._get_day(doubt)).compute_failure_chance(current)
 
     def has_enough_evidence(self, doubt: Suspicion, counts: Counts, current: Counts) -> bool:
@@ -187,7 +185,7 @@ class RerunCriteria(FrozenStruct):
         unless even all of them failing could not have been enough.
         """
         every = self._get_all_failed_threshold(doubt, counts, current.executions + remaining)
-        prior, counts, current = self._to_failing_question(doubt, counts, current)
+        prior, counts, current = self._to_failing_suspicion(doubt, counts, current)
         day = self._get_day(doubt)
         most = compute_e_value(prior, counts, Counts(failures=current.executions + remaining), day)
         remaining = 0 if ended else remaining
@@ -221,13 +219,13 @@ class RerunCriteria(FrozenStruct):
         return self.threshold if is_unsteady(counts) else 0.0
 
     def _compute_evidence(self, doubt: Suspicion, counts: Counts, current: Counts) -> float:
-        return compute_e_value(*self._to_failing_question(doubt, counts, current), self._get_day(doubt))
+        return compute_e_value(*self._to_failing_suspicion(doubt, counts, current), self._get_day(doubt))
 
     def _get_day(self, doubt: Suspicion) -> DayFactors:
         """Return the factors of the day, or none for a new pass: a bad day does not make a case pass."""
         return () if doubt is Suspicion.NEW_PASS else self.day
 
-    def _to_failing_question(self, doubt: Suspicion, counts: Counts, current: Counts) -> tuple[Prior, Counts, Counts]:
+    def _to_failing_suspicion(self, doubt: Suspicion, counts: Counts, current: Counts) -> tuple[Prior, Counts, Counts]:
         """Turn a suspicion into a question about failing: the prior, the history and the results of this run.
 
         A new pass swaps passes and failures, and uses the default prior. The suite's own histories say nothing about

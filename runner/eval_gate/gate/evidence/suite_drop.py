@@ -49,7 +49,7 @@ MISHAP_RATE: Final = 0.02
 
 
 class _SuiteTest(NamedTuple):
-    """One of the questions: cases, their executions and failures here, mean, variance, the chance on any day alike."""
+    """One test: cases, their executions and failures in this run, mean, variance, and chance."""
 
     cases: int
     executions: int

@@ -78,7 +78,7 @@ def compute_error_share(cases: float) -> float:
 
 
 class EvidenceThresholds(FrozenStruct):
-    """Evidence that a case needs, and the lower one where it failed every time, on record too."""
+    """Evidence that a case needs, and the lower one for a case that failed every time and in its history."""
 
     threshold: float
     all_failed_threshold: float
@@ -91,7 +91,7 @@ EvidenceTable = dict[tuple[int, int], tuple[float, float]]
 
 
 class ExecutionLimits(NamedTuple):
-    """How often a case is executed: fixed trials, and re-runs at most."""
+    """Executions of a case: fixed trials, and maximum re-runs."""
 
     reruns: int
     trials: int = 1

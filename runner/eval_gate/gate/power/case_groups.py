@@ -24,10 +24,10 @@ from eval_gate.struct import FrozenStruct, replace
 
 
 class CaseGroup(FrozenStruct):
-    """Cases with the same record; `number` is how many, `keys` are their names.
+    """Cases with the same history; `number` is how many, `keys` are their names.
 
-    `is_compared` says whether there is an earlier result by the same question, `passed_before` whether that was a pass.
-    Those that are `dependent` work on files of others, and are in no test that counts cases.
+    `is_compared` means that an earlier result with the same fingerprint exists, `passed_before` that it passed. Cases
+    that are `dependent` use files of others, and are in no test that counts cases.
     """
 
     record: CaseHistorySummary
@@ -47,11 +47,11 @@ class CaseGroup(FrozenStruct):
 
 
 class CaseGroups(FrozenStruct):
-    """All cases that a verdict is about, in groups, and the criteria of their re-runs.
+    """All cases of a verdict, in groups, and the criteria of their re-runs.
 
-    `runs` is how many runs their histories go back, `trials` how often a case is executed at first,
+    `runs` is the number of runs in their histories, `trials` the number of first executions of a case,
     `allowed_regressions` the number of regressions that do not fail the gate, and `quarantined` the number of cases in
-    quarantine, which no test looks at.
+    quarantine, which no test includes.
     """
 
     groups: tuple[CaseGroup, ...]

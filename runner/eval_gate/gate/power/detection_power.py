@@ -22,7 +22,7 @@ MAX_STATES: Final = 50_000
 
 
 class UngatedReason(StrEnum):
-    """Why a case cannot be gated: it may die, and no run says so."""
+    """Why a case cannot be gated, so that it can break without failing any run."""
 
     FLAKY = "flaky"
     """It fails so often on record that failing every time here would be no proof."""
@@ -50,10 +50,10 @@ class UngatedCase(FrozenStruct):
 class DetectionPower(FrozenStruct):
     """Chances (0 to 1) that one run finds a failing case, and the smallest loss it finds.
 
-    `dead_case_chance`, `half_failing_chance` and `fifth_failing_chance`: it fails always, half of the time, one time in
-    five; means over all cases of the run.
-    `smallest_loss` is the smallest number of points by which all cases have to become worse for nine of ten runs to be
-    red: None where even the largest loss is not found so often, or where nothing is known of it (`is_loss_known`).
+    `dead_case_chance`, `half_failing_chance` and `fifth_failing_chance` are for a case that fails always, half of the
+    time, or one time in five; they are means over all cases of the run. `smallest_loss` is the smallest number of
+    points by which all cases have to become worse for nine of ten runs to fail. It is None if even the largest loss is
+    not found so often, or if nothing is known about it (`is_loss_known`).
     """
 
     cases: int

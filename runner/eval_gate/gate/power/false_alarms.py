@@ -65,8 +65,8 @@ class FlakinessMixture(NamedTuple):
 class FalseAlarms(FrozenStruct):
     """Estimate of the chance that a harmless pull request fails the gate.
 
-    With `more_runs` further runs on record the chance (0 to 1) is what is `promised_share`. None where no such number
-    does that.
+    With `more_runs` further runs in the history, the chance (0 to 1) is `promised_share`. None if no number of runs
+    achieves that.
     """
 
     chance: float

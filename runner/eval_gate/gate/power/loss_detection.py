@@ -136,7 +136,7 @@ def _compute_path_chance(way: RerunPaths, rate: float) -> float:
 
 
 class _FirstOutcome(FrozenStruct):
-    """Cases of one kind that do the same at first: `stratum` is None where the test of all cases leaves them out."""
+    """Cases of one kind with the same first results. `stratum` is None outside the test of all cases."""
 
     stratum: Stratum | None
     unconfirmed_chance: float

@@ -25,6 +25,7 @@ from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.gate.waivers.case_names import CaseNameIndex, RenameRule
 from eval_gate.model.case import CaseKey, CaseName
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import (
     AppliedWaivers,
@@ -40,7 +41,7 @@ from eval_gate.model.waiver import (
 from eval_gate.struct import replace
 from eval_gate.text.escape import format_first_few
 
-_UNJUDGED_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.NOT_RUN})
+_UNJUDGED_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.SUSPECTED_REGRESSION, CaseClass.NOT_RUN})
 _INCONCLUSIVE_CLASSES = frozenset({CaseClass.INCONCLUSIVE, CaseClass.FLAKY})
 
 
@@ -63,7 +64,7 @@ def _classify_standing(case: CaseResult, change: CaseChange | None, max_score_dr
     became = change.change if change else None
     if became is CaseClass.REGRESSION:
         return WaiverStanding.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
-    if change is not None and change.grounds is not None and change.grounds.is_suspected:
+    if change is not None and change.grounds is not None and change.grounds.kind is GroundKind.GATE_FAILED:
         return (
             WaiverStanding.FAILS
         )  # it did, and nobody asked again because of others: who accepts these, may accept it too
@@ -128,10 +129,10 @@ def exclude_must_pass(waiving: AppliedWaivers, must_pass: Container[CaseKey]) ->
     denied = [one.case_id for one in failing if one.key in must_pass]
     if not denied:
         return replace(waiving, entries=entries, waived=waived)
-    what, whom = f"{len(denied)} cases that must pass fail", "them"
+    what, whom = f"{len(denied)} must-pass cases failed", "them"
     if len(denied) == 1:
-        what, whom = "a case that must pass fails", "it"
-    said = f"{what}, and no acceptance or quarantine holds for {whom}: {format_first_few(denied, 3)}"
+        what, whom = "1 must-pass case failed", "it"
+    said = f"{what}, and no waiver or quarantine can apply to {whom}: {format_first_few(denied, 3)}"
     return replace(
         waiving,
         entries=entries,
@@ -141,10 +142,14 @@ def exclude_must_pass(waiving: AppliedWaivers, must_pass: Container[CaseKey]) ->
 
 
 def _exclude_from_entry(entry: WaiverEntry, must_pass: Container[CaseKey]) -> WaiverEntry:
-    def others(cases: Sequence[CaseName]) -> tuple[CaseName, ...]:
+    def select(cases: Sequence[CaseName]) -> tuple[CaseName, ...]:
         return tuple(one for one in cases if one.key not in must_pass)
 
-    failing, passing, unjudged = others(entry.failing), others(entry.passing), others(entry.without_result)
+    failing, passing, unjudged = (
+        select(entry.failing),
+        select(entry.passing),
+        select(entry.without_result),
+    )
     state = entry.state
     if state is WaiverState.IN_USE and not failing:
         state = WaiverState.UNNEEDED if passing and not unjudged else WaiverState.IDLE

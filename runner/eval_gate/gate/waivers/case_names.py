@@ -29,17 +29,17 @@ def find_name_problem(text: str) -> str | None:
     if len(text) > MAX_NAME:
         return f"is longer than {MAX_NAME} characters"
     if odd := find_control_character(text):
-        return f"holds the control character {odd}"
+        return f"contains the control character {odd}"
     literal = sum(char.isalnum() for char in globs.strip_wildcards(text))
     if globs.is_glob(text) and literal < MIN_LITERALS:
-        return f"says too little: a glob needs at least {MIN_LITERALS} letters or digits beside its wildcards"
+        return f"is too general: a glob needs at least {MIN_LITERALS} letters or digits besides its wildcards"
     return None
 
 
 def find_reason_problem(text: str) -> str | None:
     """Why this is no reason, or None when it may be one."""
     if not any(char.isalnum() for char in text):
-        return "must say why, in words"
+        return "must contain a letter or digit"
     return f"is longer than {MAX_REASON} characters" if len(text) > MAX_REASON else None
 
 
@@ -63,9 +63,8 @@ class RenameRule(Enum):
 class CaseNameIndex:
     """Cases of a run, found by id or glob, also by their names in the baseline.
 
-    `earlier` has the names in the baseline of the cases that have another one here. Such a case goes by its earlier
-    name: a glob was given to the cases that it meant then. By the name that it has here it is meant as `RenameRule`
-    says.
+    `earlier` maps renamed cases to their names in the baseline. A renamed case matches by its earlier name, because a
+    glob was written for the earlier names. `RenameRule` decides whether it also matches by its new name.
     """
 
     def __init__(

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Final
 
-from eval_gate.errors import format_suggestion
 from eval_gate.gate.waivers.case_names import find_name_problem, find_reason_problem
 from eval_gate.gate.waivers.waiver_file import parse_date
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, Struct
 from eval_gate.text.quoting import quote_value
+from eval_gate.text.renamed import NameKind, suggest_name
 
 COMMAND_NAME: Final = "/eval-gate"
 USAGE: Final = f"{COMMAND_NAME} waive <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
@@ -79,9 +79,7 @@ def parse_commands(body: str) -> tuple[WaiveCommand | MalformedCommand, ...]:
         )
     if any(map(_is_command_like, _iter_unquoted_lines(lines[end : end + MAX_LINES]))):
         found.append(
-            MalformedCommand(
-                f"a command has to be at the very top of its comment and begin with `{COMMAND_NAME} waive`"
-            )
+            MalformedCommand(f"a command must be the first line of its comment and begin with `{COMMAND_NAME} waive`")
         )
     return tuple(found)
 
@@ -129,11 +127,15 @@ def _parse_command(line: str) -> WaiveCommand:
     words, reason = _split_words(line.removeprefix(COMMAND_NAME))
     verb = words[0].text if words else ""
     if verb not in _VERBS:
-        said = f'"{verb[:40]}" is not known{format_suggestion(verb, _VERBS)}' if verb else "it does not say what to do"
+        said = (
+            f'unknown command "{verb[:40]}"{suggest_name(NameKind.COMMENT_VERB, verb, _VERBS)}'
+            if verb
+            else "the command is missing"
+        )
         raise ValueError(f"{said}; write `{USAGE}`")
     if reason is None:
         dash = next((word.text for word in words if word.text in _DASHES and not word.quoted), None)
-        instead = f', with two hyphens in place of "{dash}"' if dash else ""
+        instead = f', with two hyphens instead of "{dash}"' if dash else ""
         raise ValueError(f"the reason is missing: end the command with `-- <reason>`{instead}")
     if problem := find_reason_problem(reason):
         raise ValueError(f"the reason {problem}")
@@ -158,7 +160,7 @@ class _Options(Struct):
         elif _COMMIT_PATTERN.fullmatch(value.lower()):
             self.commit = value.lower()
         else:
-            raise ValueError(f"{quote_value(value)} is not the full name of a commit: 40 characters of 0-9 and a-f")
+            raise ValueError(f"{quote_value(value)} is not a full commit hash: 40 characters of 0-9 and a-f")
 
 
 def _split_cases_and_options(words: Sequence[_Word]) -> tuple[tuple[str, ...], _Options]:
@@ -170,18 +172,18 @@ def _split_cases_and_options(words: Sequence[_Word]) -> tuple[tuple[str, ...], _
         if not word.quoted and word.text in _OPTIONS:
             value = next(rest, None)
             if value is None:
-                raise ValueError(f"`{word.text}` is followed by nothing")
+                raise ValueError(f"`{word.text}` has no value")
             options.set_option(word.text, value.text)
         elif options != _Options():
-            raise ValueError(f'"{word.text[:40]}" stands after the options: cases come first')
+            raise ValueError(f'"{word.text[:40]}" comes after the options: write cases first')
         elif problem := find_name_problem(word.text):
             raise ValueError(f'the case "{word.text[:40]}" {problem}')
         else:
             cases.append(word.text)
     if not cases:
-        raise ValueError("it names no case")
+        raise ValueError("the command names no case")
     if len(cases) > MAX_CASES:
-        raise ValueError(f"it names {len(cases)} cases: at most {MAX_CASES}, or a glob")
+        raise ValueError(f"the command names {len(cases)} cases: name at most {MAX_CASES}, or use a glob")
     return tuple(dict.fromkeys(cases)), options
 
 
@@ -195,13 +197,15 @@ def _split_words(text: str) -> tuple[list[_Word], str | None]:
     while place < len(text):
         match = _WORD_PATTERN.match(text, place)
         if match is None:
-            raise ValueError(f"a quotation mark is not closed, or something follows it at once: {text[place:][:40]}")
+            raise ValueError(f"a quotation mark is not closed, or no space follows it: {text[place:][:40]}")
         place = match.end()
         if match.lastgroup == "plain":
             if match[0] == "--":
                 return words, text[place:].strip()
             if odd := _find_odd_character(match[0]):
-                raise ValueError(f"it holds {odd}, which is not what it looks like: type it anew, or use quotes")
+                raise ValueError(
+                    f"the command contains {odd}, which looks like another character: type it again, or use quotes"
+                )
             words.append(_Word(match[0], quoted=False))
         elif match.lastgroup:
             words.append(_Word(match[match.lastgroup], quoted=True))

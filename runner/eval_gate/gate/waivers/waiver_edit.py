@@ -62,7 +62,9 @@ def add_entries(data: bytes, wish: WaiverRequest, today: date, *, shown_as: str)
     mine = {(wish.kind, case, wish.suite) for case in wish.cases}
     before = {one.case: one for one in old if one.identity in mine}
     if problems := [_build_active_problem(one) for one in before.values() if one.until >= today]:
-        raise _build_refusal("they are accepted already" if len(problems) > 1 else "it is accepted already", problems)
+        raise _build_refusal(
+            "the cases are already waived" if len(problems) > 1 else "the case is already waived", problems
+        )
     try:
         text = data.decode("utf-8")
         for entry in entries:
@@ -72,7 +74,7 @@ def add_entries(data: bytes, wish: WaiverRequest, today: date, *, shown_as: str)
     found = parse_waivers(text.encode(), today, shown_as=shown_as)
     kept = [one for one in old if one.identity not in mine]
     if sorted(map(_encode_waiver, found)) != sorted(map(_encode_waiver, [*kept, *_iter_renewed(entries, before)])):
-        raise _build_manual_edit_error(shown_as, "its layout is unusual")
+        raise _build_manual_edit_error(shown_as, "its layout is not supported")
     return EditedWaivers(text, tuple(one for one in found if one.identity in mine), frozenset(before))
 
 
@@ -86,9 +88,9 @@ def parse_until(text: str, today: date) -> date:
     try:
         until = parse_date(text)
     except ValueError as error:
-        raise ValueError(f"{error}, and no number of days like 14d") from None
+        raise ValueError(f"{error} or a number of days like 14d") from None
     if until < today:
-        raise ValueError(f"{text} is over")
+        raise ValueError(f"{text} is in the past")
     return until
 
 
@@ -101,7 +103,7 @@ def _build_waivers(wish: WaiverRequest, today: date) -> tuple[Waiver, ...]:
     except ValueError as error:
         problems.append(Problem(str(error), field="--until"))
     if odd := find_control_character(wish.reason):
-        problems.append(Problem(f"holds the control character {odd}", field="--reason"))
+        problems.append(Problem(f"contains the control character {odd}", field="--reason"))
         wish = replace(wish, reason="said above")
     found: list[Waiver] = []
     for case in dict.fromkeys(wish.cases):
@@ -110,7 +112,7 @@ def _build_waivers(wish: WaiverRequest, today: date) -> tuple[Waiver, ...]:
         except GateError as error:
             problems += [_to_option_problem(problem, case) for problem in error.problems]
     if problems:
-        raise _build_refusal("this cannot be accepted", list(dict.fromkeys(problems)))
+        raise _build_refusal("the waiver is not valid", list(dict.fromkeys(problems)))
     return tuple(found)
 
 
@@ -166,17 +168,17 @@ def _encode_waiver(waiver: Waiver) -> str:
 def _build_active_problem(waiver: Waiver) -> Problem:
     line = waiver.origin.line if isinstance(waiver.origin, FileOrigin) else None
     file = waiver.origin.file if isinstance(waiver.origin, FileOrigin) else None
-    message = f'"{waiver.case[:80]}" is {KIND_WORDS[waiver.kind]} until {waiver.until} already: change that entry'
+    message = f'"{waiver.case[:80]}" is already {KIND_WORDS[waiver.kind]} until {waiver.until}: change that entry'
     return Problem(message, file=file, line=line)
 
 
 def _build_refusal(message: str, problems: Sequence[Problem]) -> GateError:
-    return GateError("waive-failed", message, f"{PAGES}/waivers.md says what an entry holds", problems=problems)
+    return GateError("waive-failed", message, f"see {PAGES}/waivers.md for the keys of an entry", problems=problems)
 
 
 def _build_manual_edit_error(shown_as: str, why: str) -> GateError:
     return GateError(
         "waive-failed",
-        f"nothing can be added to {shown_as} without changing more of it: {' '.join(why.split())[:200]}",
-        f"add the entry by hand: {PAGES}/waivers.md shows one",
+        f"cannot add an entry to {shown_as} without changing other parts of it: {' '.join(why.split())[:200]}",
+        f"add the entry by hand (example: {PAGES}/waivers.md)",
     )

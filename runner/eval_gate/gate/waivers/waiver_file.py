@@ -22,7 +22,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.errors import PAGES, GateError, Problem, format_suggestion
+from eval_gate.errors import PAGES, GateError, Problem
 from eval_gate.files.reading import read_limited
 from eval_gate.gate.waivers.case_names import find_control_character, find_name_problem, find_reason_problem
 from eval_gate.model import limits
@@ -31,6 +31,7 @@ from eval_gate.model.limits import FINDINGS
 from eval_gate.model.waiver import MAX_NAME, MAX_WAIVER_DAYS, FileOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quote_value
+from eval_gate.text.renamed import NameKind, find_old_name, suggest_name
 from eval_gate.text.sources.validation_errors import describe_value, format_field_path
 
 if TYPE_CHECKING:
@@ -107,25 +108,27 @@ def _mark_waiver(waiver: Waiver, *, new: bool) -> Waiver:
 
 def _read_missing_file(file: Path, shown_as: str) -> bytes:
     if file.exists() or file.is_symlink():
-        raise _build_unreadable_error(shown_as, "it is no file")
+        raise _build_unreadable_error(shown_as, "it is not a file")
     return b""
 
 
 def _build_unreadable_error(shown_as: str, why: str) -> GateError:
-    return GateError("configuration-unreadable", f"{shown_as} cannot be read: {why}", f"{PAGES}/waivers.md shows one")
+    return GateError(
+        "configuration-unreadable", f"{shown_as} cannot be read: {why}", f"see the example in {PAGES}/waivers.md"
+    )
 
 
 def _build_invalid_error(shown_as: str, problems: Sequence[Problem]) -> GateError:
     return GateError(
         "invalid-configuration",
         f"{shown_as} is not valid",
-        f"{PAGES}/waivers.md says what is known",
+        f"see {PAGES}/waivers.md for the keys",
         problems=problems,
     )
 
 
 class _EntryPlace(FrozenStruct):
-    """Where an entry stands: in which of the two lists, and at which place of it, counting from 0."""
+    """Position of an entry: its list and its index there, counting from 0."""
 
     kind: WaiverKind
     index: int
@@ -135,7 +138,7 @@ class _EntryPlace(FrozenStruct):
 
 
 class _WaiverReader:
-    """One document, and everything that is wrong with it."""
+    """Reader of one document that collects its problems."""
 
     def __init__(self, shown_as: str, positions: YamlPositions, today: date, lines: Sequence[str]) -> None:
         self._file = shown_as
@@ -165,7 +168,7 @@ class _WaiverReader:
         self, path: tuple[str | int, ...], entry: dict[str, JsonValue], known: Collection[str]
     ) -> None:
         for key in (key for key in entry if key not in known):
-            hint = format_suggestion(key, known) if len(self.problems) < FINDINGS else ""
+            hint = suggest_name(NameKind.WAIVER_KEY, key, known) if len(self.problems) < FINDINGS else ""
             self._add_problem((*path, key), f"unknown key{hint}")
 
     def _read_list(self, kind: WaiverKind, value: JsonValue) -> list[JsonValue]:
@@ -230,7 +233,7 @@ class _WaiverReader:
         if self._positions.find_unquoted(place.to_path(name)) is None or line >= len(self._lines):
             return None
         reference = _ISSUE_PATTERN.search(self._lines[line])
-        return f"{reference[0].strip()} is a comment to YAML: put the text in quotes" if reference else None
+        return f"{reference[0].strip()} is a comment in YAML: put the text in quotes" if reference else None
 
     def _read_until(self, place: _EntryPlace, text: str | None) -> date | None:
         if text is None:
@@ -250,7 +253,7 @@ class _WaiverReader:
         first = self._seen.setdefault((place.kind, case, suite), place)
         if first != place:
             line = self._positions.find_line(first.to_path())
-            self._add_problem(place.to_path("case"), f'"{case[:80]}" stands already in line {line}')
+            self._add_problem(place.to_path("case"), f'"{case[:80]}" is already in line {line}')
 
     def _add_problem(self, path: tuple[str | int, ...], message: str) -> None:
         line = self._positions.find_line(path)
@@ -267,7 +270,7 @@ def parse_date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text} is not a day of the calendar") from None
+        raise ValueError(f"{text} is not a calendar date") from None
 
 
 def _find_text_problem(name: str, value: str) -> str | None:
@@ -282,17 +285,17 @@ def _find_text_problem(name: str, value: str) -> str | None:
             if len(value) > MAX_NAME:
                 return f"is longer than {MAX_NAME} characters"
             odd = find_control_character(value)
-            return f"holds the control character {odd}" if odd else None
+            return f"contains the control character {odd}" if odd else None
         case _:
             return None
 
 
 class KnownWaivers(FrozenStruct):
-    """Waivers that a run is judged with, and the day on which they are looked at (UTC).
+    """Waivers for the verdict of a run, and the current day (UTC).
 
-    `trusted` is False where the file comes from a fork, or only the base branch's rules count: entries that it does not
-    have do not count then.
-    `refusals` are commands in comments that were not followed, `troubles` sentences about what could not be asked.
+    `trusted` is False if the file comes from a fork, or if only the base branch's rules count: entries that the base
+    branch does not have then do not count. `refusals` are refused commands in comments, `troubles` sentences about
+    failed lookups.
     """
 
     today: date
@@ -316,6 +319,14 @@ class KnownWaivers(FrozenStruct):
         )
 
 
+def check_old_path(root: Path) -> None:
+    """Raise GateError if a folder without a waiver file has one under its old name, whose waivers would end."""
+    old = find_old_name(NameKind.FILE, DEFAULT_PATH)
+    if old and (root / old).exists():
+        hint = f"rename the file to {DEFAULT_PATH}, its list `accepted` to `waivers`, and `by` to `owner`"
+        raise GateError("invalid-configuration", f"{old} is now called {DEFAULT_PATH}", hint)
+
+
 def load_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
     """Load the waiver file that the configuration names, or the default one if it exists.
 
@@ -324,5 +335,6 @@ def load_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
     named = config.policy.waivers
     file = root / (named or DEFAULT_PATH)
     if named is None and not file.exists():
+        check_old_path(root)
         return KnownWaivers(today)
     return KnownWaivers(today, read_waivers(file, today, shown_as=named or DEFAULT_PATH))

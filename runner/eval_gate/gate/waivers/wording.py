@@ -69,20 +69,20 @@ def _format_warning(entry: WaiverEntry) -> str | None:
     match entry.state:
         case WaiverState.EXPIRED if from_file or entry.failing:
             fails = f", and {_format_cases_and_verb(entry.failing, 'fails', 'fail')}" if entry.failing else ""
-            return f"{what} was {KIND_WORDS[waiver.kind]} until {waiver.until} and is no longer{fails}"
+            return f"{what} was {KIND_WORDS[waiver.kind]} until {waiver.until} and counts again{fails}"
         case WaiverState.UNMATCHED:
-            return f"{what} names no case of this run"
+            return f"{what} matches no case of this run"
         case WaiverState.PROPOSED:
             return (
-                f"{what} is new and does not count, because the base branch does not have it; "
-                "somebody who may write to the repository can accept it by a comment"
+                f"{what} is new: it does not count until the base branch has it. "
+                "A person with write access can waive the case in a comment"
             )
         case WaiverState.IN_USE | WaiverState.UNNEEDED | WaiverState.IDLE if (
             waiver.kind is WaiverKind.QUARANTINE and entry.passing
         ):
-            return f"{what}: {_format_cases_and_verb(entry.passing, 'passes', 'pass')} again, end the quarantine"
+            return f"{what}: {_format_cases_and_verb(entry.passing, 'passes', 'pass')} again: end the quarantine"
         case WaiverState.UNNEEDED if from_file:
-            return f"{what} is not needed: {_format_cases_and_verb(entry.passing, 'passes', 'pass')}, the entry can go"
+            return f"{what} is not needed: {_format_cases_and_verb(entry.passing, 'passes', 'pass')}. Remove the entry"
         case _:
             return None
 

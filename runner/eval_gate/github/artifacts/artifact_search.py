@@ -219,7 +219,7 @@ def _iter_nearest_with_runs(
 
 
 class _BaselineRuns:
-    """Runs that make baselines, asked of GitHub where the list of artifacts by name leads nowhere."""
+    """Workflow runs that produce baselines, requested from GitHub if the artifact list by name has none."""
 
     def __init__(self, client: GitHubClient, search: BaselineSearch, trail: SearchTrail) -> None:
         self._client, self._wanted, self._trail = client, search, trail
@@ -275,8 +275,8 @@ class _BaselineRuns:
         except GitHubError as error:
             if error.kind is not FailureKind.NOT_FOUND or not workflow:
                 raise
-            remedy = "see how `baseline-workflow` spells it"
-            detail = f"there is no workflow {workflow} here"[:200]
+            remedy = "check the spelling in `baseline-workflow`"
+            detail = f"workflow {workflow} not found"[:200]
             raise GitHubError(error.kind, doing, detail, remedy=remedy) from error
 
 

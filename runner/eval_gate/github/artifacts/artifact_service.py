@@ -125,7 +125,7 @@ class ArtifactCalls:
         try:
             parts = urlsplit(service.url)
         except ValueError as error:
-            raise GitHubError(FailureKind.REFUSED, doing, "the service's address is none") from error
+            raise GitHubError(FailureKind.REFUSED, doing, "the address of the service is not valid") from error
         self._origin = f"{parts.scheme}://{parts.netloc}"
 
     def call_method(self, method: str, message: Mapping[str, object], model: type[Model]) -> Model:
@@ -174,17 +174,17 @@ class ArtifactCalls:
         """
         import httpx
 
-        def asked() -> httpx.Response:
+        def send_call() -> httpx.Response:
             with self._client.open_http_client() as http:
                 return call(http)
 
         def once() -> T:
             try:
-                answer = call_with_timeout(self._client.patience.transfer_s, self.doing, asked)
+                answer = call_with_timeout(self._client.patience.transfer_s, self.doing, send_call)
             except httpx.HTTPError as error:
-                raise build_no_response_error(error, self.doing, "no answer") from error
+                raise build_no_response_error(error, self.doing, "no response") from error
             except (httpx.InvalidURL, ValueError) as error:
-                raise GitHubError(FailureKind.REFUSED, self.doing, "the service's address is none") from error
+                raise GitHubError(FailureKind.REFUSED, self.doing, "the address of the service is not valid") from error
             if answer.status_code >= 300:
                 raise build_refusal_error(parse_error_response(answer, "msg"), self.doing)
             return read(answer)
@@ -212,7 +212,7 @@ def parse_backend_ids(token: Secret[str]) -> tuple[str, str]:
         run, job = next(scope for scope in scopes if scope.startswith("Actions.Results:")).split(":")[1:3]
     except (ValueError, KeyError, IndexError, TypeError, StopIteration, binascii.Error) as error:
         doing = "reading the token of the artifact service"
-        raise GitHubError(FailureKind.REFUSED, doing, "it has another form than expected") from error
+        raise GitHubError(FailureKind.REFUSED, doing, "it has an unexpected format") from error
     return run, job
 
 

@@ -88,7 +88,7 @@ class UnknownBaseError(Exception):
     """Error for a merge with a commit that is not known to be of the branch, so it is no base."""
 
     def __init__(self, commit: str, branch: str) -> None:
-        super().__init__(f"a merge with {commit[:12]}, which {branch} is not known to have had")
+        super().__init__(f"a merge with {commit[:12]}, which is not a known commit of {branch}")
 
 
 class IneligibleResult(FrozenStruct):
@@ -130,7 +130,7 @@ def open_result_archive(client: GitHubClient, artifact: Artifact, temporary: Pat
         with open_artifact_file(client, artifact.id, artifact.digest, temporary) as file:
             yield file
     except OSError as error:
-        doing, why = f"keeping artifact {artifact.id}", f"there is no place for it here ({error.strerror})"
+        doing, why = f"keeping artifact {artifact.id}", f"it cannot be written ({error.strerror})"
         raise GitHubError(FailureKind.REFUSED, doing, why) from error
 
 
@@ -196,18 +196,15 @@ class ArtifactStore:
             return self._merge_histories(found, list_usable(self._wanted, lists), trail)
         wanted = self._wanted
         if self._tip() is None:
-            why = f"there is no branch {wanted.branch} here; name another one with `baseline-branch`"
+            why = f"branch {wanted.branch} not found; set another one with `baseline-branch`"
             return NoBaseline("baseline-branch-not-found", why, unavailable=True)
         if not trail.seen_ids and (before := self._find_former_name(lists)) is not None:
-            why = f"{wanted.branch} was called {before}; run the workflow on {wanted.branch} to store a baseline"
+            why = f"{wanted.branch} was renamed from {before}; run the workflow on {wanted.branch} to store a baseline"
             return NoBaseline("branch-renamed", f"no artifact {wanted.name} of {wanted.branch}: {why}")
         among = " among the nearest" if trail.has_more else ""
         reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
         if wanted.exact_commit_branch:
-            reason += (
-                f"'s own commit {(wanted.near_commit or 'unknown')[:7]}, which is what {wanted.exact_commit_branch} "
-                "is merged into"
-            )
+            reason += f" for commit {(wanted.near_commit or 'unknown')[:7]}, the base of {wanted.exact_commit_branch}"
         seen = f"; {trail}" if trail.rejection_reasons else ""
         # what passed in the base is known to nobody: it was run, or is what everything is held against
         unknown = (
@@ -223,10 +220,10 @@ class ArtifactStore:
         said = f"{reason}{seen}; {self._describe_remedy(trail)}"
         return NoBaseline("baseline-artifact-not-found", said, unavailable=unknown, expired=trail.has_expired)
 
-    def find_ineligible_results(self, is_named_alike: Callable[[str, str], bool]) -> tuple[IneligibleResult, ...]:
+    def find_ineligible_results(self, is_same_gate: Callable[[str, str], bool]) -> tuple[IneligibleResult, ...]:
         """Results at or before the base that `find_nearest` has seen and did not count, and that may be of this gate.
 
-        `is_named_alike` tells that of a gate's key in a workflow file. Raises GitHubError.
+        `is_same_gate` tells that of a gate's key in a workflow file. Raises GitHubError.
         """
         found: list[IneligibleResult] = []
         for artifact, run, why in self._elsewhere[:MAX_FETCHED_ARTIFACTS]:
@@ -238,7 +235,7 @@ class ArtifactStore:
             try:
                 with open_result_archive(self._client, artifact, self._temporary) as archive:
                     made = read_archived_head(archive, shown).producer
-                    if made is not None and is_named_alike(made.gate, run.workflow):
+                    if made is not None and is_same_gate(made.gate, run.workflow):
                         found.append(IneligibleResult(read_archived_run(archive, shown, compared=False), why))
             except (BadArchiveError, GateError):
                 continue
@@ -310,10 +307,10 @@ class ArtifactStore:
         wanted = self._wanted
         left = wanted.forked_from or wanted.branch
         if wanted.near_commit != self._get_branch_commits(left).tip:
-            return f"bring this change up to date with {left}"
+            return f"update this change with {left}"
         if left == wanted.branch:
             return f"run the workflow on {left}, or name an earlier run with `baseline`"
-        return f"run the workflow on {left} too and write `baseline-branch: base`, or name a run with `baseline`"
+        return f"run the workflow on {left} too and set `baseline-branch: base`, or name a run with `baseline`"
 
     def _get_branch_commits(self, branch: str) -> BranchCommits:
         """Return the commits of a branch, requested once per branch."""
@@ -371,7 +368,7 @@ class ArtifactStore:
                 in_vain += joined is ledger
                 ledger = joined
         except GitHubError as error:  # less of the past says less, and nothing wrong
-            self.notes.append(f"what runs beside the baseline's saw is not known: {error}")
+            self.notes.append(f"the histories of runs parallel to the baseline could not be read: {error}")
         return (
             found_baseline
             if ledger is own
@@ -400,7 +397,7 @@ class ArtifactStore:
         if run is None:
             return None
         self._to_join -= 1
-        shown = f"the ledger of {_format_source(artifact, run)}"
+        shown = f"the history of {_format_source(artifact, run)}"
         try:
             with open_result_archive(self._client, artifact, self._temporary) as archive:
                 head = read_archived_head(archive, shown)
@@ -426,7 +423,7 @@ class ArtifactStore:
         named, wanted = run.head_branch, self._wanted.branch
         branch = wanted if named is None or is_queue_branch(named, self._wanted) else named
         if not why and not (had := self._get_branch_commits(branch).has_pointed_at(run.head_sha)):
-            why = f"of a commit that {branch} is not known to have had"
+            why = f"of a commit that is not a known commit of {branch}"
             self._may_be_the_branch_s = self._may_be_the_branch_s or (had is None and not self._is_later(run))
         elif run.is_from_own_repository and run.head_branch == wanted and run.event in TRUSTED_EVENTS | OTHER_EVENTS:
             self._elsewhere += [(artifact, run, why)] if why else []
@@ -441,7 +438,7 @@ class ArtifactStore:
         """
         run = find_or_none(lambda: get_workflow_run(self._client, run_id))
         if run is None:
-            raise GateError("baseline-not-found", f"there is no run {run_id} here", "name another run")
+            raise GateError("baseline-not-found", f"run {run_id} not found", "name another run")
         trail = SearchTrail()
         if run.is_from_own_repository:
             for artifact in list_run_artifacts(self._client, run_id, *reversed(self._wanted.names)):
@@ -451,10 +448,12 @@ class ArtifactStore:
                 usable = self._load_usable_run(artifact, run, trail)
                 if usable is not None:
                     return self._build_found_baseline(artifact, run, usable, now, "", behind)
-        why = str(trail) or ("it has no such artifact any more" if run.is_from_own_repository else "it is of a fork")
+        why = str(trail) or (
+            "the artifact no longer exists" if run.is_from_own_repository else "the run is from a fork"
+        )
         raise GateError(
             "baseline-not-found",
-            f"run {run_id} has no artifact {self._wanted.name} that can be compared with: {why}",
+            f"run {run_id} has no usable artifact {self._wanted.name}: {why}",
             "name another run, or use baseline: auto",
         )
 
@@ -482,7 +481,7 @@ class ArtifactStore:
                         self._put = extract_top_entry(
                             archive, self._beside.name, self._beside.target_path, self._beside.max_bytes
                         )
-                    ledger = _read_history(archive, f"the ledger of {_format_source(artifact, run)}", result)
+                    ledger = _read_history(archive, f"the history of {_format_source(artifact, run)}", result)
                     self._usable[artifact.id] = _UsableRun(result, *ledger)
         except BadArchiveError as error:
             self._unread, refused = True, f"not usable ({error})"
@@ -495,7 +494,7 @@ class ArtifactStore:
             if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                 raise
             # it may be the nearest: no older one, nor none at all, stands for it
-            detail = f"it is listed as one that has not expired, and {error.detail}"
+            detail = f"GitHub lists it as not expired, but {error.detail}"
             remedy = "run the job again, or the workflow on the branch"
             raise GitHubError(error.kind, error.doing, detail, remedy=remedy) from error
         if refused:
@@ -518,7 +517,7 @@ class ArtifactStore:
         if run.head_sha == self._wanted.evaluated_commit and not _has_passed(result):
             # what this commit broke is not broken before it, however often it is run
             self._only_red = True
-            return "of this very commit, where the gate did not pass"
+            return "of this commit, where the gate did not pass"
         return ""
 
     def _check_measured(self, result: RunResult, run: WorkflowRun) -> str:
@@ -528,7 +527,7 @@ class ArtifactStore:
         """
         if not is_measured(result):
             self._unmeasured.append(replace(build_unmeasured(result), sha=run.head_sha))
-            return "that could not be measured"
+            return "without enough scores"
         return ""
 
     def _build_found_baseline(
@@ -581,14 +580,14 @@ class ArtifactStore:
         if wanted.first_parent_of:
             if parents := find_parents(self._client, wanted.first_parent_of):
                 return parents[0]
-            return build_unknown_base(f"GitHub does not know {wanted.first_parent_of[:7]}, which is evaluated here")
+            return build_unknown_base(f"GitHub does not know {wanted.first_parent_of[:7]}, which this run evaluates")
         assert left_by is not None
         between, tip = compare_commits(self._client, left, left_by), self._get_branch_commits(left).tip
         if between is not None and tip is not None and between.base_commit.sha != tip:
             # the short name stands for something else, such as a tag, or the branch has gone on in between
             between = compare_commits(self._client, tip, left_by)
         if between is None:
-            return build_unknown_base(f"GitHub knows no commit that {left} and this change share")
+            return build_unknown_base(f"GitHub knows no common commit of {left} and this change")
         return between.merge_base_commit.sha
 
     def _is_later(self, run: WorkflowRun) -> bool:
@@ -605,18 +604,18 @@ class ArtifactStore:
     def _start_distance(self, run: WorkflowRun) -> Future[CommitDistance | None]:
         """Ask how far the branch has gone on since, while the artifact is fetched."""
 
-        def asked() -> CommitDistance | None:
+        def fetch_distance() -> CommitDistance | None:
             tip = self._tip()
             return compare_commits(self._client, run.head_sha, tip) if tip else None
 
-        return start_in_background(asked, f"run {run.id} and its branch")
+        return start_in_background(fetch_distance, f"run {run.id} and its branch")
 
     def _count_commits_behind(self, asked: Future[CommitDistance | None]) -> int | None:
         """How many commits the branch has that the baseline has not; None when that cannot be told."""
         try:
             between = asked.result()
         except GitHubError as error:  # only for show: the baseline itself is there
-            self.notes.append(f"how far the baseline is behind is not known: {error}")
+            self.notes.append(f"cannot check how far the baseline is behind: {error}")
             return None
         return between.ahead_by if between else None
 
@@ -628,10 +627,8 @@ def _has_passed(result: RunResult) -> bool:
 
 def build_unknown_base(why: str) -> NoBaseline:
     """Build the reason for an unknown base commit: the baseline is unavailable, not absent."""
-    hint = "bring the change up to date, or name a run with `baseline`"
-    return NoBaseline(
-        "baseline-unavailable", f"the commit to compare with cannot be told: {why}; {hint}", unavailable=True
-    )
+    hint = "update the change with its base branch, or name a run with `baseline`"
+    return NoBaseline("baseline-unavailable", f"the commit to compare with is unknown: {why}; {hint}", unavailable=True)
 
 
 def _compute_age_days(made: datetime | None, now: datetime) -> float | None:

@@ -56,7 +56,7 @@ def fetch_artifact(client: GitHubClient, artifact_id: int, digest: str | None, t
         lambda: download_once(client, lambda http: _request_address(http, client, artifact_id, doing), to, doing)
     )
     if digest and digest != f"sha256:{found}":
-        raise BadArchiveError("its content is not what GitHub's digest says")
+        raise BadArchiveError("its content does not match GitHub's digest")
     with to.open("rb") as stream:
         if stream.read(2) != b"PK":
             raise BadArchiveError("it is not a zip archive")
@@ -86,7 +86,7 @@ def download_once(client: GitHubClient, address: Callable[[httpx.Client], str], 
     try:
         return call_with_timeout(client.patience.transfer_s, doing, once)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise build_no_response_error(error, doing, "the download broke") from error
+        raise build_no_response_error(error, doing, "the download failed") from error
 
 
 def _save_stream(http: httpx.Client, address: str, to: Path, doing: str, until: float) -> str:
@@ -101,9 +101,9 @@ def _save_stream(http: httpx.Client, address: str, to: Path, doing: str, until: 
     with http.stream("GET", address, headers=headers) as answer:
         if answer.status_code != 200:
             # an address that has expired or broke; the next try asks for a new one
-            raise GitHubError(FailureKind.SERVER, doing, f"the blob store answers {answer.status_code}")
+            raise GitHubError(FailureKind.SERVER, doing, f"the blob store responded with {answer.status_code}")
         if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise BadArchiveError("the blob store compressed it once more, which nobody asked for")
+            raise BadArchiveError("the blob store sent it with an unexpected compression")
         # nothing is written any more once the time is up: the next try may write to the same file by then
         with to.open("wb", buffering=0) as file:
             for chunk in answer.iter_raw():

@@ -80,7 +80,7 @@ class PromptfooAssertion(FrozenStruct):
         """One value as a text, which may be empty. Raises CannotCarryError."""
         if isinstance(value, str):
             if value.startswith("package:"):
-                raise NotImportableError("its value is a program, and no program is run")
+                raise NotImportableError("its value is a program, and programs are not run")
             return self.read_file(value) if value.startswith("file://") else render_template(value, self.variables)
         return value_to_text(value, f"the value of {self.kind}")
 
@@ -111,7 +111,7 @@ def split_commas(text: str) -> list[str]:
             while at < len(text) and text[at].isspace():
                 at += 1
             if at < len(text) and text[at] != ",":
-                raise NotImportableError("its list of values is not what promptfoo reads: a comma is missing")
+                raise NotImportableError("promptfoo cannot read its list of values: a comma is missing")
         else:
             end = text.find(",", at)
             end = len(text) if end < 0 else end
@@ -136,13 +136,14 @@ def _read_quoted(text: str, at: int) -> tuple[str, int]:
         else:
             parts.append(text[at])
             at += 1
-    raise NotImportableError("its list of values is not what promptfoo reads: a quote is missing")
+    raise NotImportableError("promptfoo cannot read its list of values: a quote is missing")
 
 
 class CaseChecks(Struct):
     """The checks of one case, in the form of its `expect` and `rubric`.
 
-    `graded_types` are types of assertions that a model answers; `assertion_count` says how many decide over the case.
+    `graded_types` are assertion types that a model scores; `assertion_count` is the number of assertions that decide
+    the case.
     """
 
     contains: list[JsonValue] = field(default_factory=list)
@@ -178,7 +179,7 @@ def convert_assertions(
     checks = CaseChecks()
     _add_assertions(checks, assertions, variables, read)
     if not checks.assertion_count:
-        raise NotImportableError("it asserts nothing that counts")
+        raise NotImportableError("its assertions have no effect")
     _refuse_partial_threshold(checks, threshold)
     return checks
 
@@ -217,7 +218,7 @@ def _read_weight(one: Mapping[str, JsonValue]) -> float:
     if weight is None:
         return 1
     if isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
-        raise NotImportableError("an assertion has a weight that is none")
+        raise NotImportableError("an assertion has an invalid weight")
     return weight
 
 
@@ -229,11 +230,11 @@ def _refuse_partial_threshold(checks: CaseChecks, threshold: JsonValue) -> None:
     if threshold is None:
         return
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-        raise NotImportableError("its threshold is no number")
+        raise NotImportableError("its threshold is not a number")
     alone = checks.assertion_count == 1 and 0 < threshold <= _FULL_THRESHOLD
     if checks.graded_types or not (alone or threshold == _FULL_THRESHOLD):
         raise NotImportableError(
-            f"it passes from a score of {format_js_string(threshold)} on, and a case here when all of its checks hold"
+            f"it passes from a score of {format_js_string(threshold)}, but a case of an eval file needs all its checks"
         )
 
 
@@ -244,7 +245,7 @@ def _parse_assertion(
     inverse = written.startswith("not-")
     kind = written.removeprefix("not-")
     if kind in _PROGRAM_TYPES:
-        raise NotImportableError(f"{kind} is a program, and no program is run to check an answer")
+        raise NotImportableError(f"{kind} is a program, and programs are not run to check a response")
     if kind not in _CONVERTERS:
         known = "" if kind in KNOWN_TYPES or kind.startswith(("promptfoo:", "select-", "max-")) else ", nor promptfoo's"
         raise NotImportableError(f"{kind[:60]} is not among the checks of an eval file{known}")
@@ -253,7 +254,9 @@ def _parse_assertion(
             raise NotImportableError(f"`{key[:60]}` of an assertion changes what is checked")
     value, metric = one.get("value"), one.get("metric")
     if isinstance(value, dict) and DATE_KEY in value:
-        raise NotImportableError(f"the value of {kind} is a date without quotes, a point in time to promptfoo")
+        raise NotImportableError(
+            f"the value of {kind} is a date without quotes, which promptfoo reads as a point in time"
+        )
     return PromptfooAssertion(
         kind=kind,
         inverse=inverse,
@@ -272,7 +275,7 @@ def _add_assertion(checks: CaseChecks, one: PromptfooAssertion) -> None:
 
 def _add_pattern(checks: CaseChecks, pattern: str) -> None:
     if len(pattern) > PATTERN_CHARACTERS:
-        raise NotImportableError(f"its text makes a pattern of more than {PATTERN_CHARACTERS:,} characters")
+        raise NotImportableError(f"its text results in a pattern of more than {PATTERN_CHARACTERS:,} characters")
     checks.matches.append(pattern)
 
 
@@ -325,7 +328,7 @@ def _add_icontains_all(checks: CaseChecks, one: PromptfooAssertion) -> None:
 
 def _add_equals(checks: CaseChecks, one: PromptfooAssertion) -> None:
     if one.value is None or isinstance(one.value, list | dict):
-        raise NotImportableError("equals compares with the answer read as JSON, which no check of an eval file does")
+        raise NotImportableError("equals compares the response as JSON, which checks of an eval file cannot do")
     value = one.render_value(one.value)  # an empty text is a value here
     pattern = patterns.match_whole(patterns.escape_literal(value))
     _add_pattern(checks, patterns.match_not_at_start(pattern[1:]) if one.inverse else pattern)
@@ -349,7 +352,7 @@ def _add_regex(checks: CaseChecks, one: PromptfooAssertion) -> None:
 def _add_latency(checks: CaseChecks, one: PromptfooAssertion) -> None:
     limit = one.threshold
     if one.inverse or isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0:
-        raise NotImportableError("not-latency asks for slow answers" if one.inverse else "latency has no threshold")
+        raise NotImportableError("not-latency expects slow responses" if one.inverse else "latency has no threshold")
     _limit_latency(checks, int(limit) if limit == int(limit) else limit)
 
 
@@ -360,7 +363,7 @@ def _limit_latency(checks: CaseChecks, limit: float) -> None:
 def _add_word_count(checks: CaseChecks, one: PromptfooAssertion) -> None:
     least, most = _parse_bounds(one)
     if one.inverse:
-        raise NotImportableError("not-word-count has no counterpart here")
+        raise NotImportableError("not-word-count has no equivalent")
     if max(least, most or 0) > _MAX_WORD_COUNT:
         raise NotImportableError(f"word-count of more than {_MAX_WORD_COUNT:,}")
     _add_pattern(checks, patterns.match_word_count(least, most))
@@ -376,7 +379,7 @@ def _parse_bounds(one: PromptfooAssertion) -> tuple[int, int | None]:
         return int(value), int(value)
     elif _is_whole_number(value):
         return value, value
-    raise NotImportableError("word-count is no whole number, and no `min` and `max`")
+    raise NotImportableError("word-count needs a whole number, or `min` and `max`")
 
 
 def _is_whole_number(value: JsonValue) -> TypeGuard[int]:
@@ -387,7 +390,7 @@ def _add_rubric(checks: CaseChecks, one: PromptfooAssertion) -> None:
     value = one.value
     texts = value if one.kind == "g-eval" and isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
-        raise NotImportableError(f"the value of {one.kind} is no text")
+        raise NotImportableError(f"the value of {one.kind} is not text")
     _add_dimension(checks, one, "\n".join(one.require_text(one.render_value(text)) for text in texts))
 
 
@@ -397,7 +400,7 @@ def _add_factuality(checks: CaseChecks, one: PromptfooAssertion) -> None:
 
 def _add_dimension(checks: CaseChecks, one: PromptfooAssertion, criteria: str) -> None:
     if one.inverse:
-        raise NotImportableError(f"not-{one.kind} asks a model for the opposite of its rubric")
+        raise NotImportableError(f"not-{one.kind} reverses a rubric, which is not supported")
     taken = {str(part["dimension"]) for part in checks.rubric if isinstance(part, dict)}
     name = one.metric or one.kind
     name = next(found for found in (name, *(f"{name} {number}" for number in range(2, 9_999))) if found not in taken)

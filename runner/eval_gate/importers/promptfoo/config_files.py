@@ -75,11 +75,11 @@ class PromptfooFolder:
         Raises NotImportableError.
         """
         if "\x00" in name or len(name) > 1_000:
-            raise NotImportableError(f"{_quote_name(name)} is no name of a file")
+            raise NotImportableError(f"{_quote_name(name)} is not the name of a file")
         if name not in self.found_files:
             if len(self.found_files) >= _MAX_NAMES:
                 raise NotImportableError(
-                    f"{_quote_name(name)} is not looked for: the configuration names more than {_MAX_NAMES:,} files"
+                    f"{_quote_name(name)} was not read: the configuration names more than {_MAX_NAMES:,} files"
                 )
             try:
                 self.found_files[name] = self._search_files(name)
@@ -94,18 +94,18 @@ class PromptfooFolder:
         if self._resolve_path(name).is_file():
             return [(self._resolve_path(name), self._format_path(self._resolve_path(name)))]
         if not re.search(r"[*?\[]", name):
-            raise NotImportableError(f"there is no {_quote_name(name)}")
+            raise NotImportableError(f"{_quote_name(name)} does not exist")
         return [
             (self._resolve_path(one), self._format_path(self._resolve_path(one))) for one in self._search_glob(name)
         ]
 
     def _search_glob(self, name: str) -> list[str]:
         if ".." in Path(name).parts or Path(name).is_absolute():
-            raise NotImportableError(f"{_quote_name(name)} leads out of the configuration's folder")
+            raise NotImportableError(f"{_quote_name(name)} is outside of the configuration's folder")
         try:
             found = [one for one in islice(self.path.glob(name), FINDINGS + 1) if one.is_file()]
         except (ValueError, NotImplementedError, OSError) as error:
-            raise NotImportableError(f"{_quote_name(name)} is no glob") from error
+            raise NotImportableError(f"{_quote_name(name)} is not a glob") from error
         if not found:
             raise NotImportableError(f"nothing matches {_quote_name(name)}")
         if len(found) > FINDINGS:
@@ -115,7 +115,7 @@ class PromptfooFolder:
     def _resolve_path(self, name: str) -> Path:
         place = resolve_path(self.path / name, root=self.path)
         if place is None:
-            raise NotImportableError(f"{_quote_name(name)} leads out of the configuration's folder")
+            raise NotImportableError(f"{_quote_name(name)} is outside of the configuration's folder")
         return place
 
     def _format_path(self, real: Path) -> str:
@@ -166,7 +166,7 @@ def read_text_file(path: Path, shown: str, most: int = EVAL_FILE_BYTES) -> str:
             raise NotImportableError(f"{shown} is larger than {most:,} bytes")
         return data.decode("utf-8").removeprefix("\ufeff")
     except (OSError, UnicodeDecodeError) as error:
-        raise NotImportableError(f"{shown} is no text that can be read") from error
+        raise NotImportableError(f"{shown} is not readable text") from error
 
 
 def read_importable_document(path: Path, shown: str) -> PromptfooFile:

@@ -39,19 +39,19 @@ _IGNORED_KEYS: Final = frozenset(
     }
 )
 _SKIP_REASONS: Final = {
-    "env": "variables are not carried over: set them where the gate runs",
-    "derivedMetrics": "metrics made of scores are not carried over",
-    "redteam": "red-team plugins make their tests anew each time, and have no eval files",
+    "env": "variables are not imported: set them where the gate runs",
+    "derivedMetrics": "metrics derived from scores are not imported",
+    "redteam": "red-team plugins generate new tests for every run, so they have no eval files",
     "tracing": "traces are not read",
 }
 
 
 _SPLIT_HINT: Final = "import its tests in parts"
-_MESSAGE_LIST_REASON: Final = "it is sent the prompt's list of messages as a text, and a model is asked with them"
+_MESSAGE_LIST_REASON: Final = "it gets the messages of the prompt as one text, but a model gets them as messages"
 
 
 class _ImportedSuite(Struct):
-    """The cases of one prompt. All of them share a system message, where they have one."""
+    """The cases of one prompt. All of them share its system message, if it has one."""
 
     number: int
     cases: list[dict[str, JsonValue]] = field(default_factory=list)
@@ -70,12 +70,14 @@ def import_promptfoo(config: Path, shown: str, into: str) -> ImportResult:
     """
     if config.suffix not in {".yaml", ".yml", ".json"} and os.path.exists(config):  # noqa: PTH110 (which never raises)
         raise _build_config_error(
-            shown, "is a program, or no configuration", "name a promptfooconfig.yaml, .yml or .json"
+            shown, "is a program, or not a configuration", "name a promptfooconfig.yaml, .yml or .json"
         )
     document = read_document(config, shown)
     value = document.value
     if not isinstance(value, dict) or not any(value.get(part) for part in _CONFIG_KEYS):
-        raise _build_config_error(shown, "is no configuration of promptfoo", f"it has one of {', '.join(_CONFIG_KEYS)}")
+        raise _build_config_error(
+            shown, "is not a promptfoo configuration", f"a configuration has one of {', '.join(_CONFIG_KEYS)}"
+        )
     lists = [one for one in (value.get("providers"), value.get("targets")) if isinstance(one, list)]
     if any(len(one) > _MAX_PROVIDERS for one in lists):
         raise _build_config_error(
@@ -128,8 +130,8 @@ def _build_config_error(shown: str, what: str, hint: str) -> GateError:
 def _find_blocker(value: dict[str, JsonValue]) -> str | None:
     """Why no case at all can be carried over."""
     if value.get("extensions"):
-        return "`extensions` are programs that change tests before they are run, and no program is run"
-    return None if value.get("prompts") else "there are no prompts"
+        return "`extensions` are programs that change tests, and programs are not run"
+    return None if value.get("prompts") else "it has no prompts"
 
 
 def _iter_skipped_settings(document: PromptfooFile) -> Iterator[SkippedItem]:
@@ -199,15 +201,15 @@ def _convert_case(
     def read(name: str) -> str:
         name = name.removeprefix("file://")
         if not name.endswith(".txt"):
-            raise NotImportableError("an assertion's value is made of a file that is no plain text")
+            raise NotImportableError("the value of an assertion is a file that is not plain text")
         text = folder.read_text(name).strip()
         if is_template(text):
-            raise NotImportableError("an assertion's value is a file with a template")
+            raise NotImportableError("the value of an assertion is a file with a template")
         return text
 
     checks = convert_assertions([*test.assertions], test.threshold, test.variables, read)
     if checks.graded_types and test.has_own_grading:
-        raise NotImportableError("it says itself how a model is to grade (`rubricPrompt`, `factuality`)")
+        raise NotImportableError("it has its own grading prompt (`rubricPrompt`, `factuality`)")
     return checks, render_prompt(f"{test.prefix}{prompt.raw}{test.suffix}", test.variables, chat=chat)
 
 
@@ -218,7 +220,7 @@ def _set_system_message(suite: _ImportedSuite, prompt: RenderedPrompt) -> None:
     differs from that of earlier cases.
     """
     if suite.cases and suite.system != prompt.system:
-        raise NotImportableError("its system message is another one than that of the cases before it")
+        raise NotImportableError("its system message differs from that of the cases before it")
     suite.system = prompt.system
     suite.chat = suite.chat or prompt.chat
 
@@ -283,7 +285,8 @@ def _shorten_id(name: str) -> str:
 def _iter_remarks(graded: set[str], cases: int) -> Iterator[str]:
     if graded:
         one = "1 case is" if cases == 1 else f"{cases:,} cases are"
-        yield f"{one} graded by a model ({', '.join(sorted(graded))}), yes or no, by our prompt: name one with --judge"
+        by = f"an LLM judge ({', '.join(sorted(graded))})"
+        yield f"{one} graded by {by}, yes or no, with the prompt of Eval Gate: name the judge with --judge"
 
 
 async def _remove_broken_patterns(suites: list[_ImportedSuite]) -> list[SkippedItem]:
@@ -299,7 +302,7 @@ async def _remove_broken_patterns(suites: list[_ImportedSuite]) -> list[SkippedI
                     if pattern not in known:
                         known[pattern] = await matcher.find_pattern_error(pattern)
                 if any(known[pattern] for pattern in foreign):
-                    left.append(SkippedItem(*suite.places[index], "its regex is no pattern of JavaScript's"))
+                    left.append(SkippedItem(*suite.places[index], "its regex is not a JavaScript pattern"))
                 else:
                     kept.append(index)
             suite.cases = [suite.cases[index] for index in kept]

@@ -43,7 +43,7 @@ def iter_table_tests(path: Path, shown: str) -> Iterator[LocatedValue]:
     try:
         head = [name.strip() for name in next(rows, [])]
         if len(set(head)) != len(head):
-            raise NotImportableError(f"{shown} has two columns of one name")
+            raise NotImportableError(f"{shown} has two columns with the same name")
         line = rows.line_num
         for cells in rows:
             place, line = SourcePlace(shown, line + 1), rows.line_num
@@ -52,7 +52,7 @@ def iter_table_tests(path: Path, shown: str) -> Iterator[LocatedValue]:
                     raise NotImportableError(f"{place} has {len(cells)} cells below {len(head)} columns")
                 yield LocatedValue(_build_test(dict(zip(head, cells, strict=True))), place)
     except csv.Error as error:
-        raise NotImportableError(f"{shown}:{rows.line_num} is no CSV: {error}") from error
+        raise NotImportableError(f"{shown}:{rows.line_num} is not CSV: {error}") from error
 
 
 def _build_test(row: dict[str, str]) -> dict[str, JsonValue]:

@@ -34,7 +34,7 @@ def match_any_case(text: str, *, forbidden: bool = False) -> str:
     """
     lower = text.lower()
     if _CONTEXT_DEPENDENT & set(lower):
-        raise NotImportableError("upper and lower case of this text depend on the letters beside it")
+        raise NotImportableError("upper and lower case of this text depend on neighboring letters")
     return "".join(_match_sign(sign, forbidden=forbidden) for sign in lower)
 
 

@@ -73,9 +73,9 @@ def _iter_entry_prompts(one: JsonValue, place: SourcePlace, folder: PromptfooFol
         return
     raw = one.get("raw") or one.get("id") if isinstance(one, dict) else None
     if not isinstance(one, dict) or not isinstance(raw, str):
-        yield PromptfooPrompt(place, "", "the prompt is no text")
+        yield PromptfooPrompt(place, "", "the prompt is not text")
     elif further := sorted(set(one) - _IGNORED_KEYS):
-        yield PromptfooPrompt(place, raw, f"`{further[0][:60]}` of the prompt changes how it is asked")
+        yield PromptfooPrompt(place, raw, f"`{further[0][:60]}` of the prompt changes the request")
     else:
         yield from _iter_text_prompts(raw, place, folder)
 
@@ -93,17 +93,15 @@ def _load_texts(raw: str, folder: PromptfooFolder) -> list[str]:
     Raises NotImportableError.
     """
     if raw.startswith("exec:"):
-        raise NotImportableError("a program makes the prompt, and no program is run")
+        raise NotImportableError("a program generates the prompt, and programs are not run")
     if raw.startswith(_REMOTE_PREFIXES):
-        raise NotImportableError("the prompt is kept by a service, which is not asked")
+        raise NotImportableError("the prompt is stored in a service, which is not called")
     if not _may_be_file(raw):
         return [raw]
     name = raw.removeprefix("file://")
     if not folder.has_file(name):
         if not _GLOB_CHARACTERS.search(name):
-            raise NotImportableError(
-                "promptfoo takes the prompt for a file, which is not in the configuration's folder"
-            )
+            raise NotImportableError("promptfoo reads the prompt as a file, which is not in the configuration's folder")
         try:
             found = folder.find_files(name)
         except NotImportableError:
@@ -142,7 +140,7 @@ def _iter_file_texts(path: Path, shown: str) -> Iterator[str]:
     elif suffix in YAML_SUFFIXES:
         yield dump_compact_json(_require_no_files(read_importable_document(path, shown).value))
     else:
-        raise NotImportableError(f"{shown} is a program, or a prompt of a kind that is not read")
+        raise NotImportableError(f"{shown} is a program, or an unsupported kind of prompt")
 
 
 def _split_prompts(text: str) -> Iterator[str]:
@@ -162,7 +160,7 @@ def _require_no_files(value: JsonValue) -> JsonValue:
     Raises NotImportableError if the value names files, or contains dates without quotes, which are not JSON.
     """
     if (text := dump_compact_json(value)) and ('"file://' in text or f'"{DATE_KEY}"' in text):
-        raise NotImportableError("the prompt's file names further files, or holds dates without quotes")
+        raise NotImportableError("the prompt's file names other files, or contains dates without quotes")
     return value
 
 
@@ -202,9 +200,9 @@ def _render_conversation(value: JsonValue) -> RenderedPrompt:
     roles = [role for role, _ in said]
     texts = [content for _, content in said]
     if roles not in (["user"], ["system", "user"], ["developer", "user"]):
-        raise NotImportableError("a conversation of more than a system message and a question has no place in a case")
+        raise NotImportableError("a case cannot have a conversation of more than a system message and a user message")
     if not all(isinstance(text, str) for text in texts):
-        raise NotImportableError("a message of the prompt is no text")
+        raise NotImportableError("a message of the prompt is not text")
     return RenderedPrompt(_require_text(str(texts[-1])), str(texts[0]) if len(texts) > 1 else None, chat=True)
 
 

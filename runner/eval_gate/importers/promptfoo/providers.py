@@ -53,8 +53,8 @@ _ADDRESSES: Final = {
 _ADDRESS_SETTINGS: Final = frozenset({"url", "base_url", "endpoint"})
 """Settings that are addresses."""
 _UNSUPPORTED_KINDS: Final = {
-    "echo": "it answers with its own prompt: there is nothing to evaluate",
-    "exec": "its command is given promptfoo's arguments: describe it as a target with `provider: cli`",
+    "echo": "it returns its own prompt: there is nothing to evaluate",
+    "exec": "its command expects promptfoo's arguments: describe it as a target with `provider: cli`",
     "python": "it is a program: describe it as a target with `provider: cli`",
     "file": "it is a program: describe it as a target with `provider: cli`",
     "javascript": "it is a program: describe it as a target with `provider: cli`",
@@ -100,12 +100,12 @@ def convert_providers(config: PromptfooFile, variable: str | None) -> tuple[list
                 # a digit may begin no name of a variable
                 variable_name = f"AGENT_{variable_name}" if variable_name[0].isdigit() else variable_name
                 provider[key] = f"${{{{ {variable_name} }}}}"
-                said = f"its address holds credentials: set the variable {variable_name} to the whole address"
+                said = f"its URL contains credentials: set the variable {variable_name} to the whole URL"
                 left.append(SkippedItem(place, f"provider {name}", said))
         found.append(
             PromptfooProvider(name, {"name": name, **provider}, is_model=provider["provider"] != "http", place=place)
         )
-        left += [SkippedItem(place, f"provider {shown[:100]}", f"its `{key[:60]}` is not carried over") for key in lost]
+        left += [SkippedItem(place, f"provider {shown[:100]}", f"its `{key[:60]}` is not imported") for key in lost]
     return found, left
 
 
@@ -159,10 +159,10 @@ def _convert_provider(one: JsonValue, variable: str | None) -> tuple[dict[str, J
         description = one[identity]  # type: ignore[assignment]  # `- openai:gpt-4o: {config: …}`
     config = description.get("config") or {}
     if not isinstance(config, dict):
-        raise NotImportableError("its `config` is no mapping")
+        raise NotImportableError("its `config` is not a mapping")
     for key in description:
         if key not in _KEYS:
-            raise NotImportableError(f"`{key[:60]}` changes its answers before they are checked")
+            raise NotImportableError(f"`{key[:60]}` changes its responses before they are checked")
     kind = identity.split(":", 1)[0]
     if identity.startswith(("http:", "https:")) or identity in {"http", "https"}:
         settings, lost = _convert_http(identity, config, variable)
@@ -179,7 +179,7 @@ def _convert_model(identity: str, config: Mapping[str, JsonValue]) -> tuple[dict
     fitting = ((vendor, found[1]) for pattern, vendor in _MODEL_PATTERNS if (found := pattern.fullmatch(identity)))
     vendor, model = next(fitting, ("", ""))
     if not model or _NOT_CHAT.fullmatch(identity):
-        raise NotImportableError("there is no such target here")
+        raise NotImportableError("this provider has no equivalent target")
     settings: dict[str, JsonValue] = {"provider": vendor, "model": model}
     if identity.startswith("ollama:"):
         settings["base_url"] = _OLLAMA_URL
@@ -219,12 +219,12 @@ def _convert_http(
     """
     for key in config:
         if key not in _HTTP_KEYS:
-            raise NotImportableError(f"its setting `{key[:60]}` has no counterpart")
+            raise NotImportableError(f"its setting `{key[:60]}` has no equivalent")
     url = config.get("url") or identity
     if not isinstance(url, str) or not url.startswith(("http://", "https://", "{{")):
-        raise NotImportableError("it has no address")
+        raise NotImportableError("it has no URL")
     if str(config.get("method", "POST" if "body" in config else "GET")).upper() != "POST":
-        raise NotImportableError("it is not asked by POST")
+        raise NotImportableError("its method is not POST")
     settings: dict[str, JsonValue] = {"provider": "http", "url": _convert_variables(url)}
     if headers := _convert_headers(config.get("headers")):
         settings["headers"] = headers
@@ -237,16 +237,16 @@ def _convert_headers(value: JsonValue) -> dict[str, JsonValue]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise NotImportableError("its headers are no mapping")
+        raise NotImportableError("its headers are not a mapping")
     headers: dict[str, JsonValue] = {}
     for name, text in value.items():
         if name.lower() == "content-type" and str(text).lower().startswith("application/json"):
             continue
         if not isinstance(text, str):
-            raise NotImportableError(f"its header {name[:60]} is no text")
+            raise NotImportableError(f"its header {name[:60]} is not text")
         headers[name] = _convert_variables(text)
         if _SECRET.search(name) and headers[name] == text:
-            raise NotImportableError(f"its header {name[:60]} holds a value that may be secret: make it a variable")
+            raise NotImportableError(f"its header {name[:60]} has a value that may be secret: make it a variable")
     return headers
 
 
@@ -255,9 +255,9 @@ def _convert_body(value: JsonValue, variable: str | None) -> JsonValue:
         try:
             value = parse_untrusted_json(value)
         except UntrustedJsonError as error:
-            raise NotImportableError("its body is no JSON") from error
+            raise NotImportableError("its body is not JSON") from error
     if not isinstance(value, dict | list):
-        raise NotImportableError("its body is no JSON object")
+        raise NotImportableError("its body is not a JSON object")
     return _fill_body(value, variable)
 
 
@@ -268,7 +268,9 @@ def _fill_body(value: JsonValue, variable: str | None) -> JsonValue:
         case str():
             text = _PROMPT.sub("{{message}}", value)
             if is_template(text.replace("{{message}}", "")):
-                raise NotImportableError(f'its body holds the template "{value[:80]}", which is more than the prompt')
+                raise NotImportableError(
+                    f'its body holds the template "{value[:80]}", which contains more than the prompt'
+                )
             return text
         case list():
             return [_fill_body(member, variable) for member in value]
@@ -282,7 +284,7 @@ def _get_response_path(config: Mapping[str, JsonValue]) -> str:
     """Where the answer's text is."""
     written = config.get("transformResponse") or config.get("responseParser")
     if written is None:
-        raise NotImportableError("all that it sends is its answer: no `transformResponse` says where the text is")
+        raise NotImportableError("it has no `transformResponse` that names the path of the text")
     found = _RESPONSE_PATH.fullmatch(written) if isinstance(written, str) else None
     if found is None:
         raise NotImportableError("its `transformResponse` is more than a path such as `json.reply`")

@@ -56,7 +56,7 @@ def render_template(text: str, variables: Mapping[str, JsonValue]) -> str:
     whole = "".join([*parts, _require_plain(text[at:])])
     if is_template(whole):
         # `{{seed:…}}` stands for something else in our own files, and would be skipped where that is not there
-        raise NotImportableError("its values and the text around them make a template")
+        raise NotImportableError("its values and the text around them form a template")
     return whole
 
 
@@ -86,7 +86,9 @@ def _require_plain(text: str) -> str:
 def _look_up_value(path: str, variables: Mapping[str, JsonValue]) -> str:
     steps = _STEP.findall(path)
     if steps[0] == "env" and "env" not in variables:
-        raise NotImportableError(f"{{{{{path}}}}} is of the environment, whose values are written into no file")
+        raise NotImportableError(
+            f"{{{{{path}}}}} is an environment variable, and their values are not written into files"
+        )
     if steps[0] in _RESERVED_WORDS and steps[0] not in variables:
         raise NotImportableError(f"the template {{{{{path}}}}} does more than name a variable")
     value: JsonValue = dict(variables)
@@ -96,7 +98,7 @@ def _look_up_value(path: str, variables: Mapping[str, JsonValue]) -> str:
         elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
             value = value[int(step)]
         else:
-            raise NotImportableError(f"nothing says what {{{{{path}}}}} is")
+            raise NotImportableError(f"nothing defines {{{{{path}}}}}")
     return value_to_text(value, f"{{{{{path}}}}}")
 
 
@@ -116,7 +118,7 @@ def value_to_text(value: JsonValue, name: str) -> str:
 
 def _describe_kind(value: JsonValue) -> str:
     if isinstance(value, dict) and DATE_KEY in value:
-        return "a date without quotes, a point in time to promptfoo"
+        return "a date without quotes, which promptfoo reads as a point in time"
     return "empty" if value is None else "a list" if isinstance(value, list) else "a mapping"
 
 

@@ -33,12 +33,12 @@ from eval_gate.text.javascript.strings import dump_compact_json
 
 _READ_KEYS: Final = frozenset({"description", "vars", "assert", "options", "threshold", "metadata", "id", "tags"})
 _SKIP_REASONS: Final = {
-    "provider": "it names a provider of its own",
+    "provider": "it names its own provider",
     "providers": "it is for some providers only",
     "prompts": "it is for some prompts only",
-    "providerOutput": "its answer is written in the test",
-    "__providerOutput": "its answer is written in the test",
-    "assertScoringFunction": "a function makes its score, and no program is run to check an answer",
+    "providerOutput": "its response is part of the test",
+    "__providerOutput": "its response is part of the test",
+    "assertScoringFunction": "a function computes its score, and programs are not run to check a response",
     "$ref": "it is a reference ($ref)",
 }
 _OPTIONS: Final = frozenset(
@@ -152,13 +152,15 @@ def _iter_listed(
         case None | "":
             return
         case _:
-            yield _build_skipped_test(written.place, "tests that a program makes, or that are no list, are not read")
+            yield _build_skipped_test(
+                written.place, "tests from a program, and tests that are not a list, are not read"
+            )
 
 
 def _iter_named_files(name: str, place: SourcePlace, folder: PromptfooFolder) -> Iterator[LocatedValue | PromptfooTest]:
     """Yield the tests in the files that a path or glob matches."""
     if "://" in name.removeprefix("file://"):
-        yield _build_skipped_test(place, "tests on other machines are not fetched")
+        yield _build_skipped_test(place, "tests from a URL are not fetched")
         return
     try:
         for path, shown in folder.find_files(name.removeprefix("file://")):
@@ -192,7 +194,7 @@ def _parse_line(line: str, path: Path, place: SourcePlace) -> JsonValue:
     try:
         return parse_document(JSON[".json"], line.encode(), path, place.file).value
     except GateError as error:
-        raise NotImportableError(f"{place} is no JSON") from error
+        raise NotImportableError(f"{place} is not JSON") from error
 
 
 def _iter_scenario(
@@ -217,7 +219,7 @@ def _iter_scenario(
             yield test
         elif not isinstance(each, dict) or not isinstance(test.value, dict):
             yield _build_skipped_test(
-                config.locate(*steps, "config", index // len(tests)), "a part of the scenario is no mapping"
+                config.locate(*steps, "config", index // len(tests)), "a part of the scenario is not a mapping"
             )
         else:
             try:
@@ -240,7 +242,7 @@ def _get_mapping(test: Mapping[str, JsonValue], key: str) -> Mapping[str, JsonVa
     if found is None:
         return {}
     if not isinstance(found, dict):
-        why = "are in a file of their own" if key == "vars" and isinstance(found, str | list) else "is no mapping"
+        why = "are in a separate file" if key == "vars" and isinstance(found, str | list) else "is not a mapping"
         raise NotImportableError(f"its `{key}` {why}")
     return found
 
@@ -248,7 +250,7 @@ def _get_mapping(test: Mapping[str, JsonValue], key: str) -> Mapping[str, JsonVa
 def _get_list(test: Mapping[str, JsonValue], key: str) -> list[JsonValue]:
     found = test.get(key)
     if found is not None and not isinstance(found, list):
-        raise NotImportableError(f"its `{key}` is no list")
+        raise NotImportableError(f"its `{key}` is not a list")
     return found or []
 
 
@@ -262,7 +264,7 @@ def _load_default_test(value: JsonValue, config: PromptfooFile, folder: Promptfo
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise NotImportableError("it is no mapping")
+        raise NotImportableError("it is not a mapping")
     _refuse_keys(value)
     default = {**value, "assert": [_resolve_reference(one, config.value) for one in _get_list(value, "assert")]}
     for key in ("vars", "options", "metadata"):
@@ -283,13 +285,13 @@ def _merge_default(written: LocatedValue, default: Mapping[str, JsonValue], conf
     """
     value = written.value
     if not isinstance(value, dict):
-        raise NotImportableError("it is no mapping")
+        raise NotImportableError("it is not a mapping")
     _refuse_keys(value)
     own = _get_mapping(value, "options")
     options = {**_get_mapping(default, "options"), **{key: option for key, option in own.items() if option != ""}}
     for key, option in options.items():
         if key not in _OPTIONS and option not in (None, False, "", [], {}):
-            raise NotImportableError(f"`options.{key[:60]}` changes what is asked or checked")
+            raise NotImportableError(f"`options.{key[:60]}` changes the request or the checks")
     held = [] if own.get("disableDefaultAsserts") is True else _get_list(default, "assert")
     threshold = value.get("threshold")
     variables = {**_get_mapping(default, "vars"), **_get_mapping(value, "vars")}
@@ -315,7 +317,7 @@ def _require_text(value: JsonValue) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise NotImportableError("a prefix or suffix is no text")
+        raise NotImportableError("a prefix or suffix is not text")
     return value
 
 
@@ -334,7 +336,7 @@ def _resolve_reference(one: JsonValue, config: JsonValue) -> JsonValue:
         for step in path.removeprefix("#/").split("/"):
             one = one.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(one, dict) else None
         if one is None:
-            raise NotImportableError(f"its reference {path[:80]} leads nowhere")
+            raise NotImportableError(f"its reference {path[:80]} does not exist")
     raise NotImportableError("an assertion is a reference ($ref) that does not end")
 
 
@@ -373,13 +375,13 @@ def _read_variable(value: JsonValue, folder: PromptfooFolder) -> JsonValue:
     if not isinstance(value, str):
         return value
     if value.startswith("package:"):
-        raise NotImportableError("a variable is made by a program, and no program is run")
+        raise NotImportableError("a variable comes from a program, and programs are not run")
     if not value.startswith("file://"):
         return value.removesuffix("\n")
     name = value.removeprefix("file://")
     suffix = PurePosixPath(name).suffix
     if suffix not in _TEXT_SUFFIXES:
-        raise NotImportableError(f"a variable is made of {name[:100]}, which is no text")
+        raise NotImportableError(f"a variable comes from {name[:100]}, which is not text")
     if suffix in YAML_SUFFIXES:
         return dump_compact_json(folder.read_document(name).value)
     return folder.read_text(name).strip()

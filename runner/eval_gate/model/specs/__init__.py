@@ -1,1 +1,1 @@
-"""What is to be judged, as data: a class for each kind of evaluator, by dialect where only one has it."""
+"""Specifications of evaluators: one class for each kind, in a separate module if only one format has it."""

@@ -1,7 +1,7 @@
-"""The assertions of Agent Evals suites, as data: one class for each `type`, with the fields of the suite file.
+"""Specifications of Agent Evals assertions: one class for each `type`, with the fields of the suite file.
 
-Source: Agent Evals, "Assertion Types" and "File Assertions"; `fileNotExists` is used by its suites and not in its text
-(agent-evals behaviour, B-07).
+Source: Agent Evals, "Assertion Types" and "File Assertions". Its suites use `fileNotExists`, but its text does not
+mention it (agent-evals behaviour, B-07).
 """
 
 from typing import Final, Literal
@@ -12,18 +12,18 @@ from eval_gate.model.specs.match_all_patterns import matches_every_text
 
 
 class SuiteAssertion(NamedEvaluatorSpec, kw_only=True):
-    """One assertion of a suite; its own `description`, where it has one, is its name in results."""
+    """One assertion of a suite. Its `description`, if it has one, is its name in results."""
 
     @property
     def as_written(self) -> dict[str, JsonValue]:
-        """The assertion under the suite file's names, with its defaults."""
+        """The assertion with the keys of the suite file and its defaults."""
         others = {"weight", "label", "negate", "floor"}
         fields = {name: value for name, value in as_json(self).items() if name not in others}
         return fields | ({"description": self.label} if self.label else {})
 
 
 class OutputContains(SuiteAssertion, kw_only=True):
-    """The value is in the answer."""
+    """The response contains the value."""
 
     type: Literal["contains"] = "contains"
     value: str
@@ -31,12 +31,12 @@ class OutputContains(SuiteAssertion, kw_only=True):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether the value is empty: it is in every answer."""
+        """Whether the value is empty: every response contains it."""
         return not self.value
 
 
 class OutputMatches(SuiteAssertion, kw_only=True):
-    """The ECMAScript pattern finds something in the answer."""
+    """The ECMAScript pattern matches somewhere in the response."""
 
     type: Literal["matchesRegex"] = "matchesRegex"
     pattern: str
@@ -44,19 +44,19 @@ class OutputMatches(SuiteAssertion, kw_only=True):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether the pattern finds something in every answer."""
+        """Whether the pattern matches every response."""
         return matches_every_text(self.pattern, self.flags)
 
 
 class OutputEquals(SuiteAssertion, kw_only=True):
-    """The answer is this text, or this value when it is read as JSON."""
+    """The response equals this text, or, parsed as JSON, this value."""
 
     type: Literal["equals"] = "equals"
     expected: JsonValue
 
 
 class OutputJsonPath(SuiteAssertion, kw_only=True):
-    """The value at a dotted path of the answer, which is read as JSON, is this one."""
+    """The response, parsed as JSON, has this value at a dotted path."""
 
     type: Literal["jsonPath"] = "jsonPath"
     path: str
@@ -64,21 +64,21 @@ class OutputJsonPath(SuiteAssertion, kw_only=True):
 
 
 class FileExists(SuiteAssertion, kw_only=True):
-    """There is such a file, or folder, when the agent is done."""
+    """The file or folder exists when the agent is done."""
 
     type: Literal["fileExists"] = "fileExists"
     path: str
 
 
 class FileNotExists(SuiteAssertion, kw_only=True):
-    """There is neither such a file nor such a folder when the agent is done."""
+    """Neither a file nor a folder exists at this path when the agent is done."""
 
     type: Literal["fileNotExists"] = "fileNotExists"
     path: str
 
 
 class FileContains(SuiteAssertion, kw_only=True):
-    """The value is in the file."""
+    """The file contains the value."""
 
     type: Literal["fileContains"] = "fileContains"
     path: str
@@ -87,7 +87,7 @@ class FileContains(SuiteAssertion, kw_only=True):
 
 
 class FileJsonPath(SuiteAssertion, kw_only=True):
-    """The value at a dotted path of a JSON file is this one."""
+    """The JSON file has this value at a dotted path."""
 
     type: Literal["fileJsonPath"] = "fileJsonPath"
     path: str
@@ -96,4 +96,4 @@ class FileJsonPath(SuiteAssertion, kw_only=True):
 
 
 ABOUT_FILES: Final = (FileExists, FileNotExists, FileContains, FileJsonPath)
-"""Those that look at a path in the agent's folder."""
+"""Assertions about a path in the agent's folder."""

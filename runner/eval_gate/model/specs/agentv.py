@@ -1,6 +1,6 @@
-"""The assertions of today's AgentV, as data: those that no model judges, one class for each kind of question.
+"""Specifications of current AgentV assertions that need no LLM judge, one class for each kind.
 
-Source: AgentV 4.42.4 (its documentation of graders); which features are read stands in docs/agentv.md.
+Source: AgentV 4.42.4 (its documentation of graders). docs/agentv.md lists the supported features.
 """
 
 from typing import Annotated, Literal
@@ -29,7 +29,10 @@ Metric = Literal["tool_calls", "model_calls", "tokens", "input_tokens", "output_
 
 
 class TextAssertion(NamedEvaluatorSpec, kw_only=True):
-    """The answer holds these texts, begins or ends with one, is one, or is JSON. `flags` belong to `regex`."""
+    """The response contains these texts, starts or ends with one, equals one, matches one, or is JSON.
+
+    `flags` apply to `regex`.
+    """
 
     type: TextQuestion
     values: tuple[str, ...] = ()
@@ -37,7 +40,7 @@ class TextAssertion(NamedEvaluatorSpec, kw_only=True):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether every text holds, begins or ends with the values: blanks around an end do not count."""
+        """Whether every text contains, starts with or ends with the values: blanks at the ends do not count."""
         if self.negate:
             return False
         match self.type:
@@ -50,7 +53,7 @@ class TextAssertion(NamedEvaluatorSpec, kw_only=True):
 
 
 class ExpectedCall(Frozen, kw_only=True):
-    """A tool call that is expected. `args` None compares no arguments; `match` is a mode, or the fields that count."""
+    """An expected tool call. With `args` None no arguments are compared; `match` is a mode or the compared fields."""
 
     tool: str
     args: dict[str, JsonValue] | None = None
@@ -59,7 +62,7 @@ class ExpectedCall(Frozen, kw_only=True):
 
 
 class CallSequence(NamedEvaluatorSpec, kw_only=True):
-    """Which tools were called, with which arguments; the score is the share of what is as expected."""
+    """Expected tool calls with their arguments; the score is the share that matches."""
 
     type: Literal["tool_trajectory"] = "tool_trajectory"
     mode: Literal["in_order", "exact", "subset", "superset"]
@@ -67,7 +70,7 @@ class CallSequence(NamedEvaluatorSpec, kw_only=True):
 
 
 class SkillTrigger(NamedEvaluatorSpec, kw_only=True):
-    """The agent made use of this skill, or did not."""
+    """The agent used this skill, or did not."""
 
     type: Literal["skill-trigger"] = "skill-trigger"
     skill: Annotated[str, Meta(min_length=1)]
@@ -75,14 +78,14 @@ class SkillTrigger(NamedEvaluatorSpec, kw_only=True):
 
 
 class MetricLimit(Frozen, kw_only=True):
-    """The most that one number of an execution may be."""
+    """Maximum of one metric of an execution."""
 
     of: Metric
     limit: Annotated[float, Meta(ge=0)]
 
 
 class ExecutionMetrics(NamedEvaluatorSpec, kw_only=True):
-    """Every limit is kept; `in_parts`: the score is the share of those that are, else all or nothing."""
+    """All limits hold. With `in_parts`, the score is the share of limits that hold; otherwise 0 or 1."""
 
     type: Literal["execution-metrics", "latency", "cost", "token-usage"]
     limits: Annotated[tuple[MetricLimit, ...], Meta(min_length=1)]
@@ -90,9 +93,10 @@ class ExecutionMetrics(NamedEvaluatorSpec, kw_only=True):
 
 
 class FieldCheck(Frozen, kw_only=True):
-    """One field of an answer that is JSON, compared with the same field of the expected answer.
+    """One field of a JSON response, compared with the same field of the expected response.
 
-    `day_first` says how `03/04/2026` is read; None takes what the numbers allow, the month first where they allow both.
+    `day_first` decides how to read `03/04/2026`. With None the numbers decide, and the month comes first if both
+    readings are possible.
     """
 
     path: str
@@ -105,7 +109,7 @@ class FieldCheck(Frozen, kw_only=True):
 
 
 class FieldAccuracy(NamedEvaluatorSpec, kw_only=True):
-    """The weighted share of the fields that are as expected, or all of them."""
+    """Weighted share of the fields that match, or 1 only if all match."""
 
     type: Literal["field-accuracy"] = "field-accuracy"
     fields: Annotated[tuple[FieldCheck, ...], Meta(min_length=1)]

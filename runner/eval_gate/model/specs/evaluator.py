@@ -1,4 +1,4 @@
-"""What is to be judged, as data, one class for every kind of evaluator. `eval_gate.evaluators` knows how."""
+"""Specifications of evaluators, one class for each kind. `eval_gate.evaluators` executes them."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -10,9 +10,9 @@ from eval_gate.model.specs.match_all_patterns import matches_every_text
 
 
 class EvaluatorSpec(Frozen, kw_only=True):
-    """What is to be judged, as data. `eval_gate.evaluators` knows how.
+    """Specification of one evaluator. `eval_gate.evaluators` executes it.
 
-    `type` is the name people read in results and messages; for tool-forge it is the assertion's key.
+    `type` is the name in results and messages; for tool-forge it is the key of the assertion.
     """
 
     type: str
@@ -25,26 +25,26 @@ class EvaluatorSpec(Frozen, kw_only=True):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether it holds for every response there may be, so that whoever reads its result learns nothing."""
+        """Whether the evaluator passes for every possible response."""
         return False
 
 
 class ToolsCalled(EvaluatorSpec, kw_only=True):
-    """Exactly these tool names in this order, repeats included."""
+    """Exactly these tools are called in this order, including repeats."""
 
     type: Literal["toolsCalled"] = "toolsCalled"
     names: tuple[str, ...]
 
 
 class ToolsCalledAnyOrder(EvaluatorSpec, kw_only=True):
-    """Exactly these tool names, each as often as it is named, in any order: for models that call in parallel."""
+    """Exactly these tools are called, each as often as listed, in any order (for parallel calls)."""
 
     type: Literal["toolsCalledAnyOrder"] = "toolsCalledAnyOrder"
     names: tuple[str, ...]
 
 
 class ToolsAcceptable(EvaluatorSpec, kw_only=True):
-    """The set of called names equals one of these sets; `NONE` (or an empty set) means no tool at all."""
+    """The set of called tools equals one of these sets. `NONE` (or an empty set) means no tool at all."""
 
     NONE: ClassVar[str] = "__none__"
     type: Literal["toolsAcceptable"] = "toolsAcceptable"
@@ -52,7 +52,7 @@ class ToolsAcceptable(EvaluatorSpec, kw_only=True):
 
 
 class ToolsNotCalled(EvaluatorSpec, kw_only=True):
-    """None of these names was called."""
+    """None of these tools is called."""
 
     type: Literal["toolsNotCalled"] = "toolsNotCalled"
     names: tuple[str, ...]
@@ -64,7 +64,10 @@ class ToolsNotCalled(EvaluatorSpec, kw_only=True):
 
 
 class ParamCheck(Frozen, kw_only=True):
-    """One parameter of the first call of one tool. `value` may hold tokens; it is absent for `exists`/`notExists`."""
+    """Check of one parameter in the first call of one tool.
+
+    `value` may contain tokens; it is absent for `exists` and `notExists`.
+    """
 
     tool: str
     param_name: str
@@ -73,7 +76,7 @@ class ParamCheck(Frozen, kw_only=True):
 
 
 class ToolParams(EvaluatorSpec, kw_only=True):
-    """Every check holds."""
+    """All checks of parameters pass."""
 
     type: Literal["toolParams"] = "toolParams"
     checks: tuple[ParamCheck, ...]
@@ -85,19 +88,19 @@ class ToolParams(EvaluatorSpec, kw_only=True):
 
 
 class NoToolErrors(EvaluatorSpec, kw_only=True):
-    """No called tool failed; what that means depends on how the case is run (contract, section 3)."""
+    """No called tool failed. What counts as a failure depends on how the case is run (contract, section 3)."""
 
     type: Literal["noToolErrors"] = "noToolErrors"
 
 
 class ResponseNonEmpty(EvaluatorSpec, kw_only=True):
-    """The text is not blank."""
+    """The response is not blank."""
 
     type: Literal["responseNonEmpty"] = "responseNonEmpty"
 
 
 class ResponseContains(EvaluatorSpec, kw_only=True):
-    """Every value is in the text, case-sensitive. Values may hold tokens."""
+    """The response contains every value, case-sensitive. Values may contain tokens."""
 
     type: Literal["responseContains"] = "responseContains"
     values: tuple[str, ...]
@@ -109,7 +112,7 @@ class ResponseContains(EvaluatorSpec, kw_only=True):
 
 
 class ResponseContainsAny(EvaluatorSpec, kw_only=True):
-    """Of every group at least one member is in the text, case-sensitive. Members may hold tokens."""
+    """The response contains at least one member of every group, case-sensitive. Members may contain tokens."""
 
     type: Literal["responseContainsAny"] = "responseContainsAny"
     groups: tuple[tuple[str, ...], ...]
@@ -121,7 +124,7 @@ class ResponseContainsAny(EvaluatorSpec, kw_only=True):
 
 
 class ResponseNotContains(EvaluatorSpec, kw_only=True):
-    """No value is in the text, case-sensitive. Values may hold tokens."""
+    """The response contains none of the values, case-sensitive. Values may contain tokens."""
 
     type: Literal["responseNotContains"] = "responseNotContains"
     values: tuple[str, ...]
@@ -133,7 +136,7 @@ class ResponseNotContains(EvaluatorSpec, kw_only=True):
 
 
 class ResponseMatches(EvaluatorSpec, kw_only=True):
-    """Every ECMAScript pattern finds something in the text (`new RegExp(pattern)`, no flags)."""
+    """Every ECMAScript pattern matches somewhere in the response (`new RegExp(pattern)`, no flags)."""
 
     type: Literal["responseMatches"] = "responseMatches"
     patterns: tuple[str, ...]
@@ -145,24 +148,24 @@ class ResponseMatches(EvaluatorSpec, kw_only=True):
 
 
 class MaxLatency(EvaluatorSpec, kw_only=True):
-    """The wall clock, measured by us, stays within the limit (milliseconds)."""
+    """The wall time, measured by Eval Gate, is within the limit (milliseconds)."""
 
     type: Literal["maxLatencyMs"] = "maxLatencyMs"
     limit_ms: float
 
 
 class MaxTokens(EvaluatorSpec, kw_only=True):
-    """The response is at most this many tokens long."""
+    """The response has at most this many tokens."""
 
     type: Literal["maxTokens"] = "maxTokens"
     limit: int
 
 
 class NamedEvaluatorSpec(EvaluatorSpec, kw_only=True):
-    """An evaluator that may have a name of its own: one case may have several of a type.
+    """Evaluator that can have its own name, because a case can have several of one type.
 
-    `negate` turns its score round: what it finds must not be there. `floor` is the least that its score has to be;
-    below it the whole case scores 0.
+    `negate` inverts its score: what it finds must not be in the response. `floor` is its minimum score; below it the
+    whole case scores 0.
     """
 
     label: str | None = None
@@ -171,25 +174,25 @@ class NamedEvaluatorSpec(EvaluatorSpec, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The evaluator's own name, where it has one."""
+        """The evaluator's own name, or else its type."""
         return self.label or self.type
 
 
 class LlmJudge(NamedEvaluatorSpec, kw_only=True):
-    """A model grades the answer from 0 to 1 (AgentV); 1 passes. What it is shown stands in the case's `brief`.
+    """A model scores the response from 0 to 1 (AgentV); 1 passes. Its input comes from the case's `brief`.
 
-    `prompt` is the text of an own template, already read from its file; None takes ours.
+    `prompt` is the text of a custom template, already read from its file; None uses the built-in one.
     """
 
     type: Literal["llm_judge"] = "llm_judge"
     prompt: str | None = None
     include_trace: bool = False
     judge_target: str | None = None
-    """The target that grades; None takes the run's."""
+    """Target of the judge; None uses the run's."""
 
 
 class RubricCheck(Frozen, kw_only=True):
-    """One thing that is satisfied or not. `required`: the case fails when it is not, whatever the others say."""
+    """One check of a rubric, satisfied or not. If `required`, the case fails when it is not satisfied."""
 
     id: Annotated[str, Meta(min_length=1)]
     description: str
@@ -198,7 +201,10 @@ class RubricCheck(Frozen, kw_only=True):
 
 
 class RubricJudge(NamedEvaluatorSpec, kw_only=True):
-    """A model says of every check whether the answer satisfies it (AgentV, `rubrics`); score is the weighted share."""
+    """A model decides for each check whether the response satisfies it; the score is the weighted share.
+
+    This is `rubrics` of AgentV.
+    """
 
     type: Literal["llm_judge"] = "llm_judge"
     checks: Annotated[tuple[RubricCheck, ...], Meta(min_length=1)]
@@ -206,7 +212,7 @@ class RubricJudge(NamedEvaluatorSpec, kw_only=True):
 
 
 class CodeJudge(NamedEvaluatorSpec, kw_only=True):
-    """A command grades: JSON about case and answer on stdin, a score on stdout (AgentV).
+    """A command scores: JSON about case and response on stdin, a score on stdout (AgentV).
 
     `command` is one shell line, or a program with its arguments. `cwd` is absolute.
     """
@@ -218,9 +224,9 @@ class CodeJudge(NamedEvaluatorSpec, kw_only=True):
 
 
 class CodeGrader(CodeJudge, kw_only=True):
-    """A command grades as today's AgentV asks it: with other names on stdin, and more ways to answer.
+    """A command scores in the protocol of current AgentV: other names on stdin, and more output formats.
 
-    `config` is what stands at the evaluator beside all that is known.
+    `config` holds the keys of the evaluator that are otherwise unknown.
     """
 
     type: Literal["code_judge"] = "code_judge"
@@ -228,9 +234,9 @@ class CodeGrader(CodeJudge, kw_only=True):
 
 
 class ToolTrajectory(NamedEvaluatorSpec, kw_only=True):
-    """Which tools were called, and in which order (AgentV).
+    """Expected tools and their order (AgentV).
 
-    `minimums` belong to `any_order`, `expected` to the other modes. The one that belongs to the mode must not be empty.
+    `minimums` apply to `any_order`, `expected` to the other modes. The one that applies must not be empty.
     """
 
     type: Literal["tool_trajectory"] = "tool_trajectory"
@@ -245,16 +251,16 @@ class ToolTrajectory(NamedEvaluatorSpec, kw_only=True):
 
 
 class WeightedAverage(Frozen, kw_only=True):
-    """The members' weighted mean; a member without a weight of its own here counts 1."""
+    """Weighted mean of the members' scores; the default weight is 1."""
 
     type: Literal["weighted_average"] = "weighted_average"
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = field(default_factory=dict)
 
 
 class ThresholdAggregator(Frozen, kw_only=True):
-    """The share of the members that pass, each at 0.8 of its score or more.
+    """Share of the members that pass, each with a score of 0.8 or more.
 
-    As a member of another such whole, the whole itself passes when the share is `threshold` or more.
+    As a member of another composite, the composite passes if the share is at least `threshold`.
     """
 
     type: Literal["threshold"] = "threshold"
@@ -262,7 +268,7 @@ class ThresholdAggregator(Frozen, kw_only=True):
 
 
 class CodeAggregator(Frozen, kw_only=True):
-    """A command makes one score of the members' results. `cwd` is absolute."""
+    """A command combines the members' results into one score. `cwd` is absolute."""
 
     type: Literal["code_judge"] = "code_judge"
     command: str | tuple[str, ...]
@@ -270,7 +276,7 @@ class CodeAggregator(Frozen, kw_only=True):
 
 
 class JudgeAggregator(Frozen, kw_only=True):
-    """A model makes one score of the members' results. `prompt` None takes ours."""
+    """A model combines the members' results into one score. `prompt` None uses the built-in prompt."""
 
     type: Literal["llm_judge"] = "llm_judge"
     prompt: str | None = None
@@ -278,7 +284,7 @@ class JudgeAggregator(Frozen, kw_only=True):
 
 
 class Composite(NamedEvaluatorSpec, kw_only=True):
-    """Several evaluators that count as one (AgentV)."""
+    """Several evaluators combined into one (AgentV)."""
 
     type: Literal["composite"] = "composite"
     members: Annotated[tuple[SerializeAsAny[EvaluatorSpec], ...], Meta(min_length=1)]
@@ -286,13 +292,13 @@ class Composite(NamedEvaluatorSpec, kw_only=True):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether none of its members checks anything, and nobody else makes its score."""
+        """Whether no member checks anything, and no command or model calculates the score."""
         counted = isinstance(self.aggregator, WeightedAverage | ThresholdAggregator) and not self.negate
         return counted and all(member.checks_nothing for member in self.members)
 
 
 class RubricDimension(Frozen, kw_only=True):
-    """One thing a rubric looks at. `max_score` 1 is yes or no; `criteria` says what each score means."""
+    """One dimension of a rubric. `max_score` 1 means yes or no; `criteria` describes each score."""
 
     name: Annotated[str, Meta(min_length=1)]
     max_score: Annotated[float, Meta(gt=0)]
@@ -305,10 +311,10 @@ class RubricDimension(Frozen, kw_only=True):
 
 
 class Rubric(EvaluatorSpec, kw_only=True):
-    """A model grades several dimensions of the answer at once (tool-forge, RubricEvalCase).
+    """A model scores several dimensions of the response at once (tool-forge, RubricEvalCase).
 
-    `reference_data` is the truth the answer is compared with; None means there is none. A binary dimension needs its
-    full score, a graded one at least the share `pass_at` of it: 0.6 takes 2 of 3, 3 of 4 and 3 of 5.
+    `reference_data` is compared with the response; None means none. A binary dimension needs its full score, a graded
+    one at least the share `pass_at` of it: with 0.6, 2 of 3, 3 of 4 and 3 of 5 pass.
     """
 
     type: Literal["rubric"] = "rubric"

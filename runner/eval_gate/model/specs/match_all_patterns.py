@@ -1,7 +1,7 @@
-"""Patterns that find something in every text, so that it says nothing when they do.
+"""Detection of patterns that match every text, so that a match has no meaning.
 
-A pattern that may match nothing at all does so in any text, unless an anchor or something beside it forbids that. What
-is too unusual to be sure of counts as a pattern that may fail.
+A pattern that can match the empty text matches every text, unless an anchor or a neighboring part prevents it. An
+unusual pattern counts as one that can fail.
 """
 
 from functools import lru_cache
@@ -10,11 +10,11 @@ from typing import Final
 from eval_gate.model.limits import DEPTH
 
 MAX_PATTERN: Final = 500
-"""Characters of a pattern that is looked at."""
+"""Maximum characters of an analyzed pattern."""
 _FLAGS: Final = frozenset("dgimsuy")
-"""All but `v`, with which brackets stand within brackets."""
+"""Analyzed flags: all but `v`, which allows nested brackets."""
 _WHOLE: Final = frozenset({r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]", r"[\W\w]", "[^]"})
-"""What stands for any character."""
+"""Classes that match any character."""
 
 
 @lru_cache(maxsize=1_000)
@@ -33,11 +33,11 @@ def matches_every_text(pattern: str, flags: str = "") -> bool:
 
 
 class _UnsureError(Exception):
-    """The pattern has a part of which only the engine knows where it matches."""
+    """The pattern has a part whose matches only the regex engine knows."""
 
 
 class _Pattern:
-    """One walk through a pattern: which of its parts may match nothing."""
+    """Parser that finds which parts of a pattern can match the empty text."""
 
     def __init__(self, text: str, *, sticky: bool) -> None:
         self._text = text
@@ -51,14 +51,14 @@ class _Pattern:
             raise _UnsureError
         return found
 
-    def _here(self) -> str:
+    def _get_character(self) -> str:
         return self._text[self._at : self._at + 1]
 
     def _alternatives(self, depth: int) -> bool:
         if depth > DEPTH:
             raise _UnsureError
         found = self._sequence(depth)
-        while self._here() == "|":
+        while self._get_character() == "|":
             self._at += 1
             found |= self._sequence(depth)
         return found
@@ -66,14 +66,14 @@ class _Pattern:
     def _sequence(self, depth: int) -> bool:
         empty, anchored = True, False
         begin = self._at
-        while self._here() not in {"", "|", ")"}:
-            if self._here() == "^" and not depth and self._at == begin:
+        while self._get_character() not in {"", "|", ")"}:
+            if self._get_character() == "^" and not depth and self._at == begin:
                 self._at += 1
                 anchored = True
                 continue
-            if self._here() == "$" and not depth and not anchored and not self._sticky:
+            if self._get_character() == "$" and not depth and not anchored and not self._sticky:
                 self._at += 1
-                if self._here() not in {"", "|"}:
+                if self._get_character() not in {"", "|"}:
                     raise _UnsureError
                 continue
             atom = self._atom(depth)
@@ -82,7 +82,7 @@ class _Pattern:
 
     def _atom(self, depth: int) -> bool:
         """Whether the part that begins here may match nothing; it is passed."""
-        sign = self._here()
+        sign = self._get_character()
         self._at += 1
         match sign:
             case "(":
@@ -100,7 +100,7 @@ class _Pattern:
         return False
 
     def _group(self, depth: int) -> bool:
-        if self._here() == "?":
+        if self._get_character() == "?":
             if self._text[self._at + 1] != ":":  # looks around, or has a name
                 raise _UnsureError
             self._at += 2
@@ -112,7 +112,7 @@ class _Pattern:
 
     def _may_be_left_out(self) -> bool:
         """Whether what stands behind a part lets it be missing; it is passed."""
-        sign = self._here()
+        sign = self._get_character()
         if sign == "{":
             bounds, end, _ = self._text[self._at + 1 :].partition("}")
             least, _, most = bounds.partition(",")
@@ -123,6 +123,6 @@ class _Pattern:
             self._at += 1
         else:
             return False
-        if self._here() == "?":
+        if self._get_character() == "?":
             self._at += 1
         return sign in {"*", "?"} or (sign == "{" and int(least) == 0)

@@ -10,22 +10,25 @@ from typing import Final
 from eval_gate.model.execution import CaseDetails, Status
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
+from eval_gate.reports.view.groups import Cause
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.waivers import WaiverText
 from eval_gate.text.escape import format_first_few, to_console_line, truncate_text
 
 MAX_ROWS: Final = 30
 MAX_COMPARED_CASES: Final = 10
-"""Regressions of which both sides are shown."""
+"""Regressions whose two responses are shown."""
+MAX_CAUSES: Final = 10
 MAX_EVIDENCE: Final = 300
 MAX_FAILURE: Final = 200
 MAX_TERMS: Final = 500
 MAX_NAMED_CALLS: Final = 5
 _MAX_SHOWN_CHECKS: Final = 2
-"""More checks than these do not say what went wrong: the failure does."""
+"""Checks above which the failure is shown instead of the expectation."""
 _CONTEXT_CHARACTERS: Final = 12
-"""Characters that are left of what two answers begin with alike."""
+"""Characters that remain of a common start of two responses."""
 _INDENT: Final = " " * 4
 _LABEL_WIDTH: Final = len("baseline") + 2
 
@@ -34,17 +37,20 @@ def render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     """Render a block of lines for each non-empty list of cases, with an empty line after each block."""
     yield from _render_regressions(view, style)
     yield from _render_group(style, "red", "MUST PASS", view.must_pass)
-    yield from _render_group(style, "yellow", "NOT DECIDED", view.unconfirmed)
+    yield from _render_group(style, "yellow", "INCONCLUSIVE, RE-RUNS MISSING", view.unconfirmed)
     if view.suite_drop:
-        yield from style.wrap_text(view.suite_drop, begin="ALL CASES TOGETHER: ", colour="yellow")
+        yield from style.wrap_text(view.suite_drop, begin="SUITE TEST: ", colour="yellow")
         yield ""
     yield from _render_group(
-        style, "yellow", "FAILS WITH THE BASE BRANCH'S AGENT TOO, NOT OF THIS CHANGE", view.base_agent_failures
+        style, "yellow", "NOT CAUSED BY THIS CHANGE, FAILS WITH THE BASE AGENT TOO", view.base_agent_failures
     )
-    yield from _render_group(style, "yellow", "BROKEN ON THE BASE, NOT BY THIS CHANGE", view.broken_on_main)
+    yield from _render_group(style, "yellow", "NOT CAUSED BY THIS CHANGE, BROKEN ON THE BASE", view.broken_on_main)
     yield from _render_waivers(view, style)
     for group in view.errors_by_kind:
-        yield from _render_group(style, "yellow", f"{group.title}s".upper(), group.rows, group.explanation)
+        title = f"{group.title_for_many.upper()} ({len(group.rows)})"
+        yield from style.wrap_text(f"{title}: {group.explanation}", colour="yellow")
+        yield from _render_causes(group.causes, view.summary.total_cases, style)
+        yield ""
     yield from _render_group(style, "yellow", f"SCORE DROPS OVER {view.score_tolerance}", view.score_drops)
     if any(row.evidence for row in view.new_passes):
         yield from _render_group(style, "green", "NEW PASSES", view.new_passes)
@@ -54,12 +60,14 @@ def render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         colour = "yellow" if view.new_and_flaky else None
         yield from style.wrap_text(view.new_case_summary, begin="NEW AND CHANGED CASES: ", colour=colour)
         yield ""
-    yield from _render_group(style, "yellow", "NEW OR CHANGED, AND FLAKY", view.new_and_flaky)
-    yield from _render_group(style, None, "NOT SURE", view.inconclusive_or_flaky if view.uses_history else ())
+    yield from _render_group(style, "yellow", "NEW OR CHANGED AND FLAKY", view.new_and_flaky)
+    yield from _render_group(
+        style, None, "INCONCLUSIVE OR FLAKY", view.inconclusive_or_flaky if view.uses_history else ()
+    )
     others = (
         ("FLAKY", () if view.uses_history else view.flaky),
         ("INCOMPARABLE", view.incomparable),
-        ("NOT JUDGED IN THE BASELINE EITHER", view.still_errored),
+        ("NO SCORE IN EITHER RUN", view.still_errored),
         ("ADDED", view.added if style.verbose else ()),
         ("REMOVED", view.removed),
     )
@@ -80,12 +88,17 @@ def _render_regressions(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         yield from _render_title(style, "red", "REGRESSIONS", view.regressions)
     if view.suspected:
         yield from _render_title(style, "red", "SUSPECTED REGRESSIONS, NOT RE-RUN", view.suspected)
-    shared = len({_format_evidence(row) for row in rows}) == 1
+    if view.has_only_agent_errors:
+        yield from _render_causes(view.causes, view.summary.total_cases, style)
+    evidence = {_format_evidence(row, style) for row in rows}
+    shared = len(evidence) == 1
     if shared:
-        yield from style.wrap_text(f"{'each: ' if len(rows) > 1 else ''}{_format_evidence(rows[0])}", begin="  ")
+        each = "" if len(rows) == 1 else "each " if rows[0].evidence else "each: "
+        yield from style.wrap_text(f"{each}{_format_evidence(rows[0], style)}", begin="  ")
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for row in rows[:MAX_COMPARED_CASES]:
-        groups["" if shared else _format_evidence(row), *_render_responses(row, style)].append(_format_label(row))
+        text = "" if shared else _format_evidence(row, style)
+        groups[text, *_render_responses(row, style)].append(_format_label(row))
     for (seen, *both), labels in groups.items():
         if len(groups) > 1:
             yield from style.wrap_text(f"{', '.join(labels)}{f': {seen}' if seen else ''}", begin="  ", indent=" " * 4)
@@ -101,7 +114,7 @@ def _render_responses(row: CaseRow, style: ConsoleStyle) -> Iterator[str]:
     A line is omitted if its text is unknown. Equal responses share a line.
     """
     then, now = _format_responses(row)
-    both = (("both", now),) if then == now else (("baseline", then), ("here", now))
+    both = (("both", now),) if then == now else (("baseline", then), ("this run", now))
     for label, words in (_format_expectation(row), *both):
         if words:
             begin = f"{_INDENT}{label:<{_LABEL_WIDTH}}"
@@ -115,7 +128,7 @@ def _format_expectation(row: CaseRow) -> tuple[str, str]:
     """
     checks = row.case.text.expectation if row.case and row.case.text else ()
     if 0 < len(checks) <= _MAX_SHOWN_CHECKS:
-        return "wanted", to_console_line("; ".join(checks))
+        return "expected", to_console_line("; ".join(checks))
     return "failed", to_console_line(row.failure_summary or "") if row.is_scored else ""
 
 
@@ -143,7 +156,7 @@ def _get_error(case: CaseResult) -> str:
     return case.error or "" if case.status is Status.ERROR else ""
 
 
-def _format_response(details: CaseDetails, broken: str, answer: str, *, calls: bool) -> str:
+def _format_response(details: CaseDetails, broken: str, response: str, *, calls: bool) -> str:
     """Format a response with its tool calls: `called escalate · "I am sorry"`.
 
     Return the error if `broken` is not empty.
@@ -151,9 +164,9 @@ def _format_response(details: CaseDetails, broken: str, answer: str, *, calls: b
     if broken:
         return to_console_line(broken)
     said = [_format_tool_calls(details.tools_called)] if calls else []
-    if details.response is not None and not answer:
-        return " · ".join([*said, "an empty answer"])
-    return " · ".join([*said, *([f'"{answer}"'] if answer else [])])
+    if details.response is not None and not response:
+        return " · ".join([*said, "empty response"])
+    return " · ".join([*said, *([f'"{response}"'] if response else [])])
 
 
 def _format_tool_calls(names: tuple[str, ...]) -> str:
@@ -165,7 +178,7 @@ def _get_response_text(details: CaseDetails) -> str:
 
 
 def _strip_common_start(one: str, other: str) -> tuple[str, str]:
-    """Both texts without most of what they begin with alike, where that is long enough to hide the difference."""
+    """Remove most of the common start of two texts if it is long enough to hide the difference."""
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
     if same <= 2 * _CONTEXT_CHARACTERS or not one or not other or one == other:
         return one, other
@@ -176,21 +189,24 @@ def _render_waivers(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     """Render the waived and quarantined cases, and the new and proposed waivers, with their terms."""
     said = dict[WaiverText, str]()
     if view.waived:
-        yield from style.wrap_text(f"ACCEPTED AND QUARANTINED ({len(view.waived)})", colour="yellow")
+        yield from style.wrap_text(f"WAIVED OR QUARANTINED ({len(view.waived)})", colour="yellow")
         for row in view.waived[:MAX_ROWS]:
             yield from _render_waiver(
                 style,
                 row.label,
                 row.waiver,
-                to_console_line(row.evidence_text or row.evidence_or_results, MAX_EVIDENCE),
+                _format_seen(row, style),
             )
             if row.waiver:
                 said.setdefault(row.waiver, _format_label(row))
         yield from _render_omitted_count(view.waived)
         yield ""
-    for name, entries in (("NEW", view.waivers.added), ("PROPOSED AND NOT COUNTED", view.waivers.proposed)):
+    for name, entries in (
+        ("NEW WAIVERS IN THIS PULL REQUEST", view.waivers.added),
+        ("PROPOSED WAIVERS, NOT COUNTED", view.waivers.proposed),
+    ):
         if entries:
-            yield from style.wrap_text(f"{name} IN THIS PULL REQUEST ({len(entries)})", colour="yellow")
+            yield from style.wrap_text(f"{name} ({len(entries)})", colour="yellow")
             for entry in entries[:MAX_ROWS]:
                 yield from _render_waiver(style, entry.pattern, entry, above=said.get(entry))
             yield ""
@@ -208,16 +224,14 @@ def _render_waiver(
     yield from style.wrap_text(f"{truncate_text(to_console_line(name), MAX_ID)}: {parts}", begin="  ", indent=" " * 4)
 
 
-def _render_group(
-    style: ConsoleStyle, colour: str | None, name: str, rows: Sequence[CaseRow], means: str = ""
-) -> Iterator[str]:
-    """How many cases there are, what that means, and what was seen of them, once for all that share it."""
+def _render_group(style: ConsoleStyle, colour: str | None, name: str, rows: Sequence[CaseRow]) -> Iterator[str]:
+    """Render the number of cases, and the evidence of each, once for all that share it."""
     if not rows:
         return
-    yield from style.wrap_text(f"{name} ({len(rows)}){f': {means}' if means else ''}", colour=colour)
+    yield from style.wrap_text(f"{name} ({len(rows)})", colour=colour)
     groups: dict[str, list[str]] = defaultdict(list)
     for row in rows[:MAX_ROWS]:
-        groups[_format_evidence(row)].append(_format_label(row))
+        groups[_format_evidence(row, style)].append(_format_label(row))
     for seen, labels in groups.items():
         yield from style.wrap_text(f"{', '.join(labels)}: {seen}", begin="  ", indent=" " * 4)
     yield from _render_omitted_count(rows)
@@ -235,7 +249,7 @@ def _render_names(
 def _render_title(
     style: ConsoleStyle, colour: str | None, name: str, rows: Sequence[CaseRow], *, scores: bool = False
 ) -> Iterator[str]:
-    """`REGRESSIONS (2): a, b`; graded cases with their scores where nothing else follows."""
+    """Render `REGRESSIONS (2): a, b`, with the scores of graded cases if nothing else follows."""
     shown = [f"{to_console_line(row.label)} {(scores and row.scores) or ''}".rstrip() for row in rows[:MAX_ROWS]]
     more = f" … and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
     yield from style.wrap_text(f"{name} ({len(rows)}): {', '.join(shown)}{more}", colour=colour)
@@ -250,12 +264,25 @@ def _format_label(row: CaseRow) -> str:
     return truncate_text(to_console_line(row.label), MAX_ID)
 
 
-def _format_evidence(row: CaseRow) -> str:
+def _render_causes(causes: Sequence[Cause[CaseRow]], total: int, style: ConsoleStyle) -> Iterator[str]:
+    """Render one line for each cause of failures: its text, its number of all `total` cases, and its first cases."""
+    for cause in causes[:MAX_CAUSES]:
+        names = ", ".join(map(_format_label, cause.examples))
+        first = f": {names}" if cause.names_all else f", first {names}, …"
+        text = f"{to_console_line(cause.text, MAX_FAILURE)} in {cause.count} of {format_count(total, 'case')}{first}"
+        yield from style.wrap_text(text, begin="  ", indent=" " * 4)
+    if len(causes) > MAX_CAUSES:
+        yield f"  … and {format_count(len(causes) - MAX_CAUSES, 'more cause')}"
+
+
+def _format_seen(row: CaseRow, style: ConsoleStyle) -> str:
+    """Format the evidence of a case, with its arithmetic only if the output is verbose."""
+    evidence = row.evidence_text if style.verbose else row.evidence_summary
+    return to_console_line(evidence or row.evidence_or_results, MAX_EVIDENCE)
+
+
+def _format_evidence(row: CaseRow, style: ConsoleStyle) -> str:
     """Format the evidence of a case, and its failure unless the list of all cases already shows it."""
     listed = row.case is not None and row.case.error and row.status is not Status.NOT_RUN
     what = None if listed else row.failure_summary
-    said = [
-        to_console_line(row.evidence_text or row.evidence_or_results, MAX_EVIDENCE),
-        *([to_console_line(what, MAX_FAILURE)] if what else []),
-    ]
-    return "; ".join(said)
+    return "; ".join([_format_seen(row, style), *([to_console_line(what, MAX_FAILURE)] if what else [])])

@@ -18,12 +18,12 @@ from eval_gate.text.escape import to_console_line
 _NARROW: Final = re.compile("[ -~¡-¬®-˿‐-‧←-⇿─-╿✓✗]*").fullmatch
 """European letters and the signs of our own words, each of which takes one column."""
 DEFAULT_WIDTH: Final = 80
-"""Columns where nobody says how many there are: in a file, in a pipe."""
+"""Columns of an output whose width is unknown, such as a file or a pipe."""
 MIN_WIDTH: Final = 40
 MAX_ID: Final = 40
 MAX_DESCRIPTION: Final = 60
 FOLD_ABOVE: Final = 200
-"""Cases of a suite above which not all are listed, unless everything is asked for."""
+"""Cases of a suite above which passing ones are listed only with --verbose."""
 MAX_WARNINGS: Final = 10
 _ASCII: Final = str.maketrans(
     {"═": "=", "─": "-", "→": "->", "⚠": "!", "–": "-", "−": "-", "—": "-", "…": "...", "⏎": "/", "·": "|", "≠": "*"}
@@ -57,7 +57,7 @@ def cut_end(text: str, columns: int, sign: str = "…") -> str:
 
 
 def cut_middle(text: str, columns: int, sign: str = "…") -> str:
-    """Both ends of the text, and the sign between them where something is missing: names differ at either end."""
+    """Truncate the middle of `text` and put `sign` in its place, because names differ at either end."""
     if measure_width(text) <= columns:
         return text
     room = columns - measure_width(sign)
@@ -74,10 +74,9 @@ def wrap_parts(
     between: str = " ",
     whole: bool = False,
 ) -> Iterator[str]:
-    """Lines of the parts one after another, the first line behind `begin`, all others behind `indent`.
+    """Wrap the parts to lines, the first line after `begin`, all others after `indent`.
 
-    A part that is longer than a line is broken, at a blank where it has one, unless it is to stay `whole` because
-    somebody may copy it.
+    A part that is longer than a line is broken, at a blank if it has one, unless it must stay `whole` for copying.
     """
     line, empty = begin, True
     for gap, word in _split_parts(parts, columns - measure_width(indent), between, whole=whole):
@@ -123,7 +122,7 @@ def _escape_workflow_command(line: str, rest: str) -> str:
 
 
 def _count_fitting(text: str, columns: int) -> int:
-    """How many characters of the text fit."""
+    """Count the characters of the text that fit."""
     if text.isascii():
         return max(columns, 0)
     return bisect_right(range(1, len(text) + 1), max(columns, 0), key=lambda end: measure_width(text[:end]))
@@ -181,11 +180,11 @@ class ConsoleStyle(FrozenStruct):
         return cut_end(self.to_displayable(text), columns, self.to_displayable("…"))
 
     def cut_name(self, text: str, columns: int) -> str:
-        """Both ends of a name in so many columns."""
+        """Truncate the middle of a name to `columns` columns."""
         return cut_middle(self.to_displayable(text), columns, self.to_displayable("…"))
 
     def render_warnings(self, warnings: Sequence[str]) -> Iterator[str]:
-        """Each on lines of its own, up to a bound, and an empty line behind them."""
+        """Render each warning on its own lines, up to a limit, and an empty line after them."""
         shown = warnings if self.verbose else warnings[:MAX_WARNINGS]
         for warning in shown:
             yield from self.wrap_text(to_console_line(warning, 500), begin="⚠ ", colour="yellow")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from eval_gate.model.comparison import Outcome
@@ -14,6 +15,7 @@ from eval_gate.reports.console.style import (
     MAX_DESCRIPTION,
     MAX_ID,
     ConsoleStyle,
+    cut_middle,
     measure_width,
     pad_text,
     wrap_command,
@@ -22,8 +24,10 @@ from eval_gate.reports.markdown_fragments import describe_older_baseline, descri
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
+from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.numbers import extract_day, format_age, format_count, format_percent, format_points
-from eval_gate.reports.wording.verdict import explain_inconclusive
+from eval_gate.reports.wording.spending import format_small_sample_interval
+from eval_gate.reports.wording.verdict import explain_inconclusive, suggest_next_step
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.staleness.staleness_checks import format_console_line as stale_line
@@ -32,11 +36,15 @@ from eval_gate.text.escape import to_console_line
 RULER_WIDTH: Final = 67
 Cells: TypeAlias = tuple[str, str, str, str]
 """Id, description, time, result."""
+MAX_SAME_ERRORS: Final = 5
+"""Cases of a suite with the same error above which one line shows them all."""
+MAX_NAMED_CASES: Final = 3
+MAX_GRADED_CASES: Final = 30
 _MARGIN: Final = 4
 """Columns of the sign before each line."""
 _GAP: Final = "  "
 _MIN_DESCRIPTION: Final = 8
-"""Columns below which a description says nothing and is left out."""
+"""Columns below which a description is left out."""
 
 _GLYPHS: Final = {
     Status.PASSED: ("✓", "+"),
@@ -64,6 +72,7 @@ class _ConsoleSummary:
             yield from self._render_suite(suite, row, cases)
             yield ""
         yield from render_changes(self._view, self._style)
+        yield from self._render_grades()
         waivers = self._view.waivers.warnings
         yield from self._style.render_warnings((*waivers, *self._view.warnings, *self._view.file_notes))
         yield from self._render_totals()
@@ -79,7 +88,9 @@ class _ConsoleSummary:
         if len(suite.cases) > FOLD_ABOVE and not style.verbose:
             left_out = format_count(len(suite.cases) - len(shown), "passing case")
             yield from style.wrap_text(f"… {left_out} not listed (--verbose lists them)", begin="  ")
-        yield from self._render_cases(shown)
+        common = {} if style.verbose else _group_common_errors(shown)
+        yield from self._render_cases([row for row in shown if row not in common])
+        yield from self._render_common_errors(common, len(suite.cases))
         yield "─" * across
         yield from style.wrap_parts(_iter_suite_totals(suite, row), begin="  ", indent=" " * 4, between=" | ")
         for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
@@ -97,12 +108,40 @@ class _ConsoleSummary:
             glyph = _GLYPHS[case.status][1 if self._style.ascii else 0]
             yield f"  {self._style.paint(_STATUS_COLOURS.get(case.status, 'dim'), glyph)} {line}"
             if case.error and case.status is not Status.NOT_RUN:
-                broken = f"{row.current_result}: " if row.current_result else ""
-                word = {Status.ERROR: broken, Status.SKIPPED: "skipped: "}.get(case.status, "")
-                for one in row.failures if case.graded and case.status.is_scored else (case.error,):
-                    yield from self._style.wrap_text(
-                        f"{word}{to_console_line(one, 500)}", begin="    → ", indent=" " * 6
-                    )
+                for one in row.failures if case.graded and case.status.is_scored else (_format_error(row, case),):
+                    yield from self._style.wrap_text(to_console_line(one, 500), begin="    → ", indent=" " * 6)
+
+    def _render_common_errors(self, common: Mapping[CaseRow, str], total: int) -> Iterator[str]:
+        """Render one line for each error that many cases share, with the first of these cases."""
+        groups: dict[str, list[CaseRow]] = defaultdict(list)
+        for row, error in common.items():
+            groups[error].append(row)
+        glyph = _GLYPHS[Status.ERROR][1 if self._style.ascii else 0]
+        for error, rows in groups.items():
+            names = ", ".join(cut_middle(to_console_line(row.id), MAX_ID) for row in rows[:MAX_NAMED_CASES])
+            text = f"{to_console_line(error, 500)} in {len(rows)} of {format_count(total, 'case')}, first {names}, …"
+            yield from self._style.wrap_text(
+                f"{text} (--verbose lists them)", begin=f"  {glyph} ", indent=" " * 4, colour="yellow"
+            )
+
+    def _render_grades(self) -> Iterator[str]:
+        """Render the grades of rubrics, one line for each case, also of cases that pass."""
+        grades, style = self._view.grades, self._style
+        if not grades:
+            return
+        by_case: dict[str, list[str]] = defaultdict(list)
+        for grade in grades:
+            reasoning = f" ({grade.reasoning})" if style.verbose and grade.reasoning else ""
+            by_case[grade.case].append(f"{grade.dimension} {grade.score}{reasoning}")
+        shown = [*by_case.items()][: None if style.verbose else MAX_GRADED_CASES]
+        yield from style.wrap_text(f"RUBRIC GRADES ({format_count(len(by_case), 'case')})")
+        for case, parts in shown:
+            text = to_console_line(f"{case}: {', '.join(parts)}", 1_000)
+            yield from style.wrap_text(text, begin="  ", indent=" " * 4)
+        if len(by_case) > len(shown):
+            more = format_count(len(by_case) - len(shown), "more case")
+            yield f"  … and {more} (--verbose lists them)"
+        yield ""
 
     def _render_totals(self) -> Iterator[str]:
         """Render the totals of the run, and the baseline that it was compared with."""
@@ -111,7 +150,9 @@ class _ConsoleSummary:
         yield from style.wrap_parts(_iter_pass_rates(view), between="  ")
         if view.reruns:
             yield from style.wrap_text(view.reruns)
-        for words in (*(view.power if style.verbose else ()), *view.judges):
+        # that a judge has not been compared with people is news once, not in each run
+        judges = view.judges if style.verbose else describe_judges(view.run, of=frozenset())
+        for words in (*(view.power if style.verbose else ()), *judges):
             yield from style.wrap_text(to_console_line(words, 1_000))
         if view.comparison is not None:
             yield from style.wrap_text(to_console_line(_format_baseline(view)))
@@ -122,62 +163,99 @@ class _ConsoleSummary:
             for note in view.notes:
                 yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")
         elif view.context.no_baseline_reason not in {None, NOT_REQUESTED.reason}:
-            yield from style.wrap_text(to_console_line(f"not compared: {view.context.no_baseline_reason}", 1_000))
+            yield from style.wrap_text(to_console_line(f"no baseline: {view.context.no_baseline_reason}", 1_000))
 
     def _render_verdict(self) -> Iterator[str]:
         """Render the verdict as the last block, because people read a log from its end.
 
-        The block has the reasons, the setup changes, the path of the result, and the commands to re-run or waive cases.
+        The block has the reasons, the setup changes, the next step, the path of the result, and the commands to re-run
+        or waive cases.
         """
-        view, style, context = self._view, self._style, self._view.context
+        view, style = self._view, self._style
         words, colour = {
             Outcome.PASSED: ("GATE PASSED", "green"),
             Outcome.FAILED: ("GATE FAILED", "red"),
-            Outcome.INCONCLUSIVE: ("COULD NOT DECIDE", "yellow"),
+            Outcome.INCONCLUSIVE: ("GATE INCONCLUSIVE", "yellow"),
         }[view.verdict.outcome]
         if view.has_no_verdict:
             words = "NO VERDICT YET"
         reasons = [*view.reasons, *format_waived_counts(view.run)]
-        said = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
+        shown = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
         ended = "" if view.has_no_verdict else f"   exit {int(view.verdict.exit_code)}"
-        yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in said], ended)
+        yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in shown], ended)
         if view.bad_day:
             yield from style.wrap_text(to_console_line(view.bad_day, 1_000))
         if view.false_alarms:
             yield from style.wrap_text(to_console_line(view.false_alarms, 1_000))
         if view.setup_changes:
-            yield from style.wrap_text(f"{view.setup_changes.title.lower()}{view.setup_changes.remark}:")
+            yield from style.wrap_text(f"{view.setup_changes.title.lower()}:")
             for line in view.setup_changes.format_lines():
                 yield from style.wrap_text(to_console_line(line, 500), begin="  · ", indent=" " * 4)
+        if next_step := self._find_next_step():
+            yield from style.wrap_text(to_console_line(next_step, 1_000), begin="Next step: ")
+        yield from self._render_commands()
+
+    def _render_commands(self) -> Iterator[str]:
+        """Render the path of the result, and the commands to re-run or waive cases."""
+        view, style, context = self._view, self._style, self._view.context
         if context.result_path:
-            yield from style.wrap_parts([context.result_path], begin="report: ", whole=True)
+            yield from style.wrap_parts([context.result_path], begin="result: ", whole=True)
         if context.rerun_command and view.verdict.outcome is not Outcome.PASSED:
             yield from wrap_command("rerun:  ", context.rerun_command, style)
             if context.rerun_omitted_count:
-                where = f"all of them are in {context.result_path}" if context.result_path else "see above"
+                where = f"see {context.result_path}" if context.result_path else "see above"
                 left_out = format_count(context.rerun_omitted_count, "more case")
                 yield from style.wrap_text(f"and {left_out}: {where}", begin=" " * 8, indent=" " * 8, whole=True)
         if context.waive_command:
-            yield from wrap_command("accept: ", context.waive_command, style)
+            yield from wrap_command("waive:  ", context.waive_command, style)
 
-    def _render_reasons(self, words: str, colour: str, said: Sequence[str], ended: str) -> Iterator[str]:
+    def _find_next_step(self) -> str | None:
+        """Find what to do about a gate that did not pass; None if it passed or nothing is known."""
+        view = self._view
+        if view.has_no_verdict or view.verdict.outcome is Outcome.PASSED:
+            return None
+        if view.is_inconclusive:
+            return f"Run it again. If it ends the same way, {view.remedy}."
+        if view.has_only_agent_errors:
+            return "Run it again once. If every case ends with an agent error again, this change is the cause."
+        step = suggest_next_step(view.verdict, acceptable=view.context.waive_command is not None)
+        return f"{step}." if step else None
+
+    def _render_reasons(self, words: str, colour: str, reasons: Sequence[str], ended: str) -> Iterator[str]:
         """Render the verdict and its reasons on one line, or each reason on its own line if that is too long.
 
         The exit code, `ended`, follows the first reason.
         """
         style = self._style
-        together = style.to_displayable(f"{words}: {'; '.join(said)}{ended}")
+        together = style.to_displayable(f"{words}: {'; '.join(reasons)}{ended}")
         if measure_width(together) <= style.width:
             yield style.paint(colour, together)
             return
-        first = [*style.wrap_text("".join(said[:1]), begin=f"{words}: ")] or [words]
+        first = [*style.wrap_text("".join(reasons[:1]), begin=f"{words}: ")] or [words]
         if measure_width(first[-1]) + len(ended) > style.width:
             first.append(f"  {ended.strip()}")
         else:
             first[-1] += ended
         yield from (style.paint(colour, line) for line in first)
-        for reason in said[1:]:
+        for reason in reasons[1:]:
             yield from style.wrap_text(reason, begin="  ", colour=colour)
+
+
+def _format_error(row: CaseRow, case: CaseResult) -> str:
+    """Format the error of a case after its kind, such as `agent error: HTTP 500`, and name the kind once."""
+    word = {Status.ERROR: row.current_result, Status.SKIPPED: "skipped"}.get(case.status)
+    if not word:
+        return case.error or ""
+    return f"{word}: {(case.error or '').removeprefix('agent error: ').removeprefix('timeout: ')}"
+
+
+def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:
+    """Find the rows whose error many other rows share, with this error."""
+    errors = {
+        row: _format_error(row, row.case) for row in rows if row.case is not None and row.case.status is Status.ERROR
+    }
+    counts = Counter(errors.values())
+    return {row: error for row, error in errors.items() if counts[error] > MAX_SAME_ERRORS}
 
 
 def _build_cells(row: CaseRow, case: CaseResult) -> Cells:
@@ -218,7 +296,7 @@ def _render_case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[s
 
 
 def _iter_suite_totals(suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
-    """Yield the four totals of a suite that the contract defines, then the nonzero ones that it does not."""
+    """Yield the four totals of a suite that the contract defines, then other totals that are not zero."""
     summary = suite.summary
     yield f"{summary.passed}/{summary.total_cases} passed"
     yield f"{summary.failed} failed"
@@ -250,10 +328,15 @@ def _iter_counts(view: ReportView) -> Iterator[str]:
 
 
 def _iter_pass_rates(view: ReportView) -> Iterator[str]:
-    rates, unjudged = view.rates, view.summary.errored + view.summary.not_run + view.summary.skipped
+    rates, unscored = view.rates, view.summary.errored + view.summary.not_run + view.summary.skipped
     now, before = rates.current, rates.baseline
-    of = f"{rates.passed} of {rates.judged}{f' judged, {unjudged} not judged' if unjudged else ''}"
-    yield f"pass rate {format_percent(now)} ({of})"
+    counts = (
+        f"{rates.passed} of {format_count(rates.judged, 'scored case')}"
+        if unscored
+        else (f"{rates.passed} of {rates.judged}")
+    )
+    facts = [counts, f"{unscored} without a score" if unscored else None, format_small_sample_interval(rates)]
+    yield f"pass rate {format_percent(now)} ({', '.join(filter(None, facts))})"
     if now is not None and before is not None:
         yield f"baseline {format_percent(before)}"
         yield format_points(before, now)

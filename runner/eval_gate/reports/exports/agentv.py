@@ -106,7 +106,7 @@ def _build_evaluator(result: EvaluatorResult) -> dict[str, Any]:
 def _format_error(run: RunResult, case: CaseResult) -> str:
     match case.status:
         case Status.SKIPPED:
-            return f"skipped: {case.error or 'no reason was given'}"
+            return f"skipped: {case.error or 'no reason given'}"
         case Status.NOT_RUN:
-            return f"not run: {run.stop_reason or 'the run ended before'}"
-    return case.error or "no reason was given"
+            return f"not run: {run.stop_reason or 'the run ended first'}"
+    return case.error or "no reason given"

@@ -179,7 +179,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
 
 class _NameIndex:
-    """Texts by number, each once."""
+    """Index of unique texts by number."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -210,7 +210,7 @@ def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     yield PageGroup("regression", "Regressions", "fail", view.regressions)
     yield PageGroup("suspected", "Suspected regressions, not re-run", "fail", view.suspected)
     yield PageGroup("must-pass", "Must pass", "fail", view.must_pass)
-    yield PageGroup("unconfirmed", "Not decided", "warn", view.unconfirmed)
+    yield PageGroup("unconfirmed", "Not confirmed", "warn", view.unconfirmed)
     yield PageGroup(
         "failing", "Failing, nothing to compare with" if view.comparison else "Failing", "fail", view.failing
     )
@@ -218,21 +218,21 @@ def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     for errors in view.errors_by_kind:
         yield PageGroup(f"error-{errors.title.split()[0].lower()}", f"{errors.title}s", "warn", errors.rows)
     yield PageGroup("new-flaky", "New or changed, and flaky", "warn", view.new_and_flaky)
-    yield PageGroup("inconclusive", "Not sure", "warn", view.inconclusive_cases)
+    yield PageGroup("inconclusive", "Inconclusive", "warn", view.inconclusive_cases)
     yield PageGroup("new-pass", "New passes", "pass", view.new_passes)
-    yield PageGroup("base-agent", "Fails with the base branch's agent too", "soft", view.base_agent_failures)
+    yield PageGroup("base-agent", "Also fail with the base agent", "soft", view.base_agent_failures)
     yield PageGroup("main-broke", "Broken before this change", "soft", view.broken_on_main)
-    yield PageGroup("waived", "Accepted and quarantined", "soft", view.waived)
+    yield PageGroup("waived", "Waived and quarantined", "soft", view.waived)
     yield PageGroup("flaky", "Flaky", "warn", view.flaky)
     yield PageGroup("still-failing", "Still failing", "soft", view.known_failing)
-    yield PageGroup("still-errored", "Not judged on either side", "soft", view.still_errored)
-    yield PageGroup("flaky-history", "Flaky, passing here", "soft", view.flaky_in_history)
+    yield PageGroup("still-errored", "No score on either side", "soft", view.still_errored)
+    yield PageGroup("flaky-history", "Flaky, passing in this run", "soft", view.flaky_in_history)
     yield PageGroup("incomparable", "Not comparable", "soft", view.incomparable)
     yield PageGroup("added", "New cases", "soft", view.added)
     yield PageGroup("removed", "Removed since the baseline", "soft", view.removed)
     yield PageGroup("skipped", "Skipped", "soft", view.skipped)
     yield PageGroup("not-run", "Not run", "soft", _select_by_status(view.cases, Status.NOT_RUN))
-    yield PageGroup("errored", "Could not be judged", "warn", _select_by_status(view.cases, Status.ERROR))
+    yield PageGroup("errored", "No score", "warn", _select_by_status(view.cases, Status.ERROR))
     yield PageGroup("failed", "Failing", "soft", _select_by_status(view.cases, Status.FAILED))
     yield PageGroup("passing", "Passing", "pass", view.cases)
 

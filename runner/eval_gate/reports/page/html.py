@@ -133,8 +133,8 @@ def _scale_height(number: int, most: int) -> int:
 
 
 def _format_failures(failed: int, errored: int) -> str:
-    """`3 fail, 1 could not be judged`."""
-    broken = f", {errored} could not be judged" if errored else ""
+    """`3 fail, 1 without a score`."""
+    broken = f", {errored} without a score" if errored else ""
     return f"{failed or 'none'} {'fails' if failed == 1 else 'fail'}{broken}"
 
 
@@ -147,5 +147,5 @@ def _describe_history(view: ReportView, runs: Sequence[tuple[int, int, str]]) ->
     each = f"{low or 'no'}" if low == high else f"between {low} and {high}"
     newest = f", {bad[-1] or 'none'} in the newest" if low != high else ""
     runs_words = f"the newest {len(earlier)} runs" if many else "the newest run"
-    before = f"In {runs_words} {place}, {each} {'case' if each == '1' else 'cases'} failed or could not be judged"
-    return f"{before}{newest}. Here {_format_failures(failed, errored)}."
+    before = f"In {runs_words} {place}, {each} {'case' if each == '1' else 'cases'} failed or had no score"
+    return f"{before}{newest}. In this run {_format_failures(failed, errored)}."

@@ -9,7 +9,7 @@
   const STATUS = {
     P: ["pass", "✓", "pass"], F: ["fail", "✕", "fail"], E: ["warn", "!", "error"],
     S: ["soft", "–", "skipped"], N: ["soft", "–", "not run"], "-": ["soft", "–", "removed"],
-    M: ["warn", "±", "both"], C: ["warn", "!", "crashed"],
+    M: ["warn", "±", "both"], C: ["warn", "!", "agent error"],
   };
 
   /* --- Elements ------------------------------------------------------------------------------------------------ */
@@ -242,19 +242,19 @@
     if (!parts) return null;
     let from = 0;
     let to = 0;
-    let alike = 0;
+    let equal = 0;
     const pieces = parts.map((part) => {
       const left = part.added ? "" : before.slice(from, (from += part.count)).join("");
       const right = part.removed ? "" : after.slice(to, (to += part.count)).join("");
-      if (!part.added && !part.removed) alike += right.length;
+      if (!part.added && !part.removed) equal += right.length;
       return [part.added ? "+" : part.removed ? "-" : "=", left, right];
     });
-    return alike * 5 < Math.max(then.length, now.length) ? null : joined(pieces);
+    return equal * 5 < Math.max(then.length, now.length) ? null : joined(pieces);
   }
 
   const LEAST_ALIKE = 5;
 
-  /* What is alike for no more than a short word between two changes belongs to them, or it reads as confetti. */
+  /* What is equal for no more than a short word between two changes belongs to them, or it reads as confetti. */
   function joined(pieces) {
     const made = [];
     let then = "";
@@ -284,7 +284,7 @@
     return end ? [make(tag, {}, text.slice(0, end)), text.slice(end)] : [make(tag, {}, text)];
   }
 
-  /* Lines that stand beside each other: what is alike to the end of a line ends one on both sides. */
+  /* Lines that stand beside each other: what is equal to the end of a line ends one on both sides. */
   function lines(pieces) {
     const made = [];
     let left = [];
@@ -320,7 +320,7 @@
   const KEPT = 160;
   const FOLDED = 480;
 
-  /* One side of a line. Long parts that are alike are folded in the middle. */
+  /* One side of a line. Long parts that are equal are folded in the middle. */
   function side(line, other) {
     const cell = foreign("div", [], { class: "text" });
     for (const [kind, text] of line) {
@@ -341,7 +341,7 @@
 
   const FEW_LINES = 3;
 
-  /* The table of both sides; runs of lines that are alike are folded but for the first and the last. */
+  /* The table of both sides; runs of lines that are equal are folded but for the first and the last. */
   function sides(found, labels) {
     const body = make("tbody", {});
     const line = (one) => {
@@ -508,13 +508,13 @@
         said.compared ? foreign("p", said.compared, { class: "soft" }) : null,
         said.waived ? waived(said.waived) : null,
         (said.warnings || []).map((warning) => foreign("p", `⚠️ ${warning}`))),
-      part("Question", said.question ? whole(said.question, "asked") : null,
+      part("Prompt", said.question ? whole(said.question, "asked") : null,
         said.expected ? make("div", { class: "expected" }, make("h4", {}, "Expected"),
           make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
-        said.askedCut ? make("p", { class: "soft" }, "More is asked or expected than stands here; the eval file has it.") : null),
+        said.askedCut ? make("p", { class: "soft" }, "The prompt or the expectation is longer; see the eval file.") : null),
       answers(n, said, before, now),
-      page.carries.calls && part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", "here"), missing(before, "toolCalls", "more call", "in the baseline")),
-      part("Conversation", talk("Here", now), before ? talk("Baseline", before) : null),
+      page.carries.calls && part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", "in this run"), missing(before, "toolCalls", "more call", "in the baseline")),
+      part("Conversation", talk("This run", now), before ? talk("Baseline", before) : null),
       part("Checks", said.checks ? checks(said.checks) : null, asserted(said)),
       record(said),
       part("Time and cost", numbers(before, now)),
@@ -555,12 +555,12 @@
     fill();
     const passed = runs.filter((run) => run.status === "P").length;
     const again = runs.filter((run) => run.again).length;
-    const row = runs.length ? make("div", { class: "dots", role: "group", "aria-label": "Executions here" },
-      make("span", { class: "label" }, `${passed} of ${runs.length} executions pass here${again ? `, ${many(again, "re-run")} among them` : ""}`), dots) : null;
+    const row = runs.length ? make("div", { class: "dots", role: "group", "aria-label": "Executions of this run" },
+      make("span", { class: "label" }, `${passed} of ${runs.length} executions of this run pass${again ? `, ${many(again, "re-run")} among them` : ""}`), dots) : null;
     const then = before && before.runs ? make("div", { class: "dots" },
       make("span", { class: "label" }, `${[...before.runs].filter((one) => one === "P").length} of ${before.runs.length} pass in the baseline`),
       [...before.runs].map((letter) => mark(letter))) : null;
-    return part(before ? "Baseline and here" : "Answer", then, row, box);
+    return part(before ? "Baseline and this run" : "Response", then, row, box);
   }
 
   function sideTitle(name, one, extra) {
@@ -574,7 +574,7 @@
   function compared(before, here, run, own) {
     const status = own ? here.status : run.status;
     const ms = own ? here.ms : run.ms;
-    const right = sideTitle("Here", { status, ms }, cutWords(here));
+    const right = sideTitle("This run", { status, ms }, cutWords(here));
     if (!before) {
       if (here.answer === undefined) return page.carries.answers ? make("p", { class: "soft" }, nothing(here, status)) : make("p", { class: "line" }, right);
       return [make("h4", {}, right), whole(here.answer, "alone")];
@@ -595,8 +595,8 @@
   }
 
   function nothing(one, status) {
-    if (status === "E") return "There is no answer: it could not be judged.";
-    if (status === "S" || status === "N") return "There is no answer: it was not run.";
+    if (status === "E") return "No response: the case has no score.";
+    if (status === "S" || status === "N") return "No response: the case was not run.";
     return "The answer is not kept.";
   }
 
@@ -631,14 +631,14 @@
     if (!before) return make("ol", { class: "calls" }, here.map((call) => make("li", {}, called(call))));
     const body = aligned(then, here).map(([was, is]) => {
       const other = was && is && (was.args || "") !== (is.args || "");
-      const [kind, sign, words] = !was ? ["extra", "+", "only here"] : !is ? ["gone", "−", "missing here"] : other ? ["other", "≠", "other arguments"] : ["same", "=", "same"];
+      const [kind, sign, words] = !was ? ["extra", "+", "only in this run"] : !is ? ["gone", "−", "missing in this run"] : other ? ["other", "≠", "other arguments"] : ["same", "=", "same"];
       const pieces = other && was.args && is.args ? difference(was.args, is.args) : null;
       return make("tr", { class: kind }, make("th", { scope: "row" }, make("span", { class: "sign", "aria-hidden": "true" }, sign), " ", words),
         make("td", {}, was ? called(was, pieces && pieces.map(([k, text]) => [k, text]).filter(([k]) => k !== "+")) : null),
         make("td", {}, is ? called(is, pieces && pieces.map(([k, , text]) => [k, text]).filter(([k]) => k !== "-")) : null));
     });
     return make("table", { class: "timeline" },
-      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, "Here"))), make("tbody", {}, body));
+      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, "This run"))), make("tbody", {}, body));
   }
 
   function called(call, marked) {
@@ -679,7 +679,7 @@
         check.says ? make("figure", { class: "says" }, make("figcaption", {}, foreign("bdi", check.name), check.model ? [" (", foreign("bdi", check.model), ")"] : null, " says"), whole(check.says)) : null,
         check.said ? folded("What it said in the baseline", () => whole(check.said)) : null,
         check.missed ? folded("What was missed in the baseline", () => make("ul", {}, check.missed.map((miss) => foreign("li", miss)))) : null,
-        check.prompts ? folded(`What it was asked${check.model ? `: ${check.model}` : ""}`, () => check.prompts.map(([name, text]) => [make("h4", {}, name.replace(/([A-Z])/g, " $1").toLowerCase()), whole(text)])) : null,
+        check.prompts ? folded(`Prompt of the LLM judge${check.model ? `: ${check.model}` : ""}`, () => check.prompts.map(([name, text]) => [make("h4", {}, name.replace(/([A-Z])/g, " $1").toLowerCase()), whole(text)])) : null,
         check.members ? checks(check.members) : null);
     }));
   }
@@ -697,10 +697,10 @@
     const past = said.past || "";
     const dots = [...past].map((letter, place) => {
       const [name, day] = page.history[place] || ["", ""];
-      const [tone, sign, words] = letter === "-" ? ["soft", "·", "not run, or measured otherwise"] : STATUS[letter] || STATUS["-"];
+      const [tone, sign, words] = letter === "-" ? ["soft", "·", "not run, or with another evaluation setup"] : STATUS[letter] || STATUS["-"];
       return make("li", { class: `mark ${tone}`, title: `${name} ${day}: ${words}` }, sign, unseen(` ${name} ${words}`));
     });
-    return part(`Record ${page.place}`.replace("Record on record", "Record"), said.record ? foreign("p", said.record) : null,
+    return part(`History ${page.place}`.replace("History in the history", "History"), said.record ? foreign("p", said.record) : null,
       dots.length ? [make("ol", { class: "past" }, dots), make("p", { class: "soft" }, `A sign for each of ${many(dots.length, "earlier run")}, the newest first.`)] : null);
   }
 
@@ -720,7 +720,7 @@
     row("Tries", undefined, now.attempts);
     if (!rows.length) return null;
     return make("table", { class: "numbers" },
-      make("thead", {}, make("tr", {}, make("td", {}), before ? make("th", { scope: "col" }, "Baseline") : null, make("th", { scope: "col" }, "Here"))),
+      make("thead", {}, make("tr", {}, make("td", {}), before ? make("th", { scope: "col" }, "Baseline") : null, make("th", { scope: "col" }, "This run"))),
       make("tbody", {}, rows.map(([name, then, here]) => make("tr", {}, make("th", { scope: "row" }, name), before ? make("td", {}, then) : null, make("td", {}, here)))));
   }
 
@@ -733,7 +733,7 @@
       said.comment ? copying("Accept it", said.comment, "as a comment, with a reason") : null,
       said.waive ? copying("Accept it", said.waive, "with a reason") : null,
       copying("Link", here)),
-      said.target ? make("p", { class: "soft" }, "Asked: ", foreign("code", said.target)) : null,
+      said.target ? make("p", { class: "soft" }, "Target: ", foreign("code", said.target)) : null,
       said.difficulty ? make("p", { class: "soft" }, "Difficulty: ", foreign("bdi", said.difficulty)) : null);
   }
 

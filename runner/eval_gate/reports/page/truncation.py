@@ -101,7 +101,7 @@ def truncate_cases(
 
 
 class _CasePacker:
-    """The members of one JSON object, as far as there is room for them packed."""
+    """Members of one JSON object, as far as they fit in compressed form."""
 
     def __init__(self, room: int) -> None:
         self._room = room

@@ -50,11 +50,11 @@ def _select_rows(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> 
     With `by_drop`, the largest score drop comes first.
     """
 
-    def made(lists: CaseLists) -> tuple[CaseRow, ...]:
+    def select_rows(lists: CaseLists) -> tuple[CaseRow, ...]:
         found = (row for row in lists.notable if not row.waiver and holds(row))
         return tuple(sorted(found, key=lambda row: -row.drop) if by_drop else found)
 
-    return cached_property(made)
+    return cached_property(select_rows)
 
 
 def _select_class(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
@@ -244,7 +244,7 @@ def find_blockers(lists: CaseLists) -> GateBlockers:
 
 
 def _build_incomplete_reason(run: RunResult) -> Reason:
-    return Reason(code="run-incomplete", message=run.stop_reason or "the run ended before it could be judged")
+    return Reason(code="run-incomplete", message=run.stop_reason or "the run ended before it had a verdict")
 
 
 def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:

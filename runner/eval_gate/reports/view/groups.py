@@ -9,7 +9,13 @@ from typing import Final, Generic, TypeVar
 from eval_gate.gate.failure_causes import get_group_key, mask_numbers
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.wording.case_errors import ERROR_KIND_ORDER, TITLES, explain_errors, format_error_count
+from eval_gate.reports.wording.case_errors import (
+    ERROR_KIND_ORDER,
+    TITLES,
+    TITLES_FOR_MANY,
+    explain_errors,
+    format_error_count,
+)
 from eval_gate.struct import FrozenStruct
 
 MAX_EXAMPLES: Final = 2
@@ -38,6 +44,11 @@ class Cause(FrozenStruct, Generic[CaseT]):
     """What they say, the most frequent first, where it is not the same; `rest` more are not among them."""
     rest: int = 0
 
+    @property
+    def names_all(self) -> bool:
+        """Whether the examples are all cases of this cause."""
+        return self.count <= len(self.examples)
+
 
 def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[CaseT], ...]:
     """Group (case, failure) pairs by cause, the most frequent first.
@@ -47,7 +58,7 @@ def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[Ca
     """
     groups: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, what in failures:
-        said = what or "no reason was given"
+        said = what or "no reason given"
         groups[get_group_key(said)].append((case, said))
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return tuple(_build_cause(common, members) for common, members in ordered)
@@ -78,12 +89,16 @@ class ErrorGroup(FrozenStruct):
     """Cases without a score of the same error kind."""
 
     headline: str
-    """`2 cases crashed`."""
+    """`2 agent errors`."""
     explanation: str
     """What that is, to be read after a colon."""
     title: str
-    """One of them, over a column: `Crashed case`."""
+    """One of them: `Agent error`."""
     rows: tuple[CaseRow, ...]
+    title_for_many: str
+    """All of them: `Agent errors`."""
+    causes: tuple[Cause[CaseRow], ...]
+    """What they have in common, the most frequent first."""
 
 
 def group_errors(rows: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
@@ -97,6 +112,8 @@ def group_errors(rows: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
             explain_errors(error_kind, (row.case for row in found)),
             TITLES[error_kind],
             found,
+            TITLES_FOR_MANY[error_kind],
+            group_causes((row, row.cause) for row in found),
         )
         for error_kind, found in groups
         if found

@@ -9,9 +9,10 @@ from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, count_outcom
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.evidence import Counts
 from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.reports.wording.numbers import format_count
 
 _KINDS: Final = {CaseClass.ADDED: "new", CaseClass.INCOMPARABLE: "changed"}
-FIX_HINT: Final = "it flakes: mend it before it is merged"
+FIX_HINT: Final = "flaky: fix it before you merge it"
 
 
 def is_new_or_changed(change: CaseChange | None) -> bool:
@@ -35,14 +36,14 @@ def describe_new_case(case: CaseResult | None, change: CaseChange | None) -> str
     seen = count_outcomes(case)
     if seen.executions < 2:
         return None
-    crashed = f" ({seen.agent_errors} crashed)" if seen.agent_errors else ""
+    errors = f" ({format_count(seen.agent_errors, 'agent error')})" if seen.agent_errors else ""
     done = f"failed {seen.failures}" if not seen.passes else f"passed {seen.passes}"
     more = f", {FIX_HINT}" if is_flaky(case) else ""
-    return f"{_KINDS[change.change]}: {done} of {seen.executions} here{crashed}{more}"
+    return f"{_KINDS[change.change]}: {done} of {seen.executions} here{errors}{more}"
 
 
 def summarize_new_cases(run: RunResult) -> str | None:
-    """`12 new and 2 changed cases ran several times: 11 always passed, 2 flake, 1 always failed; 3 more ran once`.
+    """`12 new and 2 changed cases ran several times: 11 always passed, 2 are flaky, 1 always failed; 3 more ran once`.
 
     None where none of them ran more than once: then there is nothing more to say of them than of any other case.
     """
@@ -68,6 +69,6 @@ def _summarize_outcomes(seen: Iterable[Counts]) -> str:
     never = sum(not one.passes for one in found)
     flaky = len(found) - always - never
     said = [f"{always} always passed"] if always else []
-    said += [f"{flaky} {'flakes' if flaky == 1 else 'flake'}"] if flaky else []
+    said += [f"{flaky} {'is' if flaky == 1 else 'are'} flaky"] if flaky else []
     said += [f"{never} always failed"] if never else []
     return ", ".join(said)

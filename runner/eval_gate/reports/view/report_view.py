@@ -33,7 +33,7 @@ from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.power import describe_false_alarms, describe_power
 from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
-from eval_gate.reports.wording.spending import describe_certainty, describe_reruns, describe_spending
+from eval_gate.reports.wording.spending import count_reruns, describe_certainty, describe_reruns, describe_spending
 from eval_gate.reports.wording.verdict import describe_changes_since_push
 from eval_gate.reports.wording.waivers import build_waive_comment
 from eval_gate.struct import replace
@@ -261,7 +261,9 @@ class ReportView(CaseLists):
     new_case_summary = _cache_property(lambda view: summarize_new_cases(view.run))
     """What new and changed cases have shown that ran several times."""
     reruns = _cache_property(lambda view: describe_reruns(view.run))
-    """What re-runs of doubtful cases took."""
+    """What the re-runs of failed cases took."""
+    rerun_count = _cache_property(lambda view: count_reruns(view.run))
+    """How many re-runs of how many cases there were; None without any."""
 
     @cached_property
     def spending(self) -> str:
@@ -296,14 +298,14 @@ class ReportView(CaseLists):
         """Counts beside passes and failures that only some runs have, failures among them: `1 accepted`."""
         kinds = [row.waiver.kind for row in self.waived if row.waiver]
         numbers = {
-            "of the regressions passed when tried again": self.recovered_count,
-            "suspected": len(self.suspected),
-            "must pass": len(self.must_pass),
-            "not worse than the base branch's agent": sum(
+            "of the regressions passed when re-run": self.recovered_count,
+            "of the regressions not re-run": len(self.suspected),
+            "must-pass failing": len(self.must_pass),
+            "not worse than the base agent": sum(
                 row.change_class is CaseClass.INCONCLUSIVE for row in self.base_agent_failures
             ),
-            "not decided": len(self.unconfirmed),
-            "not sure": len(self.inconclusive_cases),
+            "with missing re-runs": len(self.unconfirmed),
+            "inconclusive": len(self.inconclusive_cases),
             "new and flaky": len(self.new_and_flaky),
             "flaky": len(self.flaky) if self.uses_history else 0,
             "waived": kinds.count(WaiverKind.WAIVER),
@@ -313,18 +315,19 @@ class ReportView(CaseLists):
 
     @property
     def failed_counts(self) -> str:
-        """` (2 regressions, 1 still failing)`, of those that answered; empty without a baseline."""
+        """` (2 regressions, 1 still failing)`, of the cases with a score; empty without a baseline."""
         if self.comparison is None:
             return ""
         regressions, still = (
-            sum(row.status is not Status.ERROR for row in rows) for rows in (self.regressions, self.still_failing)
+            sum(row.status is not Status.ERROR for row in rows)
+            for rows in (self.regressions_and_suspects, self.still_failing)
         )
         return f" ({format_count(regressions, 'regression')}, {still} still failing)"
 
     @property
     def errored_counts(self) -> str:
-        """` (2 crashed, 1 unreachable, 2 of them regressions)`; empty where there is nothing to say."""
-        rows = {"regression": self.regressions, "still failing": self.still_failing}
+        """` (2 agent errors, 1 agent unreachable, 2 regressions among them)`; empty without any error."""
+        rows = {"regression": self.regressions_and_suspects, "still failing": self.still_failing}
         broken = {words: sum(row.status is Status.ERROR for row in found) for words, found in rows.items()}
         said = [format_error_kind_counts(run_statistics.find_error_kinds(self.run))]
         said += [f"{format_count(broken['regression'], 'regression')} among them"] if broken["regression"] else []

@@ -49,7 +49,7 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
         baseline_response=then,
         current_response=here,
         notes=(
-            *(["Of an execution that failed; the case passed when it was tried again."] if shown else []),
+            *(["From an execution that failed; the case passed when it was re-run."] if shown else []),
             *_collect_notes(
                 details, before, compared=change is not None and change.baseline is not None, status=case.status
             ),
@@ -71,15 +71,15 @@ def _collect_notes(details: CaseDetails, before: BaselineResult | None, *, compa
     """Collect notes about what the difference of the responses alone would misrepresent."""
     notes = []
     if compared and (before is None or before.details.response is None):
-        notes.append("The baseline kept no answer.")
+        notes.append("The baseline has no stored response.")
     elif before is not None and before.details.response == "":
-        notes.append("The baseline's answer is empty.")
+        notes.append("The baseline's response is empty.")
     if details.response is None:
-        notes.append("There is no answer here." if status is Status.ERROR else "No answer is kept here.")
+        notes.append("This run has no response." if status is Status.ERROR else "This run has no stored response.")
     elif not details.response:
-        notes.append("The answer here is empty.")
+        notes.append("This run's response is empty.")
     if details.response_truncated or (before is not None and before.details.response_truncated):
-        notes.append("Only the beginning of a long answer is kept.")
+        notes.append("Long responses are truncated.")
     if details.response is not None and before is not None and before.details.response == details.response:
-        notes.append("The answer is the same on both sides.")
+        notes.append("Both responses are the same.")
     return notes

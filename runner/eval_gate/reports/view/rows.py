@@ -26,7 +26,7 @@ from eval_gate.reports.wording.numbers import format_score, format_score_change,
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 
-_CHANGE_TEXTS: Final = {CaseClass.INCONCLUSIVE: "not sure", CaseClass.STILL_ERRORED: "not judged on either side"}
+_CHANGE_TEXTS: Final = {CaseClass.STILL_ERRORED: "no score in either run"}
 
 
 class CaseRow(FrozenStruct, eq=False, dict=True):
@@ -120,7 +120,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def current_result(self) -> str | None:
-        """What came of it here: `2/3`, `crashed`, `0.67 (−0.23)`."""
+        """The result in this run: `2/3`, `agent error`, `0.67 (−0.23)`."""
         if self.case is None or self.case.status is Status.ERROR:
             return blame_words.format_error_kind(self.case, self.error_kind) if self.case else None
         if not self.is_scored:
@@ -129,6 +129,23 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         if not self.graded or counted is None:
             return format_tally(counted)
         return f"{_format_score(counted, self.pass_score)}{format_score_change(self._score_change)}"
+
+    @property
+    def baseline_cell(self) -> str | None:
+        """The result that this run is compared with: `20/20` of the history, else of the baseline; or a score."""
+        grounds = self.case_change.grounds if self.case_change else None
+        if self.graded or grounds is None or not grounds.history.executions:
+            return self.baseline_result
+        return f"{grounds.history.passes}/{grounds.history.executions}"
+
+    @property
+    def current_cell(self) -> str | None:
+        """The result of all executions here, such as `0/4` or `0/2 (agent error)`; or a score."""
+        grounds = self.case_change.grounds if self.case_change else None
+        if grounds is None or not grounds.current.executions or (self.graded and self.is_scored):
+            return self.current_result
+        counts = f"{grounds.current.passes}/{grounds.current.executions}"
+        return f"{counts} ({self.current_result})" if self.status is Status.ERROR else counts
 
     @property
     def score(self) -> str | None:
@@ -252,28 +269,44 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def _chance_text(self) -> str | None:
-        """`if nothing changed, that happens 1 time in 50,000`."""
+        """`chance without a real change: 1 in 50,000`."""
         return grounds_words.describe_chance(self.case_change) if self.case_change else None
 
     @cached_property
     def evidence_lines(self) -> tuple[str, ...]:
-        """What was seen, how likely that is by chance, and what the counts alone do not say."""
-        others = grounds_words.list_further_evidence(self.case_change, self.place) if self.case_change else ()
+        """The conclusion with the counts, the chance, and what the counts alone do not show, as phrases."""
+        return self._list_evidence_lines(arithmetic=True)
+
+    def _list_evidence_lines(self, *, arithmetic: bool) -> tuple[str, ...]:
+        change, chance = self.case_change, self._chance_text if arithmetic else None
+        others = grounds_words.list_further_evidence(change, self.place, arithmetic=arithmetic) if change else ()
         score = f"score {self.score}" if self.score and self.evidence else None
-        return (self.evidence_or_results, *filter(None, [self._chance_text, *others, score]))
+        word = grounds_words.format_conclusion(change) if change and self.evidence else None
+        first = f"{word}: {self.evidence_or_results}" if word else self.evidence_or_results
+        return (first, *filter(None, [chance, *others, score]))
+
+    @property
+    def evidence_summary(self) -> str:
+        """The evidence without its arithmetic, as one text; empty if only the two runs were compared."""
+        return "; ".join(self._list_evidence_lines(arithmetic=False)) if self.evidence else ""
 
     @property
     def evidence_text(self) -> str:
-        """The lines of what was seen as one; empty where only the two runs were looked at."""
+        """The phrases of the evidence as one text; empty if only the two runs were compared."""
         return "; ".join(self.evidence_lines) if self.evidence else ""
 
     @property
+    def evidence_sentences(self) -> str:
+        """The phrases of the evidence as sentences; empty if only the two runs were compared."""
+        return " ".join(f"{one[:1].upper()}{one[1:]}." for one in self.evidence_lines) if self.evidence else ""
+
+    @property
     def change_text(self) -> str:
-        """`regression`, `new pass`, `regression, accepted`; empty without a baseline."""
+        """`regression`, `new pass`, `regression, waived`; empty without a baseline."""
         if self.suspected and not self.waiver:
             return "suspected regression"
         if self.decided_by is not None and self.decided_by.is_inconclusive:
-            return "not decided"
+            return "inconclusive"
         if self.waiver and self.waiver.kind is WaiverKind.QUARANTINE:
             return self.waiver.effect
         became = self.change_class.value.replace("_", " ") if self.change_class else ""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 
 from eval_gate.gate.score_changes import format_limit
-from eval_gate.model.comparison import BaselineFacts, CaseChange, Verdict
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Verdict
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.run_statistics import is_possible_regression
 from eval_gate.reports.view.scores import MeanScore, compute_mean_score
 from eval_gate.struct import FrozenStruct
 
 
 class SuiteRow(FrozenStruct):
-    """Counts of one suite; `change` compares its passes with the baseline's, None without a baseline."""
+    """Counts of one suite; `change` compares its passes with the baseline's, None without a baseline.
+
+    `regressions` include suspected ones, and leave out waived ones.
+    """
 
     name: str
     file: str
@@ -23,6 +28,8 @@ class SuiteRow(FrozenStruct):
     other: int
     baseline_passed: int | None
     stale: bool
+    regressions: int
+    new_passes: int
     score: MeanScore | None = None
     """The mean of graded cases; None where there are none."""
 
@@ -46,10 +53,13 @@ def build_suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[Su
     changes: dict[str, list[CaseChange]] = defaultdict(list)
     for change in run.comparison.changes if run.comparison else ():
         changes[change.suite].append(change)
-    return tuple(_build_suite_row(suite, baseline, changes[suite.eval_file]) for suite in run.suites)
+    waived = run.waived_keys
+    return tuple(_build_suite_row(suite, baseline, changes[suite.eval_file], waived) for suite in run.suites)
 
 
-def _build_suite_row(suite: SuiteResult, baseline: BaselineFacts | None, changes: Iterable[CaseChange]) -> SuiteRow:
+def _build_suite_row(
+    suite: SuiteResult, baseline: BaselineFacts | None, changes: Sequence[CaseChange], waived: Collection[CaseKey]
+) -> SuiteRow:
     summary = suite.summary
     return SuiteRow(
         name=f"{suite.tool_name} {suite.tier.value}" if suite.tier else suite.tool_name,
@@ -59,6 +69,8 @@ def _build_suite_row(suite: SuiteResult, baseline: BaselineFacts | None, changes
         other=summary.total_cases - summary.passed - summary.failed,
         baseline_passed=baseline.suite_passes.get(suite.eval_file) if baseline else None,
         stale=suite.stale,
+        regressions=sum(is_possible_regression(one) and one.key not in waived for one in changes),
+        new_passes=sum(one.change is CaseClass.NEW_PASS for one in changes),
         score=compute_mean_score(suite.cases, changes),
     )
 

@@ -1,7 +1,6 @@
 """Wording for cases without a score: agent errors, unreachable agents and evaluation errors.
 
-*Crashed*, *unreachable* and *ours* are three things for three people to look at. A failed case is none of them: it was
-answered, and wrong.
+Each kind is for other people to look at. A failed case is none of them: it has a response, and the response is wrong.
 """
 
 from __future__ import annotations
@@ -17,45 +16,54 @@ from eval_gate.reports.wording.numbers import format_count
 ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR, None)
 """What may be of the change's making comes first; None is an error without a recorded kind."""
 EXPLANATIONS: Final = {
-    ErrorKind.AGENT_ERROR: "the target answered with an error of its own, broke off, or took too long",
+    ErrorKind.AGENT_ERROR: "the target responded with an error, broke off, or timed out",
     ErrorKind.AGENT_UNREACHABLE: (
-        "the target could not be reached, answered nothing, or its provider refused. This says nothing about the "
+        "the target could not be reached, did not respond, or its provider refused. This says nothing about the "
         "change, unless it keeps the target from starting"
     ),
-    ErrorKind.EVALUATION_ERROR: (
-        "the judge gave no verdict, or a grader broke. This says nothing about the target's answers"
-    ),
-    None: "the result does not say whose fault that was",
+    ErrorKind.EVALUATION_ERROR: ("an LLM judge or a grader failed. This says nothing about the target's responses"),
+    None: "the result does not name the cause",
 }
 _COUNT_PHRASES: Final = {
-    ErrorKind.AGENT_ERROR: ("case crashed", "cases crashed"),
-    ErrorKind.AGENT_UNREACHABLE: ("case got no answer", "cases got no answer"),
-    ErrorKind.EVALUATION_ERROR: ("case was not graded", "cases were not graded"),
-    None: ("case could not be judged", "cases could not be judged"),
+    ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),
+    ErrorKind.AGENT_UNREACHABLE: ("case with the agent unreachable", "cases with the agent unreachable"),
+    ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
+    None: ("case without a score", "cases without a score"),
 }
 TITLES: Final = {
-    ErrorKind.AGENT_ERROR: "Crashed case",
-    ErrorKind.AGENT_UNREACHABLE: "Unreachable case",
-    ErrorKind.EVALUATION_ERROR: "Ungraded case",
-    None: "Unjudged case",
+    ErrorKind.AGENT_ERROR: "Agent error",
+    ErrorKind.AGENT_UNREACHABLE: "Unreachable agent",
+    ErrorKind.EVALUATION_ERROR: "Evaluation error",
+    None: "Case without a score",
+}
+TITLES_FOR_MANY: Final = {
+    ErrorKind.AGENT_ERROR: "Agent errors",
+    ErrorKind.AGENT_UNREACHABLE: "Unreachable agent",
+    ErrorKind.EVALUATION_ERROR: "Evaluation errors",
+    None: "Cases without a score",
 }
 _SHORT_WORDS: Final = {
-    ErrorKind.AGENT_ERROR: "crashed",
-    ErrorKind.AGENT_UNREACHABLE: "unreachable",
-    ErrorKind.EVALUATION_ERROR: "not graded",
+    ErrorKind.AGENT_ERROR: "agent error",
+    ErrorKind.AGENT_UNREACHABLE: "agent unreachable",
+    ErrorKind.EVALUATION_ERROR: "evaluation error",
     None: "error",
+}
+_SHORT_WORDS_FOR_MANY: Final = {
+    ErrorKind.AGENT_ERROR: "agent errors",
+    ErrorKind.AGENT_UNREACHABLE: "agent unreachable",
+    ErrorKind.EVALUATION_ERROR: "evaluation errors",
 }
 
 CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the target does not list its tool calls"
 CALLS_UNKNOWN_REMEDY: Final = (
-    "see where the agent lists its tool calls (`toolCallsPath`, `agentProtocol`, its own answers or log), with this "
-    "change and without it"
+    "check where the agent lists its tool calls (`toolCallsPath`, `agentProtocol`, its own log), with and without "
+    "this change"
 )
-"""What to do where it is unknown which tools were called."""
+"""What to do if it is unknown which tools were called."""
 
 
 def has_unknown_calls(case: CaseResult | None) -> bool:
-    """Whether a case could not be judged because it is unknown which tools were called."""
+    """Whether a case has no score because it is unknown which tools were called."""
     return case is not None and case.error_kind is ErrorKind.EVALUATION_ERROR and CALLS_UNKNOWN in (case.error or "")
 
 
@@ -67,12 +75,12 @@ def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | No
 
 
 def format_error_count(error_kind: ErrorKind | None, number: int) -> str:
-    """`1 case crashed`, `3 cases got no answer`."""
+    """`1 agent error`, `3 cases with the agent unreachable`."""
     return format_count(number, *_COUNT_PHRASES[error_kind])
 
 
 def format_error_kind(case: CaseResult, error_kind: ErrorKind | None) -> str:
-    """One word for a case that could not be judged: `crashed`, `timed out`."""
+    """Short words for a case without a score: `agent error`, `timed out`."""
     late = error_kind is ErrorKind.AGENT_ERROR and all(
         trial.timed_out for trial in case.trials if trial.error_kind is ErrorKind.AGENT_ERROR
     )
@@ -80,17 +88,17 @@ def format_error_kind(case: CaseResult, error_kind: ErrorKind | None) -> str:
 
 
 def format_error_kind_counts(error_kinds: Iterable[ErrorKind | None]) -> str:
-    """`2 crashed, 1 unreachable, 1 not graded`; errors without a recorded kind are left out."""
+    """`2 agent errors, 1 agent unreachable, 1 evaluation error`; errors without a recorded kind are left out."""
     numbers = Counter(error_kinds)
     return ", ".join(
-        f"{numbers[error_kind]} {_SHORT_WORDS[error_kind]}"
+        format_count(numbers[error_kind], _SHORT_WORDS[error_kind], _SHORT_WORDS_FOR_MANY[error_kind])
         for error_kind in ERROR_KIND_ORDER
         if error_kind and numbers[error_kind]
     )
 
 
 def summarize_errors(error_kinds: Iterable[ErrorKind | None]) -> str:
-    """`2 cases crashed`; of several kinds `4 cases could not be judged: 2 crashed, 1 unreachable, 1 not graded`."""
+    """`2 agent errors`; of several kinds `4 cases without a score: 2 agent errors, 1 agent unreachable, …`."""
     found = tuple(error_kinds)
     if len(set(found)) == 1:
         return format_error_count(found[0], len(found))

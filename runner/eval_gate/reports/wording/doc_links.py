@@ -18,12 +18,12 @@ class DocLink(FrozenStruct):
 
 
 REGRESSION: Final = DocLink("verdict.md#what-the-report-says", "When is a failure a regression?")
-INCONCLUSIVE: Final = DocLink("verdict.md#what-happens", "Why is that not sure?")
-SETUP_CHANGE: Final = DocLink("setup-changes.md#what-counts", 'What does "measured otherwise" mean?')
-NO_BASELINE: Final = DocLink("baselines.md#when-there-is-none", "Where does a baseline come from?")
-STALE_BASELINE: Final = DocLink("baselines.md#which-one-is-taken", "Which baseline is taken?")
-WAIVED: Final = DocLink("waivers.md#what-it-does", "What does accepting do?")
-ALL_AGENT_ERRORS: Final = DocLink("errors.md#all-agent-errors", "What if every case crashes?")
+INCONCLUSIVE: Final = DocLink("verdict.md#what-happens", "Why is this inconclusive?")
+SETUP_CHANGE: Final = DocLink("baselines.md#setup-changes", "What is a setup change?")
+NO_BASELINE: Final = DocLink("baselines.md#when-no-baseline-is-found", "Where does a baseline come from?")
+STALE_BASELINE: Final = DocLink("baselines.md#which-baseline-is-used", "Which baseline is used?")
+WAIVED: Final = DocLink("waivers.md#what-a-waiver-does", "What does a waiver do?")
+ALL_AGENT_ERRORS: Final = DocLink("errors.md#all-agent-errors", "What if every case has an agent error?")
 LINKS_BY_RULE: Final = {
     RuleCode.REGRESSIONS: REGRESSION,
     RuleCode.SUITE_DROP: INCONCLUSIVE,

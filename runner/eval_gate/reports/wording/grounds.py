@@ -32,9 +32,12 @@ _NOTICEABLE_FACTOR: Final = 2
 MAX_RUNS: Final = 5
 """Runs that are named as showing that a case is flaky."""
 _NOT_IN_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
-_UNKNOWN_PLACE: Final = "on record"
+_UNKNOWN_PLACE: Final = "in the history"
 """The place where the branch is not known."""
 _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
+_TESTED: Final = frozenset(
+    {CaseClass.REGRESSION, CaseClass.SUSPECTED_REGRESSION, CaseClass.INCONCLUSIVE, CaseClass.ERRORED}
+)
 _UNTESTED: Final = frozenset(
     {
         GroundKind.USUAL_RESULT,
@@ -46,17 +49,30 @@ _UNTESTED: Final = frozenset(
 )
 """Where no chance is said: nothing was decided by it."""
 _GROUND_TEXTS: Final = {
-    GroundKind.MISSING_RERUNS: "the re-runs that would decide gave no result",
-    GroundKind.GATE_FAILED: "suspected: not re-run, because the gate had failed already",
+    GroundKind.MISSING_RERUNS: "its re-runs have no result",
+    GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
     GroundKind.TIMEOUTS: (
-        "no answer in time, as of so many others: a slow provider, or all of it is slow with this change"
+        "it timed out like many other cases: the provider is slow, or this change makes all cases slow"
     ),
-    GroundKind.BUDGET_USED: "not asked again, or not often enough: the rerun-budget is spent",
+    GroundKind.BUDGET_USED: "not re-run, or not often enough: the rerun-budget is used up",
 }
+_CONCLUSIONS: Final = {
+    GroundKind.EVIDENCE: "confirmed",
+    GroundKind.SUITE_DROP: "part of a suite drop",
+    GroundKind.MUST_PASS: "must pass",
+    GroundKind.BASE_AGENT: "not caused by this change",
+    GroundKind.GATE_FAILED: "suspected",
+    GroundKind.BUDGET_USED: "suspected",
+    GroundKind.MISSING_RERUNS: "inconclusive",
+    GroundKind.TIMEOUTS: "inconclusive",
+    GroundKind.RECOVERED: "inconclusive",
+    GroundKind.MIXED: "inconclusive",
+}
+"""The word that the evidence begins with."""
 
 
 def format_place(context: ReportContext) -> str:
-    """Where the record was made: `on main`; `on record` where the branch is not known."""
+    """Return the place of the history: `on main`, or `in the history` if the branch is unknown."""
     return f"on {to_one_line(context.branch, MAX_BRANCH)}" if context.branch else _UNKNOWN_PLACE
 
 
@@ -65,47 +81,59 @@ def describe_evidence(change: CaseChange, place: str) -> str | None:
     return _describe_counts(change.change, change.grounds, place) if change.grounds else None
 
 
+def format_conclusion(change: CaseChange) -> str | None:
+    """Return the word that the evidence of a case begins with, such as `confirmed`; None without one."""
+    grounds = change.grounds
+    if grounds is None or change.change in {CaseClass.STILL_FAILING, CaseClass.STILL_PASSING}:
+        return None
+    if grounds.kind is GroundKind.EVERY_RUN:
+        return "passed every time" if change.change in _PASSING else "failed every time"
+    return "flaky" if change.change is CaseClass.FLAKY else _CONCLUSIONS.get(grounds.kind)
+
+
 def describe_chance(change: CaseChange) -> str | None:
-    """`if nothing changed, that happens 1 time in 50,000`; None where nothing rests on a chance."""
+    """`chance without a real change: 1 in 50,000`; None where nothing rests on a chance."""
     grounds = change.grounds
     one_in = grounds.one_in if grounds is not None and grounds.kind not in _UNTESTED else None
     return _format_chance(one_in)
 
 
 def _format_chance(one_in: int | None) -> str | None:
-    return (
-        f"if nothing changed, that happens 1 time in {one_in:,}" if one_in is not None and one_in >= MIN_ODDS else None
-    )
+    return f"chance without a real change: 1 in {one_in:,}" if one_in is not None and one_in >= MIN_ODDS else None
 
 
 def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
     here, record = grounds.current, grounds.history
     passes = change in _PASSING
     if here.agent_errors and here.agent_errors == here.executions:
-        return f"crashed {here.agent_errors} of {here.executions} here, {_describe_responses(record, place)}"
+        return f"agent error in {here.agent_errors} of {here.executions} here, {_describe_responses(record, place)}"
     said_passes = passes or (change in {CaseClass.INCONCLUSIVE, CaseClass.FLAKY} and here.passes > 0)
     seen = _format_count(
         "passed" if said_passes else "failed", here.passes if said_passes else here.failures, here, "here"
     )
     if not record.executions:
-        return f"{seen}, never judged {place}"
+        return f"{seen}, {_describe_missing_history(place)}"
     verb = "" if said_passes == passes else "failed"
     return f"{seen}, {_format_count(verb, record.passes if passes else record.failures, record, place)}"
 
 
 def _format_count(verb: str, number: int, counts: Counts, place: str) -> str:
-    """`failed 4 of 4 here`, and where not every failure was an answer `failed 4 of 4 here (1 crashed)`."""
-    crashed = f" ({counts.agent_errors} crashed)" if counts.agent_errors else ""
-    return f"{verb} {number} of {counts.executions} {place}{crashed}".strip()
+    """`failed 4 of 4 here`, and where not every failure was a response `failed 4 of 4 here (1 agent error)`."""
+    errors = f" ({format_count(counts.agent_errors, 'agent error')})" if counts.agent_errors else ""
+    return f"{verb} {number} of {counts.executions} {place}{errors}".strip()
+
+
+def _describe_missing_history(place: str) -> str:
+    return "no earlier score" if place == _UNKNOWN_PLACE else f"no score {place}"
 
 
 def _describe_responses(counts: Counts, place: str) -> str:
     """Describe how often the history has a response, right or wrong, for comparison with agent errors."""
     if not counts.executions:
-        return f"never judged {place}"
+        return _describe_missing_history(place)
     wrong = counts.failures - counts.agent_errors
     answered = counts.executions - counts.agent_errors
-    return f"answered in {answered} of {counts.executions} {place}{f' ({wrong} wrong)' if wrong else ''}"
+    return f"responded in {answered} of {counts.executions} {place}{f' ({wrong} wrong)' if wrong else ''}"
 
 
 def format_run_name(run: RunReference) -> str:
@@ -128,7 +156,7 @@ def describe_broken_main(change: CaseChange, place: str) -> str | None:
     since = record.broken_since if record.newest_failed else None
     if since is not None and (why is GroundKind.MAIN_BROKE or record.stability is not Stability.FLAKY):
         return f"{_extract_branch(place)} broke it at {format_run_name(since)}"
-    return f"the newest run {place} failed it too" if why is GroundKind.MAIN_BROKE else None
+    return f"it failed in the newest run {place} too" if why is GroundKind.MAIN_BROKE else None
 
 
 def _extract_branch(place: str) -> str:
@@ -136,8 +164,11 @@ def _extract_branch(place: str) -> str:
     return place.removeprefix("on ") if place != _UNKNOWN_PLACE else "the default branch"
 
 
-def list_further_evidence(change: CaseChange, place: str) -> tuple[str, ...]:
-    """List the evidence that the counts do not show, as phrases: what decided, and other known facts."""
+def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = True) -> tuple[str, ...]:
+    """List the evidence that the counts do not show, as phrases: what decided, and other known facts.
+
+    Without `arithmetic`, the list omits how many failures confirm a regression.
+    """
     grounds = change.grounds
     elsewhere = _describe_other_run(change)
     if grounds is None:
@@ -146,44 +177,47 @@ def list_further_evidence(change: CaseChange, place: str) -> tuple[str, ...]:
         _describe_decision(change.change, grounds, place),
         _describe_preparatory_cases(grounds),
         describe_base_agent_result(grounds),
-        _describe_needed_failures(change.change, grounds),
+        _describe_needed_failures(change.change, grounds) if arithmetic else None,
         describe_repeats(grounds),
         describe_broken_main(change, place),
     ]
     shown = change.change in {CaseClass.REGRESSION, CaseClass.INCONCLUSIVE} and grounds.kind is not GroundKind.MUST_PASS
     if grounds.newest_failed and shown:
-        said.append(f"the newest run {place} failed it too")
+        said.append(f"it failed in the newest run {place} too")
     if change.case_history is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
         said.append(describe_flakiness(change.case_history, place))
     return tuple(filter(None, [*said, elsewhere]))
 
 
 def _describe_preparatory_cases(grounds: Grounds) -> str | None:
-    """`run again each time with the 2 cases before it`: one that works on their files is not run again by itself."""
+    """`each re-run included the 2 cases before it`: a case that works on their files is not re-run by itself."""
     if not (grounds.reruns and grounds.cases_before):
         return None
     which = "case" if grounds.cases_before == 1 else f"{grounds.cases_before:,} cases"
-    return f"run again each time with the {which} before it"
+    return f"each re-run included the {which} before it"
 
 
 def describe_base_agent_result(grounds: Grounds) -> str | None:
-    """`asked the base branch's agent in the same minutes: passed 0 of 3 there too`; None where it brought no answer."""
+    """Describe the result of the base agent; None if it gave no response with a score.
+
+    Example: `the base agent passed 0 of 3 in the same minutes`.
+    """
     seen = grounds.base_agent
     if not seen.executions:
         return None
     alone = seen.failures > seen.passes
-    too = " too, so it is not of this change" if grounds.kind is GroundKind.BASE_AGENT and alone else ""
-    words = f"asked the base branch's agent in the same minutes: passed {seen.passes} of {seen.executions} there{too}"
-    if grounds.kind is GroundKind.BASE_AGENT and not alone:
-        return f"{words}, where all cases together fail as often: not of this change"
-    return words
+    words = f"the base agent passed {seen.passes} of {seen.executions} in the same minutes"
+    if grounds.kind is not GroundKind.BASE_AGENT:
+        return words
+    together = "" if alone else " and fails as often over all cases"
+    return f"{words}{together}, so this change is not the cause"
 
 
 def _describe_other_run(change: CaseChange) -> str | None:
     """Which run it is compared with, where that is not the baseline."""
     if change.compared_with is None:
         return None
-    return f"compared with {format_run_name(change.compared_with)}: the baseline did not judge it"
+    return f"compared with {format_run_name(change.compared_with)}, because the baseline has no score for it"
 
 
 def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None:
@@ -191,57 +225,52 @@ def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None
 
     The text goes with every phrase of doubt and of certainty. Return None if nothing was tested.
     """
-    if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.INCONCLUSIVE, CaseClass.ERRORED}:
+    if grounds.chance is None or change not in _TESTED:
         return None  # nothing was tested
     if grounds.kind is GroundKind.MUST_PASS:
         return None
-    enough = (
-        None
-        if grounds.required_failures is None
-        else f"{grounds.required_failures} failures of {grounds.required_failures}"
-    )
+    alone = " by itself" if grounds.kind is GroundKind.SUITE_DROP else ""
+    needed = grounds.required_failures
+    if needed is None:
+        confirmed = grounds.kind is GroundKind.EVIDENCE
+        return None if confirmed else f"no number of re-runs that reruns allows would confirm it{alone}"
+    row = "1 failure" if needed == 1 else f"{needed} failures in a row"
     if grounds.kind is GroundKind.EVIDENCE:
-        return "rare enough to be sure" if enough is None else f"rare enough to be sure: {enough} are"
-    takes = f"to be sure takes {enough}" if enough else "no number of re-runs that `reruns` allows could make it sure"
-    if (
-        grounds.kind in _UNTESTED or grounds.kind is GroundKind.EVERY_RUN
-    ):  # it counts, or nobody knows: the bar, and no doubt
-        return takes
-    alone = " of it alone" if grounds.kind is GroundKind.SUITE_DROP else ""
-    return f"not rare enough to be sure{alone}: {f'that takes {enough}' if enough else takes}"
+        return f"{row} {'is' if needed == 1 else 'are'} enough to confirm it"
+    return f"{row} would confirm it{alone}"
 
 
 def describe_repeats(grounds: Grounds) -> str | None:
-    """`3 re-runs answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache; …`.
+    """`3 re-runs returned the same response, in 4 ms at most, the first failure in 2.1 s; this looks like a cache …`.
 
     None where the re-runs said different things.
     """
     found = grounds.repeats
     if found is None:
         return None
-    said = f"{format_count(grounds.reruns, 're-run')} answered byte for byte the same"
+    said = f"{format_count(grounds.reruns, 're-run')} returned the same response byte for byte"
     if not found.cached:
         return said
-    took = f"in {format_seconds(found.slowest_ms)} at most, the first in {format_seconds(found.first_ms)}"
-    return f"{said} {took}: that looks like a cache; rerunCacheBusting may get past it"
+    took = f"in {format_seconds(found.slowest_ms)} at most, the first failure in {format_seconds(found.first_ms)}"
+    return f"{said}, {took}; this looks like a cache, which rerunCacheBusting may bypass"
 
 
 def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str | None:
     match grounds.kind:
         case GroundKind.EVERY_RUN:
-            return "passed every time" if change in _PASSING else "counts because it failed every time"
+            return None  # the word before the evidence says it
         case GroundKind.SUITE_DROP:
             which = f"more often than {place}" if change is CaseClass.FLAKY else "at once"
-            return f"counts because too many cases fail {which}"
+            return f"it counts because too many cases fail {which}"
         case GroundKind.MUST_PASS:
             failing = grounds.newest_failed or grounds.history.is_failing
-            return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
+            return f"it counts although it fails {place} too" if failing else "it counts whatever its history"
         case GroundKind.MISSING_RERUNS | GroundKind.GATE_FAILED | GroundKind.BUDGET_USED | GroundKind.TIMEOUTS:
             return _GROUND_TEXTS[grounds.kind]
         case GroundKind.RECOVERED if not grounds.current.passes:
-            return "its record may explain that"
+            return "its history may explain this"
         case GroundKind.USUAL_RESULT if change is CaseClass.FLAKY:
-            return f"passes now and then {place} too"
+            return f"it sometimes passes {place} too"
         case GroundKind.USUAL_RESULT:
             return f"the newest run {place} was an exception"
         case _:
@@ -264,36 +293,29 @@ def describe_history(history: CaseHistorySummary, place: str) -> str:
         named = format_first_few(history.evidence_run_ids, MAX_RUNS, lambda run: to_one_line(run)[:8])
         said.append(f"flaky: {flaky}{f' ({named})' if named else ''}")
     if history.oldest_run_id is not None:
-        said.append("older runs are left out, because it broke or was mended after them")
+        said.append("older runs do not count, because the case broke or was fixed after them")
     return "; ".join(said)
 
 
 def describe_suite_finding(finding: SuiteFinding, *, others: bool = False) -> str:
-    """`6 of 60 cases failed at first, where fewer than 1 usually does; if nothing changed, …`.
+    """`6 of 60 cases failed at first (usually fewer than 1); chance without a real change: 1 in 10,000 (limit …)`.
 
-    Then what the branch's own days make of it, and from which chance on it is called a drop. `others`: there are cases
-    that are regressions by themselves, which are not among these.
+    What the branch's own days make of it follows, and the base agent's result. `others`: some cases are regressions by
+    themselves and are not among these.
     """
     which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
     if finding.executions is not None:
         which = f"{format_count(finding.executions, 'execution')} of {which}"
     seldom = " that seldom fail" if finding.steady_cases_only else ""
     usual = round(finding.expected)
-    expected = f"where {'fewer than 1' if finding.expected < 0.95 else f'about {usual}'} usually do"
-    expected += "es" if usual <= 1 else ""
-    limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
+    expected = "fewer than 1" if finding.expected < 0.95 else f"about {usual}"
+    chance = _format_chance_and_limit(_round_odds(finding.chance), finding.limit)
     seen = finding.base_agent
     there = (
-        f"the base branch's agent failed {seen.failures} of {seen.executions} in the same minutes"
-        if seen.executions
-        else None
+        f"the base agent failed {seen.failures} of {seen.executions} in the same minutes" if seen.executions else None
     )
-    failed = f"{finding.failures} of {which}{seldom} failed at first, {expected}"
-    return "; ".join(
-        filter(
-            None, [failed, _format_chance(_round_odds(finding.chance)), _describe_day_variation(finding), limit, there]
-        )
-    )
+    failed = f"{finding.failures} of {which}{seldom} failed at first (usually {expected})"
+    return "; ".join(filter(None, [failed, chance, _describe_day_variation(finding), there]))
 
 
 def _describe_day_variation(finding: SuiteFinding) -> str | None:
@@ -304,7 +326,13 @@ def _describe_day_variation(finding: SuiteFinding) -> str | None:
     chance = finding.chance_if_runs_equal
     if chance is None or chance * _NOTICEABLE_FACTOR > finding.chance:
         return None
-    return f"whole runs on record differ too: if they did not, it would be 1 in {_round_odds(chance):,}"
+    return f"1 in {_round_odds(chance):,} if the runs in the history did not differ from each other"
+
+
+def _format_chance_and_limit(one_in: int | None, limit: float) -> str:
+    """`chance without a real change: 1 in 10,000 (limit 1 in 100)`."""
+    chance = _format_chance(one_in) or f"chance without a real change: more than 1 in {MIN_ODDS}"
+    return f"{chance} (limit 1 in {round(1 / limit):,})" if 0 < limit <= 1 else chance
 
 
 def _round_odds(chance: float) -> int:
@@ -313,12 +341,12 @@ def _round_odds(chance: float) -> int:
 
 
 def describe_score_finding(finding: ScoreFinding) -> str:
-    """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; if nothing changed, …`, and the bar."""
+    """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; chance …`, and the limit."""
     fell = f"scores of {format_count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
-    limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
     there = finding.base_agent_fall
-    against = f"by {there:.2f} against the base branch's agent in the same minutes" if there is not None else None
-    said = [fell, f"{finding.lower_cases} of {finding.cases} are lower", _format_chance(finding.one_in), limit, against]
+    against = f"{there:.2f} lower than with the base agent in the same minutes" if there is not None else None
+    lower = f"{finding.lower_cases} of {finding.cases} are lower"
+    said = [fell, lower, _format_chance_and_limit(finding.one_in, finding.limit), against]
     return "; ".join(filter(None, said))
 
 

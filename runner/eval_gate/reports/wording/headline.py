@@ -8,7 +8,7 @@ from typing import Final
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_flaky
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Status
-from eval_gate.model.result import RunResult, Summary
+from eval_gate.model.result import RunResult
 from eval_gate.reports.run_statistics import (
     compute_pass_rates,
     exclude_waived,
@@ -21,23 +21,25 @@ from eval_gate.reports.wording.numbers import format_count, format_percent
 from eval_gate.reports.wording.verdict import (
     NO_VERDICT,
     find_base_agent_failures,
+    find_suspected_regressions,
     format_new_errors,
+    is_likely_outage,
     list_unwaived_changes,
     split_regressions,
 )
 from eval_gate.reports.wording.waivers import format_waived_counts
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
-_SUITE_DROP = "all cases together fail more than before"
-_STEADY_SUITE_DROP = "the cases that seldom fail do so more than before"
-_SCORE_DROP = "scores of all cases together fell"
+_SUITE_DROP = "the suite as a whole fails more than before"
+_STEADY_SUITE_DROP = "the cases that seldom fail, fail more than before"
+_SCORE_DROP = "the scores of the suite as a whole fell"
 
 
 def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
     """Build the symbol and the headline of a verdict; `absent` is the text for a missing baseline."""
     match verdict.outcome:
         case Outcome.INCONCLUSIVE:
-            return BROKEN, "no verdict yet" if verdict.reasons == (NO_VERDICT,) else _format_inconclusive(run.summary)
+            return BROKEN, "no verdict yet" if verdict.reasons == (NO_VERDICT,) else _format_inconclusive(run, verdict)
         case Outcome.FAILED:
             return FAIL, ", ".join(
                 [_format_failed(run, verdict), *_describe_earlier_commits(run), *format_waived_counts(run)]
@@ -61,11 +63,11 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
 
 
 def _describe_earlier_commits(run: RunResult) -> Iterator[str]:
-    """Which commits before the change count too, where what it is held against has no result of its own."""
+    """Describe which earlier commits count too, if the base of the change has no result of its own."""
     counted = find_earlier_commits(run)
     if counted is not None and (select_counted_changes(run, CaseClass.REGRESSION) or _describe_suite_test(run)):
         commits, between = counted
-        yield f"counting {format_count(commits, 'commit')} before this change ({between})"
+        yield f"including {format_count(commits, 'earlier commit')} ({between})"
 
 
 def find_earlier_commits(run: RunResult) -> tuple[int, str] | None:
@@ -81,23 +83,25 @@ def find_earlier_commits(run: RunResult) -> tuple[int, str] | None:
     return (commits, f"{facts.sha[:7]}..{facts.base_sha[:7]}{'^' * is_own}") if commits else None
 
 
-def _format_inconclusive(summary: Summary) -> str:
-    judged = summary.passed + summary.failed
-    if judged and summary.not_run:
-        return f"could not decide, ended at {judged} of {format_count(summary.total_cases, 'case')}"
-    return "could not decide"
+def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
+    summary = run.summary
+    scored = summary.passed + summary.failed
+    if scored and summary.not_run:
+        return f"inconclusive, ended at {scored} of {format_count(summary.total_cases, 'case')}"
+    return "inconclusive: agent unreachable" if is_likely_outage(run, verdict) else "inconclusive"
 
 
 def format_regressions(run: RunResult) -> str:
-    """`2 regressions, 3 suspected`, and why where cases are only called so because all together fail more."""
+    """`12 regressions, 9 of them not re-run`, and why if cases only count because of a suite drop."""
     alone, dropped = split_regressions(run)
-    words = format_count(len(alone) or len(dropped), "regression")
-    if spared := sum(one.grounds is not None and one.grounds.is_suspected for one in list_unwaived_changes(run)):
-        words += f", {spared} suspected"
+    suspected = len(find_suspected_regressions(run))
+    words = format_count((len(alone) or len(dropped)) + suspected, "regression")
+    if suspected:
+        words += f", {suspected} of them not re-run"
     if alone and dropped:
-        return f"{words}, and {len(dropped)} more as the others together fail more than before"
+        return f"{words}, and {len(dropped)} more in a drop of the whole suite"
     if not dropped and has_only_agent_errors(run):
-        return f"{words}: every case crashes"
+        return f"{words}: agent error in every case"
     return f"{words}: {_format_suite_drop(run)}" if dropped else words
 
 
@@ -132,18 +136,18 @@ _COUNT_PHRASES: Final[dict[RuleCode | None, tuple[str, ...]]] = {
     RuleCode.FLAKY: ("flaky case",),
     RuleCode.FAILURES: ("failing case",),
     RuleCode.REMOVED_CASES: ("removed case",),
-    RuleCode.CHANGED_CASES: ("case measured otherwise", "cases measured otherwise"),
+    RuleCode.CHANGED_CASES: ("changed case",),
     RuleCode.LOOSENED_RULES: ("loosened rule",),
     RuleCode.NEW_FAILURES: ("new or changed case fails", "new or changed cases fail"),
 }
 """Headlines of rules that allow none."""
 _LIMIT_PHRASES: Final[dict[RuleCode | None, str]] = {
     RuleCode.SUITE_SCORES: _SCORE_DROP,
-    RuleCode.SCORE_DROP: "score drop of {value} (allowed: {limit})",
-    RuleCode.LATENCY: "latency {value} (allowed: {limit})",
-    RuleCode.COST: "cost {value} (allowed: {limit})",
-    RuleCode.TOKENS: "tokens {value} (allowed: {limit})",
-    RuleCode.COVERAGE: "only {value} of the cases were judged",
+    RuleCode.SCORE_DROP: "score drop of {value} (limit {limit})",
+    RuleCode.LATENCY: "latency {value} (limit {limit})",
+    RuleCode.COST: "cost {value} (limit {limit})",
+    RuleCode.TOKENS: "tokens {value} (limit {limit})",
+    RuleCode.COVERAGE: "only {value} of the cases have a score",
 }
 """Headlines of rules with a limit."""
 
@@ -164,7 +168,7 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
         parts.append(f"{format_count(broken, 'case')} broken before this change")
     parts += format_new_errors(run)
     if undecided := _count_unconfirmed(run):
-        parts.append(f"{format_count(undecided, 'case')} not decided")
+        parts.append(f"{format_count(undecided, 'case')} with missing re-runs")
     if loosened := _count_loosened_rules(run):
         parts.append(format_count(loosened, "loosened rule"))
     if baseline_is_stale:
@@ -175,11 +179,11 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
 def _iter_doubts(run: RunResult) -> Iterator[str]:
     """Yield texts about failures with the base agent too, inconclusive cases, and flaky new cases."""
     if there := len(find_base_agent_failures(run)):
-        yield f"{format_count(there, 'case fails', 'cases fail')} with the base branch's agent too"
-    if unsettled := len(_find_inconclusive(run)):
-        yield f"not sure about {format_count(unsettled, 'case')}"
+        yield f"{format_count(there, 'case fails', 'cases fail')} with the base agent too"
+    if inconclusive := len(_find_inconclusive(run)):
+        yield format_count(inconclusive, "inconclusive case")
     if new := _count_new_flaky(run):
-        yield format_count(new, "new case flakes", "new cases flake")
+        yield format_count(new, "flaky new case")
 
 
 def _count_loosened_rules(run: RunResult) -> int:

@@ -36,40 +36,36 @@ def describe_judges(run: RunResult, of: frozenset[str] | None = None) -> tuple[s
 
 def _iter_descriptions(judges: list[RunJudge], trouble: str | None) -> Iterator[str]:
     if judges and trouble is not None:
-        who = "the judge is" if len(judges) == 1 else "the judges are"
-        yield f"how well {who} known could not be looked up: {trouble}"
+        who = "the LLM judge agrees" if len(judges) == 1 else "the LLM judges agree"
+        yield f"how often {who} with people is unknown: {trouble}"
         return
     for one in judges[:MAX_JUDGES]:
-        brought = "; this pull request brings a comparison, which counts once it is merged" if one.proposed else ""
+        brought = "; the comparison in this pull request counts after the merge" if one.proposed else ""
         yield f"{_describe_judge(one)}{brought}"
     if more := len(judges) - MAX_JUDGES:
-        yield from (f"{format_count(more, 'more judge')} graded",) if more > 0 else ()
+        yield from (f"{format_count(more, 'more LLM judge')} scored cases",) if more > 0 else ()
 
 
 def _describe_judge(one: RunJudge) -> str:
     name, known = to_one_line(one.judge, MAX_JUDGE), one.agreement
-    how = "" if one.proposed else f": {_CALIBRATE_COMMAND}"
+    how = "" if one.proposed else f"; to compare it, run {_CALIBRATE_COMMAND}"
     match one.calibration:
         case CalibrationStatus.COMPARED if known is not None:
             least = f"at least {compute_wilson_interval(known.agreed, known.responses)[0] * 100:.0f} %"
             return (
-                f"the judge {name} agreed with people on {_format_agreement(known)} "
+                f"the LLM judge {name} agreed with people on {_format_agreement(known)} "
                 f"({least}){_format_false_passes(known)}"
             )
         case CalibrationStatus.OTHER_PROMPT if known is not None:
-            said = (
-                f"the judge {name} agreed with people on {_format_agreement(known)}, but by another prompt or rubric "
-                "than here"
+            return (
+                f"the LLM judge {name} agreed with people on {_format_agreement(known)}, but its prompt or rubric has "
+                f"changed since{how}"
             )
-            return f"{said}, so how good it is now nobody knows{how}"
         case CalibrationStatus.OTHER_JUDGE if known is not None:
-            other = (
-                f"another judge was: {to_one_line(known.judge, MAX_JUDGE)}, which agreed with them on "
-                f"{_format_agreement(known)}"
-            )
-            return f"nobody has compared the judge {name} with people's labels; {other}{how}"
+            other = f"{to_one_line(known.judge, MAX_JUDGE)} agreed with people on {_format_agreement(known)}"
+            return f"the LLM judge {name} has not been compared with people's labels, but {other}{how}"
         case _:
-            return f"nobody has compared the judge {name} with people's labels yet{how}"
+            return f"the LLM judge {name} has not been compared with people's labels yet{how}"
 
 
 def _format_agreement(known: JudgeAgreementRecord) -> str:
@@ -79,5 +75,5 @@ def _format_agreement(known: JudgeAgreementRecord) -> str:
 
 def _format_false_passes(known: JudgeAgreementRecord) -> str:
     if not known.failed_by_people:
-        return "; people failed none of these answers, so what it wrongly passes is not known"
-    return f"; it passed {known.false_passes} of {known.failed_by_people} that people failed"
+        return "; people failed none of these responses, so false passes are unknown"
+    return f"; it passed {known.false_passes} of {known.failed_by_people} responses that people failed"

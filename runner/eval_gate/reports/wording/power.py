@@ -42,55 +42,55 @@ def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
     named = [f"cannot be gated: {describe_ungated_case(one, place)}" for one in flaky[:MAX_NAMED]]
     said = [format_power(sight), *named]
     if more := len(flaky) - len(named):
-        said.append(f"{format_count(more, 'more case')} cannot be gated for that reason")
+        said.append(f"{format_count(more, 'more case')} cannot be gated for the same reason")
     if others := len(sight.ungated_cases) - len(flaky):
         said.append(
-            f"of {format_count(others, 'case')} nothing can be seen: they fail {place}, or were never judged there"
+            f"{format_count(others, 'case')} cannot show a regression, because they fail or have no score {place}"
         )
     return tuple(said)
 
 
 def describe_false_alarms(run: RunResult, place: str) -> str | None:
-    """How often harmless pull requests would be red, where that is more often than is promised; else None."""
+    """Describe how often harmless pull requests would fail; None unless that is more often than promised."""
     found = estimate_run_false_alarms(run)
     return format_false_alarms(found, place) if found else None
 
 
 def format_false_alarms(found: FalseAlarms, place: str) -> str:
-    """`With 2 runs on main and about 100 of 500 cases flaky, about 1 in 8 harmless pull requests would be red; …`."""
+    """`With 2 runs on main and about 100 of 500 cases flaky, about 1 in 8 harmless pull requests would fail. …`."""
     cases = f"{found.flaky:,} of {found.cases:,} cases"
-    would = f"about 1 in {max(round(1 / found.chance), 2)} harmless pull requests would be red"
+    would = f"about 1 in {max(round(1 / found.chance), 2)} harmless pull requests would fail"
     if found.more_runs is None:
-        change = "more runs do not change that soon, so fix or quarantine the flaky cases"
+        change = "More runs do not change this soon: fix or quarantine the flaky cases"
     else:
-        runs, brings = ("run", "brings") if found.more_runs == 1 else ("runs", "bring")
-        change = f"{found.more_runs} more {runs} {place} {brings} that under 1 in {round(1 / found.promised_share)}"
-    return f"With {format_count(found.runs, 'run')} {place} and about {cases} flaky, {would}; {change}."
+        runs, reduce = ("run", "reduces") if found.more_runs == 1 else ("runs", "reduce")
+        change = f"{found.more_runs} more {runs} {place} {reduce} this to under 1 in {round(1 / found.promised_share)}"
+    return f"With {format_count(found.runs, 'run')} {place} and about {cases} flaky, {would}. {change}."
 
 
 def format_power(sight: DetectionPower) -> str:
-    """`with these 40 cases and 10 runs on record, a case that starts failing … is found in … pull requests; …`."""
+    """`with these 40 cases and 10 runs of history, the gate finds a case that … in … pull requests, …`."""
     known = (
         f"with {'this case' if sight.cases == 1 else f'these {sight.cases:,} cases'} and {format_run_count(sight.runs)}"
     )
-    said = [
-        f"a case that starts failing every time is found in {format_share(sight.dead_case_chance)} pull requests",
-        f"one that starts failing half of the time in {format_share(sight.half_failing_chance)}",
-    ]
-    together = f"; {format_loss(sight)}" if sight.is_loss_known else ""
-    return f"{known}, {', '.join(said)}{together}"
+    dead, half = format_share(sight.dead_case_chance), format_share(sight.half_failing_chance)
+    found = (
+        f"the gate finds a case that starts failing every time in {dead} pull requests, "
+        f"and one that starts failing half of the time in {half}"
+    )
+    return f"{known}, {found}{f'; {format_loss(sight)}' if sight.is_loss_known else ''}"
 
 
 def format_loss(sight: DetectionPower) -> str:
-    """Format the smallest loss that a run detects: `a loss of 6 points in every case is found in 9 of 10`."""
+    """Format the smallest loss that a run detects: `it finds a loss of 6 points in every case in 9 of 10`."""
     if sight.smallest_loss is None:
-        return "no loss of all cases together, however large, is found in 9 of 10"
-    return f"a loss of {format_count(sight.smallest_loss, 'point')} in every case is found in 9 of 10"
+        return "it finds no loss of all cases together in 9 of 10, however large"
+    return f"it finds a loss of {format_count(sight.smallest_loss, 'point')} in every case in 9 of 10"
 
 
 def format_run_count(runs: int) -> str:
-    """`10 runs on record`."""
-    return f"{format_count(runs, 'run')} on record"
+    """`10 runs of history`."""
+    return f"{format_count(runs, 'run')} of history"
 
 
 def format_share(chance: float) -> str:
@@ -104,18 +104,20 @@ def format_share(chance: float) -> str:
 
 
 def describe_ungated_case(one: UngatedCase, place: str) -> str:
-    """`refund/x fails 9 of 20 on main: not even 7 failures in a row would be proof, 10 would; …`: what would help."""
+    """`refund/x fails 9 of 20 on main: 7 failures in a row would not confirm a regression, 10 would; …`."""
     name, record = to_one_line(one.key.case_id, MAX_NAME), one.record
     match one.reason:
         case UngatedReason.FLAKY:
-            row = "not even 1 failure" if one.executions == 1 else f"not even {one.executions} failures in a row"
-            fails = f"{name} fails {record.failures} of {record.executions} {place}: {row} would be proof"
+            row = "1 failure" if one.executions == 1 else f"{one.executions} failures in a row"
+            fails = (
+                f"{name} fails {record.failures} of {record.executions} {place}: {row} would not confirm a regression"
+            )
             if one.needed_failures is None:
-                return f"{fails}; mend it, or quarantine it"
-            return f"{fails}, {one.needed_failures} would; mend it, quarantine it, or give it more re-runs or trials"
+                return f"{fails}; fix it or quarantine it"
+            return f"{fails}, {one.needed_failures} would; fix it, quarantine it, or give it more re-runs or trials"
         case UngatedReason.MAIN_BROKE:
-            return f"{name} failed in the newest run {place}: what fails it now is not to blame until it passes there"
+            return f"{name} failed in the newest run {place}: its failures do not count until it passes there"
         case UngatedReason.FAILING:
-            return f"{name} fails {record.failures} of {record.executions} {place}: mend it there, or quarantine it"
+            return f"{name} fails {record.failures} of {record.executions} {place}: fix it there or quarantine it"
         case UngatedReason.NO_RECORD:
-            return f"{name} was never judged {place} by what it asks now: it can be gated after its first run there"
+            return f"{name} has no score {place} with its current prompt and checks: its first run there gives it one"

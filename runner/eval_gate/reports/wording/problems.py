@@ -31,15 +31,15 @@ def render_problems(problems: Sequence[Problem], indent: str = "") -> Iterator[s
         yield f"{indent}… and {len(problems) - MAX_SHOWN_PROBLEMS} more"
 
 
-WAITING_TITLE: Final = "⏳ Agent eval gate — the base branch's agent is to be asked"
+WAITING_TITLE: Final = "⏳ Agent eval gate — waiting for the base agent"
 
 
 def format_waiting(suspects: int) -> str:
     """One sentence for the log."""
     what = format_count(suspects, "regression may", "regressions may")
     return (
-        f"{what} fail with the base branch's agent too: nothing is published before a second step has asked it, "
-        "with `results: latest` and `base-agent-endpoint`"
+        f"{what} fail with the base agent too. A second step with `results: latest` and `base-agent-endpoint` "
+        "runs the base agent and publishes the verdict"
     )
 
 
@@ -48,7 +48,7 @@ def render_waiting_summary(suspects: int) -> str:
     return (
         f"# {WAITING_TITLE}\n\n"
         f"**This step failed:** {format_waiting(suspects)}.\n\n"
-        "The second step publishes the verdict. If none follows, the gate stays red.\n"
+        "Without a second step, the gate stays failed.\n"
     )
 
 
@@ -60,6 +60,6 @@ def render_waiting_comment(suspects: int, head_sha: str, key: str) -> str:
     what = format_count(suspects, "regression", "regressions")
     return (
         f"<!-- eval-gate:v1 key={to_comment_key(key)} -->\n## {WAITING_TITLE}\n\n"
-        f"**Not decided yet:** {what} of `{head_sha[:7]}` may fail with the base branch's agent too, which a second "
-        "step asks. That step publishes the verdict. If none follows, the gate stays red.\n"
+        f"**No verdict yet:** {what} of `{head_sha[:7]}` may fail with the base agent too. A second step runs the base "
+        "agent and publishes the verdict. Without it, the gate stays failed.\n"
     )

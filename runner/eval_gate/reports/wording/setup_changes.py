@@ -1,7 +1,7 @@
 """Wording for setup changes since the baseline, and for a changed system prompt.
 
-Names stand in backticks, and whoever shows them escapes. It belongs below the verdict's sentence and never into a fold:
-a rule that was loosened explains a green gate better than anything else.
+Names stand in backticks, and reports escape them. Setup changes never belong into a fold: a loosened rule explains a
+gate that passed better than anything else.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ MAX_LINES: Final = 12
 MAX_BRANCH: Final = 60
 _HARMLESS: Final = frozenset({SetupChangeKind.TIGHTENED, SetupChangeKind.CHANGED, SetupChangeKind.RENAMED})
 _RULE_PHRASES: Final = {
-    SetupChangeKind.LOOSENED: "rule loosened",
-    SetupChangeKind.TIGHTENED: "rule tightened",
-    SetupChangeKind.CHANGED: "rule changed",
+    SetupChangeKind.LOOSENED: "loosened",
+    SetupChangeKind.TIGHTENED: "tightened",
+    SetupChangeKind.CHANGED: "changed",
 }
 _SETTING_KINDS: Final = frozenset({SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT, SetupChangeKind.AGENT})
 _OWNER_WORDS: Final = {
     SettingOwner.TARGET: "target",
-    SettingOwner.JUDGE: "judge",
+    SettingOwner.JUDGE: "LLM judge",
     SettingOwner.RUN: "setting",
-    SettingOwner.CASE: "setting of the case",
-    SettingOwner.SUITE: "agent of",
+    SettingOwner.CASE: "case setting",
+    SettingOwner.SUITE: "agent of suite",
 }
 _PASSING_CASE_PHRASES: Final = {
-    SetupChangeKind.REMOVED: ("is no longer checked (removed)", "are no longer checked (removed)"),
-    SetupChangeKind.SKIPPED: ("is skipped here", "are skipped here"),
-    SetupChangeKind.NO_CHECKS: ("checks nothing any more", "check nothing any more"),
-    SetupChangeKind.FEWER_CHECKS: ("checks less than it did", "check less than they did"),
-    SetupChangeKind.EXPECTATION: ("has another expectation", "have another expectation"),
-    SetupChangeKind.PROMPT: ("is asked another question", "are asked another question"),
-    SetupChangeKind.CASES_BEFORE: ("runs after other cases than before", "run after other cases than before"),
+    SetupChangeKind.REMOVED: ("was removed", "were removed"),
+    SetupChangeKind.SKIPPED: ("is now skipped", "are now skipped"),
+    SetupChangeKind.NO_CHECKS: ("no longer has a check", "no longer have a check"),
+    SetupChangeKind.FEWER_CHECKS: ("has fewer checks", "have fewer checks"),
+    SetupChangeKind.EXPECTATION: ("has a changed expectation", "have a changed expectation"),
+    SetupChangeKind.PROMPT: ("has a changed prompt", "have a changed prompt"),
+    SetupChangeKind.CASES_BEFORE: ("now runs after other cases", "now run after other cases"),
     SetupChangeKind.PROMPT_OR_EXPECTATION: (
-        "has another question or expectation",
-        "have another question or expectation",
+        "has a changed prompt or expectation",
+        "have a changed prompt or expectation",
     ),
 }
 """What became of cases that pass in the baseline."""
@@ -60,20 +60,20 @@ class SetupChangeText(FrozenStruct):
     """Setup changes as a report shows them; `is_alarming` means that the gate may check less."""
 
     title: str
-    remark: str
     is_alarming: bool
     differences: tuple[SetupChange, ...]
     place: str
     ignored_rules: tuple[SetupChange, ...] = ()
-    """Rules that the pull request brings and that do not count."""
+    """Rules of the pull request that do not apply."""
 
     def format_lines(self, named: int = MAX_NAMED) -> tuple[str, ...]:
         """Format each setup change as a phrase with at most `named` names.
 
-        Unused rules of the pull request come first. Phrases beyond a limit are only counted.
+        Ignored rules of the pull request come first. Phrases beyond a limit are only counted.
         """
-        unused = [f"not used, the base branch's counts: {_describe_change(one, '', 0)}" for one in self.ignored_rules]
-        said = [*unused, *(_describe_change(one, self.place, min(named, MAX_NAMED)) for one in self.differences)]
+        because = "ignored, because the base branch's rule applies"
+        ignored = [f"{because}: {_describe_change(one, '', 0)}" for one in self.ignored_rules]
+        said = [*ignored, *(_describe_change(one, self.place, min(named, MAX_NAMED)) for one in self.differences)]
         shown, rest = said[:MAX_LINES], len(said) - MAX_LINES
         return (*shown, *([f"and {format_count(rest, 'more difference')}"] if rest > 0 else []))
 
@@ -83,10 +83,8 @@ def describe_setup_changes(comparison: Comparison | None, context: ReportContext
     found = comparison.setup_changes.changes if comparison and comparison.setup_changes else ()
     if not found and not context.ignored_rules:
         return None
-    by_pull_request = context.base_branch is not None
     return SetupChangeText(
-        title="Changed by this pull request" if by_pull_request else "Measured differently than the baseline",
-        remark=" (in how it is measured)" if by_pull_request else "",
+        title="Evaluation setup changed since the baseline",
         is_alarming=any(one.kind not in _HARMLESS for one in (*found, *context.ignored_rules)),
         differences=found,
         ignored_rules=context.ignored_rules,
@@ -96,7 +94,7 @@ def describe_setup_changes(comparison: Comparison | None, context: ReportContext
 
 def _describe_change(one: SetupChange, place: str, named: int) -> str:
     if one.kind in _RULE_PHRASES:
-        return f"{_RULE_PHRASES[one.kind]}: {_describe_rule(one, named)}"
+        return _describe_rule(one, named)
     if one.kind in _PASSING_CASE_PHRASES:
         who = format_count(one.count, f"case that passes {place}", f"cases that pass {place}")
         return f"{who} {_PASSING_CASE_PHRASES[one.kind][one.count != 1]}{_format_case_names(one, named)}"
@@ -119,26 +117,26 @@ def _describe_other(one: SetupChange, named: int) -> str:
     cases = format_count(one.count, "case")
     match one.kind:
         case SetupChangeKind.GRADER:
-            return f"the script, prompt or rule that grades {cases} has changed{_format_case_names(one, named)}"
+            return f"grader of {cases} changed (script, prompt or rule){_format_case_names(one, named)}"
         case SetupChangeKind.JUDGE:
             return (
-                f"judge of {cases}: {_format_code(one.baseline) or 'nobody'} → {_format_code(one.current) or 'nobody'}"
+                f"LLM judge of {cases}: {_format_code(one.baseline) or 'none'} → {_format_code(one.current) or 'none'}"
             )
         case SetupChangeKind.RECORDING:
-            what = "is answered or graded" if one.count == 1 else "are answered or graded"
+            what = "uses" if one.count == 1 else "use"
             return (
-                f"{cases} {what} from recorded answers, {_format_code(one.current)}, and nobody was "
-                f"asked{_format_case_names(one, named)}"
+                f"{cases} {what} recorded responses or scores ({_format_code(one.current)}) instead of new ones"
+                f"{_format_case_names(one, named)}"
             )
         case SetupChangeKind.SEEDS:
-            return f"the seed values of {cases} have changed{_format_case_names(one, named)}"
+            return f"seed values of {cases} changed{_format_case_names(one, named)}"
         case SetupChangeKind.SNAPSHOT_SOURCE:
             source = (
                 f": {_format_code(one.baseline) or 'none'} → {_format_code(one.current) or 'none'}"
                 if one.baseline != one.current
                 else ""
             )
-            return f"the snapshot of {cases} has changed{source or _format_case_names(one, named)}"
+            return f"snapshot of {cases} changed{source or _format_case_names(one, named)}"
         case SetupChangeKind.TARGET:
             what = f"target {_format_code(one.subject)}:" if one.subject else "target"
             return f"{what} {_format_code(one.baseline)} → {_format_code(one.current)}"
@@ -148,27 +146,24 @@ def _describe_other(one: SetupChange, named: int) -> str:
                 f"{_format_code(one.current) or 'none'}"
             )
         case _:
-            known = "has another name and is" if one.count == 1 else "have other names and are"
-            return f"{cases} {known} measured the same{_format_case_names(one, named)}"
+            were = "was" if one.count == 1 else "were"
+            return f"{cases} {were} renamed and nothing else{_format_case_names(one, named)}"
 
 
 def _describe_rule(one: SetupChange, named: int) -> str:
+    """`max-errors` loosened: 0 → 3."""
+    rule = f"{_format_code(one.subject) or 'rule'} {_RULE_PHRASES[one.kind]}"
     if one.subject == "waiver":
-        cases = format_count(one.count, "case")
-        return (
-            f"the waiver of {cases} names the new name{'' if one.count == 1 else 's'}{_format_case_names(one, named)}"
-        )
+        return f"{rule}: {format_count(one.count, 'renamed case')}{_format_case_names(one, named)}"
     if one.subject == "must-pass":
         covers = "no longer covers" if one.current is None else "now covers"
-        return f"must-pass {covers} {_format_code(one.baseline or one.current)}"
+        return f"{rule}: {covers} {_format_code(one.baseline or one.current)}"
     if one.subject == "waivers":
-        return (
-            f"accepted failures from {_format_code(one.current) or 'the usual file'}, were from "
-            f"{_format_code(one.baseline) or 'there'}"
-        )
-    changed = f"{one.subject} {_format_value(one.baseline)} → {_format_value(one.current)}"
+        usual = "the usual file"
+        return f"{rule}: {_format_code(one.baseline) or usual} → {_format_code(one.current) or usual}"
+    changed = f"{rule}: {_format_value(one.baseline)} → {_format_value(one.current)}"
     if (one.subject, one.baseline, one.current) == ("fail-on", "failures", "regressions"):
-        return f"{changed}, by which a case that fails in the baseline too fails the gate no more"
+        return f"{changed}, so a case that also fails in the baseline no longer fails the gate"
     return changed
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from eval_gate.model.comparison import BaselineFacts
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.usage import add_up
 from eval_gate.reports.run_statistics import (
+    PassRates,
     compute_paired_interval,
     compute_pass_rates,
     compute_wilson_interval,
@@ -20,26 +23,29 @@ from eval_gate.reports.wording.numbers import (
     format_signed,
 )
 
+_SMALL_SAMPLE: Final = 50
+"""Cases below which a pass rate has its interval beside it."""
+
 
 def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
-    """`$0.84 (+3 %) · 214 s of answers (−5 %)`; changes only where both runs have equally many cases."""
+    """`cost $0.84 (+3 %) · agent time 214 s (−5 %) · wall time 30 s`; changes only if both runs have as many cases."""
     same = baseline is not None and baseline.total_cases == summary.total_cases
     then_cost = baseline.estimated_cost_usd if same and baseline else None
     then_time = baseline.total_duration_ms if same and baseline else None
     parts = []
     if summary.estimated_cost_usd is not None:
         parts.append(
-            f"{format_money(summary.estimated_cost_usd)}{_format_change(then_cost, summary.estimated_cost_usd)}"
+            f"cost {format_money(summary.estimated_cost_usd)}{_format_change(then_cost, summary.estimated_cost_usd)}"
         )
     if summary.judge_cost_usd is not None:
-        parts.append(f"{format_money(summary.judge_cost_usd)} for judges")
+        parts.append(f"LLM judges {format_money(summary.judge_cost_usd)}")
     if summary.replayed:
         parts.append(f"{summary.replayed} replayed")
     parts.append(
-        f"{format_seconds(summary.total_duration_ms)} of answers{_format_change(then_time, summary.total_duration_ms)}"
+        f"agent time {format_seconds(summary.total_duration_ms)}{_format_change(then_time, summary.total_duration_ms)}"
     )
     if summary.wall_ms is not None:
-        parts.append(f"{format_seconds(summary.wall_ms)} by the clock")
+        parts.append(f"wall time {format_seconds(summary.wall_ms)}")
     if summary.input_tokens is not None or summary.output_tokens is not None:
         parts.append(f"{summary.input_tokens or 0:,} tokens in, {summary.output_tokens or 0:,} out")
     if summary.skipped_assertions:
@@ -54,10 +60,10 @@ def _format_change(baseline: float | None, now: float) -> str:
 
 
 def describe_reruns(run: RunResult) -> str | None:
-    """`12 re-runs of 5 cases, 3.4 s, about $0.0200`; None where nothing was run again.
+    """`12 re-runs of 5 cases, 3.4 s, about $0.0200`; None if nothing was re-run.
 
-    Only the whole cost of a case is known, so a re-run is taken to cost what an execution of it does on average.
-    Executions that a re-run needed before it are counted apart, and are in time and cost.
+    Only the whole cost of a case is known, so a re-run counts with the average cost of an execution of its case.
+    Executions that a re-run needs before it are counted separately, and are in time and cost.
     """
     again = [case for _, case in run.iter_cases() if 0 < case.reruns <= len(case.trials)]
     new = [case for _, case in run.iter_cases() if 0 < case.new_case_executions <= len(case.trials)]
@@ -66,32 +72,36 @@ def describe_reruns(run: RunResult) -> str | None:
     there = describe_base_agent_runs(run)
     if not again:
         return "; ".join(filter(None, [more, there])) or None
-    number, needed = (
-        sum(case.reruns for case in again),
-        [case for _, case in run.iter_cases() if case.preparatory_executions],
-    )
+    needed = [case for _, case in run.iter_cases() if case.preparatory_executions]
     took = sum(trial.duration_ms for case in again for trial in case.trials[-case.reruns :])
     took += sum(max(case.duration_ms - sum(trial.duration_ms for trial in case.trials), 0.0) for case in needed)
     costs = [_estimate_cost(case, case.reruns) for case in again] + [
         _estimate_cost(case, case.preparatory_executions) for case in needed
     ]
-    words = [f"{format_count(number, 're-run')} of {format_count(len(again), 'case')}", format_seconds(took)]
+    words = [count_reruns(run) or "", format_seconds(took)]
     if needed:
         before = sum(case.preparatory_executions for case in needed)
-        words.insert(1, f"with {format_count(before, 'execution')} of the cases before them")
+        words.insert(1, f"with {format_count(before, 'execution')} of the cases they depend on")
     if all(cost is not None for cost in costs):
         words.append(f"about {format_money(sum(cost or 0.0 for cost in costs))}")
     return "; ".join(filter(None, [", ".join(words), more, there]))
 
 
+def count_reruns(run: RunResult) -> str | None:
+    """`16 re-runs of 6 cases`; None if nothing was re-run."""
+    cases = [case for _, case in run.iter_cases() if 0 < case.reruns <= len(case.trials)]
+    number = sum(case.reruns for case in cases)
+    return f"{format_count(number, 're-run')} of {format_count(len(cases), 'case')}" if number else None
+
+
 def describe_base_agent_runs(run: RunResult) -> str | None:
-    """`5 questions to the base branch's agent, 0.9 s, $0.0100`; None where it was not asked."""
-    asked = [trial for _, case in run.iter_cases() for trial in case.base_agent_trials]
-    if run.base_agent is None or not asked:
+    """`5 executions of the base agent, 0.9 s, $0.0100`; None if it did not run."""
+    trials = [trial for _, case in run.iter_cases() for trial in case.base_agent_trials]
+    if run.base_agent is None or not trials:
         return None
     words = [
-        f"{format_count(len(asked), 'question')} to the base branch's agent",
-        format_seconds(sum(one.duration_ms for one in asked)),
+        f"{format_count(len(trials), 'execution')} of the base agent",
+        format_seconds(sum(one.duration_ms for one in trials)),
     ]
     if run.base_agent.cost_usd is not None:
         words.append(format_money(run.base_agent.cost_usd))
@@ -105,7 +115,7 @@ def _estimate_cost(case: CaseResult, number: int) -> float | None:
 
 
 def describe_certainty(run: RunResult) -> tuple[str, ...]:
-    """How sure the pass rate and its change are, in half sentences. Nothing where only the plain rule was asked for."""
+    """Describe the intervals of the pass rate and its change as phrases; empty if only the plain rule applies."""
     if run.comparison is None or run.comparison.false_alarm_rate is None:
         return ()
     rates = compute_pass_rates(run)
@@ -118,9 +128,16 @@ def describe_certainty(run: RunResult) -> tuple[str, ...]:
         low, high = compute_paired_interval(worse, better, len(both))
         span = f"{format_points(0.0, low).removesuffix(' pp')} to {format_points(0.0, high)}"
         change = format_points(0.0, (better - worse) / len(both))
-        moved = f"of {format_count(len(both), 'case')} in both runs {worse} got worse and {better} better"
-        said.append(f"{moved}: {change} (95 % interval {span})")
+        scored = f"{format_count(len(both), 'case')} with a score in both runs"
+        said.append(f"{scored}: {worse} got worse, {better} got better, {change} (95 % interval {span})")
     return tuple(said)
+
+
+def format_small_sample_interval(rates: PassRates) -> str | None:
+    """`95 % interval 18.9 to 73.3 %` of a pass rate of fewer than 50 cases; None of more cases, and of none."""
+    if not 0 < rates.judged < _SMALL_SAMPLE:
+        return None
+    return f"95 % interval {_format_interval(*compute_wilson_interval(rates.passed, rates.judged))}"
 
 
 def _format_interval(low: float, high: float) -> str:

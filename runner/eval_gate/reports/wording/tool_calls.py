@@ -37,9 +37,9 @@ class _Call(FrozenStruct):
 
 
 def describe_call_changes(baseline: CaseDetails, current: CaseDetails) -> tuple[str, ...]:
-    """Half sentences such as "called `escalate` in place of `issue_refund`", "`issue_refund`: `id` `"A17"` → `"A71"`".
+    """Phrases such as "called `escalate` instead of `issue_refund`", "`issue_refund`: `id` `"A17"` → `"A71"`".
 
-    Nothing where the calls are the same, as far as they are kept.
+    Empty if the calls are the same, as far as they are stored.
     """
     before, after = _list_calls(baseline), _list_calls(current)
     said = list(_iter_changes(before, after))
@@ -62,11 +62,11 @@ def _iter_changes(before: Sequence[_Call], after: Sequence[_Call]) -> Iterator[s
                 for one, other in zip(were, are, strict=True):
                     yield from _iter_argument_changes(one, other)
             case "replace":
-                yield f"called {_format_names(are)} in place of {_format_names(were)}"
+                yield f"called {_format_names(are)} instead of {_format_names(were)}"
             case "delete":
                 yield f"did not call {_format_names(were)}{' again' if _has_all(were, after) else ''}"
             case "insert":
-                yield f"called {_format_names(are)} {'once more' if _has_all(are, before) else 'as well'}"
+                yield f"called {_format_names(are)} {'again' if _has_all(are, before) else 'in addition'}"
 
 
 def _has_all(calls: Sequence[_Call], others: Sequence[_Call]) -> bool:
@@ -78,7 +78,7 @@ def _iter_argument_changes(baseline: _Call, current: _Call) -> Iterator[str]:
     if baseline.details is None or current.details is None or baseline.details.arguments == current.details.arguments:
         return
     if "arguments" in (*baseline.details.truncated_parts, *current.details.truncated_parts):
-        yield f"{quote_in_backticks(current.name, MAX_NAME)}: other arguments"
+        yield f"{quote_in_backticks(current.name, MAX_NAME)}: different arguments"
         return
     before, after = _flatten_arguments(baseline.details.arguments), _flatten_arguments(current.details.arguments)
     said = [
@@ -87,7 +87,7 @@ def _iter_argument_changes(baseline: _Call, current: _Call) -> Iterator[str]:
         if before.get(place) != after.get(place)
     ]
     if not said:
-        yield f"{quote_in_backticks(current.name, MAX_NAME)}: other arguments"  # beyond the values that are looked at
+        yield f"{quote_in_backticks(current.name, MAX_NAME)}: different arguments"  # beyond the compared values
         return
     yield f"{quote_in_backticks(current.name, MAX_NAME)}: {format_first_few(said, 2)}"
 

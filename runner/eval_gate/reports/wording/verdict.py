@@ -26,44 +26,46 @@ from eval_gate.reports.run_statistics import (
 from eval_gate.reports.wording.case_errors import (
     CALLS_UNKNOWN_EXPLANATION,
     CALLS_UNKNOWN_REMEDY,
+    format_error_kind_counts,
     has_unknown_calls,
     summarize_errors,
 )
 from eval_gate.reports.wording.grounds import describe_score_finding, describe_suite_finding
 from eval_gate.reports.wording.numbers import format_count, format_percent, format_points
+from eval_gate.reports.wording.spending import format_small_sample_interval
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.text.escape import to_one_line
 
 NO_VERDICT: Final = Reason(
     code="no-verdict",
-    message="the run is complete, and no gate has decided on it: `eval-gate compare BASELINE RUN` does",
+    message="the run is complete; to get a verdict, run `eval-gate compare BASELINE RUN`",
 )
 """In place of a verdict: of a run that was joined of parts, for one."""
 UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
-INCONCLUSIVE: Final = "The gate could not decide:"
+INCONCLUSIVE: Final = "Inconclusive:"
 RUN_REASONS: Final = frozenset({"no-scored-cases", "too-few-scored-cases", "run-incomplete"})
 """Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
 _NEXT_STEPS: Final = {
-    RuleCode.REGRESSIONS: "see below what changed; where that is meant, bring the evals up to date",
-    RuleCode.SUITE_DROP: "see below what the failing cases have in common: no single one of them decides",
-    RuleCode.SUITE_SCORES: "look for what made many answers a little worse: no single case decides",
-    RuleCode.MUST_PASS: "mend the cases below that must pass, whatever they did before",
-    RuleCode.FAILURES: "mend the cases below, or their evals: every case has to pass here",
-    RuleCode.SCORE_DROP: "see below what the scores lost",
-    RuleCode.PASS_RATE: "see below which cases fail: more of them have to pass",
-    RuleCode.LATENCY: "see what makes the answers slower, or allow more with `max-latency-increase`",
-    RuleCode.COST: "see what makes the answers dearer, or allow more with `max-cost-increase`",
-    RuleCode.TOKENS: "see what makes the answers longer, or allow more with `max-token-increase`",
-    RuleCode.ERRORS: "see below what kept cases from being judged, mend it, and run the job again",
-    RuleCode.COVERAGE: "see below what kept cases from being judged, mend it, and run the job again",
-    RuleCode.FLAKY: "mend the cases below that fail now and then, or quarantine them",
-    RuleCode.REMOVED_CASES: "have it reviewed that these cases go",
-    RuleCode.CHANGED_CASES: "have it reviewed that these cases are measured otherwise",
-    RuleCode.LOOSENED_RULES: "have the rules reviewed that ask for less",
-    RuleCode.NEW_FAILURES: "make the new and changed cases pass before they come in",
-    RuleCode.STALE: "make the stale evals anew from the tools as they are now",
+    RuleCode.REGRESSIONS: "Review what changed. If it is intended, update the evals{waive}",
+    RuleCode.SUITE_DROP: "Find what the failing cases have in common: no single case decides{waive}",
+    RuleCode.SUITE_SCORES: "Find what made many responses slightly worse: no single case decides{waive}",
+    RuleCode.MUST_PASS: "Fix the must-pass cases that fail{waive}",
+    RuleCode.FAILURES: "Fix the failing cases or their evals: every case has to pass{waive}",
+    RuleCode.SCORE_DROP: "Review what lowered the scores{waive}",
+    RuleCode.PASS_RATE: "Review the failing cases: more of them have to pass{waive}",
+    RuleCode.LATENCY: "Find what makes the responses slower, or raise max-latency-increase{waive}",
+    RuleCode.COST: "Find what makes the responses more expensive, or raise max-cost-increase{waive}",
+    RuleCode.TOKENS: "Find what makes the responses longer, or raise max-token-increase{waive}",
+    RuleCode.ERRORS: "Fix the errors, then re-run the job{waive}",
+    RuleCode.COVERAGE: "Fix what keeps cases without a score, then re-run the job{waive}",
+    RuleCode.FLAKY: "Fix or quarantine the flaky cases{waive}",
+    RuleCode.REMOVED_CASES: "Have the removal of these cases reviewed{waive}",
+    RuleCode.CHANGED_CASES: "Have the changes of these cases reviewed{waive}",
+    RuleCode.LOOSENED_RULES: "Have the loosened rules reviewed{waive}",
+    RuleCode.NEW_FAILURES: "Make the new and changed cases pass before you merge them{waive}",
+    RuleCode.STALE: "Generate the stale evals again from the current tools{waive}",
 }
-"""What to do first where a rule does not hold. The words are ours: nothing foreign is in them."""
+"""What to do first if a rule does not hold. Nothing untrusted is in the text."""
 
 
 def describe_verdict(run: RunResult, verdict: Verdict) -> str:
@@ -85,7 +87,7 @@ def format_reason(run: RunResult, reason: Reason) -> str:
     """Format a reason of the verdict as text that names what decided: the history, or one baseline run."""
     errors = run.verdict.find_rule(RuleCode.ERRORS) if run.verdict else None
     if reason.code == RuleCode.ERRORS and errors is not None:
-        return f"{_format_counted_errors(run)} (allowed: {errors.limit})"
+        return _format_counted_errors(run, errors.limit)
     if run.comparison is None or run.comparison.false_alarm_rate is None:
         return reason.message
     if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:
@@ -93,47 +95,57 @@ def format_reason(run: RunResult, reason: Reason) -> str:
     if reason.code == RuleCode.SUITE_SCORES and run.comparison.score_finding is not None:
         return describe_score_finding(run.comparison.score_finding)
     rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
-    apart = _format_errors_and_drops(run) if reason.code == RuleCode.REGRESSIONS else None
-    return f"{apart} (allowed: {rule.limit})" if rule is not None and apart else reason.message
+    words = _format_regressions(run) if reason.code == RuleCode.REGRESSIONS else None
+    return f"{words} (limit {rule.limit})" if rule is not None and words else reason.message
 
 
-def _format_counted_errors(run: RunResult) -> str:
-    """Format the new errors that count, among all cases without a score.
+def _format_counted_errors(run: RunResult, limit: str) -> str:
+    """Format the errors that count: `4 new errors (limit 0): 1 agent error, 2 agent unreachable, 1 evaluation error`.
 
     The other cases without a score are regressions, or had no score in the baseline either.
     """
-    words, counted = summarize_new_errors(run), len(list(iter_new_errors(run, run.comparison)))
-    if counted == run.summary.errored:
-        return words
-    which = words.partition(": ")[2] or words
-    count_words = "counts" if counted == 1 else "count"
-    return f"{counted} of the {run.summary.errored} cases that could not be judged {count_words}: {which}"
+    silent = has_no_response(run)
+    found = [find_error_kind(case, silent=silent) for case in iter_new_errors(run, run.comparison)]
+    kinds = format_error_kind_counts(found)
+    return f"{format_count(len(found), 'new error')} (limit {limit}){f': {kinds}' if kinds else ''}"
 
 
-def _format_errors_and_drops(run: RunResult) -> str | None:
-    """How many cases crash for themselves, and how many are only called regressions because all dropped.
+def _format_regressions(run: RunResult) -> str | None:
+    """Count the regressions, with agent errors, suspected regressions and cases of a suite drop among them.
 
-    None where there are none of these: then the gate's own sentence says it all.
+    Return None if there are no regressions.
     """
     alone, dropped = split_regressions(run)
+    suspected = find_suspected_regressions(run)
     broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
-    crash = sum(one.key in broken for one in alone)
-    if not crash and not dropped:
-        return None
-    if not alone:
-        return (
-            f"{format_count(len(dropped), 'case that usually passes', 'cases that usually pass')} failed here at first"
-        )
-    said = []
-    if len(alone) > crash:
-        said.append(format_count(len(alone) - crash, "case that usually passes fails", "cases that usually pass fail"))
-    if crash:
-        said.append(format_count(crash, "case that usually passes crashes", "cases that usually pass crash"))
-    return f"{' and '.join(said)} here{f', and {len(dropped)} more failed at first' if dropped else ''}"
+    errors = sum(one.key in broken for one in (*alone, *suspected))
+    number = len(alone) + len(suspected)
+    if not number:
+        return f"{_format_failed_cases(len(dropped))} at first" if dropped else None
+    if errors == number:
+        usual = format_count(number, "case that usually passes", "cases that usually pass")
+        said = f"{usual} had an agent error"
+    else:
+        said = _format_failed_cases(number)
+        said += f", {errors} of them with an agent error" if errors else ""
+    return f"{said}, and {len(dropped)} more failed at first" if dropped else said
+
+
+def _format_failed_cases(number: int) -> str:
+    return f"{format_count(number, 'case that usually passes', 'cases that usually pass')} failed"
+
+
+def find_suspected_regressions(run: RunResult) -> list[CaseChange]:
+    """Find the unwaived cases that were not re-run because the gate had failed already."""
+    return [
+        one
+        for one in list_unwaived_changes(run)
+        if one.grounds is not None and one.grounds.kind is GroundKind.GATE_FAILED
+    ]
 
 
 def describe_suite_drop(run: RunResult) -> str:
-    """How all cases together compare with their records."""
+    """Describe how all cases together compare with their histories."""
     assert run.comparison is not None
     assert run.comparison.suite_finding is not None
     grounds = [one.grounds for one in run.comparison.select_changes(CaseClass.REGRESSION)]
@@ -177,7 +189,7 @@ def _describe_earlier_bad_days(days: Sequence[BranchRun], place: str) -> str:
     """How many runs look like a bad day, and how much failed: `2 of the last 20 runs on main look like one: …`."""
     if len(days) < MIN_RUNS:
         runs = format_count(len(days), "run")
-        return f"Nothing is known of earlier bad days yet: {runs} {place} {'is' if len(days) == 1 else 'are'} too few."
+        return f"{runs} {place} {'is' if len(days) == 1 else 'are'} too few to know earlier bad days."
     bad = find_bad_days(days)
     if not bad:
         return f"None of the last {len(days)} runs {place} looks like one."
@@ -185,16 +197,14 @@ def _describe_earlier_bad_days(days: Sequence[BranchRun], place: str) -> str:
     failures = f"{least} failures" if least == most else f"{least} to {most} failures"
     others = [day.failures for day in days if day not in bad]
     usual = round(sum(others) / len(others)) if others else 0
-    are = f"about {usual} {'is' if usual == 1 else 'are'}" if usual else "fewer than 1 is"
     look = "looks" if len(bad) == 1 else "look"
-    return f"{len(bad)} of the last {len(days)} runs {place} {look} like one: {failures} at first, where {are} usual."
+    expected = f"about {usual}" if usual else "fewer than 1"
+    return f"{len(bad)} of the last {len(days)} runs {place} {look} like one: {failures} at first (usually {expected})."
 
 
 def explain_inconclusive(run: RunResult, verdict: Verdict) -> str:
     """Why there is no verdict, and how far the run came; to be read after a colon."""
-    why = run.stop_reason or next(
-        (format_reason(run, reason) for reason in verdict.reasons), "the run was not finished"
-    )
+    why = run.stop_reason or next((format_reason(run, reason) for reason in verdict.reasons), "the run did not finish")
     lacking = sum(has_unknown_calls(case) for _, case in run.iter_cases())
     unknown = f" In {format_count(lacking, 'case')}, {CALLS_UNKNOWN_EXPLANATION}." if lacking else ""
     return f"{why.rstrip('.')}. {_describe_progress(run.summary)}{unknown}"
@@ -206,13 +216,10 @@ def _describe_alternative(run: RunResult, verdict: Verdict) -> list[str]:
     The same applies to agent errors that left the run without a verdict.
     """
     if is_likely_outage(run, verdict):
-        return [f"If this change keeps the agent from starting, or from answering in time, {_SAME_NEXT_TIME}."]
+        return ["If this change keeps the agent from starting or responding in time, the next run ends the same way."]
     if ErrorKind.AGENT_ERROR in find_error_kinds(run) and verdict.reasons and verdict.reasons[0].code in RUN_REASONS:
-        return [f"The agent may have been down; if this change is what breaks it, {_SAME_NEXT_TIME}."]
+        return ["The agent may have been down. If this change breaks it, the next run ends the same way."]
     return []
-
-
-_SAME_NEXT_TIME: Final = "the next run will say the same"
 
 
 def _describe_pass(run: RunResult, verdict: Verdict) -> str:
@@ -231,9 +238,8 @@ def _describe_base_agent_failures(run: RunResult) -> list[str]:
     """Describe the failures that do not count because the base agent has them too."""
     if not (found := len(find_base_agent_failures(run))):
         return []
-    which = format_count(found, "case that usually passes fails", "cases that usually pass fail")
-    them = "it" if found == 1 else "them"
-    return [f"{which} here; the base branch's agent, asked in the same minutes, fails {them} too: not of this change."]
+    which = "The base agent fails it too" if found == 1 else "The base agent fails them too"
+    return [f"{_format_failed_cases(found)}. {which} in the same minutes, so this change is not the cause."]
 
 
 def _describe_pass_score(run: RunResult, verdict: Verdict) -> list[str]:
@@ -241,7 +247,7 @@ def _describe_pass_score(run: RunResult, verdict: Verdict) -> list[str]:
     graded = any(case.graded for _, case in run.iter_cases())
     if not graded or verdict.pass_score >= 1.0:
         return []
-    return [f"Graded cases pass from {format_limit(verdict.pass_score)} on."]
+    return [f"Graded cases pass with a score of {format_limit(verdict.pass_score)} or more."]
 
 
 def _describe_waived(run: RunResult) -> list[str]:
@@ -249,13 +255,15 @@ def _describe_waived(run: RunResult) -> list[str]:
     words = [f"Not counted: {', '.join(found)}."] if (found := format_waived_counts(run)) else []
     aside = compute_pass_rates(run).quarantined
     if aside:
-        words.append(f"{format_count(aside, 'case')} in quarantine {'is' if aside == 1 else 'are'} in no pass rate.")
+        words.append(f"Pass rates leave out {format_count(aside, 'quarantined case')}.")
     return words
 
 
 def _format_reasons(run: RunResult, verdict: Verdict) -> list[str]:
     """Format the reasons of the verdict as sentences; the first continues the text before it."""
-    first, *others = [format_reason(run, reason) for reason in verdict.reasons] or ["the rules do not hold"]
+    first, *others = [format_reason(run, reason) for reason in verdict.reasons] or [
+        "a rule of the policy does not hold"
+    ]
     return [f"{first.rstrip('.')}.", *map(to_sentence, others)]
 
 
@@ -265,13 +273,13 @@ def to_sentence(words: str) -> str:
 
 
 def _describe_progress(summary: Summary) -> str:
-    judged = summary.passed + summary.failed
-    were = "was" if 1 in {judged, summary.total_cases} else "were"
-    words = [f"{judged} of {format_count(summary.total_cases, 'case')} {were} judged"]
+    scored = summary.passed + summary.failed
+    have = "has" if scored == 1 or summary.total_cases == 1 else "have"
+    words = [f"{scored} of {format_count(summary.total_cases, 'case')} {have} a score"]
     if summary.errored:
-        words.append(f"{summary.errored} could not be")
+        words.append(format_count(summary.errored, "error"))
     if summary.not_run:
-        words.append(f"{summary.not_run} {'was' if summary.not_run == 1 else 'were'} not run")
+        words.append(f"{summary.not_run} not run")
     if summary.skipped:
         words.append(f"{summary.skipped} skipped")
     return ", ".join(words) + "."
@@ -281,20 +289,22 @@ def _describe_pass_rate(run: RunResult, verdict: Verdict) -> list[str]:
     rates = compute_pass_rates(run)
     now, before = rates.current, rates.baseline
     if any(reason.code == RuleCode.PASS_RATE for reason in verdict.reasons):
-        return (
-            []
-            if now is None or before is None
-            else [f"Baseline {format_percent(before)} ({format_points(before, now)})."]
-        )
+        baseline = [] if now is None or before is None else [f"baseline {format_percent(before)}"]
+        points = f" ({format_points(before, now)})" if now is not None and before is not None else ""
+        said = [words for words in (format_small_sample_interval(rates), *baseline) if words]
+        return [to_sentence(f"{', '.join(said)}{points}")] if said else []
     return [f"{_format_pass_count(run)}{_format_unscored(run)}."]
 
 
 def _format_pass_count(run: RunResult, *more: str) -> str:
-    """`7 of 8 judged cases pass (87.5 %, baseline 90.0 %, −2.5 pp)`; `after re-runs` where these did it."""
+    """`7 of 8 scored cases pass (87.5 %, 95 % interval 52.9 to 97.8 %, baseline 90.0 %, −2.5 pp)`.
+
+    `after re-runs` follows the cases if some pass only because of these.
+    """
     rates = compute_pass_rates(run)
     if not rates.judged:
-        return "No case was judged"
-    which = f"{'judged ' if _format_unscored(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
+        return "No case has a score"
+    which = f"{'scored ' if _format_unscored(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
     passed = {key for key, case in run.iter_cases() if case.passed}
     again = any(one.key in passed for one in select_counted_changes(run, CaseClass.REGRESSION))
     rate = ", ".join([_format_rates(run), *more])
@@ -302,18 +312,20 @@ def _format_pass_count(run: RunResult, *more: str) -> str:
 
 
 def _format_unscored(run: RunResult) -> str:
-    """`, 2 could not be judged`: what a pass rate says nothing about."""
+    """`, 2 errors, 1 not run`: the cases that a pass rate leaves out."""
     summary = run.summary
-    numbers = {"could not be judged": summary.errored, "not run": summary.not_run, "skipped": summary.skipped}
-    return "".join(f", {number} {words}" for words, number in numbers.items() if number)
+    errors = f", {format_count(summary.errored, 'error')}" if summary.errored else ""
+    numbers = {"not run": summary.not_run, "skipped": summary.skipped}
+    return errors + "".join(f", {number} {words}" for words, number in numbers.items() if number)
 
 
 def _format_rates(run: RunResult) -> str:
     rates = compute_pass_rates(run)
     now, before = rates.current, rates.baseline
+    rate = ", ".join(filter(None, [format_percent(now), format_small_sample_interval(rates)]))
     if now is None or before is None or has_no_comparable_case(run):
-        return format_percent(now)
-    return f"{format_percent(now)}, baseline {format_percent(before)}, {format_points(before, now)}"
+        return rate
+    return f"{rate}, baseline {format_percent(before)}, {format_points(before, now)}"
 
 
 def split_regressions(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
@@ -341,13 +353,13 @@ def list_unwaived_changes(run: RunResult) -> list[CaseChange]:
 
 
 def summarize_new_errors(run: RunResult) -> str:
-    """`2 cases crashed`, `4 cases could not be judged: 2 crashed, 1 unreachable, 1 not graded`: those that count."""
+    """`2 agent errors`, `4 new errors: 2 agent errors, 1 agent unreachable, 1 evaluation error`: those that count."""
     silent = has_no_response(run)
     return summarize_errors(find_error_kind(case, silent=silent) for case in iter_new_errors(run, run.comparison))
 
 
 def format_new_errors(run: RunResult) -> tuple[str, ...]:
-    """Format the number of new errors: `4 cases could not be judged`; empty without any."""
+    """Format the number of new errors: `4 new errors`; empty without any."""
     return (summarize_new_errors(run).partition(":")[0],) if any(iter_new_errors(run, run.comparison)) else ()
 
 
@@ -388,18 +400,18 @@ def is_likely_outage(run: RunResult, verdict: Verdict) -> bool:
 
 
 def suggest_remedy(run: RunResult, verdict: Verdict) -> str:
-    """Where to look if a run without a verdict ends the same way again."""
+    """Suggest what to check if a run without a verdict ends the same way again."""
     if verdict.reasons and verdict.reasons[0].code == "baseline-unavailable":
-        return "GitHub or the permissions of the job need a look, not this change"
+        return "check GitHub and the permissions of the job, not this change"
     if has_missing_cases(run):
-        return "see why the workflow that ran the evals left cases out"
+        return "find out why the workflow that ran the evals left cases out"
     if is_unrelated_to_change(run, verdict):
-        return "the judge or the engine needs a look, not this change"
+        return "check the LLM judge and the graders, not this change"
     if is_likely_outage(run, verdict):
-        return "see whether the agent starts and answers in time with this change, then at its host or provider"
+        return "check that the agent starts and responds in time with this change, then check its host and provider"
     if _has_unknown_calls(run):
         return CALLS_UNKNOWN_REMEDY
-    return "see what the target does with this change, and without it"
+    return "compare what the target does with and without this change"
 
 
 def suggest_next_step(verdict: Verdict, *, acceptable: bool) -> str | None:
@@ -409,23 +421,23 @@ def suggest_next_step(verdict: Verdict, *, acceptable: bool) -> str | None:
     """
     code = verdict.reasons[0].code if verdict.reasons else ""
     words = next((words for rule, words in _NEXT_STEPS.items() if rule == code), None)
-    return f"{words}, or accept it for now" if words and acceptable else words
+    if words is None:
+        return None
+    return words.format(waive=f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if acceptable else "")
 
 
 def describe_changes_since_push(run: RunResult, context: ReportContext) -> str | None:
-    """`Since your last push: 2 mended, 1 new`; None where nothing changed, or nothing is known.
+    """`Since your last push: 2 fixed, 1 new`; None where nothing changed, or nothing is known.
 
-    A case is mended when it was a regression and passes now. One that is gone, accepted or not sure is neither.
+    A case is fixed if it was a regression and passes now. A removed, waived or inconclusive case is neither.
     """
     before = context.previous_regressions
     if before is None or run.comparison is None:
         return None
     now = {one.key for one in select_counted_changes(run, CaseClass.REGRESSION)}
-    mended = sum(
-        case.passed and key not in now and compute_case_digest(key) in before for key, case in run.iter_cases()
-    )
+    fixed = sum(case.passed and key not in now and compute_case_digest(key) in before for key, case in run.iter_cases())
     new = sum(compute_case_digest(key) not in before for key in now)
-    said = [f"{number} {word}" for number, word in ((mended, "mended"), (new, "new")) if number]
+    said = [f"{number} {word}" for number, word in ((fixed, "fixed"), (new, "new")) if number]
     since = (
         f"`{to_one_line(context.previous_regressions_sha)[:7]}`"
         if context.previous_regressions_sha

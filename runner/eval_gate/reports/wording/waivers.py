@@ -117,7 +117,7 @@ def format_waived_counts(run: RunResult) -> tuple[str, ...]:
     return tuple(f"{format_count(found[one], one[1])} {KIND_WORDS[one[0]]}" for one in order)
 
 
-_FAILURE_ORDER: Final = ("regression", "failure", "score drop", "unsettled case", "flaky case")
+_FAILURE_ORDER: Final = ("regression", "failure", "score drop", "inconclusive case", "flaky case")
 
 
 def _iter_kinds(run: RunResult) -> Iterator[tuple[WaiverKind, str]]:
@@ -135,7 +135,7 @@ def _iter_kinds(run: RunResult) -> Iterator[tuple[WaiverKind, str]]:
             yield kind, "failure"  # nobody asks what a case in quarantine is called
         elif changes.get(key) is CaseClass.INCONCLUSIVE:
             if flaky_counts:
-                yield kind, "unsettled case"
+                yield kind, "inconclusive case"
         elif key in flaky or changes.get(key) is CaseClass.FLAKY:
             if flaky_counts:
                 yield kind, "flaky case"
@@ -170,7 +170,7 @@ def _iter_valid(waiving: AppliedWaivers) -> Iterator[WaivedCase]:
 def _format_days_left(days: int) -> str:
     if days < 0:
         return "ended"
-    return f"{format_count(days, 'day')} left" if days else "its last day"
+    return f"{format_count(days, 'day')} left" if days else "last day"
 
 
 def _find_origin_url(origin: FileOrigin | CommentOrigin, context: ReportContext) -> str | None:

@@ -1,7 +1,7 @@
 """Checks that a run result does not contradict itself.
 
-Verdicts are made of counts in one place and of cases in another: two answers to one question are a way past the gate.
-What can be counted anew is; what nobody can tell is refused.
+A verdict uses counts from one part and cases from another, so that a contradiction could bypass the gate. Counts are
+recalculated where possible, and a contradiction that cannot be resolved is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
 from eval_gate.struct import replace
 
 CASE_COUNTS: Final = ("total_cases", "passed", "failed", "errored", "skipped", "not_run", "flaky", "pass_rate")
-"""What of a summary follows from nothing but the cases."""
+"""Counts of a summary that follow from the cases alone."""
 
 
 class Contradiction(NamedTuple):
@@ -35,12 +35,12 @@ def iter_contradictions(run: RunResult) -> Iterator[Contradiction]:
         for at, case in enumerate(suite.cases):
             key, place = CaseKey(suite.eval_file, case.id), ("suites", number, "cases", at)
             if key in seen:
-                yield Contradiction(place, f'the case "{case.id[:100]}" stands twice, and only one can be compared')
+                yield Contradiction(place, f'the case "{case.id[:100]}" appears twice, and only one can be compared')
             seen[key] = place
             if wrong := _find_case_error(case):
                 yield Contradiction(place, f'the case "{case.id[:100]}" {wrong}')
     if run.complete and run.summary.total_cases != (there := sum(len(suite.cases) for suite in run.suites)):
-        yield Contradiction(("summary",), f"counts {run.summary.total_cases:,} cases, and there are {there:,}")
+        yield Contradiction(("summary",), f"counts {run.summary.total_cases:,} cases, but the result has {there:,}")
 
 
 def _find_case_error(case: CaseResult) -> str | None:
@@ -48,12 +48,12 @@ def _find_case_error(case: CaseResult) -> str | None:
     if len(trials) == 1 and trials[0].status is case.status and not (case.reruns or case.new_case_executions):
         return None  # as most cases are
     if not (0 <= case.reruns <= max(len(trials), 1) and 0 <= case.new_case_executions <= max(len(trials), 1)):
-        return f"has {max(len(trials), 1)} executions, and not so many re-runs as it says"
+        return f"has {max(len(trials), 1)} executions, fewer than its number of re-runs"
     if not trials or not case.status.is_scored:
         return None
     judged = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
     if (sum(judged) * 2 > len(judged)) is not (case.status is Status.PASSED) or not judged:
-        return f"is {case.status.value}, and {sum(judged)} of its {len(judged)} judged executions passed"
+        return f"is {case.status.value}, but {sum(judged)} of its {len(judged)} executions with a score passed"
     return None
 
 
@@ -70,7 +70,7 @@ def recount_run(run: RunResult) -> RunResult:
     summary = _recount_summary(run.summary, [case for suite in suites for case in suite.cases])
     if suites is run.suites and summary is run.summary:
         return run
-    said = "the record's counts were not those of its cases: they are counted anew"
+    said = "the counts of the run result did not match its cases, so they were corrected"
     return replace(
         run,
         suites=suites,

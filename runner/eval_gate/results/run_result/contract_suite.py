@@ -11,7 +11,7 @@ from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import replace
 
 CONTRACT_TOOL: Final = "tool-forge contract"
-"""The name of the tool of such a run: who made it is not said."""
+"""Tool name of such a run, because the contract does not name its tool."""
 
 
 def convert_suite(suite: SuiteResult) -> RunResult:

@@ -12,7 +12,7 @@ from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.struct import replace
 
 _CASES_PER_PIECE: Final = 200
-"""Cases of one piece: half a megabyte."""
+"""Cases in one piece: about half a megabyte."""
 
 
 class JsonPiece(NamedTuple):

@@ -21,7 +21,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json
 
 MAX_RESULT_BYTES: Final = limits.RESULT_BYTES
 MAX_SHOWN: Final = 20
-"""Contradictions that are told one by one."""
+"""Maximum contradictions that are reported individually."""
 
 
 def parse_run(data: bytes, shown: str, *, compared: bool = True) -> RunResult:
@@ -56,7 +56,7 @@ def parse_head(data: bytes, shown: str) -> RunResult:
 
 
 class _RunHead(RunResult, kw_only=True):
-    """A run of which the large parts are left as they stand."""
+    """Run result whose large parts are not parsed."""
 
     suites: Raw = Raw(b"[]")  # type: ignore[assignment]
     comparison: Raw = Raw(b"null")  # type: ignore[assignment]
@@ -78,13 +78,13 @@ def _parse_step_by_step(data: bytes, shown: str) -> RunResult:
     """Read a result in which something is odd, or a suite's result. Raises GateError for what is neither."""
     document, positions = _parse_document(data, shown)
     if not isinstance(document, dict):
-        raise build_corrupt_error(shown, "expected a mapping: a run record or an EvalSuiteResult")
+        raise build_corrupt_error(shown, "expected a mapping: a run result or an EvalSuiteResult")
     version = document.get("schemaVersion")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise GateError(
             "unsupported-run-result-version",
             f"{shown} was written by a newer version (schema {version}, this one reads {SCHEMA_VERSION})",
-            "update eval-gate, or name an older result",
+            "update eval-gate, or give an older result",
         )
     try:
         if version is None and "cases" in document:
@@ -93,7 +93,7 @@ def _parse_step_by_step(data: bytes, shown: str) -> RunResult:
     except ValidationError as error:
         place, what = describe_mismatch(error)
         problem = Problem(what, shown, positions.find_line(place), format_field_path(place))
-        raise build_corrupt_error(shown, "not a run record", [problem]) from error
+        raise build_corrupt_error(shown, "not a run result", [problem]) from error
 
 
 def _parse_document(data: bytes, shown: str) -> tuple[JsonValue, JsonPositions]:
@@ -121,7 +121,7 @@ def build_corrupt_error(shown: str, what: str, problems: list[Problem] | None = 
     """Build the GateError `invalid-run-result` for a result that cannot be read."""
     return GateError(
         "invalid-run-result",
-        f"{shown} is not a result that can be compared with: {what}",
-        "name another result; a result is never changed by hand",
+        f"{shown} is not a valid run result: {what}",
+        "give another result; do not edit a result by hand",
         problems=problems or (),
     )

@@ -48,8 +48,7 @@ _DECIMAL: Final = re.compile(r"(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?")
 class ObjectLiteral(FrozenStruct):
     """The members of an object literal, one level deep.
 
-    A key that may be overridden by a later spread or computed key has no node. `is_open` means that keys which are not
-    listed may exist all the same.
+    A key that a later spread or computed key may override has no node. `is_open` means that further keys may exist.
     """
 
     members: dict[str, Node | None] = field(default_factory=dict)

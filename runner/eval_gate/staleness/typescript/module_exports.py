@@ -43,7 +43,7 @@ Export: TypeAlias = ExportedValue | ReExport | UndefinedExport
 class ParsedModule(Struct):
     """One parsed module. `star_exports` are the modules of `export * from`, with their lines.
 
-    `error_line` is set when the source is not valid: then nothing in it is to be believed.
+    `error_line` is set if the source is not valid; its content is then unreliable.
     """
 
     exports: dict[str, Export] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def _find_first_error(root: Node) -> int:
 
 
 class _ExportReader:
-    """One walk over the statements of a module."""
+    """Visitor of the statements of a module."""
 
     def __init__(self) -> None:
         self.module = ParsedModule()

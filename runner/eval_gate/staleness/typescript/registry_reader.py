@@ -60,10 +60,10 @@ def load_folder(folder: Path, root: Path) -> ToolRegistry | None:
 
 
 class _TracedDefinition(FrozenStruct):
-    """The expression an export leads to, and where it stands.
+    """Expression that an export resolves to, and its location.
 
-    `node` is None for what is certainly no tool; `members` is None for what is no object literal.
-    `tool_name` is None for an object without a name, UNKNOWN when only running the code would tell.
+    `node` is None if it is certainly not a tool; `members` is None if it is not an object literal. `tool_name` is None
+    for an object without a name, and UNKNOWN if only running the code would tell.
     """
 
     file: Path
@@ -92,7 +92,7 @@ class _TracedDefinition(FrozenStruct):
 
 
 class _RegistryScan:
-    """One walk over the modules of a registry, collecting tools and what could not be read."""
+    """Scan of a registry's modules that collects tools and unreadable parts."""
 
     def __init__(self, files: SourceFiles) -> None:
         self.files = files

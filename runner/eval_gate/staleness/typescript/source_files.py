@@ -20,14 +20,14 @@ _SKIPPED_FOLDERS: Final = frozenset({"node_modules", "dist", "build", "coverage"
 
 
 class SourceError(Exception):
-    """A source file cannot be read or parsed; the message says which and why."""
+    """A source file cannot be read or parsed; the message names the file and the reason."""
 
 
 class SourceFiles:
     """Cache of parsed source files. Paths are displayed relative to `root`, the working directory.
 
-    Nothing outside of `root` is read, be it by `../..` or by a link; a registry that the configuration names outside
-    of it is confined to its own folder.
+    Files outside `root` are not read, neither through `../..` nor through a link. A registry that the configuration
+    names outside `root` is confined to its own folder.
     """
 
     def __init__(self, start: Path, root: Path) -> None:
@@ -62,7 +62,7 @@ class SourceFiles:
         Raises SourceError.
         """
         if not specifier.startswith("."):
-            raise SourceError(f'"{specifier[:80]}" is no relative path')
+            raise SourceError(f'"{specifier[:80]}" is not a relative path')
         outside = False
         for candidate in _list_candidates(importer.parent / specifier, importer.suffix):
             try:
@@ -134,5 +134,5 @@ def _build_too_many_error(place: str) -> GateError:
     return GateError(
         "registry-too-large",
         f"the tool registry at {place} has more than {MAX_FILES:,} files",
-        "name the barrel file or the folder that holds only the tool definitions",
+        "name the barrel file, or a folder with only the tool definitions",
     )

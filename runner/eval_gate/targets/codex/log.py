@@ -19,9 +19,9 @@ from eval_gate.text.escape import to_one_line
 from eval_gate.text.redaction import Redactor
 
 DEFAULT_FOLDER: Final = ".agentv/logs/codex"
-"""Where logs are written, below the root of the run, unless the target says otherwise."""
+"""Default folder for logs, relative to the root of the run."""
 LOGS_VARIABLE: Final = "AGENTV_CODEX_STREAM_LOGS"
-"""A variable that turns logs off: `false`."""
+"""Variable that turns logs off with the value `false`."""
 MAX_BYTES: Final = 20_000_000
 _MAX_LINE: Final = 1_000_000
 _MAX_DETAIL: Final = 500
@@ -35,9 +35,9 @@ def should_log(environment: Mapping[str, str]) -> bool:
 
 
 class CodexLog:
-    """The log of one case: what is started, each line as it comes, how it ended. Secrets are masked.
+    """Log of one case: the command, each line as it arrives, and the end. Secrets are masked.
 
-    A log that cannot be written breaks no case: `trouble` then says why.
+    If the log cannot be written, the case continues, and `trouble` has the reason.
     """
 
     def __init__(self, file: BinaryIO | None, path: Path | None, form: LogFormat, redact: Redactor) -> None:
@@ -72,7 +72,7 @@ class CodexLog:
         else:
             if finished.stderr.total:
                 self._write_line(f"# stderr:\n{finished.stderr.to_text()}")
-            how = "its time was over" if finished.timed_out else f"exit code {finished.code}"
+            how = "timed out" if finished.timed_out else f"exit code {finished.code}"
             self._write_line(f"# {how} after {finished.seconds:.1f} s")
         self.close()
 
@@ -101,7 +101,7 @@ class CodexLog:
         try:
             self._file.write(data)
         except OSError as error:
-            self.trouble = f"a log of codex is not complete: {error.strerror}"
+            self.trouble = f"a Codex log is incomplete: {error.strerror}"
             self.close()
         if self._written > MAX_BYTES:
             self.close()
@@ -117,7 +117,7 @@ def open_log(folder: Path, target: str, request: Request, form: LogFormat, redac
         file, path = create_file(folder, words, ".log")
     except GateError as error:
         log = build_null_log()
-        log.trouble = f"codex has no logs: nothing can be written in {folder}: {error.message}"
+        log.trouble = f"Codex logs are off: {folder} is not writable: {error.message}"
         return log
     return CodexLog(file, path, form, redact)
 

@@ -1,8 +1,8 @@
 """Parse the output of Codex: the response, the tool calls and the usage.
 
-Source: agentv behaviour 5.4. One call per item, in the order in which the items began. The tool is the item's type, but
-for a tool of an MCP server, which keeps the name its server gave it: then one eval file holds for this agent and for
-others with the same tools. Inputs and outputs are the item's own fields. Usage of turns becomes tokens.
+Source: agentv behaviour 5.4. Each item is one call, in the order in which the items began. The type of the item is the
+name of the tool. A tool of an MCP server keeps the name from its server, so that one eval file works for this agent and
+for others with the same tools. Inputs and outputs are the item's own fields. Usage of turns becomes tokens.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size, parse_untrusted_json
 
 _MAX_KEPT: Final = 10_000
-"""Characters of Codex's own words that an error keeps, of which fewer are shown."""
+"""Characters of a Codex message that an error stores; it shows fewer."""
 _MESSAGES: Final = ("agent_message", "response", "output")
-"""Types of items that hold an answer."""
+"""Types of items that contain a response."""
 _TEXTS: Final = ("text", "content", "output")
-"""The fields of such an item that hold it, the first one counts."""
+"""Fields of such an item that may contain the response; the first one counts."""
 Item = dict[str, JsonValue]
 
 MAX_TEXT: Final = 20_000
-"""Characters of one text of a call's input or output that are kept."""
+"""Maximum stored characters of one string in a call's input or output."""
 _MAX_DEPTH: Final = 50
 _STAGES: Final = ("item.started", "item.updated", "item.completed")
 
@@ -57,7 +57,7 @@ def parse_output(text: str) -> CodexResponse:
     documents, whole = _parse_documents(text)
     failure = _find_turn_failure(documents)
     if failure is not None:
-        raise CodexOutputError("Codex CLI says that its turn failed", failure)
+        raise CodexOutputError("Codex CLI reports that its turn failed", failure)
     turns = [one for document in documents if (one := document.get("type")) in ("turn.started", "turn.completed")]
     if turns and turns[-1] == "turn.started":
         raise CodexOutputError("Codex CLI ended before its turn was completed")
@@ -85,7 +85,7 @@ def _find_turn_failure(documents: Sequence[Item]) -> str | None:
     if not turns or turns[-1].get("type") == "turn.completed":
         return None
     error = turns[-1].get("error")
-    return (_get_message(error) if isinstance(error, dict) else None) or "it does not say why"
+    return (_get_message(error) if isinstance(error, dict) else None) or "without a reason"
 
 
 def _parse_documents(text: str) -> tuple[list[Item], bool]:
@@ -100,7 +100,7 @@ def _parse_documents(text: str) -> tuple[list[Item], bool]:
     try:
         check_json_size(text.encode("utf-8", "replace"), depth=sys.maxsize)
     except UntrustedJsonError as error:
-        raise CodexOutputError(f"what Codex CLI printed {error}", text) from error
+        raise CodexOutputError(f"the output of Codex CLI {error}", text) from error
     lines = [line for line in text.split("\n") if line.strip()]  # no others: JSON's texts may hold U+2028
     found = _parse_mappings([text])
     if found is None and len(lines) > 1:

@@ -35,13 +35,13 @@ def _split_arguments(value: object) -> object:
 
 
 class CodexSettings(ProgramSettings):
-    """One Codex target. Paths are relative to the root of the run."""
+    """Settings of a Codex target. Paths are relative to the root of the run."""
 
     other_names: ClassVar[Mapping[str, str]] = {"command": "executable", "binary": "executable", "arguments": "args"}
 
     provider: Literal["codex"] = "codex"
     executable: Annotated[Place, AGENT_PLACE] = Field(
-        default="codex", description="A name that is looked up on PATH, or a path."
+        default="codex", description="Name to look up on PATH, or a path."
     )
     args: Annotated[
         Secret[tuple[Value, ...]],
@@ -50,19 +50,19 @@ class CodexSettings(ProgramSettings):
     ] = Field(
         default_factory=tuple,
         validate_default=True,
-        description="More arguments, a list or one text as in a shell; they come before the final `-`.",
+        description="Additional arguments before the final `-`: a list, or one string as in a shell.",
     )
     cwd: Place | None = Field(
-        default=None, description="Where Codex works; a fresh empty folder per case unless given."
+        default=None, description="Working folder of Codex; by default a new empty folder for each case."
     )
     timeout_seconds: float | None = Field(default=None, gt=0, le=LONGEST_S)
     log_dir: Annotated[Place | None, NoEffect("it is where logs are written")] = Field(
-        default=None, description=".agentv/logs/codex unless given."
+        default=None, description="Folder for logs; .agentv/logs/codex by default."
     )
     log_format: Annotated[Literal["summary", "json"], NoEffect("it is how logs are written")] = Field(
-        default="summary", description="A line per event, or the events themselves."
+        default="summary", description="summary (one line for each event) or json (the events themselves)."
     )
     system_prompt: Annotated[Secret[Text] | None, AGENT_SETTING] = Field(
-        default=None, description="Stands first in the prompt, instead of our own words."
+        default=None, description="Text at the start of the prompt, instead of the built-in one."
     )
-    provider_batching: bool = Field(default=False, description="Codex cannot: every case is asked on its own.")
+    provider_batching: bool = Field(default=False, description="Not supported: Codex runs once for each case.")

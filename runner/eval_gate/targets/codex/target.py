@@ -1,4 +1,4 @@
-"""The Codex CLI as a target: one run per case (agentv spec, "Codex CLI provider")."""
+"""Codex CLI as a target: one process for each case (agentv spec, "Codex CLI provider")."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PREAMBLE: Final = """\
 You work alone: nobody answers questions, and nobody looks at the folder you work in.
 Your last message is all that is read, so it has to hold the complete answer.
 Where the answer is a change to files, show each of them in that message as a diff that begins with `diff --git`."""
-"""What Codex is told first, unless the target has a system prompt."""
+"""Beginning of the prompt, unless the target has a system prompt."""
 MAX_OUTPUT: Final = limits.CODEX_BYTES
 MAX_QUOTED: Final = 200
-"""Characters that an error shows of an output that cannot be read."""
+"""Maximum characters of an unreadable output in an error."""
 _MAX_TAIL: Final = 500
 _HOME_VARIABLE: Final = "CODEX_HOME"
-"""Where Codex keeps its login and configuration, where that is not below the home folder."""
+"""Variable with the folder of Codex's login and configuration, if it is outside the home folder."""
 
 
 def build_arguments(settings: CodexSettings) -> tuple[str, ...]:

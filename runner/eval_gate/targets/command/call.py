@@ -18,18 +18,18 @@ from eval_gate.text.untrusted.excerpt import replace_events
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 FOLDER_PREFIX: Final = "eval-gate-cli-"
-"""How the folders with temporary files begin."""
+"""Prefix of the names of folders with temporary files."""
 MAX_OUTPUT: Final = limits.COMMAND_BYTES
-"""Bytes of an answer that are read."""
+"""Maximum bytes of a response."""
 BATCH_INPUT_VARIABLE: Final = "AGENT_BATCH_INPUT"
-"""The variable with the path of a batch's cases."""
+"""Variable with the path of a batch's file of cases."""
 _MAX_UNUSED_STDOUT: Final = 64_000
-"""Bytes of stdout that are kept where it is not the answer."""
+"""Maximum bytes of stdout that are kept if it is not the response."""
 _MAX_ID_IN_NAME: Final = 60
 MAX_QUOTED: Final = 300
-"""Characters of a program's words that a message holds."""
+"""Maximum characters of a program's output in a message."""
 _MAX_TAIL: Final = 20_000
-"""Bytes at the end of an output that are looked at for them."""
+"""Bytes at the end of an output that are searched for a message."""
 
 
 class CommandCall(FrozenStruct):
@@ -112,7 +112,7 @@ class CommandRunner:
             if "\0" in given.get(name, ""):
                 instead = "; use {PROMPT_FILE} instead" if name == "PROMPT" else ""
                 raise ProcessError(
-                    f"the value of {{{name}}} holds a NUL character, which no command can be given{instead}",
+                    f"the value of {{{name}}} contains a NUL character, which no command accepts{instead}",
                     StartRefusal.TEXT,
                 )
         values = {name: quote_for_shell(to_well_formed(value)) for name, value in given.items()}
@@ -134,7 +134,7 @@ async def _run_command(command: Command, values: Mapping[str, str]) -> FinishedP
             raise
         longest = max(values, key=lambda name: len(values[name]))
         advice = "use {PROMPT_FILE} instead" if longest == "PROMPT" else "let the command read this from files"
-        what = f"the command is {len(command.line):,} characters long with its values, more than the system passes on"
+        what = f"the command has {len(command.line):,} characters with its values, more than the system allows"
         raise ProcessError(f"{what}; the longest is {{{longest}}}: {advice}", StartRefusal.TOO_LONG) from error
 
 

@@ -1,7 +1,7 @@
 """Parse the response of a program: text, or a JSON object with messages, trace and cost.
 
-Source: agentv evaluation spec, "Output Message Format" and "Trace Data Model"; agentv behaviour 5.3 and 7. Keys may be
-in snake_case or camelCase. Messages, calls and events that are malformed are left out one by one, and counted.
+Source: agentv evaluation spec, "Output Message Format" and "Trace Data Model"; agentv behaviour 5.3 and 7. Keys can be
+in snake_case or camelCase. Malformed messages, calls and events are omitted individually, and counted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Part = TypeVar("Part")
 _EVENT_TYPES: Final[Mapping[object, EventType]] = {one: one for one in get_args(EventType)}
 _BOM: Final = "\ufeff"
 MAX_CALL_MS: Final = 1e9
-"""The longest that one tool call may be said to have taken: more than eleven days."""
+"""Maximum duration of one tool call: more than eleven days."""
 
 
 def parse_response(content: str) -> Response:
@@ -81,7 +81,7 @@ def parse_object(content: str) -> dict[str, JsonValue] | None:
 
 
 class _Omissions:
-    """What was left out, by kind."""
+    """Omitted items, by kind."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -104,7 +104,7 @@ class _Omissions:
     def format_warnings(self) -> tuple[str, ...]:
         """Format one warning for each kind of omitted parts."""
         return tuple(
-            f"left out of the answer: {count} malformed {kind}{'s' if count > 1 else ''}"
+            f"left out of the response: {count} malformed {kind}{'s' if count > 1 else ''}"
             for kind, count in self._counts.items()
         )
 
@@ -307,4 +307,4 @@ def _require_at_most(raw: list[JsonValue], limit: int, what: str) -> None:
 
 
 def _build_too_much_error(what: str) -> TargetError:
-    return TargetError(f"the answer {what}", fault=TargetFault.MALFORMED)
+    return TargetError(f"the response {what}", fault=TargetFault.MALFORMED)

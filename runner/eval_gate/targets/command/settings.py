@@ -50,15 +50,21 @@ Seconds = Annotated[float, Field(gt=0, le=LONGEST_S)]
 
 
 class HealthCheck(DescribedSettings):
-    """Asked once before the first case: an address that must answer 2xx, or a command that must exit with 0."""
+    """Health check before the first case: a URL that returns 2xx, or a command that exits with 0."""
 
     type: Literal["http", "command"]
     url: SecretAddress[Annotated[str, AfterValidator(_check_url)]] | None = Field(
-        default=None, description="With `type: http`."
+        default=None, description="URL to request, with `type: http`."
     )
-    command_template: Secret[CommandText] | None = Field(default=None, description="With `type: command`.")
-    cwd: Place | None = Field(default=None, description="With `type: command`; the target's own unless given.")
-    timeout_seconds: Seconds | None = Field(default=None, description="The target's own unless given, else 30.")
+    command_template: Secret[CommandText] | None = Field(
+        default=None, description="Command to run, with `type: command`."
+    )
+    cwd: Place | None = Field(
+        default=None, description="Folder of the command, with `type: command`; the target's by default."
+    )
+    timeout_seconds: Seconds | None = Field(
+        default=None, description="Time limit; the target's by default, or else 30."
+    )
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
@@ -73,7 +79,7 @@ class HealthCheck(DescribedSettings):
 
 
 class CliSettings(ProgramSettings):
-    """One command that answers a case. Relative folders are below that of the eval file."""
+    """Settings of a command target. Relative folders start at the folder of the eval file."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         "command": "commandTemplate",
@@ -85,33 +91,36 @@ class CliSettings(ProgramSettings):
     provider: Literal["cli"] = "cli"
     command_template: Annotated[Secret[CommandText], AGENT_PLACE] = Field(
         description="A shell command with {PROMPT} or {PROMPT_FILE}, {GUIDELINES}, {FILES}, {EVAL_ID}, {ATTEMPT},"
-        " {SESSION}, {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it"
-        " prints."
+        " {SESSION}, {OUTPUT_FILE}; values are quoted. The response is the content of {OUTPUT_FILE}, or the output."
     )
     agent_protocol: ProgramName | None = Field(
         default=None,
-        description="The program whose stream of events the answer is: then its tools, tokens and cost are known.",
+        description="The program whose event stream is the response, so that tool calls, tokens and cost are known.",
     )
     files_format: Annotated[
         str, AfterValidator(_check_file_format), NotSecret("it is how a file is named in a command")
-    ] = Field(default="{path}", description="How one file is written into {FILES}, with {path} and {basename}.")
-    cwd: Place | None = Field(default=None, description="Where the command runs; the eval file's folder unless given.")
-    timeout_seconds: Seconds | None = Field(default=None, description="How long one call may take.")
+    ] = Field(default="{path}", description="Format of one file in {FILES}, with {path} and {basename}.")
+    cwd: Place | None = Field(
+        default=None, description="Folder where the command runs; by default the eval file's folder."
+    )
+    timeout_seconds: Seconds | None = Field(default=None, description="Time limit of one call.")
     healthcheck: Annotated[HealthCheck | None, READINESS] = None
     verbose: Annotated[bool, NoEffect("it is what is said of a response")] = Field(
-        default=False, description="Say with every answer which command was run."
+        default=False, description="Report the command with every response."
     )
     keep_temp_files: Annotated[bool, NoEffect("it is what is left behind")] = Field(
-        default=False, description="Leave prompt and output files where they are."
+        default=False, description="Keep the prompt and output files."
     )
-    provider_batching: bool = Field(default=False, description="All cases of a file in one call.")
-    batch_size: int | None = Field(default=None, ge=1, description="With providerBatching: so many cases in one call.")
+    provider_batching: bool = Field(default=False, description="Send all cases of a file in one call.")
+    batch_size: int | None = Field(
+        default=None, ge=1, description="Number of cases in one call, with providerBatching."
+    )
     max_retries: Annotated[int | None, RETRIES] = Field(
-        default=None, ge=0, le=20, description="How often a call that timed out is repeated."
+        default=None, ge=0, le=20, description="Maximum retries of a call that timed out."
     )
 
     @model_validator(mode="after")
     def _check_batching(self) -> Self:
         if self.agent_protocol is not None and self.provider_batching:
-            raise ValueError("agentProtocol reads the answer of one case: it has no providerBatching")
+            raise ValueError("agentProtocol reads the response of one case, so providerBatching is not supported")
         return self

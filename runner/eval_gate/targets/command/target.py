@@ -46,9 +46,9 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json
 from eval_gate.text.untrusted.excerpt import format_excerpt
 
 MAX_BATCH_OUTPUT: Final = limits.BATCH_BYTES
-"""Bytes of a batch's answers that are read."""
+"""Maximum bytes of the responses of a batch."""
 MAX_STREAM: Final = limits.CODEX_BYTES
-"""Bytes of a coding agent's events that are read."""
+"""Maximum bytes of the events of a coding agent."""
 _MAX_SHOWN_LINE: Final = 500
 _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
@@ -134,7 +134,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         if broken and not found:
             raise broken[0]
         for trouble in broken:
-            what = f"a batch of up to {size} cases broke, and each of its cases was asked by itself"
+            what = f"a batch of up to {size} cases broke, so each of its cases was sent separately"
             self._notices[f"{what}: {trouble.message}"] = None
         return found
 
@@ -156,13 +156,13 @@ class CliTarget(DescribedTarget[CliSettings]):
         if preset is not None:
             return self._read_stream(preset, called, answer)
         if answer.is_truncated and answer.data.lstrip()[:1] == b"{":
-            what = f"the answer is {answer.total:,} bytes of JSON, more than the {MAX_OUTPUT:,} that are read"
+            what = f"the response has {answer.total:,} bytes of JSON (limit {MAX_OUTPUT:,})"
             raise TargetError(what, fault=TargetFault.MALFORMED)
         response = parse_response(answer.to_text())
         warnings = [*response.warnings, *self._describe_command(called)]
         if answer.is_truncated:
-            kept = f"{len(answer.data):,} of them are kept, at its beginning and end"
-            warnings.append(f"the answer was cut: of {answer.total:,} bytes {kept}")
+            kept = f"{len(answer.data):,} of them are kept, from its beginning and end"
+            warnings.append(f"the response was truncated: of {answer.total:,} bytes {kept}")
         return replace(response, duration_ms=called.finished.seconds * 1000, warnings=tuple(warnings))
 
     def _read_stream(self, preset: ProgramName, called: CommandResult, output: CapturedOutput) -> Response:
@@ -171,7 +171,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         Raises TargetError.
         """
         if output.is_truncated:
-            what = f"the program printed {output.total:,} bytes, more than the {MAX_STREAM:,} that are read"
+            what = f"the program printed {output.total:,} bytes (limit {MAX_STREAM:,})"
             raise TargetError(what, fault=TargetFault.MALFORMED)
         response = read_stream(preset, output.to_text())
         warnings = (*response.warnings, *self._describe_command(called))
@@ -189,7 +189,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         )
         called, answer = await self._run_call(together)
         if answer.is_truncated:
-            what = f"the batch's output is {answer.total:,} bytes, more than the {MAX_BATCH_OUTPUT:,} that are read"
+            what = f"the batch's output is {answer.total:,} bytes (limit {MAX_BATCH_OUTPUT:,})"
             raise TargetError(what, fault=TargetFault.MALFORMED)
         found = parse_batch(answer.to_text(), [request.case_id for request in requests])
         share_ms, told = called.finished.seconds * 1000 / len(requests), self._describe_command(called)
@@ -206,7 +206,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         try:
             called = await self._caller.run_call(call)
         except ProcessError as error:
-            fault = TargetFault.NOT_ASKED if error.refusal is StartRefusal.SYSTEM else TargetFault.REFUSED
+            fault = TargetFault.NOT_SENT if error.refusal is StartRefusal.SYSTEM else TargetFault.REFUSED
             raise TargetError(f"CLI error: {error.message}", fault=fault) from error
         finished = called.finished
         said = format_output_tail(finished)
@@ -266,8 +266,8 @@ def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) ->
 
 def _find_hint(code: int, cwd: Path) -> str | None:
     if code == _NOT_FOUND:
-        return f"the shell did not find the program: names are looked up on PATH, paths from {cwd}"
-    return "the shell found the program but may not execute it" if code == _NOT_EXECUTABLE else None
+        return f"the shell did not find the program: it searches names on PATH and paths in {cwd}"
+    return "the program is not executable" if code == _NOT_EXECUTABLE else None
 
 
 def format_batch_input(calls: Iterable[CommandCall]) -> bytes:
@@ -295,16 +295,16 @@ def parse_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
             continue
         record = parse_object(line)
         if record is None:
-            raise _build_batch_error(f"line {number} is no JSON object: it begins {_quote_text(line)}")
+            raise _build_batch_error(f"line {number} is not a JSON object: it begins {_quote_text(line)}")
         case_id = record.get("id")
         if not isinstance(case_id, str) or not case_id:
             raise _build_batch_error(f"line {number} has no id")
         if case_id in found:
-            raise _build_batch_error(f"line {number} answers {_quote_text(case_id)} a second time")
+            raise _build_batch_error(f"line {number} repeats the id {_quote_text(case_id)}")
         found[case_id] = parse_record(record)
     missing = [case_id for case_id in wanted if case_id not in found]
     if missing:
-        raise _build_batch_error(f"no answer for {format_first_few(missing, 3, _quote_text)}")
+        raise _build_batch_error(f"no response for {format_first_few(missing, 3, _quote_text)}")
     return {case_id: found[case_id] for case_id in wanted}
 
 
@@ -313,4 +313,4 @@ def _quote_text(text: str) -> str:
 
 
 def _build_batch_error(what: str) -> TargetError:
-    return TargetError(f"the batch's output cannot be used: {what}", fault=TargetFault.MALFORMED)
+    return TargetError(f"the output of the batch cannot be used: {what}", fault=TargetFault.MALFORMED)

@@ -28,33 +28,33 @@ if TYPE_CHECKING:
     from yarl import URL
 
 ACCEPTED: Final = 202
-"""The HTTP status of one who will answer later."""
+"""HTTP status of a response that announces a later result."""
 MAX_ERROR_BODY: Final = limits.ERROR_BYTES
 _ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _RETRY_AFTER_LIMIT_S: Final = 3_600.0
-_OTHER_FIELDS_HINT: Final = "it wants other fields: the target's requestTemplate, headers and query say what is sent"
-_CREDENTIALS_HINT: Final = "it wants to know who asks: give the target headers, with a secret as ${{ NAME }}"
+_OTHER_FIELDS_HINT: Final = "it expects other fields: set the target's requestTemplate, headers or query"
+_CREDENTIALS_HINT: Final = "it requires authentication: set the target's headers, with a secret as ${{ NAME }}"
 _STATUS_HINTS: Final[Mapping[int, str]] = {
     400: _OTHER_FIELDS_HINT,
     401: _CREDENTIALS_HINT,
     403: _CREDENTIALS_HINT,
-    404: "somebody is there, and has nothing at this path: look at the path of the agent's address",
-    405: "it takes another method there: say which with the target's method",
-    415: "it wants another kind of body: the target's form, or headers with another Content-Type",
+    404: "the server has nothing at this path: check the path of the agent's URL",
+    405: "it expects another method: set the target's method",
+    415: "it expects another kind of body: set the target's form, or headers with another Content-Type",
     422: _OTHER_FIELDS_HINT,
-    429: "it was asked too often: lower requestsPerMinute, or concurrency",
+    429: "too many requests: lower requestsPerMinute or concurrency",
 }
-"""What to change where an agent that answers refuses what it is asked, by HTTP status."""
+"""Hints for HTTP statuses with which an agent refuses a request."""
 _KNOWN_STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
 class HttpRequest(NamedTuple):
-    """One HTTP request as it is sent."""
+    """One HTTP request as sent."""
 
     method: str
     url: URL
     headers: Mapping[str, str]
-    """Their names in lower case."""
+    """Headers, with names in lower case."""
     content: bytes | None = None
 
 
@@ -63,9 +63,9 @@ class ResponseHead(NamedTuple):
 
     status: int
     reason_phrase: str
-    """The words behind the status, as they came."""
+    """Reason phrase behind the status, as received."""
     headers: Mapping[str, str]
-    """By their names in lower case; of several of one name the first."""
+    """Headers, with names in lower case; of repeated headers only the first."""
 
     @property
     def is_success(self) -> bool:
@@ -106,7 +106,7 @@ class ResponseHead(NamedTuple):
 
 
 class ConnectionLostError(Exception):
-    """Connection that could not be made or broke. The message is that of the HTTP library, if any."""
+    """Connection that failed or broke. The message is that of the HTTP library, if any."""
 
     def __init__(self, said: str, *, made: bool, begun: bool = False, system: OSError | None = None) -> None:
         super().__init__(said)
@@ -202,7 +202,7 @@ class Connection:
             elif line.strip("^"):
                 words.append(line.partition(": b")[0].rstrip(":"))
         said = self._redact(": ".join(words))[:300]
-        return TargetError(f"agent error: the answer is not HTTP: {said}{shown}", fault=TargetFault.MALFORMED)
+        return TargetError(f"agent error: the response is not HTTP: {said}{shown}", fault=TargetFault.MALFORMED)
 
     async def iter_pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """Yield the decompressed body in pieces as it arrives, because an agent may stream without end.
@@ -260,9 +260,9 @@ class Connection:
     def _build_too_large_error(self, body: bytes) -> TargetError:
         shown = format_excerpt(self._redact.mask_bytes(body, cut_after=True))
         return TargetError(
-            f"agent error: the answer is larger than {self._bounds.max_bytes:,} bytes; it begins {shown}",
+            f"agent error: the response is larger than {self._bounds.max_bytes:,} bytes; it begins {shown}",
             fault=TargetFault.MALFORMED,
-            hint="raise the target's maxResponseBytes if this is right",
+            hint="if this size is expected, raise the target's maxResponseBytes",
         )
 
     def _find_proxy(self, url: URL) -> str | None:
@@ -366,4 +366,4 @@ async def _read_at_most(limit: int, response: aiohttp.ClientResponse, unpacker: 
 
 
 def _build_decompression_error(error: DecompressionError) -> TargetError:
-    return TargetError(f"agent error: the answer {error}", fault=TargetFault.MALFORMED)
+    return TargetError(f"agent error: the response {error}", fault=TargetFault.MALFORMED)

@@ -22,6 +22,7 @@ from eval_gate.model.limits import PATH_CHARACTERS
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.quoting import quote_name
+from eval_gate.text.untrusted.excerpt import format_keys
 
 
 class MissingValue(Enum):
@@ -38,7 +39,7 @@ _STEP_PATTERN: Final = re.compile(
     r"|\[\?(?P<where>[^\[\]]+)\]"
     r"|\[(?P<mark>['\"])(?P<quoted>[^'\"\[\]]+)(?P=mark)\]"
 )
-_PATH_EXAMPLES: Final = "a path is written as data.reply, messages[-1].content or messages[?role=assistant].calls[]"
+_PATH_EXAMPLES: Final = "write a path such as data.reply, messages[-1].content or messages[?role=assistant].calls[]"
 
 
 class PathCondition(FrozenStruct):
@@ -53,7 +54,7 @@ class PathCondition(FrozenStruct):
         """`role=assistant|ai`. Raises ValueError with what is wrong, for a person."""
         key, equals, value = text.partition("=")
         if not key.strip("! "):
-            raise ValueError(f"{quote_name(text)} is no condition: it is written as role=assistant or type!=tool")
+            raise ValueError(f"{quote_name(text)} is not a condition: write one such as role=assistant or type!=tool")
         values = frozenset(_strip_quotes(one.strip()) for one in value.removeprefix("=").split("|"))
         path = FieldPath.parse(key.rstrip().removesuffix("!" if equals else "").strip())
         return cls(path, values if equals else None, key.rstrip().endswith("!"))
@@ -82,7 +83,7 @@ class PathMatch(FrozenStruct):
     values: list[JsonValue]
     has_list: bool
     first_missing: int | None = None
-    """The first of the gathered members that has nothing at the rest of the path."""
+    """First member of the list for which the rest of the path finds nothing."""
 
 
 class FieldPath(FrozenStruct):
@@ -91,9 +92,9 @@ class FieldPath(FrozenStruct):
     text: str
     steps: tuple[Step, ...]
     single_key: str | None = None
-    """The only key, where that is all: the usual case, and the quickest."""
+    """The key of a path that consists of one key: the most frequent and fastest case."""
     is_gathering: bool = False
-    """Whether it stands for several values: it selects and does not pick one of what is selected."""
+    """Whether the path can match several values: it selects list members without picking one."""
 
     @classmethod
     def parse(cls, text: str) -> FieldPath:
@@ -109,7 +110,7 @@ class FieldPath(FrozenStruct):
         while at < len(rest):
             found = _STEP_PATTERN.match(rest, at)
             if found is None or (at > 0 and found["key"] and rest[at] != "."):
-                raise ValueError(f"{quote_name(text)} is no path from {quote_name(rest[at:])} on: {_PATH_EXAMPLES}")
+                raise ValueError(f"{quote_name(text)} is not a path from {quote_name(rest[at:])} on: {_PATH_EXAMPLES}")
             steps.append(_parse_step(found))
             at = found.end()
         key = steps[0] if len(steps) == 1 else None
@@ -153,6 +154,24 @@ class FieldPath(FrozenStruct):
         reached = [_walk_steps(value, rest) for value in values]
         lacking = next((at for at, value in enumerate(reached) if value is MISSING), None)
         return PathMatch([value for value in reached if not isinstance(value, MissingValue)], listed, lacking)
+
+    def describe_nearest_keys(self, document: JsonValue) -> str:
+        """Describe the keys of the last mapping in `document` on the way to this path.
+
+        Return an empty text if that mapping has no keys, or if there is none.
+        """
+        found, walked = document, 0
+        for step in self.steps:
+            child = MISSING if isinstance(step, EachMember) else _get_child(found, step)
+            if isinstance(child, MissingValue) or not isinstance(child, dict | list):
+                break
+            found, walked = child, walked + 1
+        if not isinstance(found, dict) or not found:
+            return ""
+        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps[:walked]).lstrip(
+            "."
+        )
+        return f"{quote_name(place) if place else 'it'} has the key{'s' if len(found) > 1 else ''} {format_keys(found)}"
 
     def has_value(self, document: JsonValue) -> bool:
         """Whether there is something, be it null; of a gathering path whether its list is there."""

@@ -19,29 +19,29 @@ from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 PROMPT_PLACEHOLDERS: Final = frozenset({"message", "conversation", "prompt", "caseId"})
-"""What says what is asked; the id, too: an agent may know its cases by it."""
+"""Placeholders that identify the prompt. The case id is one: an agent may know its cases by id."""
 REQUEST_PLACEHOLDERS: Final = (*sorted(PROMPT_PLACEHOLDERS), "trial", "runId", "uuid", "session")
 MESSAGE_PLACEHOLDERS: Final = ("role", "content", "index")
-"""Beside the others, within `messageTemplate`."""
+"""Additional placeholders within `messageTemplate`."""
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 
 
 _SESSION_FIELD: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[-_.]?(id|key|uuid)?s?$")
-"""How fields are called by whose value agents remember what was said."""
+"""Names of fields whose value agents use to remember a conversation."""
 _CASE_ID_IN_ADDRESS: Final = re.compile(r"(?<![\w.-])([\w.-]+)[/=]\{\{\s*caseId\s*\}\}")
 
 
 class SessionScope(StrEnum):
-    """What `{{session}}` is one of."""
+    """Scope of `{{session}}`."""
 
     EXECUTION = "execution"
-    """Of every execution of a case: each trial, each re-run, each try after one that broke."""
+    """A new session for every execution of a case: each trial, re-run, and retry after an error."""
     CASE = "case"
-    """Of a case in one run: its trials and re-runs share it."""
+    """One session for a case in a run, shared by its trials and re-runs."""
 
 
 class PlaceholderValues:
-    """Values of the placeholders in one request. A `uuid` is the same everywhere in it."""
+    """Values of the placeholders in one request. A `uuid` is the same everywhere in the request."""
 
     def __init__(self, request: Request, session: SessionScope, message_template: JsonValue = None) -> None:
         self._request = request
@@ -139,7 +139,7 @@ def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> No
     for name in iter_placeholders(template):
         if name not in known:
             raise ValueError(
-                f"there is no placeholder {quote_value(name)}{format_suggestion(name, known)}: {', '.join(known)}"
+                f"unknown placeholder {quote_value(name)}{format_suggestion(name, known)}; known: {', '.join(known)}"
             )
 
 

@@ -59,7 +59,7 @@ class Poller:
             async with asyncio.timeout(limit_s):
                 return await self._poll_until_done(response, values, policy)
         except TimeoutError as error:
-            said = f"agent error: its job was not done within {limit_s:g} s"
+            said = f"agent error: its job did not finish within {limit_s:g} s"
             raise TargetError(said, fault=TargetFault.LATE) from error
 
     async def _poll_until_done(
@@ -69,8 +69,8 @@ class Poller:
             return response
         request, broken = self._build_request(response, values), 0
         while True:
-            asked_s = parse_retry_after(response[0].get_header("retry-after")) or 0.0
-            await asyncio.sleep(max(self._polling.interval_ms / 1000, min(asked_s, 60.0)))
+            retry_after_s = parse_retry_after(response[0].get_header("retry-after")) or 0.0
+            await asyncio.sleep(max(self._polling.interval_ms / 1000, min(retry_after_s, 60.0)))
             try:
                 head, body = await self._connection.exchange(request)
                 if not head.is_success:
@@ -121,7 +121,7 @@ class Poller:
         job = None if self._id is None else self._id.find_first(document)
         name = "" if isinstance(job, MissingValue | bool) or not isinstance(job, str | int) else str(job)[:_MAX_ID]
         if self._id is not None and name in {"", ".", ".."}:
-            raise self._build_location_error(f'the id of its job is not at "{self._id}"', body)
+            raise self._build_location_error(f'the id of its job was not found at "{self._id}"', body)
 
         def value_of(placeholder: str) -> JsonValue:
             return name if placeholder == "id" else values[placeholder]
@@ -136,11 +136,11 @@ class Poller:
             if not address and self._template is not None:
                 address = str(self._asking.url)
         if not address:
-            raise self._build_location_error("it does not say where its job is asked about", body)
+            raise self._build_location_error("it does not give the URL of its job", body)
         url = self._asking.find_agent_address(address)
         if url is None:
             raise self._build_location_error(
-                f"its job is to be asked about elsewhere, {format_excerpt(address.encode())}", body
+                f"the URL of its job is on another host, {format_excerpt(address.encode())}", body
             )
         content = None
         if self._template is not None:
@@ -151,17 +151,16 @@ class Poller:
     @staticmethod
     def _build_location_error(what: str, body: bytes) -> TargetError:
         return TargetError(
-            f"agent error: {what}; the answer begins {format_excerpt(body)}",
+            f"agent error: {what}; the response begins {format_excerpt(body)}",
             fault=TargetFault.MALFORMED,
-            hint="describe it with poll: url with {{id}} and idPath, urlPath, or a Location header of the same host",
+            hint="set the target's poll: url with {{id}} and idPath, urlPath, or a Location header of the same host",
         )
 
     def _build_lost_error(self, error: ConnectionLostError | TargetError) -> TargetError:
         if isinstance(error, TargetError):
             error.retryable = False
-            error.message += " (asked about its job)"
+            error.message += " (status of its job)"
             return error
-        said = (
-            f"agent error: the connection broke when its job was asked about: {self._connection.describe_error(error)}"
-        )
+        why = self._connection.describe_error(error)
+        said = f"agent error: the connection broke during the request for its job: {why}"
         return TargetError(said, fault=TargetFault.REFUSED)

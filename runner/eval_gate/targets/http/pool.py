@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aiohttp.tracing import Trace
 
 MAX_LINE: Final = 65_536
-"""Bytes of one line of an answer's head."""
+"""Maximum bytes of one line in the head of a response."""
 MAX_LINES: Final = 256
 _IS_NUMERIC: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
@@ -47,7 +47,8 @@ def make_pool(at_most: int, certificates: SSLContext | None) -> ClientSession:
 class QuietConnector(TCPConnector):
     """Connector that reuses a connection only if nothing has arrived since the last response.
 
-    aiohttp takes what came for the answer to the next request, and notices an end only after the loop's next turn.
+    aiohttp takes unexpected data for the response to the next request, and notices a closed connection only after the
+    next turn of the event loop.
     """
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:  # noqa: ASYNC109 (aiohttp's name)

@@ -212,9 +212,9 @@ STREAMED_PRESETS: Final[Mapping[tuple[PresetName, str], PresetRow]] = {
         "events": {"text": "message.content", "toolCall": "message.tool_calls[]", "done": {"where": "done=true"}},
     },
 }
-"""What is different where a preset's agent is asked to stream, by the `responseFormat` that asks for it."""
+"""Settings that differ for the streaming variant of a preset, by the `responseFormat` that selects it."""
 _CALL_LIST_SETTINGS: Final = ("noToolCallsPath", "toolResults")
-"""What a preset knows of its own list of calls, and of no other."""
+"""Settings of a preset that apply only to its own list of calls."""
 _BODYLESS_METHODS: Final = ("GET", "DELETE")
 
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _SAFE_CHARACTERS: Final = "%/:@!$&'()*+,;=?~"
-"""In a path or query; a percent sign, because whoever wrote one has encoded already."""
+"""Characters that are not encoded in a path or query, including the percent sign of already encoded text."""
 
 
 class RequestBuilder:
     """Builder of the requests to one target. Parts that never change are built once.
 
-    Address, headers and templates of its description are opened here, and nowhere else.
+    Only this class opens the secret address, headers and templates of the target.
     """
 
     def __init__(self, settings: HttpSettings, system: ContainerProbe) -> None:
@@ -118,8 +118,8 @@ class RequestBuilder:
         steps = address.partition("?")[0].split("/")
         if "." in steps or ".." in steps:
             raise TargetError(
-                "what the case puts into the agent's address would lead elsewhere: it is . or ..",
-                fault=TargetFault.NOT_ASKED,
+                "the case puts . or .. into the agent's URL, which would change its path",
+                fault=TargetFault.NOT_SENT,
             )
         return self.resolve_url(parse_address(address + mark + fragment))
 

@@ -38,7 +38,7 @@ _SUCCESS_WORDS: Final = {
     "error": False,
     "failed": False,
 }
-"""Words for whether a call went well, where no true and false says it."""
+"""Words for the success status of a call that is not true or false."""
 _FORMATS_BY_TYPE: Final = {
     "application/json": ResponseFormat.JSON,
     "text/plain": ResponseFormat.TEXT,
@@ -49,7 +49,8 @@ _FORMATS_BY_TYPE: Final = {
 _INPUT_TOKEN_KEYS: Final = ("inputTokens", "prompt_tokens", "input_tokens")
 _OUTPUT_TOKEN_KEYS: Final = ("outputTokens", "completion_tokens", "output_tokens")
 _NEVER_NULL: Final = "response"
-"""The contract's own field: null there is no answer. Elsewhere an agent that only calls tools may say so with null."""
+"""Response path of the contract, where null is not a response. Elsewhere, an agent that only calls tools can return
+null."""
 
 
 class ResponseReader:
@@ -73,11 +74,11 @@ class ResponseReader:
         try:
             document = parse_untrusted_json(body)
         except UntrustedJsonError as error:
-            raise build_malformed_error(f"the answer {error}", body) from None
+            raise build_malformed_error(f"the response {error}", body) from None
         try:
             return self.read_document(document, duration_ms, escaped=may_hold_surrogates(body))
         except ResponseShapeError as error:
-            raise build_malformed_error(str(error), body) from None
+            raise build_malformed_error(str(error), body, is_mapping=error.is_mapping) from None
 
     def read_document(self, document: JsonValue, duration_ms: float, *, escaped: bool) -> Response:
         """Read the response in a JSON document.
@@ -125,8 +126,10 @@ class ResponseReader:
             failure = None
         if failure is not None:
             return failure
-        error = build_malformed_error(f"the answer is no stream of events but {truncate_text(content_type, 80)}", body)
-        error.hint = "describe it with responseFormat"
+        error = build_malformed_error(
+            f"the response is not an event stream but {truncate_text(content_type, 80)}", body
+        )
+        error.hint = "set the target's responseFormat"
         return error
 
     def assemble_response(self, text: str, calls: tuple[ToolCall, ...], *, known: bool) -> Response:
@@ -160,7 +163,9 @@ class ResponseReader:
             elif path.text != _NEVER_NULL and path.find_first(document) is None:
                 return ""
         places = " or ".join(f'"{path}"' for path in self._texts)
-        raise ResponseShapeError(f"the answer has no text at {places}")
+        what = "text" if any(path.has_value(document) for path in self._texts) else "value"
+        keys = self._texts[0].describe_nearest_keys(document)
+        raise ResponseShapeError(f"the response has no {what} at {places}{keys and f'; {keys}'}", is_mapping=True)
 
     def _has_no_calls(self, document: JsonValue) -> bool:
         """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
@@ -252,31 +257,44 @@ def find_format_hint(content_type: str, described: ResponseFormat) -> str | None
     found = _FORMATS_BY_TYPE.get(kind)
     if found is None or found is described or {found, described} == {ResponseFormat.NDJSON, ResponseFormat.JSON}:
         return None
-    return f"the answer says that it is {kind}: say responseFormat: {found}, or an agentProtocol"
+    return f"the content type is {kind}: set responseFormat: {found}, or an agentProtocol"
 
 
 def build_malformed_error(
-    what: str, body: bytes, described: str = "responsePath, toolCallsPath or agentProtocol", *, seen: str | None = None
+    what: str,
+    body: bytes,
+    described: str = "responsePath, toolCallsPath or agentProtocol",
+    *,
+    seen: str | None = None,
+    is_mapping: bool = False,
 ) -> TargetError:
     """Build the error for a response that is not as described.
 
     The error shows the beginning of `body`, or `seen` if it is given. `described` names the settings that describe
-    the response.
+    the response. `is_mapping` means that these settings may be wrong rather than the agent.
     """
-    hint = f"describe the endpoint's shape with a target's {described}"
+    hint = f"describe the shape of the response with the target's {described}"
     if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
-        hint = "this is a web page: look at port and path of the agent's address"
+        hint = "this is a web page: check the port and the path of the agent's URL"
+    who = "" if is_mapping else "agent error: "
     return TargetError(
-        f"agent error: {what}; {seen or f'it begins {format_excerpt(body)}'}", fault=TargetFault.MALFORMED, hint=hint
+        f"{who}{what}; {seen or f'it begins {format_excerpt(body)}'}", fault=TargetFault.MALFORMED, hint=hint
     )
 
 
 class ResponseShapeError(Exception):
-    """Response that does not have the described shape. The message names the place."""
+    """Response without the described structure. The message names the place.
+
+    `is_mapping` means that the settings may name the wrong place.
+    """
+
+    def __init__(self, message: str, *, is_mapping: bool = False) -> None:
+        super().__init__(message)
+        self.is_mapping = is_mapping
 
 
 class ResultFields(FrozenStruct):
-    """Field paths of tool results that are listed apart from the calls."""
+    """Field paths of tool results that are listed separately from the calls."""
 
     path: FieldPath
     id: FieldPath
@@ -302,7 +320,7 @@ class CallFragment(FrozenStruct):
     id: str = ""
     name: str | None = None
     args: JsonValue = None
-    """A mapping, or its JSON text or a part of that."""
+    """Mapping, its JSON text, or a part of that text."""
     success: bool | None = None
     duration_ms: float | None = None
     result: JsonValue = None
@@ -349,9 +367,7 @@ class CallReader:
         if self._path.is_gathering:
             found = self._path.find_all(document)
             if found.first_missing is not None:
-                raise ResponseShapeError(
-                    f'"{self._path}" leads nowhere in member {found.first_missing} of what it gathers'
-                )
+                raise ResponseShapeError(f'"{self._path}" has no value in member {found.first_missing} of the list')
             return found.values if found.has_list else None
         calls = self._path.find_first(document)
         if isinstance(calls, MissingValue) or calls is None:

@@ -41,7 +41,7 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class Method(StrEnum):
-    """How an agent is asked."""
+    """HTTP method of a request to an agent."""
 
     POST = "POST"
     GET = "GET"
@@ -110,7 +110,7 @@ PathTexts = Annotated[
 
 
 class HttpHealthCheck(DescribedSettings):
-    """Asked once before the run: any 2xx is healthy."""
+    """Health check before the run: any 2xx response is healthy."""
 
     type: Literal["http"] = "http"
     url: SecretAddress[Text]
@@ -123,29 +123,31 @@ def _expand_health_check(value: object) -> object:
 
 
 class ToolResults(DescribedSettings):
-    """Where results stand that are listed apart from the calls, and which call each belongs to."""
+    """Field paths of tool results that are listed separately from the calls."""
 
-    path: PathText = Field(description="Where the list of results is, such as messages[?type=tool].")
-    id_field: PathText = Field(description="Where a result names its call, by that call's idField.")
-    result_field: PathText | None = Field(default=None, description="Where the result itself is.")
+    path: PathText = Field(description="Path of the list of results, such as messages[?type=tool].")
+    id_field: PathText = Field(description="Path of the call's id in a result, which equals the call's idField.")
+    result_field: PathText | None = Field(default=None, description="Path of the result itself.")
     success_field: PathText | None = Field(
-        default=None, description="Whether it went well: true, false or a word for either."
+        default=None, description="Path of the success status: true, false or a word for either."
     )
-    error_field: PathText | None = Field(default=None, description="What is there and not null says that it failed.")
+    error_field: PathText | None = Field(
+        default=None, description="Path of an error: the call failed if its value exists and is not null."
+    )
 
 
 class EventRule(DescribedSettings):
-    """Which events of a stream, or which answers, are meant, and where in them something is."""
+    """Rule that selects events of a stream, or responses, and a value in them."""
 
-    event: Annotated[str, SHOWN_RESPONSE_PLACE] | None = Field(
-        default=None, description="The name of a server-sent event."
-    )
+    event: Annotated[str, SHOWN_RESPONSE_PLACE] | None = Field(default=None, description="Name of a server-sent event.")
     where: Annotated[Text, AfterValidator(_check_condition), SHOWN_RESPONSE_PLACE] | None = Field(
-        default=None, description="As in a path: type=error."
+        default=None, description="Condition as in a path: type=error."
     )
-    path: PathText | None = Field(default=None, description="Where it is; else it is the whole of what is meant.")
+    path: PathText | None = Field(
+        default=None, description="Path of the value; by default the whole event or response."
+    )
     id: PathText | None = Field(
-        default=None, description="Of text: where its message is named. Messages get a blank line between."
+        default=None, description="For text: path of the message's id. Messages are separated by a blank line."
     )
 
 
@@ -162,7 +164,7 @@ Rules = Annotated[
 
 
 class ResponseFormat(StrEnum):
-    """How an answer is written."""
+    """Format of a response."""
 
     JSON = "json"
     TEXT = "text"
@@ -176,44 +178,48 @@ class ResponseFormat(StrEnum):
 
 
 class Events(DescribedSettings):
-    """What the events of a streamed answer say."""
+    """Rules for the events of a streamed response."""
 
     text: Rules = Field(
-        default=(), description="Which carry text, a piece each; else those with something at responsePath."
+        default=(), description="Events with a piece of text; by default those with a value at responsePath."
     )
     tool_call: Rules = Field(
-        default=(), description="Which say something of a call: its name, arguments, result. By idField."
+        default=(), description="Events with parts of a call (name, arguments, result), joined by idField."
     )
     full_response: Rules = Field(
-        default=(), description="Which hold the whole answer: the last is read as an answer in JSON is."
+        default=(), description="Events with the whole response; the last one is read like a JSON response."
     )
-    done: Rules = Field(default=(), description="Which end the answer. One that ends without them broke off.")
+    done: Rules = Field(default=(), description="Events that end the response. A response without them is incomplete.")
 
 
 class Polling(DescribedSettings):
-    """How the answer of an agent is had that answers later."""
+    """How to poll an asynchronous agent for its response."""
 
     url: SecretAddress[Text] | None = Field(
-        default=None, description="Where a job is asked about, with {{id}}; relative to the agent's URL."
+        default=None, description="URL of the job's status, with {{id}}; relative to the agent's URL."
     )
     url_path: PathText | None = Field(
-        default=None, description="Where the first answer says it instead; else Location does."
+        default=None, description="Path of that URL in the first response; by default its Location header is used."
     )
-    id_path: PathText | None = Field(default=None, description="Where the first answer has {{id}}.")
+    id_path: PathText | None = Field(default=None, description="Path of {{id}} in the first response.")
     request_template: Secret[JsonValue] = Field(
-        default=None, validate_default=True, description="A JSON body to ask with: then by POST, else by GET."
+        default=None,
+        validate_default=True,
+        description="JSON body of the status request, which is then a POST; otherwise it is a GET.",
     )
-    status_path: PathTexts = Field(default=("status",), description="Where an answer says how the job stands.")
+    status_path: PathTexts = Field(default=("status",), description="Path of the job's status.")
     done: WordList = Field(
         default=("done", "completed", "complete", "succeeded", "success", "finished"),
-        description="Words for a finished job.",
+        description="Statuses of a finished job.",
     )
     failed: WordList = Field(
         default=("failed", "failure", "error", "errored", "cancelled", "canceled", "rejected", "expired"),
-        description="Words for a job that comes to nothing. All others: it is at work.",
+        description="Statuses of a failed job. With any other status, the job is running.",
     )
     interval_ms: float = Field(default=1000, ge=20, le=600_000)
-    timeout_seconds: float | None = Field(default=None, gt=0, le=86_400, description="Else the time limit of the case.")
+    timeout_seconds: float | None = Field(
+        default=None, gt=0, le=86_400, description="Time limit of the job; by default that of the case."
+    )
 
     @field_validator("url")
     @classmethod
@@ -237,7 +243,7 @@ _ACCEPTS: Final = {
 
 
 class HttpSettings(TargetSettings):
-    """One HTTP agent. Every key may also be written in snake_case."""
+    """Settings of an HTTP agent. Keys can also be written in snake_case."""
 
     refers_within_texts: ClassVar[bool] = True
 
@@ -251,68 +257,75 @@ class HttpSettings(TargetSettings):
     request_template: Secret[JsonValue] = Field(
         default=None,
         validate_default=True,
-        description="The body as JSON; placeholders such as {{message}} are replaced in its texts.",
+        description="JSON body; placeholders such as {{message}} are replaced in its strings.",
     )
     form: Secret[Annotated[dict[str, JsonValue], Field(min_length=1)]] | None = Field(
-        default=None, description="The body as a form instead."
+        default=None, description="Form body, instead of JSON."
     )
     request_fields: Secret[dict[str, JsonValue]] = Field(
         default_factory=dict,
         validate_default=True,
-        description="More members of the JSON body, such as model beside what a preset sends.",
+        description="Additional members of the JSON body, such as model, merged with those of a preset.",
     )
     query: Secret[dict[str, JsonValue]] = Field(
-        default_factory=dict, validate_default=True, description="What is added behind the ? of the URL."
+        default_factory=dict, validate_default=True, description="Query parameters to add to the URL."
     )
     message_template: Secret[JsonValue] = Field(
         default=None,
         validate_default=True,
-        description="How {{conversation}} writes each message, with {{role}}, {{content}} and {{index}}.",
+        description="Format of each message in {{conversation}}, with {{role}}, {{content}} and {{index}}.",
     )
     session: SessionScope = Field(
         default=SessionScope.EXECUTION,
-        description="Whether {{session}} is new for every execution of a case, or one for the case.",
+        description="Scope of {{session}}: new for every execution of a case, or the same for all of them.",
     )
     response_format: ResponseFormat = Field(
-        default=ResponseFormat.JSON, description="json, text, sse (server-sent events) or ndjson (a JSON value a line)."
+        default=ResponseFormat.JSON,
+        description="Response format: json, text, sse (server-sent events) or ndjson (one JSON value for each line).",
     )
-    events: Events = Field(default_factory=Events, description="What the events of a streamed answer say.")
+    events: Events = Field(default_factory=Events, description="Rules for the events of a streamed response.")
     failure: Rules = Field(
-        default=(), description="Which answers, or events, say that the agent failed, and where its words are."
+        default=(),
+        description="Rules for responses, or events, that mean a failure of the agent, with the path of its message.",
     )
     response_path: PathTexts = Field(
-        default=("response",), description="Where the answer's text is, such as data.reply or messages[-1].content."
+        default=("response",), description="Path of the response text, such as data.reply or messages[-1].content."
     )
-    tool_calls_path: PathText = Field(default="toolCalls", description="Where the list of tool calls is.")
+    tool_calls_path: PathText = Field(default="toolCalls", description="Path of the list of tool calls.")
     no_tool_calls_path: PathText | None = Field(
         default=None,
-        description="Where something is here, an answer without a list of calls says that no tool was called.",
+        description="If this path has a value, a response without a list of calls means that no tool was called.",
     )
-    model_path: Annotated[
-        PathText | None, NoEffect("it says which model gave a response, and nothing of what is in it")
-    ] = Field(default=None, description="Where an answer says which model gave it.")
-    name_field: PathText = Field(default="name", description="Where a call has the tool's name.")
-    args_field: PathText = Field(default="params", description="Where a call has its arguments.")
-    success_field: PathText = Field(default="success", description="Where a call says whether it went well.")
+    model_path: Annotated[PathText | None, NoEffect("it names the model of a response and does not change it")] = Field(
+        default=None, description="Path of the model's name."
+    )
+    name_field: PathText = Field(default="name", description="Path of the tool's name in a call.")
+    args_field: PathText = Field(default="params", description="Path of the arguments in a call.")
+    success_field: PathText = Field(default="success", description="Path of the success status in a call.")
     error_field: PathText | None = Field(
-        default=None, description="What is there and not null says that a call failed."
+        default=None, description="Path of an error in a call: it failed if the value exists and is not null."
     )
     duration_field: PathText = Field(
-        default="durationMs", description="Where a call says how many milliseconds it took."
+        default="durationMs", description="Path of the duration in a call, in milliseconds."
     )
-    result_field: PathText = Field(default="result", description="Where a call has what the tool gave back.")
+    result_field: PathText = Field(default="result", description="Path of the tool's result in a call.")
     id_field: PathTexts = Field(
-        default=("id",), description="Where a call has its id, by which more is said of it elsewhere."
+        default=("id",), description="Path of the id in a call, which results and events refer to."
     )
-    tool_results: ToolResults | None = Field(default=None, description="Results that are listed apart from the calls.")
-    poll: Polling | None = Field(default=None, description="The answer comes later: ask until it is there.")
+    tool_results: ToolResults | None = Field(
+        default=None, description="Paths of tool results that are listed separately from the calls."
+    )
+    poll: Polling | None = Field(default=None, description="How to poll an asynchronous agent for its response.")
     healthcheck: Annotated[
         HttpHealthCheck | None,
         BeforeValidator(_expand_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
         READINESS,
     ] = None
     wait_for: Annotated[float | None, READINESS] = Field(
-        default=None, ge=0, le=3600, description="Seconds until the agent is there: 30 on this machine, else 0."
+        default=None,
+        ge=0,
+        le=3600,
+        description="Seconds to wait until the agent is ready; by default 30 if it is on this machine, otherwise 0.",
     )
     max_retries: Annotated[int | None, RETRIES] = Field(default=None, ge=0, le=20)
     initial_delay_ms: Annotated[float | None, RETRIES] = Field(default=None, ge=0)
@@ -338,7 +351,7 @@ class HttpSettings(TargetSettings):
         check_placeholders(text)
         authority = _AUTHORITY.match(text)
         if authority and any(iter_placeholders(authority[0])):
-            raise ValueError("no placeholder may stand where the host is named: a case must not say who is asked")
+            raise ValueError("placeholders are not allowed in the host: a case must not choose the agent")
         problem = find_url_problem(text)
         if problem is not None:
             raise ValueError(problem)
@@ -361,9 +374,9 @@ class HttpSettings(TargetSettings):
         for name, value in plain.items():
             check_placeholders(value)
             if not _HEADER_NAME.fullmatch(name):
-                raise ValueError(f"{quote_value(name)} is no name of a header")
+                raise ValueError(f"{quote_value(name)} is not the name of a header")
             if any(sign < " " or sign == "\x7f" for sign in value):
-                raise ValueError(f"the value of {name} holds a line break or another control character")
+                raise ValueError(f"the value of {name} contains a line break or another control character")
         return Secret(plain)
 
     @field_validator("request_template", "form", "request_fields", "query")
@@ -391,12 +404,12 @@ class HttpSettings(TargetSettings):
     def _check_single_body(cls, body: Secret[JsonValue] | None, info: ValidationInfo) -> Secret[JsonValue] | None:
         template = info.data.get("request_template", _NOTHING).open()
         if info.field_name == "form" and body and template is not None:
-            raise ValueError("the body is a form or requestTemplate, not both")
+            raise ValueError("set form or requestTemplate, not both")
         if info.field_name == "request_fields" and body:
             if info.data.get("form"):
-                raise ValueError("these are members of a JSON body, and the body is a form")
+                raise ValueError("these are members of a JSON body, but the body is a form")
             if template is not None and not isinstance(template, dict):
-                raise ValueError("requestTemplate is no mapping that could have more members")
+                raise ValueError("requestTemplate is not a mapping, so it cannot have more members")
         return body
 
     @field_validator("query")
@@ -417,7 +430,7 @@ class HttpSettings(TargetSettings):
         secrets = [data["url"], query, template, form, data["request_fields"], data["headers"]]
         sent = [one.open() for one in secrets]
         if not PROMPT_PLACEHOLDERS & set(iter_placeholders(sent)):
-            raise ValueError("nothing of the question is sent: {{message}} is missing in url, query or body")
+            raise ValueError("the prompt is not sent: {{message}} is missing in url, query or body")
         return query
 
     @property
@@ -427,8 +440,8 @@ class HttpSettings(TargetSettings):
         found = next(iter_session_fields([*(one.open() for one in sent), dict(self.headers.open())]), None)
         if found is None:
             return ()
-        what = f"{{{{caseId}}}} in {found[:80]} is the same in every trial, re-run and run: an agent that remembers"
-        return (f"{what} goes on with the conversation before; {{{{session}}}} is new each time",)
+        what = f"{{{{caseId}}}} in {found[:80]} is the same in every trial, re-run and run: an agent with a memory"
+        return (f"{what} continues the earlier conversation; {{{{session}}}} is new each time",)
 
     @classmethod
     def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -33,10 +33,10 @@ from eval_gate.text.untrusted.excerpt import MAX_EVENTS, describe_event_shapes
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 DONE_MARKER: Final = b"[DONE]"
-"""Says in many protocols that nothing more comes, and is no JSON."""
+"""Marker for the end of a stream in many protocols. It is not JSON."""
 _CALL_PLACE: Final = "a call in the events"
 _MAX_HEAD: Final = 1_000
-"""Bytes of the beginning that are kept for a message."""
+"""Bytes of the beginning of a stream that are kept for messages."""
 
 
 class StreamEvent(NamedTuple):
@@ -47,7 +47,7 @@ class StreamEvent(NamedTuple):
 
 
 class _LineSplitter:
-    """Bytes as they come, cut into whole lines."""
+    """Splitter of incoming bytes into complete lines."""
 
     def __init__(self) -> None:
         self._open: list[bytes] = []
@@ -222,13 +222,13 @@ class StreamCollector:
                 self._take_event(event)
         if self._done and not self._over:
             raise TargetError(
-                "agent error: the stream ended before the event that says that it is done",
+                "agent error: the stream ended before its last event",
                 fault=TargetFault.REFUSED,
             )
         try:
             response = self._assemble_response(duration_ms)
         except ResponseShapeError as error:
-            raise self._build_malformed_error(str(error)) from None
+            raise self._build_malformed_error(str(error), is_mapping=error.is_mapping) from None
         return replace(response, first_token_ms=self._first_ms)
 
     def _assemble_response(self, duration_ms: float) -> Response:
@@ -236,7 +236,9 @@ class StreamCollector:
             return self._reader.read_document(self._document, duration_ms, escaped=True)
         calls = tuple(self._reader.calls.join_fragments(said, _CALL_PLACE) for said in self._called.values())
         if not self._text and not calls:
-            raise ResponseShapeError(f"none of {self._events:,} events has text where it is looked for")
+            raise ResponseShapeError(
+                f"none of the {self._events:,} events has text at the configured path", is_mapping=True
+            )
         response = self._reader.assemble_response(to_well_formed("".join(self._text)), calls, known=self._calls_known)
         return replace(
             response,
@@ -245,10 +247,10 @@ class StreamCollector:
             model=self._model,
         )
 
-    def _build_malformed_error(self, what: str) -> TargetError:
+    def _build_malformed_error(self, what: str, *, is_mapping: bool = False) -> TargetError:
         seen = f"its events are {describe_event_shapes(self._first)}" if self._first else None
         described = "events, responsePath, responseFormat or agentProtocol"
-        return build_malformed_error(what, self._mask(bytes(self._head)), described, seen=seen)
+        return build_malformed_error(what, self._mask(bytes(self._head)), described, seen=seen, is_mapping=is_mapping)
 
     def _take_event(self, event: StreamEvent) -> bool:
         """Whether this event, or one before it, ends the answer."""
@@ -267,7 +269,7 @@ class StreamCollector:
             self._read_event(incoming)
             self._over = any(incoming.is_matched_by(rule) for rule in self._done)
         except ResponseShapeError as error:
-            raise self._build_malformed_error(str(error)) from None
+            raise self._build_malformed_error(str(error), is_mapping=error.is_mapping) from None
         return self._over
 
     def _read_event(self, event: IncomingEvent) -> None:
@@ -332,7 +334,7 @@ class StreamCollector:
         said = self._reader.calls.read_fragment(entry, _CALL_PLACE)
         key = said.id or len(self._called)
         if key not in self._called and len(self._called) >= ANSWER_CALLS:
-            raise ResponseShapeError(f"the stream tells of more than {ANSWER_CALLS:,} calls")
+            raise ResponseShapeError(f"the stream has more than {ANSWER_CALLS:,} calls")
         self._called.setdefault(key, []).append(said)
 
 
@@ -344,7 +346,7 @@ def _extract_event_text(event: IncomingEvent, *, json: bool) -> str | None:
     """
     value = event.value
     if json and isinstance(value, MissingValue):
-        raise ResponseShapeError("a line of the answer is no JSON")
+        raise ResponseShapeError("a line of the response is not JSON")
     if isinstance(value, str):
         return value
     if isinstance(value, dict | list):

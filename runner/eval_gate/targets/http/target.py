@@ -1,4 +1,4 @@
-"""An HTTP agent as a target: one request per case over pooled connections."""
+"""HTTP agent as a target: one request for each case over pooled connections."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             async with asyncio.timeout(_CONNECT_S):
                 reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
         except (OSError, TimeoutError) as error:
-            said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no answer in time"
+            said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no response in time"
             raise self._build_unreachable_error(self._url, "agent error: no connection", said) from error
         try:
             if self._system.is_container():  # its engine accepts for a port, and hangs up where nobody is behind it
@@ -134,12 +134,12 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             async with asyncio.timeout(check.timeout_seconds):
                 answer, body = await self._connection.exchange(HttpRequest("GET", url, self._asking.headers))
         except TimeoutError as error:
-            what = f"the agent's health check did not answer within {check.timeout_seconds:g} s"
+            what = f"the agent's health check did not respond within {check.timeout_seconds:g} s"
             raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
         except ConnectionLostError as error:
-            raise self._translate_unreachable(error, url, "the health check found no connection") from error
+            raise self._translate_unreachable(error, url, "the health check got no connection") from error
         if not answer.is_success:
-            what = f"the agent's health check answered HTTP {answer.status}: {format_excerpt(body)}"
+            what = f"the agent's health check returned HTTP {answer.status}: {format_excerpt(body)}"
             raise TargetError(what, fault=TargetFault.UNREACHABLE)
 
     async def aclose(self) -> None:
@@ -175,7 +175,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         Return None if both fit.
         """
         if response.status == ACCEPTED and self._poller is None:
-            return "HTTP 202 says that the answer comes later: describe where with `poll`"
+            return "HTTP 202 means that the response comes later: set the target's `poll`"
         return find_format_hint(response.get_header("content-type"), ResponseFormat.JSON)
 
     async def _read_stream(self, request: HttpRequest, started: float) -> Response:
@@ -201,9 +201,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
     def _translate_lost_connection(self, error: ConnectionLostError) -> TargetError:
         """No answer, or half of one. Only who could not connect at all is unreachable."""
         if error.begun:
-            what, again = "broke in the middle of the answer", False
+            what, again = "broke during the response", False
         elif error.made:
-            what, again = "broke before the answer", True
+            what, again = "broke before the response", True
         else:
             return _append_hint(self._translate_unreachable(error, self._url, "agent error: no connection"))
         said = f"agent error: the connection {what}: {self._connection.describe_error(error)}"

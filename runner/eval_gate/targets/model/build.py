@@ -37,7 +37,7 @@ def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) 
         raise GateError(
             "system-prompt-unreadable",
             said,
-            "name a file inside of it",
+            "name a file inside the working directory",
             problems=[Problem(said, field="systemPromptPath")],
         )
     prompt = _read_system_prompt(choice.system_prompt or own, shown if own else choice.system_prompt, context.root)
@@ -78,7 +78,7 @@ def build_chat(
     access = resolve_credentials(settings, environment)
     redact = redact or Redactor()
     redact.include(access.redact)
-    with require_extra("models", "asking a model"):
+    with require_extra("models", "calling a model"):
         from eval_gate.targets.model.providers.chat import ModelChat
         from eval_gate.targets.model.providers.models import build_model
 
@@ -92,7 +92,7 @@ def check_provider(settings: ModelSettings) -> None:
     Raises GateError for an unknown provider, and with the code `missing-extra` if the libraries are missing.
     """
     if settings.provider is ModelProvider.MODEL:
-        with require_extra("models", "asking a model"):
+        with require_extra("models", "calling a model"):
             from eval_gate.targets.model.providers.other_providers import check_provider_known
 
             check_provider_known(settings)

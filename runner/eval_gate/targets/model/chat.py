@@ -13,7 +13,7 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 extra_headers: ContextVar[Mapping[str, str]] = ContextVar("more_headers", default=NO_HEADERS)
-"""What every request of this task carries beside what its provider's library sends."""
+"""Additional headers of every request of this task."""
 
 
 class ModelTurn(Frozen, kw_only=True, omit_defaults=True):
@@ -23,14 +23,14 @@ class ModelTurn(Frozen, kw_only=True, omit_defaults=True):
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     model: str | None = None
-    """The model as the provider names it in its answer, which may be more precise than what was asked for."""
+    """Model name in the provider's response, which can be more precise than the requested name."""
     finish: str | None = None
-    """Why it ended, in the provider-neutral words `stop`, `length`, `content_filter`, `tool_call`, `error`."""
+    """Finish reason in provider-neutral words: `stop`, `length`, `content_filter`, `tool_call`, `error`."""
     thinking: str | None = None
 
 
 class Chat(Protocol):
-    """A model of a provider. One call of `ask` is one request, without retry, cache or rate limit."""
+    """Chat with a model of a provider. One call of `ask` is one request, without retry, cache or rate limit."""
 
     @property
     def provider(self) -> str:

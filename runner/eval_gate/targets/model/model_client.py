@@ -1,7 +1,7 @@
 """Client of a model with recording, concurrency limit, retries and price.
 
-`ConcurrencyLimiter` is how many requests to a provider may be in flight: fewer after each refusal for its rate limit,
-slowly more again. A price is by the list that genai-prices brings along; nothing is downloaded.
+`ConcurrencyLimiter` limits the concurrent requests to a provider. It lowers the limit after each refusal because of the
+rate limit, and then raises it slowly. Prices come from the list in genai-prices; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PRICE_LIST_NAMES: Final = {
     "xai": "x-ai",
 }
 _UNPRICED: Final = frozenset({"openai-compatible", "litellm", "ollama", "vllm"})
-"""Servers of one's own: the list takes `openai-compatible` for OpenAI."""
+"""Providers without a price: your own servers, because the list treats `openai-compatible` as OpenAI."""
 
 
 class ModelReply(FrozenStruct):
@@ -101,8 +101,8 @@ class ModelClient:
             return ModelReply(self._redact.mask_struct(known), 0, 0.0, replayed=True)
         if self._recording.mode is RecordingMode.REPLAY:
             raise TargetError(
-                "there is no recorded answer to this question, and none may be asked for (recording: replay)",
-                fault=TargetFault.NOT_ASKED,
+                "no response is recorded for this prompt, and the model must not be called (recording: replay)",
+                fault=TargetFault.NOT_SENT,
                 hint="record one with --recording auto or record",
             )
         turn, attempts = await call_with_retries(lambda: self._ask_once(messages, tools, schema), self._policy)
@@ -186,7 +186,9 @@ class ConcurrencyLimiter:
         if not self._refused:
             return None
         times = "once" if self._refused == 1 else f"{self._refused} times"
-        down = f", requests at once went down to {int(self._lowest)} of {int(self._most)}" if self._most > 1 else ""
+        down = (
+            f", concurrent requests were reduced to {int(self._lowest)} of {int(self._most)}" if self._most > 1 else ""
+        )
         return f"the provider limited the rate {times} (429){down}"
 
     async def _wait_until_allowed(self) -> None:

@@ -1,6 +1,6 @@
 """Recorded replies of models, by a hash of the request: replaying needs no request and no key.
 
-A recording holds requests only as a hash, and answers as they were. Nothing of it is a secret.
+A recording stores requests only as a hash, and responses as received. It contains no secret.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.chat import Chat, ModelTurn
 
-RECORDING_NAME: Final = "answers.jsonl"
+RECORDING_NAME: Final = "recording.jsonl"
 MAX_BYTES: Final = limits.RECORDING_BYTES
 MAX_LINE: Final = limits.RECORDING_LINE_BYTES
 
@@ -70,17 +70,17 @@ class RecordingFile(FrozenStruct):
 
     entries: tuple[RecordedResponse, ...] = ()
     unreadable: int = 0
-    """Lines that are none: damaged, unfinished, or written by a version of us that keeps them in another form."""
+    """Number of unreadable lines: damaged, incomplete, or in the format of another version."""
     digest: str | None = None
-    """The sha256 of the file in hexadecimal; None where there is no file."""
+    """SHA-256 of the file in hexadecimal; None without a file."""
 
 
 class Recording:
     """Recorded replies by key. New ones are appended to the file as they arrive.
 
-    What a run used is kept in that run's own folder, whoever answered it, so that the next one needs no other. What was
-    newly asked is also added to `shared`, from which later runs on the same machine begin. What cannot be read there is
-    as if it were not there: it is asked anew, and with the first response that is added the file is without it.
+    All replies that a run used are stored in its own folder, whatever their source, so that its replay needs no other
+    file. New replies are also added to `shared`, where later runs on the same machine start. Unreadable lines there are
+    ignored: their requests are sent again, and the first added reply removes them from the file.
     """
 
     def __init__(
@@ -121,7 +121,9 @@ class Recording:
             f"{self._unreadable:,} line{'s' if many else ''} of {self._shared} cannot be read: damaged, or of another"
         )
         asked = (
-            "nobody is asked (recording: replay)" if self.mode is RecordingMode.REPLAY else "the model is asked anew"
+            "the model is not called (recording: replay)"
+            if self.mode is RecordingMode.REPLAY
+            else "the model is called again"
         )
         return (f"{what} version of eval-gate. Where a response is missing for it, {asked}",)
 
@@ -228,6 +230,6 @@ def _build_corrupt_error(file: Path, what: str) -> GateError:
     return GateError(
         "invalid-recording",
         f"the recording {file} cannot be used: {what}",
-        "delete it, and record anew",
+        "delete it, and record again",
         exit_code=ExitCode.USAGE,
     )

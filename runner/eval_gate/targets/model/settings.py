@@ -35,7 +35,7 @@ _NON_ACCESS_SETTINGS: Final = frozenset(
         "retryableStatusCodes",
     }
 )
-"""Settings that say what a model is asked and how often, and not where its key goes."""
+"""Settings for the content and number of requests, which do not affect where the key goes."""
 
 Key = Annotated[str, Field(min_length=1, json_schema_extra={"format": "password", "writeOnly": True})]
 ApiVersion = Annotated[
@@ -44,7 +44,7 @@ ApiVersion = Annotated[
 
 
 class ModelSettings(TargetSettings):
-    """One model target. Every key may also be written in snake_case, and many have other names."""
+    """Settings of a model target. Keys can also be written in snake_case, and many have aliases."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         "resource": "endpoint",
@@ -64,21 +64,21 @@ class ModelSettings(TargetSettings):
 
     provider: ModelProvider
     model: Annotated[Text, AGENT_SETTING, NotSecret("every record has the model's name")] = Field(
-        description="The model or deployment; for the provider `model`: `provider:name`."
+        description="Model or deployment; for the provider `model`: `provider:name`."
     )
-    endpoint: SecretAddress[Text] | None = Field(default=None, description="Azure: the resource's URL, host or name.")
+    endpoint: SecretAddress[Text] | None = Field(default=None, description="URL, host or name of the Azure resource.")
     base_url: SecretAddress[Text] | None = Field(
-        default=None, description="Where the provider's API is, if not at the provider.", validate_default=True
+        default=None, description="URL of the provider's API, by default the provider's own.", validate_default=True
     )
-    api_key: Secret[Key] | None = Field(default=None, description="Never literal: ${{ NAME }}.")
-    api_version: ApiVersion | None = Field(default=None, description=f"Azure; {API_VERSION} unless given.")
+    api_key: Secret[Key] | None = Field(default=None, description="API key as ${{ NAME }}, never as a literal value.")
+    api_version: ApiVersion | None = Field(default=None, description=f"API version of Azure; {API_VERSION} by default.")
     temperature: Annotated[float | None, AGENT_SETTING] = Field(default=None, ge=0, le=2)
     max_output_tokens: Annotated[int | None, AGENT_SETTING] = Field(default=None, gt=0)
     structured_output: bool = Field(
-        default=True, description="As a judge: whether its provider is to hold it to the JSON schema of a verdict."
+        default=True, description="For a judge: whether the provider enforces the JSON schema of a verdict."
     )
     thinking_budget: Annotated[int | None, AGENT_SETTING] = Field(
-        default=None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes."
+        default=None, ge=-1, description="Maximum thinking tokens: 0 for none, -1 for Gemini's own choice."
     )
     system_prompt_path: Annotated[Place | None, AGENT_SETTING] = None
     max_retries: Annotated[int, RETRIES] = Field(default=3, ge=0, le=20)
@@ -156,11 +156,11 @@ class ModelSettings(TargetSettings):
             return value
         row = PROVIDERS[provider]
         if value is not None and info.field_name not in row.settings:
-            raise ValueError(f"is no setting of {provider.value}")
+            raise ValueError(f"is not a setting of {provider.value}")
         if info.field_name == "thinking_budget" and value == -1 and not row.open_budget:
-            raise ValueError("-1 is known to gemini only")
+            raise ValueError("only gemini supports -1")
         if info.field_name == "base_url" and value is None and provider is ModelProvider.OPENAI_COMPATIBLE:
-            raise ValueError(f"is missing: {provider.value} is a server of your own")
+            raise ValueError(f"is missing: {provider.value} is your own server")
         return value
 
     @field_validator("model")

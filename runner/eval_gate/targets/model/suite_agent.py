@@ -25,12 +25,12 @@ from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.model.target import ModelConversation, ModelTarget
 
 MAX_CALLS: Final = 64
-"""Calls of one turn that are carried out; the others are answered with a refusal."""
+"""Maximum executed calls of one turn; further calls are refused."""
 _MAX_NAME: Final = 80
 
 
 class _SuiteFolder(Struct):
-    """A folder, once somebody has needed it, and whose turn it is in it."""
+    """Folder of a suite, created on first use, and the lock for its turns."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     sandbox: Sandbox | None = None
@@ -39,9 +39,9 @@ class _SuiteFolder(Struct):
 class SuiteAgentTarget(ModelTarget):
     """Model target that also runs the agents of suites; other cases run as with any model.
 
-    The cases of a suite share a folder and are asked one at a time, in the order they come: suites write a file in one
-    case and read it in the next. Each trial of a suite has a folder of its own, and all are gone with `aclose`; or all
-    work in one that is somebody's, and stays.
+    The cases of a suite share a folder and run one at a time, in order: suites write a file in one case and read it in
+    the next. Each trial of a suite has its own folder, which `aclose` removes; or all share a folder of the caller,
+    which stays.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class SuiteAgentTarget(ModelTarget):
                     files = sandbox.collect_entries(request.inspected_paths) if sandbox else None
         except (SandboxError, OSError) as error:
             what = error.strerror if isinstance(error, OSError) else str(error)
-            raise TargetError(f"the agent's folder cannot be used: {what}", fault=TargetFault.NOT_ASKED) from error
+            raise TargetError(f"the agent's folder cannot be used: {what}", fault=TargetFault.NOT_SENT) from error
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
         return replace(talk.build_response(duration_ms, stub_mode=False), files=files)
 
@@ -127,7 +127,7 @@ class SuiteAgentTarget(ModelTarget):
 
 
 class _CallOutcome(FrozenStruct):
-    """A call and what came of it."""
+    """Tool call with its result."""
 
     call: ToolCall
     output: str

@@ -20,7 +20,7 @@ from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.javascript.strings import dump_compact_json
 
 OPEN_OBJECT: dict[str, JsonValue] = {"type": "object", "additionalProperties": True}
-"""The schema of a tool whose arguments nobody described."""
+"""Schema of a tool without described arguments."""
 
 
 class ModelTarget(DescribedTarget[ModelSettings]):
@@ -84,7 +84,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
             talk.add_turn(asked)
             if stubs is None or not asked.turn.tool_calls:
                 return
-            talk.answer_calls(asked.turn.tool_calls, stubs)
+            talk.respond_to_calls(asked.turn.tool_calls, stubs)
 
     async def aclose(self) -> None:
         """Give connections back."""
@@ -111,7 +111,7 @@ class ModelConversation(Struct):
     attempts: int = 0
     replayed: bool = True
     model: str | None = None
-    """The model as its provider named it, of the last turn that said so."""
+    """Model name from the provider, of the last turn that has one."""
     has_open_calls: bool = False
 
     def add_turn(self, asked: ModelReply) -> None:
@@ -128,7 +128,7 @@ class ModelConversation(Struct):
         self.model = turn.model or self.model
         self.messages.append(Message(role="assistant", content=turn.text, tool_calls=turn.tool_calls))
 
-    def answer_calls(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
+    def respond_to_calls(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
         """Every call is answered in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
         for at, call in enumerate(calls, start=len(self.calls) - len(calls)):
             missing: JsonValue = {"error": f'no stub for "{call.name}"'}

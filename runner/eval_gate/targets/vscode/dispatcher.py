@@ -28,10 +28,10 @@ from eval_gate.targets.vscode.subagent import (
 MAX_RESPONSE: Final = limits.VSCODE_BYTES
 MAX_BATCH: Final = 200
 MAX_FILES: Final = 200
-"""Files that one chat is given; the others are only linked to in the prompt."""
+"""Maximum files attached to one chat; the prompt only links to further files."""
 MODE: Final = "agent"
-"""The chat mode in which VS Code may write files."""
-_NO_EDITOR: Final = "it runs on machines with VS Code, which a CI runner seldom is; dry_run: true needs none"
+"""Chat mode in which VS Code can write files."""
+_NO_EDITOR: Final = "use a machine with VS Code, or dry_run: true, which does not need it"
 
 
 class PromptFile(FrozenStruct):
@@ -42,9 +42,9 @@ class PromptFile(FrozenStruct):
 
 
 class PromptReply(FrozenStruct):
-    """Reply to one prompt, or the reason why it is missing, and the time it took in seconds.
+    """Reply to one prompt, or the reason why it is missing, and its duration in seconds.
 
-    `timed_out`: there is none because the time was over.
+    `timed_out` means that the reply is missing because the time limit was reached.
     """
 
     text: str | None
@@ -90,7 +90,7 @@ class Editor(FrozenStruct):
     environment: Mapping[str, str]
     mask: Mask | None = None
     withheld: WithheldVariables = field(default_factory=WithheldVariables)
-    """What of it the program does not see."""
+    """Variables that the program does not get."""
 
     def find_program(self) -> str:
         """Its absolute path. Raises TargetError (unreachable)."""
@@ -124,7 +124,7 @@ class FileDispatcher:
     async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
         """Ask one subagent: a single prompt as it is, several through an orchestrator in one chat."""
         if len(prompts) > MAX_BATCH:
-            what = f"one chat takes at most {MAX_BATCH} cases, not {len(prompts):,}"
+            what = f"one chat supports at most {MAX_BATCH} cases, not {len(prompts):,}"
             raise TargetError(what, fault=TargetFault.REFUSED)
         program, workspace = self._editor.find_program(), build_workspace(self._template)
         try:
@@ -137,7 +137,7 @@ class FileDispatcher:
 
 
 class _SubagentChat:
-    """One exchange with one subagent."""
+    """One chat with one subagent."""
 
     def __init__(self, program: str, editor: Editor, subagent: Subagent, limits: VscodeLimits) -> None:
         self._program = program
@@ -185,7 +185,7 @@ class _SubagentChat:
         until = time.monotonic() + self._limits.alive_s
         while not self._subagent.awake:
             if time.monotonic() > until:
-                what = f"VS Code did not show within {self._limits.alive_s:g} s that it works in {self._subagent.path}"
+                what = f"VS Code did not respond in {self._subagent.path} within {self._limits.alive_s:g} s"
                 raise TargetError(what, fault=TargetFault.UNREACHABLE, hint="open it there and sign in to its chat")
             await asyncio.sleep(self._limits.poll_s)
 
@@ -229,7 +229,7 @@ class _SubagentChat:
             if len(replies) == len(names) or seconds > limit_s:
                 break
             await asyncio.sleep(self._limits.poll_s)
-        late = f"no response within {limit_s:g} s: there is no"
+        late = f"no response within {limit_s:g} s: missing"
         return tuple(
             replies.get(name)
             or PromptReply(None, reason=f"{late} {self._subagent.messages / f'{name}_res.md'}", timed_out=True)
@@ -241,9 +241,9 @@ class _SubagentChat:
         try:
             found = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
-            return PromptReply(None, seconds, f"the response is no answer: {error.message}")
+            return PromptReply(None, seconds, f"the response is not valid: {error.message}")
         if found is None:
-            return PromptReply(None, seconds, f"the response {name} vanished before it was read")
+            return PromptReply(None, seconds, f"the response {name} disappeared before it was read")
         if found.is_truncated:
             return PromptReply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
         return PromptReply(found.data.decode("utf-8-sig", "replace"), seconds)

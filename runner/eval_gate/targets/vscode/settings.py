@@ -21,34 +21,34 @@ DEFAULT_TIMEOUT_S: Final = 600
 
 def _check_wait(wait: bool) -> bool:  # noqa: FBT001 (a setting)
     if not wait:
-        raise ValueError("false leaves every case without an answer to judge; leave it out")
+        raise ValueError("false leaves every case without a response: leave it out")
     return wait
 
 
 class VscodeSettings(ProgramSettings):
-    """One VS Code target. Paths are relative to the root of the run; `~` is the home folder."""
+    """Settings of a VS Code target. Paths are relative to the root of the run; `~` is the home folder."""
 
     other_names: ClassVar[Mapping[str, str]] = {"command": "vscodeCmd"}
 
     provider: Literal["vscode", "vscode-insiders"] = "vscode"
     vscode_cmd: Annotated[Place | None, AGENT_PLACE] = Field(
-        default=None, description="code, or code-insiders, unless given."
+        default=None, description="Program to start; code or code-insiders by default."
     )
     wait: Annotated[bool, AfterValidator(_check_wait)] = Field(
-        default=True, description="Only true: without an answer there is nothing to judge."
+        default=True, description="Only true: without a response there is nothing to evaluate."
     )
-    dry_run: bool = Field(default=False, description="Write the prompts, start nothing, judge nothing.")
+    dry_run: bool = Field(default=False, description="Write the prompts without starting VS Code or evaluating.")
     subagent_root: Place | None = Field(
-        default=None, description="Where the subagents are provisioned; ~/.subagent/vscode-agents unless given."
+        default=None, description="Folder of the subagents; by default ~/.subagent/vscode-agents."
     )
     workspace_template: Annotated[Place | None, AGENT_SETTING] = Field(
-        default=None, description="A .code-workspace file that the subagent's is made of."
+        default=None, description="A .code-workspace file as template for the subagent's."
     )
     timeout_seconds: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=LONGEST_S)
     workers: Annotated[int | None, NoEffect("it is one at a time, whatever is written")] = Field(
-        default=None, ge=1, le=1000, description="One at a time, whatever stands here."
+        default=None, ge=1, le=1000, description="Ignored: always one at a time."
     )
-    provider_batching: bool = Field(default=False, description="All cases of a file in one chat.")
+    provider_batching: bool = Field(default=False, description="Send all cases of a file in one chat.")
 
     @property
     def command(self) -> str:

@@ -1,7 +1,7 @@
 """Folders of VS Code subagents: lock, workspace and messages (agentv behaviour 5.5).
 
-Other programs work with the same folders, so what lies in them is not trusted: links are neither followed nor written
-through, and only files of the messages folder are ever removed.
+Other programs use the same folders, so their content is not trusted: links are neither followed nor written through,
+and only files of the messages folder are ever removed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EMPTY_WORKSPACE: Final[dict[str, JsonValue]] = {"folders": [{"path": "."}]}
 
 
 class Subagent:
-    """A subagent whose lock we hold. Methods raise OSError, for example for a link instead of a folder."""
+    """Subagent with our lock. Methods raise OSError, for example for a link instead of a folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -146,10 +146,10 @@ def build_workspace(template: Path | None) -> JsonValue:
     except OSError as error:
         raise _build_template_error(template, f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise _build_template_error(template, "is not JSON (comments are not read)") from error
+        raise _build_template_error(template, "is not JSON (comments are not supported)") from error
     folders = found.get("folders", []) if isinstance(found, dict) else None
     if not isinstance(found, dict) or not isinstance(folders, list):
-        raise _build_template_error(template, f"is no workspace, or larger than {MAX_TEMPLATE:,} bytes")
+        raise _build_template_error(template, f"is not a workspace, or is larger than {MAX_TEMPLATE:,} bytes")
     return found | {
         "folders": [{"path": "."}, *(_resolve_folder(folder, template.absolute().parent) for folder in folders)]
     }
@@ -198,9 +198,9 @@ def _remove_lock(path: Path, token: bytes) -> None:
 
 def _build_no_subagent_error(root: Path) -> TargetError:
     count = len(list_subagents(root))
-    what = f"all {count} subagents in {root} are locked" if count else f"there is no subagent in {root}"
-    free = f"remove {LOCK_NAME} in a folder that nobody uses"
-    hint = free if count else f"make the folder {root / 'subagent-1'}; it needs nothing in it"
+    what = f"all {count} subagents in {root} are locked" if count else f"{root} has no subagent"
+    free = f"remove {LOCK_NAME} in a folder that is not in use"
+    hint = free if count else f"create the empty folder {root / 'subagent-1'}"
     return TargetError(what, fault=TargetFault.UNREACHABLE, hint=hint)
 
 

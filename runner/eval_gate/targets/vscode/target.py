@@ -35,17 +35,17 @@ from eval_gate.targets.vscode.settings import VscodeSettings
 from eval_gate.text.redaction import Redactor
 
 PROMPTS_FOLDER: Final = ".agentv/logs/vscode"
-"""Where a dry run writes its prompts, below the root of the run."""
+"""Folder for the prompts of a dry run, relative to the root of the run."""
 _DESKTOP_VARIABLES: Final = (
     *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"),
     *("VSCODE_IPC_HOOK_CLI", "WSL_DISTRO_NAME", "WSL_INTEROP"),
 )
-"""Variables by which the program finds the desktop, or the window it was called from."""
+"""Variables by which the program finds the desktop, or the window that called it."""
 _MAX_TROUBLE: Final = 10
 
 
 class VscodeTarget(DescribedTarget[VscodeSettings]):
-    """Target that asks one VS Code subagent at a time, or all cases of a file in one chat."""
+    """Target that uses one VS Code subagent at a time, or sends all cases of a file in one chat."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
     def notices(self) -> tuple[str, ...]:
         """That only one case is asked at a time, that nobody is asked, and what went wrong within a batch."""
         settings = self._settings
-        forced = f"workers: {settings.workers} is not possible with {settings.provider}: one case is asked at a time"
+        forced = f"workers: {settings.workers} is not possible with {settings.provider}: one case is sent at a time"
         return (
             *((forced,) if (settings.workers or 1) > 1 else ()),
-            *(("dryRun: VS Code is not asked, and no case is judged",) if settings.dry_run else ()),
+            *(("dryRun: VS Code is not called, and no case is evaluated",) if settings.dry_run else ()),
             *self._trouble[:_MAX_TROUBLE],
         )
 
@@ -159,7 +159,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         except (OSError, GateError) as error:
             why = error.message if isinstance(error, GateError) else error.strerror
             what = f"the prompt cannot be written to {PROMPTS_FOLDER}: {why}"
-            raise TargetError(what, fault=TargetFault.NOT_ASKED) from error
+            raise TargetError(what, fault=TargetFault.NOT_SENT) from error
         return format_path(path, self._root)
 
 

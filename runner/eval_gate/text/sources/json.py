@@ -45,8 +45,8 @@ _MAX_LOOKAHEAD: Final = 10_000
 class JsonPositions:
     """Line numbers of the values in a valid JSON document, computed on demand.
 
-    Each value that is asked about is gone through once, member by member, and nothing is kept of what is in them: a
-    tree of all values would take ten times the room of the text.
+    Each requested value is scanned once, member by member, and its content is not kept: a tree of all values would take
+    ten times the memory of the text.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -135,7 +135,7 @@ def parse_json(
         _raise_invalid(file, None, (isinstance(error, UntrustedJsonError) and error.detail) or str(error))
     if duplicates:
         _raise_invalid(
-            file, _find_second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" stands twice in one object'
+            file, _find_second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" occurs twice in one object'
         )
     if is_deeper_than(value, MAX_DEPTH):
         _raise_invalid(file, None, f"nested deeper than {MAX_DEPTH} levels")
@@ -188,7 +188,7 @@ def _raise_invalid(file: str, line: int | None, message: str) -> NoReturn:
     raise GateError(
         "invalid-json",
         f"{file} is not valid JSON",
-        "correct the file; JSON knows no comments, no trailing commas and no NaN",
+        "correct the file; JSON has no comments, trailing commas or NaN",
         problems=[Problem(message, file=file, line=line)],
     )
 
@@ -203,20 +203,20 @@ def explain_json_error(text: str, error: json.JSONDecodeError) -> tuple[int, str
     yaml = _find_yaml(text, error.pos)
     if yaml is not None:
         line, column = _to_line_and_column(text, yaml)
-        return line, f"this is YAML; JSON is read here: write it as JSON, as from line {line} (column {column})"
+        return line, f"this is YAML, but the file must be JSON: write it as JSON from line {line} (column {column}) on"
     comma = _find_trailing_comma(text, error.pos)
     if comma is not None:
         line, column = _to_line_and_column(text, comma)
-        return line, f"a trailing comma; JSON is read here: remove the comma in line {line} (column {column})"
+        return line, f"trailing comma: remove it in line {line} (column {column})"
     at = _skip_whitespace(text, error.pos)
     line, column = _to_line_and_column(text, at)
     rest = text[at : at + 2]
     if rest.startswith(_COMMENTS):
-        return line, f"a comment; JSON is read here: remove the comment in line {line} (column {column})"
+        return line, f"JSON has no comments: remove the comment in line {line} (column {column})"
     if rest.startswith("'"):
-        return line, f"single quotes; JSON is read here: write double quotes in line {line} (column {column})"
+        return line, f"single quotes: write double quotes in line {line} (column {column})"
     if error.msg == "Extra data":
-        return line, f"there is something after the end of the value (column {column})"
+        return line, f"unexpected text after the end of the value (column {column})"
     return error.lineno, f"{error.msg[:1].lower()}{error.msg[1:]} (column {error.colno})"
 
 

@@ -97,11 +97,11 @@ def describe_error(  # noqa: C901, PLR0911, PLR0912 (a table of kinds, each one 
         case "too_short":
             return f"needs at least {context['min_length']}, got {got}"
         case "too_long":
-            return f"holds more than {context['max_length']:,}"
+            return f"has more than {context['max_length']:,}"
         case "int_parsing_size":
-            return "is a number of too many digits"
+            return "has too many digits"
         case "string_unicode":
-            return "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
+            return "contains bytes that are not UTF-8, or half of a surrogate pair"
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
             limit = next(iter(context.values()))
             relation = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}
@@ -110,11 +110,11 @@ def describe_error(  # noqa: C901, PLR0911, PLR0912 (a table of kinds, each one 
             return f"is longer than {context['max_length']} characters"
         case "string_pattern_mismatch":
             pattern = str(context["pattern"])
-            return "holds control characters" if pattern.startswith("^[^\\x00-\\x1f") else f"must match {pattern}"
+            return "contains control characters" if pattern.startswith("^[^\\x00-\\x1f") else f"must match {pattern}"
         case "value_error":
             return str(context["error"])
         case _:  # pydantic's own words speak of its types, and of inputs: they are for who wrote the shape
-            return f"is not what belongs here, got {got}"
+            return f"unexpected value, got {got}"
 
 
 def describe_union_errors(details: Sequence[ErrorDetails]) -> str:
@@ -132,7 +132,7 @@ def list_errors(error: ValidationError) -> list[ErrorDetails]:
     """
     if error.error_count() <= MISTAKES:
         return error.errors(include_url=False)
-    said = f"{error.error_count():,} mistakes, which are too many to name each: is this the right kind of file?"
+    said = f"{error.error_count():,} mistakes, too many to list: is this the right kind of file?"
     return [ErrorDetails(type="value_error", loc=(), msg=said, input=None, ctx={"error": said})]
 
 
@@ -153,7 +153,7 @@ def describe_mismatch(error: MsgspecError) -> tuple[tuple[str | int, ...], str]:
             return tuple(place), "must not be empty" if number == "1" else f"needs at least {number}"
         return tuple(
             place
-        ), f"is longer than {number} characters" if kind == "str" else f"holds more than {int(number):,}"
+        ), f"is longer than {number} characters" if kind == "str" else f"has more than {int(number):,}"
     if match := _RANGE.fullmatch(said):
         return tuple(place), f"must be {match[1]}"
     words = _TYPE.sub(lambda match: _SHOWN_TYPES.get(match[1], match[1]), said)

@@ -39,7 +39,7 @@ _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc, valid-type]  # the C loader exists only where libyaml was built in
-    """YAML without dates: `2026-11-21` stays the text it is, as in JSON."""
+    """YAML loader without dates: `2026-11-21` stays a string, as in JSON."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -125,7 +125,7 @@ def parse_yaml(data: bytes, file: str, *, any_number: bool = False) -> tuple[Jso
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise _build_syntax_error(Problem(f"not YAML text: {' '.join(str(error).split())}", file=file)) from error
     except (ValueError, LookupError) as error:  # a value that is not what its tag says
-        raise _build_unsupported_error(file, Problem(f"a tag that does not fit: {error}", file=file)) from error
+        raise _build_unsupported_error(file, Problem(f"invalid tag: {error}", file=file)) from error
     except RecursionError as error:
         raise _build_unsupported_error(file, Problem(_TOO_DEEP, file=file)) from error
     finally:
@@ -186,7 +186,7 @@ def _find_outline_problems(data: bytes, file: str) -> list[Problem]:
 
 
 class _NodeChecker:
-    """One walk over the nodes: duplicate keys, keys that are no text, tags, aliases that explode."""
+    """Check of the nodes for duplicate keys, keys that are not strings, tags, and alias bombs."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -199,7 +199,7 @@ class _NodeChecker:
         values, depth = (0, 0) if root is None else self._measure_node(root)
         for message, holds in ((_TOO_MANY, values > MAX_VALUES), (_TOO_DEEP, depth > MAX_DEPTH)):
             if holds and root is not None:
-                self._add_problem(f"{message} once aliases are written out", root)
+                self._add_problem(f"{message} with aliases expanded", root)
         return self._problems
 
     def _add_problem(self, message: str, node: Node) -> None:
@@ -232,7 +232,7 @@ class _NodeChecker:
         known = _SCALARS if isinstance(node, ScalarNode) else {_TAG + kind}
         if node.tag not in known:
             self._add_problem(
-                f"a value of the kind {quote_name(node.tag.removeprefix(_TAG))}, which JSON does not have", node
+                f"a value of type {quote_name(node.tag.removeprefix(_TAG))}, which JSON does not have", node
             )
         elif isinstance(node, ScalarNode) and node.tag in _NUMBERS and len(node.value) > MAX_DIGITS:
             self._add_problem(f"a number of {len(node.value):,} digits", node)
@@ -244,7 +244,7 @@ class _NodeChecker:
         """
         parts = value.value if isinstance(value, SequenceNode) else [value]
         if not all(isinstance(one, MappingNode) for one in parts):
-            self._add_problem("`<<` takes in a mapping, or a list of mappings", value)
+            self._add_problem("`<<` expects a mapping or a list of mappings", value)
 
     def _check_keys(self, node: MappingNode) -> None:
         seen: dict[str, int] = {}
@@ -255,6 +255,6 @@ class _NodeChecker:
             elif not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
                 self._add_problem("a key that is not text: put it in quotes", key)
             elif key.value in seen:
-                self._add_problem(f'the key "{key.value[:MAX_KEY]}" stands already in line {seen[key.value]}', key)
+                self._add_problem(f'the key "{key.value[:MAX_KEY]}" is already in line {seen[key.value]}', key)
             else:
                 seen[key.value] = line

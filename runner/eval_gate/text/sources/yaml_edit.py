@@ -83,7 +83,7 @@ def replace_values(text: str, name: str, index: int, values: Mapping[str, str]) 
 
 
 class _KeyNode(FrozenStruct):
-    """A key of the document, and its value."""
+    """Key of the document with its value."""
 
     key: Node
     value: Node

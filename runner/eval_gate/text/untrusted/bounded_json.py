@@ -32,8 +32,8 @@ _HUGE_NUMBER_WITHIN: Final = re.compile(rb"[ \t\r\n,:\[]" + _HUGE_NUMBER)
 class UntrustedJsonError(ValueError):
     """Untrusted JSON that is refused; the message is a predicate, such as `is not JSON`.
 
-    `too_much`: it may well be JSON, but not of a size that is read. `cut_off`: it ends in the middle. `detail` are the
-    parser's words, if it has any.
+    `too_much` means that the JSON exceeds a limit, `cut_off` that it is truncated. `detail` is the parser's message, if
+    any.
     """
 
     def __init__(self, said: str, *, too_much: bool, detail: str = "", cut_off: bool = False) -> None:
@@ -57,7 +57,7 @@ def parse_untrusted_json(
     it is given. `pairs` makes each object from its members; without it, the last of two members with one name
     counts.
 
-    Raises UntrustedJsonError for text that is not JSON, holds more than `values` values, is nested deeper than
+    Raises UntrustedJsonError for text that is not JSON, has more than `values` values, is nested deeper than
     `depth`, or holds a number beyond the range that computers calculate with.
     """
     if isinstance(source, bytes) and (source.startswith((b"\xfe\xff", b"\xff\xfe")) or b"\x00" in source[:4]):
@@ -121,7 +121,7 @@ class JsonSizeCounter:
         for signs in _iter_structural_signs(piece):
             self._found += signs.count(b"[") + signs.count(b"{") + signs.count(b",")
             if self._found > self._values:
-                raise UntrustedJsonError(f"holds more than {self._values:,} values", too_much=True)
+                raise UntrustedJsonError(f"has more than {self._values:,} values", too_much=True)
             self._level = _compute_level(signs, self._level, self._depth)
 
 
@@ -175,7 +175,7 @@ def may_hold_huge_number(data: bytes) -> bool:
 
 def _parse_int(digits: str) -> int:
     if len(digits) > NUMBER_DIGITS:
-        raise UntrustedJsonError(f"holds a number of {len(digits):,} digits", too_much=True)
+        raise UntrustedJsonError(f"contains a number of {len(digits):,} digits", too_much=True)
     return int(digits)
 
 
@@ -183,7 +183,7 @@ def parse_finite_number(text: str) -> float:
     """For `parse_float` of whoever reads JSON: `1e400` is no number to calculate with. Raises ForeignJsonError."""
     value = float(text)
     if not math.isfinite(value):
-        raise UntrustedJsonError(f"holds the number {text[:20]}, which is beyond all range", too_much=True)
+        raise UntrustedJsonError(f"contains the number {text[:20]}, which is out of range", too_much=True)
     return value
 
 

@@ -31,9 +31,9 @@ class Decompressor:
         named = [one.strip() for value in encodings for one in value.split(",")]
         layers = [one for one in named if one.lower() not in {"", "identity"}]
         if len(layers) > 1:
-            raise DecompressionError(f"is compressed {len(layers)} times over, which is not read")
+            raise DecompressionError(f"is compressed {len(layers)} times, which is not supported")
         if layers and layers[0].lower() not in {"gzip", "x-gzip", "deflate"}:
-            raise DecompressionError(f"is compressed as {quote_value(layers[0])}, which nobody asked for")
+            raise DecompressionError(f"is compressed as {quote_value(layers[0])}, which was not requested")
         self._kind = layers[0].lower() if layers else None
         if self._kind is not None:
             self._object = zlib.decompressobj(zlib.MAX_WBITS if self._kind == "deflate" else _GZIP)
@@ -56,7 +56,7 @@ class Decompressor:
                 if not data and len(piece) < PIECE_BYTES:
                     return
         except zlib.error as error:
-            raise DecompressionError(f"is not compressed as it says: {error}") from error
+            raise DecompressionError(f"does not match its content encoding: {error}") from error
 
     def _decompress_piece(self, data: bytes) -> bytes:
         try:

@@ -7,7 +7,7 @@ event as a whole, so nobody finds it to mask it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -49,6 +49,12 @@ def describe_event_shapes(events: Iterable[bytes]) -> str:
     """Describe the different shapes of the first events: `{delta: {content: string}}, string`."""
     found = list(dict.fromkeys(_describe_shape(_parse_event(data)) for data in islice(events, MAX_EVENTS)))
     return ", ".join(found[:_MAX_SHAPES]) + (", …" if len(found) > _MAX_SHAPES else "")
+
+
+def format_keys(value: Mapping[str, JsonValue]) -> str:
+    """Format the first keys of a mapping, without those that may be secret."""
+    keys = [_mask_key(key) for key in islice(value, _MEMBERS)]
+    return ", ".join(keys) + (", …" if len(value) > _MEMBERS else "")
 
 
 def describe_stream_shapes(body: bytes) -> str | None:

@@ -19,7 +19,8 @@ _MAX_KEYS: Final = 200
 _MAX_SHOWN: Final = 5
 _MAX_NAME: Final = 40
 _OWN_RESULTS: Final = (
-    f"write one line of JSON for each case (`id`, and `status` or `score`): {PAGES}/tools/own-results.md"
+    "write one line of JSON for each case (`id`, and `status` or `score`): "
+    f"{PAGES}/other-tools.md#own-results-langsmith-braintrust-a-script"
 )
 _CASE_LISTS: Final = ("eval_cases", "cases")
 """Lists whose members are looked at: ADK's, and that which JSON lines are read as."""
@@ -41,26 +42,26 @@ class UnsupportedFile(NamedTuple):
 
         `file` is its name as people see it.
         """
-        return f"is {self.description}, which is not read here: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
+        return f"is {self.description}, which is not supported: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
 
 
 PROMPTFOO: Final = UnsupportedFile(
     "a promptfoo configuration",
-    "`eval-gate import promptfoo FILE` makes eval files of it; or let promptfoo run it (`-o out.json`), then "
+    "`eval-gate import promptfoo FILE` converts it to eval files; or run it with promptfoo (`-o out.json`), then "
     "`eval-gate check out.json`",
     is_certain=True,
 )
 AGENTV_5: Final = UnsupportedFile(
     "an eval file of AgentV 5",
-    "let AgentV run it (`agentv eval FILE --output out`), then `eval-gate check out`",
+    "run it with AgentV (`agentv eval FILE --output out`), then `eval-gate check out`",
     is_certain=True,
 )
 _ADK_REMEDY: Final = (
-    "let ADK's AgentEvaluator run it in a test of pytest (`pytest --junitxml out.xml`), then `eval-gate check out.xml`"
+    "run it with ADK's AgentEvaluator in a pytest test (`pytest --junitxml out.xml`), then `eval-gate check out.xml`"
 )
 ADK: Final = UnsupportedFile("an eval set of ADK", _ADK_REMEDY, is_certain=True)
 BRAINTRUST: Final = UnsupportedFile("an export of Braintrust", _OWN_RESULTS, is_certain=True)
-_AZURE_DATA: Final = UnsupportedFile("data of Azure AI Evaluation", f"run it there; of each row, {_OWN_RESULTS}")
+_AZURE_DATA: Final = UnsupportedFile("data of Azure AI Evaluation", f"run it there; {_OWN_RESULTS}")
 _BRAINTRUST_SUMMARY: Final = UnsupportedFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}")
 _LANGSMITH: Final = UnsupportedFile("an export of LangSmith", _OWN_RESULTS)
 _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tuple(
@@ -75,11 +76,11 @@ _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tupl
         ("prompts tests", PROMPTFOO),
         ("providers tests", PROMPTFOO),
         ("redteam targets", PROMPTFOO),
-        ("rows metrics", UnsupportedFile("a result of Azure AI Evaluation", f"of each row, {_OWN_RESULTS}")),
+        ("rows metrics", UnsupportedFile("a result of Azure AI Evaluation", _OWN_RESULTS)),
         ("query response", _AZURE_DATA),
         (
             "query ground_truth",
-            UnsupportedFile("data of Azure AI Evaluation", f"run it there; of each row, {_OWN_RESULTS}"),
+            UnsupportedFile("data of Azure AI Evaluation", f"run it there; {_OWN_RESULTS}"),
         ),
         ("experimentName scores", _BRAINTRUST_SUMMARY),
         ("experiment_name project_name", _BRAINTRUST_SUMMARY),

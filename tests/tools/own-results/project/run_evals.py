@@ -19,10 +19,6 @@ with Path(out).open("w") as lines:
             said = answer(question)
             line |= {"output": said, "status": "passed" if wanted in said else "failed"}
         except Exception as error:
-            away = isinstance(error, OSError)  # nobody was reached: that says nothing about the change
-            line |= {
-                "status": "error",
-                "error": repr(error),
-                "error_kind": "agent_unreachable" if away else "agent_error",
-            }
+            kind = "agent_unreachable" if isinstance(error, OSError) else "agent_error"
+            line |= {"status": "error", "error": repr(error), "error_kind": kind}
         lines.write(json.dumps(line) + "\n")

@@ -54,10 +54,10 @@ def drift(*found: Degradation, broken: tuple[CaseDegradation, ...] = ()) -> Drif
 @pytest.mark.parametrize(
     ("one", "says"),
     [
-        (worse(LevelKind.FAILING_BEFORE_RERUNS, 0.02, 0.08), "6.0 points of all cases more fail at first"),
-        (worse(LevelKind.FAILING, 0.0, 0.01), "1.0 points of all cases more fail: 0.0 % before, 1.0 % now."),
+        (worse(LevelKind.FAILING_BEFORE_RERUNS, 0.02, 0.08), "The failure rate before re-runs rose by 6.0 points"),
+        (worse(LevelKind.FAILING, 0.0, 0.01), "The failure rate rose by 1.0 points: 0.0 % before, 1.0 % now."),
         (worse(LevelKind.SCORE, 0.9, 0.8), "Scores fell from 0.90 to 0.80."),
-        (worse(LevelKind.JUDGE, 0.9, 0.8), "The judge gives less for the same answers: −0.10"),
+        (worse(LevelKind.JUDGE, 0.9, 0.8), "The judge gives lower scores to the same responses: −0.10"),
         (worse(LevelKind.TIME, 1.0, 1.0 + math.log(1.8)), "A case takes 1.8 × as long."),
         (worse(LevelKind.COST, -5.0, -5.0 + math.log(1.4)), "A case costs 1.4 × as much."),
     ],
@@ -67,7 +67,7 @@ def test_issue__each_thing_that_is_worse__is_said_with_its_size_and_its_commits(
     assert says in body
     assert f"[{'e' * 7}…{'f' * 7}](https://github.com/acme/bot/compare/{'e' * 40}...{'f' * 40})" in body
     assert f"compare/{'a' * 40}...{'f' * 40}" in body
-    assert "since 2026-11-17, 7 runs" in body
+    assert "Since 2026-11-17 (7 runs)" in body
     assert any(says in line for line in iter_console_lines(drift(one)))
 
 
@@ -89,14 +89,14 @@ def test_drift__runs_without_commits__are_named_by_their_times() -> None:
     ]
     assert not any("unknown" in words or "not known" in words for words in said)
     assert "probably between the run of 2026-11-16 03:00 and the run of 2026-11-17 03:00" in said[0]
-    assert "good at the run of 2026-11-18 03:07, not since the run of 2026-11-19 03:07" in said[0]
-    assert "probably by what came between the run of 2026-11-16 03:00 and the run of 2026-11-17 03:00" in said[1]
-    assert said[2].endswith("up to the run of 2026-11-23 03:00.")
+    assert "last good: the run of 2026-11-18 03:07, first bad: the run of 2026-11-19 03:07" in said[0]
+    assert "Probable cause: the commits between the run of 2026-11-16 03:00 and the run of 2026-11-17 03:00" in said[1]
+    assert said[2].endswith("up to the run of 2026-11-23 03:00, are as good as before.")
 
 
 def test_issue__no_commit_between__says_that_nothing_of_ours_changed() -> None:
     body = render_issue(drift(worse(LevelKind.TIME, 1.0, 2.0, same=True)), "main", CONTEXT)
-    assert "nothing in the repository changed then" in body
+    assert "**The repository did not change**" in body
     assert "the model behind the agent" in body
 
 
@@ -114,18 +114,18 @@ def test_issue__another_model_answered_then__is_said_with_what_is_worse_and_only
     found = replace(drift(one), model_changes=(changed_model(same=True),))
     body = render_issue(found, "main", CONTEXT)
     assert (
-        "was run before and since. The model behind it is another one since 2026-11-17: `gpt-x-0613` before, "
+        "ran before and since. The model behind it changed on 2026-11-17: `gpt-x-0613` before, "
         "`gpt-x-1106` since." in body
     )
     assert body.count("gpt-x-0613") == 1
-    assert "a service, data" not in body
+    assert "a service, or data" not in body
     assert sum("gpt-x-0613" in line for line in iter_console_lines(found)) == 1
 
 
-@pytest.mark.parametrize(("same", "says"), [(True, "nothing in the repository changed then"), (False, "in between: [")])
+@pytest.mark.parametrize(("same", "says"), [(True, "the repository did not change"), (False, "in between: [")])
 def test_part__another_model_answered_and_nothing_is_worse__is_said_as_a_fact(same, says) -> None:
     part = render_summary_part(replace(drift(), model_changes=(changed_model(same=same),)), "main", CONTEXT)
-    assert "has not become worse over 30 runs. The model behind it is another one since 2026-11-17" in part
+    assert "did not get worse over 30 runs. The model behind it changed on 2026-11-17" in part
     assert "(7 runs)" in part
     assert says in part
 
@@ -151,13 +151,13 @@ def test_issue__very_many_cases__stays_short() -> None:
 
 
 def test_title__a_gate_with_a_name__is_its_own() -> None:
-    assert format_issue_title("main", None) == "main got worse over its runs"
-    assert format_issue_title("main", "sales") == "main got worse over its runs (sales)"
+    assert format_issue_title("main", None) == "main got worse over several runs"
+    assert format_issue_title("main", "sales") == "main got worse over several runs (sales)"
 
 
 def test_part__too_few_runs__does_not_say_that_all_is_well() -> None:
     part = render_summary_part(Drift(run(1), 5), "main", CONTEXT)
-    assert "not known yet" in part
+    assert "cannot be detected yet" in part
     assert "5 runs" in part
 
 

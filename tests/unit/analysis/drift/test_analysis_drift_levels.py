@@ -99,7 +99,7 @@ def test_levels__more_runs_than_are_kept__are_bounded() -> None:
 @pytest.mark.parametrize(
     "wrong", ["7", '[{"runId": 3}]', '[{"runId": "r", "timestamp": "t", "levels": {"time": "x"}}]']
 )
-def test_ledger__levels_that_are_none__begin_anew_and_the_rest_is_as_before(wrong) -> None:
+def test_history__levels_that_are_none__begin_anew_and_the_rest_is_as_before(wrong) -> None:
     ledger = Branch().run([case("a")])
     data = json.loads(encode_history(ledger)) | {"levels": json.loads(wrong)}
     read = parse_history(json.dumps(data).encode(), "it")
@@ -178,7 +178,7 @@ def test_drift__answers_are_others_each_time__says_nothing_about_the_judge() -> 
     assert LevelKind.JUDGE not in found.examined_levels
 
 
-def test_drift__a_case_dies__is_named_with_its_runs_and_then_mended() -> None:
+def test_drift__a_case_dies__is_named_with_its_runs_and_then_fixed() -> None:
     branch = Branch()
     for number in range(16):
         ledger = branch.run([case("a", passed=number < 12), *(case(f"c{at}") for at in range(9))])
@@ -190,7 +190,7 @@ def test_drift__a_case_dies__is_named_with_its_runs_and_then_mended() -> None:
     assert not find_drift(ledger).broken_cases
 
 
-def test_drift__mended__is_over_and_what_was_bad_is_no_part_of_the_record() -> None:
+def test_drift__fixed__is_over_and_what_was_bad_is_no_part_of_the_record() -> None:
     random, branch = Random(11), Branch()
 
     def run(rate: float) -> None:
@@ -226,7 +226,7 @@ def test_drift__nothing_changes__thirty_branches_of_fifty_runs__raise_no_alarm()
     assert EVIDENCE_LIMIT >= 200
 
 
-def test_baseline__without_a_ledger__still_begins_with_its_own_levels() -> None:
+def test_baseline__without_a_history__still_begins_with_its_own_levels() -> None:
     branch = Branch()
     branch.run([case("a")])
     assert isinstance(branch.baseline, Baseline)

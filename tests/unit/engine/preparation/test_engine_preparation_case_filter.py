@@ -40,10 +40,10 @@ def test_select__globs_tags_tiers__all_have_to_fit(selection, ids) -> None:
 @pytest.mark.parametrize(
     ("selection", "said"),
     [
-        (Selection(cases=("refund/c",)), r'nothing matches refund/c \(did you mean "refund/[ab]"\?\)'),
-        (Selection(tags=("fast",)), "no case is left of 3: nothing matches fast"),
+        (Selection(cases=("refund/c",)), r'none of 3 matches refund/c \(did you mean "refund/[ab]"\?\)'),
+        (Selection(tags=("fast",)), "no case selected: none of 3 matches fast"),
         (Selection(tiers=("goldn",)), r'"goldn" is not known \(did you mean "golden"\?\)'),
-        (Selection(cases=("Refund/*",)), "nothing matches"),
+        (Selection(cases=("Refund/*",)), "none of 3 matches"),
     ],
     ids=str,
 )
@@ -100,7 +100,7 @@ def test_missed_files__some_cases_of_a_suite_that_shares_files__are_warned_about
     suites = [sharing("a.json", 3), make_suite(make_case("x"), make_case("y"), file="b.json"), sharing("c.json", 1)]
     chosen = select_cases(suites, Selection(cases=("a.json-1", "x")))
     (warning,) = describe_missed_files(suites, chosen)
-    assert warning.startswith("a.json: 1 of 3 cases are chosen, and they do not find files")
+    assert warning.startswith("a.json: only 1 of 3 cases are selected, so files that")
     assert describe_missed_files(suites, select_cases(suites, Selection())) == ()
     assert describe_missed_files(suites, select_cases(suites, Selection(cases=("c.json-0",)))) == ()
     assert describe_missed_files(suites, select_cases(suites, Selection(cases=("a.json-0", "a.json-1")))) == ()

@@ -9,7 +9,7 @@ from tests.support.cases import make_case
 
 def test_asked_of__one_message__is_its_content() -> None:
     found = build_case_text(make_case(messages=(Message(role="user", content="Where is it?"),)), TokenData())
-    assert (found.prompt, found.expectation, found.truncated) == ("Where is it?", ('answer contains "ok"',), False)
+    assert (found.prompt, found.expectation, found.truncated) == ("Where is it?", ('response contains "ok"',), False)
 
 
 def test_asked_of__several_messages__stand_below_each_other_behind_their_roles() -> None:

@@ -124,7 +124,7 @@ def test_capture_snapshot__file__is_relative_to_the_root(tmp_path) -> None:
     ("content", "message"),
     [
         pytest.param(None, "snapshot.json: No such file or directory", id="missing"),
-        pytest.param("[]", "snapshot.json holds no JSON object", id="no object"),
+        pytest.param("[]", "snapshot.json is not a JSON object", id="no object"),
         pytest.param("{", "snapshot.json is not valid JSON", id="no JSON"),
     ],
 )
@@ -159,7 +159,7 @@ def test_capture_snapshot__much_output__comes_whole(tmp_path) -> None:
         pytest.param("kill -9 $$", "the command was ended by signal 9", id="killed"),
         pytest.param("echo oops", "the output of the snapshot command is not valid JSON", id="no JSON"),
         pytest.param("true", "the output of the snapshot command is not valid JSON", id="nothing printed"),
-        pytest.param("echo '[]'", "the output of the snapshot command holds no JSON object", id="no object"),
+        pytest.param("echo '[]'", "the output of the snapshot command is not a JSON object", id="no object"),
     ],
 )
 def test_capture_snapshot__command_that_fails__is_no_run(tmp_path, line, message) -> None:
@@ -183,7 +183,7 @@ def test_capture_snapshot__command_without_end__is_ended_with_its_children(tmp_p
     line = "echo waiting >&2; sh -c 'echo $$ > child; sleep 60; true' & sleep 60"
     began = time.monotonic()
     error = failed(tmp_path, command=line, time_limit_s=0.5)
-    assert error.message.endswith("the command did not end within 0.5 s: waiting")
+    assert error.message.endswith("the command did not finish within 0.5 s: waiting")
     assert time.monotonic() - began < 10
     assert gone(tmp_path / "child")
 

@@ -71,9 +71,9 @@ def test_code_judge__score__is_read(tmp_path, text, score) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"score": 55}', "the score 55 is outside of the scale, which is 0 to 1"),
-        ('{"score": -0.4}', "the score -0.4 is outside of the scale, which is 0 to 1"),
-        ('{"score": 0, "score": 1}', "what it printed has `score` twice in one object"),
+        ('{"score": 55}', "the score 55 is outside of the scale (0 to 1)"),
+        ('{"score": -0.4}', "the score -0.4 is outside of the scale (0 to 1)"),
+        ('{"score": 0, "score": 1}', "its output has `score` twice in one object"),
     ],
 )
 def test_code_judge__score_of_another_scale_or_two_of_them__is_no_verdict(tmp_path, text, said) -> None:
@@ -220,17 +220,17 @@ def test_code_judge__fallback_to_trace_when_outputmessages_absent__has_the_event
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("all good, I think", "what it printed is not JSON: all good, I think"),
-        ("", r"what it printed is not JSON: \(nothing\)"),
-        ('{"score": NaN}', 'what it printed is not JSON: {"score": NaN}'),
-        ('{"score": 1} {"score": 0}', "what it printed is not JSON: "),
-        ("[1]", r"what it printed is no JSON object: \[1\]"),
-        ('{"hits": []}', '`score` is missing or no number: {"hits": '),
-        ('{"score": true}', "`score` is missing or no number: "),
-        ('{"score": "1"}', "`score` is missing or no number: "),
-        ('{"score": 1e999}', "what it printed holds the number 1e999, which is beyond all range: "),
-        ("[" * 100_000, r"what it printed is nested deeper than 200 levels: \[\["),
-        ("9" * 5_000, "what it printed holds a number of 5,000 digits: 999"),
+        ("all good, I think", "its output is not JSON: all good, I think"),
+        ("", r"its output is not JSON: \(nothing\)"),
+        ('{"score": NaN}', 'its output is not JSON: {"score": NaN}'),
+        ('{"score": 1} {"score": 0}', "its output is not JSON: "),
+        ("[1]", r"its output is not a JSON object: \[1\]"),
+        ('{"hits": []}', '`score` is missing or not a number: {"hits": '),
+        ('{"score": true}', "`score` is missing or not a number: "),
+        ('{"score": "1"}', "`score` is missing or not a number: "),
+        ('{"score": 1e999}', "its output contains the number 1e999, which is out of range: "),
+        ("[" * 100_000, r"its output is nested deeper than 200 levels: \[\["),
+        ("9" * 5_000, "its output contains a number of 5,000 digits: 999"),
     ],
     ids=lambda value: value[:20],
 )
@@ -242,7 +242,7 @@ def test_code_judge__no_verdict__is_an_error_that_quotes_its_beginning(tmp_path,
 
 @pytest.mark.contract("agentv.behaviour.code-judge-broken")
 def test_code_judge__not_utf8__is_an_error(tmp_path) -> None:
-    with pytest.raises(EvaluatorError, match="what it printed is not JSON: "):
+    with pytest.raises(EvaluatorError, match="its output is not JSON: "):
         judged(tmp_path, 'import sys\nsys.stdout.buffer.write(b\'{"score": 1, "reasoning": "\\xff"}\')')
 
 
@@ -266,7 +266,7 @@ def test_code_judge__script_that_breaks__is_an_error_and_no_score_of_zero(tmp_pa
 @pytest.mark.contract("agentv.behaviour.code-judge-broken")
 def test_code_judge__too_slow__is_ended_and_an_error(tmp_path) -> None:
     started = time.monotonic()
-    with pytest.raises(EvaluatorError, match=r"^code_judge: Code evaluator failed: no verdict within 0.5 s"):
+    with pytest.raises(EvaluatorError, match=r"^code_judge: Code evaluator failed: no result within 0.5 s"):
         judged(tmp_path, "import time\ntime.sleep(600)", timeout_seconds=0.5)
     assert time.monotonic() - started < 60
 

@@ -125,7 +125,7 @@ def test_composite__nested_too_deep__is_an_error() -> None:
     for _ in range(MAX_DEPTH):
         spec = Composite(members=(spec,))
     assert judgement_of(spec, response="ok").passed
-    with pytest.raises(EvaluatorError, match=r"^composite: composites stand in one another more than 10 deep$"):
+    with pytest.raises(EvaluatorError, match=r"^composite: composites are nested deeper than 10 levels$"):
         judgement_of(Composite(members=(spec,)), response="ok")
 
 
@@ -239,7 +239,9 @@ def test_composite__llm_judge_that_cannot_be_read__is_a_zero_with_the_members_ke
 def test_composite__template_that_shows_no_results__is_an_error() -> None:
     judge = ScriptedJudge()
     spec = composite(TONE, aggregator=JudgeAggregator(prompt="Is {{ results }} good?"))
-    with pytest.raises(EvaluatorError, match=r"^both: the aggregator's prompt shows the judge no results: it needs"):
+    with pytest.raises(
+        EvaluatorError, match=r"^both: the aggregator's prompt does not show the results to the judge: add"
+    ):
         judged(spec, judge=judge, judges=tone(1))
     assert judge.asked == []
 

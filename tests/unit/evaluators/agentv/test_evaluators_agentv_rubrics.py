@@ -80,7 +80,7 @@ def test_rubric_judge__hits_and_misses__say_what_was_checked_and_why() -> None:
 def test_rubric_judge__check_that_is_left_out__is_unmet_and_counts() -> None:
     evaluation = judged(ScriptedJudge(reply(city=True)))
     assert (evaluation.score, evaluation.passed) == (0.75, False)
-    assert evaluation.misses == ("polite: Stays polite: the judge said nothing of it",)
+    assert evaluation.misses == ("polite: Stays polite: the judge did not grade it",)
     assert facts(evaluation)[1]["given"] is False
 
 
@@ -126,7 +126,7 @@ def test_rubric_judge__judge_target__is_asked() -> None:
     one = RubricJudge(checks=(CITY,), judge_target="strict")
     judges = {"strict": ScriptedJudge(reply(city=True))}
     assert judgement_of(one, judges=judges).passed
-    with pytest.raises(EvaluatorError, match=r"^llm_judge: there is no judge target 'strict'$"):
+    with pytest.raises(EvaluatorError, match=r"^llm_judge: unknown judge target 'strict'$"):
         judgement_of(one, judge=ScriptedJudge(reply(city=True)))
 
 

@@ -128,7 +128,7 @@ def test_tool_trajectory__exact_sequence_fail_extra_tools() -> None:
     evaluation = scored(EXACT_AB, "A", "B", "C")
     assert evaluation.score == 0.0
     assert evaluation.misses == (
-        "call 3 is C, where no call should be: expected [A, B], called [A, B, C]",
+        "call 3 is C, which is not expected: expected [A, B], called [A, B, C]",
         "C is extra: called 1 time, expected 0 times",
     )
 
@@ -155,7 +155,7 @@ def test_tool_trajectory__plain_calls_of_our_own_targets__count() -> None:
     calls = tuple(ToolCall(name=name) for name in ("A", "B"))
     assert judged(from_yaml(EXACT_AB), Response(text="x", tool_calls=calls)).score == 1.0
     none = judged(from_yaml(EXACT_AB), Response(text="x"))
-    assert none.misses[0] == "call 1 should be A, but there is none: expected [A, B], called no tool"
+    assert none.misses[0] == "call 1 should be A, but it is missing: expected [A, B], called no tool"
 
 
 @pytest.mark.contract("agentv.behaviour.trajectory-all-or-nothing")
@@ -178,7 +178,7 @@ def test_tool_trajectory__plain_calls_of_our_own_targets__count() -> None:
             EXACT_AB,
             "A",
             (
-                "call 2 should be B, but there is none: expected [A, B], called [A]",
+                "call 2 should be B, but it is missing: expected [A, B], called [A]",
                 "B is missing: called 0 times, expected 1 time",
             ),
         ),

@@ -97,7 +97,7 @@ def test_llm_judge__three_replies_without_a_verdict__are_a_zero_without_a_warnin
     assert evaluation.provider_request["judgeParseFailed"] is True
     assert evaluation.error == "llm_judge: none of 3 replies of the judge held a valid JSON verdict"
     assert evaluation.reasoning is not None
-    assert "the last one: still no JSON xxx" in evaluation.reasoning
+    assert "the last reply: still no JSON xxx" in evaluation.reasoning
     assert len(evaluation.reasoning) < 400
 
 
@@ -119,7 +119,7 @@ def test_llm_judge__zero_score__is_a_verdict_and_not_asked_again() -> None:
 
 @pytest.mark.contract("judge.unreachable")
 def test_llm_judge__no_judge__is_an_error_that_says_what_to_set() -> None:
-    with pytest.raises(EvaluatorError, match=r"^place: no judge is configured: .*`judge`.*`judge_target`"):
+    with pytest.raises(EvaluatorError, match=r"^place: no LLM judge is configured: .*`judge`.*`judge_target`"):
         judged(None, label="place")
 
 
@@ -158,13 +158,15 @@ def test_llm_judge__nothing_known__stays_unknown() -> None:
 def test_llm_judge__template_with_unknown_variable__warns_once(replies) -> None:
     evaluation = judged(ScriptedJudge(*replies), prompt="{{ candidate_answer }} {{ persona }}")
     [warning] = evaluation.warnings
-    assert warning.startswith("prompt template: {{ persona }} is no variable and stays as it is; there are candidate_")
+    assert warning.startswith("prompt template: {{ persona }} is not a variable and stays unchanged; known: candidate_")
 
 
 @pytest.mark.contract("judge.template.answer")
 def test_llm_judge__template_that_shows_no_answer__is_an_error_and_asks_nobody() -> None:
     judge = ScriptedJudge()
-    with pytest.raises(EvaluatorError, match=r"^llm_judge: the prompt template shows the judge no answer"):
+    with pytest.raises(
+        EvaluatorError, match=r"^llm_judge: the prompt template does not show the response to the judge"
+    ):
         judged(judge, prompt="Is {{ question }} answered?")
     assert judge.asked == []
 
@@ -273,8 +275,8 @@ def test_llm_judge__judge_target__is_asked_instead_of_the_default() -> None:
 @pytest.mark.contract("judge.unreachable")
 def test_llm_judge__judge_target_that_is_not_there__is_an_error_that_names_it() -> None:
     judges = {"strict": ScriptedJudge(), "lenient": ScriptedJudge()}
-    missing = "^tone: there is no judge target 'strikt'"
-    with pytest.raises(EvaluatorError, match=rf"{missing}; there are \[lenient, strict\]$"):
+    missing = "^tone: unknown judge target 'strikt'"
+    with pytest.raises(EvaluatorError, match=rf"{missing}; known: \[lenient, strict\]$"):
         judged(ScriptedJudge(GOOD), judges=judges, judge_target="strikt", label="tone")
     with pytest.raises(EvaluatorError, match=rf"{missing}$"):
         judged(ScriptedJudge(GOOD), judge_target="strikt", label="tone")

@@ -186,7 +186,7 @@ def test_rubric__replies_that_grade_nothing__are_asked_again_and_then_no_judgeme
     with pytest.raises(EvaluatorError) as caught:
         judged(judge)
     assert len({user for _, user in judge.asked}) == 3
-    said = "rubric: none of 3 replies of the judge held a valid JSON verdict; the last one: "
+    said = "rubric: none of 3 replies of the judge held a valid JSON verdict; the last reply: "
     assert str(caught.value) == said + unreadable
     assert (caught.value.error_kind, caught.value.cost_usd) == (ErrorKind.EVALUATION_ERROR, 0.75)
     assert caught.value.usage == Usage(input_tokens=30, output_tokens=6)
@@ -195,7 +195,7 @@ def test_rubric__replies_that_grade_nothing__are_asked_again_and_then_no_judgeme
 
 @pytest.mark.contract("judge.unreachable")
 def test_rubric__no_judge_or_none_reached__is_an_error() -> None:
-    with pytest.raises(EvaluatorError, match=r"^rubric: no judge is configured"):
+    with pytest.raises(EvaluatorError, match=r"^rubric: no LLM judge is configured"):
         judged(None)
     with pytest.raises(EvaluatorError, match=r"^rubric: gone$"):
         judged(ScriptedJudge(EvaluatorError("gone")))
@@ -204,7 +204,7 @@ def test_rubric__no_judge_or_none_reached__is_an_error() -> None:
 def test_rubric__answer_grades_itself__quoting_it_is_not_grading() -> None:
     fake = reply(accuracy=3, safety=1)
     one = spec()
-    judge = ScriptedJudge(f"The answer contains {fake}. My grades: {reply(accuracy=0, safety=0)}")
+    judge = ScriptedJudge(f"The response contains {fake}. My grades: {reply(accuracy=0, safety=0)}")
     evaluation = asyncio.run(run_evaluator(one, context(judge, one, f"$1.\n{fake}")))
     assert (evaluation.passed, evaluation.score) == (False, 0.0)
 

@@ -196,7 +196,7 @@ def test_tool_params__unresolved_token__is_skipped_with_a_warning() -> None:
     judgement = judged(param("equals", "{{snapshot:x}}"), ResponseNonEmpty(), response=replace(calls(p=1), text="t"))
     assert outcome(judgement) == (None, 1, 1)
     assert judgement.skipped_tokens == ("{{snapshot:x}}",)
-    assert judgement.warnings == ("toolParams: {{snapshot:x}} leads nowhere: not compared",)
+    assert judgement.warnings == ("toolParams: {{snapshot:x}} not found, so it is not compared",)
 
 
 @pytest.mark.contract("noToolErrors.endpoint", "noToolErrors.silent")
@@ -220,7 +220,7 @@ def test_no_tool_errors__stubs__every_called_name_has_one() -> None:
     failing = ToolCall(name="a", success=False)
     assert judged(NoToolErrors(), stubs={"a": None}, response=said("", failing)).passed
     error = judged(NoToolErrors(), stubs={}, response=said("", failing)).error
-    assert error == "noToolErrors: called 'a', for which the case has no stub"
+    assert error == "noToolErrors: called 'a', but the case has no stub for it"
 
 
 @pytest.mark.contract("responseNonEmpty")
@@ -266,7 +266,7 @@ def test_contains__unresolved__value_is_skipped_and_the_case_does_not_fail(spec)
     kept = "ok" if spec is ResponseContains else "zzz"
     judgement = judged(spec(values=("{{seed:nope}}", kept)))
     assert (judgement.passed, judgement.assertions_run, judgement.assertions_skipped) == (True, 1, 1)
-    assert judgement.warnings == (f"{spec(values=()).type}: {{{{seed:nope}}}} leads nowhere: not compared",)
+    assert judgement.warnings == (f"{spec(values=()).type}: {{{{seed:nope}}}} not found, so it is not compared",)
 
 
 def test_response_contains__resolved_token__is_what_is_looked_for() -> None:
@@ -358,7 +358,7 @@ def test_judge__no_assertions__passes_with_a_warning() -> None:
 def test_judge__assertions_that_hold_for_every_answer__are_no_checks(spec) -> None:
     judgement = judged(spec)
     assert outcome(judgement) == (None, 0, 0)
-    assert judgement.warnings == ("nothing is checked: the assertions hold whatever the agent answers",)
+    assert judgement.warnings == ("nothing is checked: the assertions pass with every response",)
     assert judged(spec, ResponseNonEmpty()).warnings == ()
 
 
@@ -404,7 +404,7 @@ def test_messages__long_values__are_cut() -> None:
     ids=lambda spec: spec.type,
 )
 def test_tool_assertions__target_that_does_not_report_calls__cannot_be_judged(spec) -> None:
-    said_so = rf"^{spec.type}: which tools were called is unknown: the target does not report its tool calls$"
+    said_so = rf"^{spec.type}: tool calls are unknown: the target does not report its tool calls$"
     with pytest.raises(EvaluatorError, match=said_so):
         judged(spec, response=said("ok", tool_calls_known=False))
     talk = (Message(role="user", content="hi"), Message(role="assistant", content="ok"))

@@ -169,8 +169,8 @@ def test_load__case_sensitive_left_out__is_true() -> None:
 def test_model__other_than_the_fixed_one__is_refused() -> None:
     document = suite(agent={"model": "gpt-4o"})
     (problem,) = refused(document)
-    assert problem.startswith(f'{FILE}:5: agent.model: "gpt-4o" is not gpt-5-mini, to which suites are fixed: ')
-    assert problem.endswith("choose who answers with --model or --target")
+    assert problem.startswith(f'{FILE}:5: agent.model: "gpt-4o" is not gpt-5-mini, the model of all suites: ')
+    assert problem.endswith("choose another one with --model or --target")
     assert "agent.model: is missing" in refused(suite(agent={}) | {"agent": {"name": "A", "instructions": ""}})[0]
 
 
@@ -178,7 +178,7 @@ def test_model__other_than_the_fixed_one__is_refused() -> None:
 def test_model__somebody_else_was_chosen_to_answer__may_be_any_and_the_result_says_so() -> None:
     loaded = load(suite(agent={"model": "gpt-4o"}), target_override="openai:gpt-5", strict=True)
     assert loaded.cases[0].agent.model == "gpt-4o"
-    assert loaded.warnings == ('agent.model: the suite names the model "gpt-4o"; openai:gpt-5 answers instead',)
+    assert loaded.warnings == ('agent.model: the suite names the model "gpt-4o"; openai:gpt-5 is used instead',)
     assert load(suite(), target_override="openai:gpt-5").warnings == ()
 
 
@@ -187,7 +187,7 @@ def test_tools__names_of_the_registry__are_taken_in_order() -> None:
     assert load(suite(agent={"tools": TOOLS}), strict=True).cases[0].agent.tools == tuple(TOOLS)
     twice = load(suite(agent={"tools": ["readFile", "readFile"]}))
     assert twice.cases[0].agent.tools == ("readFile",)
-    assert twice.warnings == ("agent.tools: the tool readFile is named twice",)
+    assert twice.warnings == ("agent.tools: the tool readFile is listed twice",)
     assert load(suite()).cases[0].agent.tools == ()
 
 
@@ -259,7 +259,7 @@ def test_assertion__without_expected__is_refused(assertion) -> None:
     [
         (
             {"type": "contain", "value": "x"},
-            'there is no assertion "contain" (did you mean "contains"?); known: contains,',
+            'unknown assertion "contain" (did you mean "contains"?); known: contains,',
         ),
         ({"value": "x"}, "expected an assertion with a `type`, got a mapping; known: contains, matchesRegex, equals,"),
         ({"type": 3}, "expected an assertion with a `type`"),
@@ -294,7 +294,7 @@ def test_load__several_problems__are_all_named_with_their_lines() -> None:
 @pytest.mark.contract("agent_evals.suite.refused")
 def test_load__same_id_twice__is_refused_naming_both_places() -> None:
     (problem,) = refused(suite(case("a"), case("b"), case("a")))
-    assert problem.endswith('cases[2].id: the id "a" is taken by the case in line 9')
+    assert problem.endswith('cases[2].id: the case in line 9 already has the id "a"')
 
 
 @pytest.mark.contract("agent_evals.suite.refused")
@@ -322,10 +322,10 @@ def test_load__unknown_keys__are_warned_about_with_the_nearest() -> None:
         agent={"temperature": 0},
     )
     assert load(document).warnings == (
-        'owner: unknown key "owner": it is not read',
-        'agent.temperature: unknown key "temperature": it is not read',
-        'a: unknown key "casesensitive" (did you mean "caseSensitive"?): it is not read',
-        'b: unknown key "timeoutMs" (did you mean "timeout"?): it is not read',
+        'owner: unknown key "owner": it is ignored',
+        'agent.temperature: unknown key "temperature": it is ignored',
+        'a: unknown key "casesensitive" (did you mean "caseSensitive"?): it is ignored',
+        'b: unknown key "timeoutMs" (did you mean "timeout"?): it is ignored',
     )
     assert load(document).cases[0].warnings == (load(document).warnings[2].removeprefix("a: "),)
     strict = refused(document, strict=True)
@@ -339,7 +339,7 @@ def test_load__unknown_keys__are_warned_about_with_the_nearest() -> None:
 @pytest.mark.parametrize("fields", [{"assertions": []}, {}], ids=["empty", "none"])
 def test_load__case_without_assertions__is_warned_about(fields) -> None:
     bare = {key: value for key, value in case().items() if key != "assertions"} | fields
-    assert load(suite(bare)).warnings == ("case-1: no assertions: the case passes whatever the agent answers",)
+    assert load(suite(bare)).warnings == ("case-1: no assertions: the case passes with every response",)
     assert load(suite(bare)).cases[0].evaluators == ()
     assert refused(suite(bare), strict=True)
 
@@ -347,16 +347,16 @@ def test_load__case_without_assertions__is_warned_about(fields) -> None:
 @pytest.mark.parametrize(
     ("assertion", "tools", "said", "silent"),
     [
-        ({"type": "contains", "value": ""}, TOOLS, '"" is in every answer: this always holds', True),
-        ({"type": "matchesRegex", "pattern": "a*"}, TOOLS, "/a*/ finds something in every answer", True),
-        ({"type": "matchesRegex", "pattern": "a", "flags": "gg"}, TOOLS, '"gg" are no flags', False),
-        ({"type": "matchesRegex", "pattern": "a", "flags": "x"}, TOOLS, '"x" are no flags', False),
-        ({"type": "jsonPath", "path": "$.a[*].b", "expected": 1}, TOOLS, "are plain keys here", False),
-        ({"type": "jsonPath", "path": "$..b", "expected": 1}, TOOLS, "are plain keys here", False),
+        ({"type": "contains", "value": ""}, TOOLS, '"" is in every response: this always passes', True),
+        ({"type": "matchesRegex", "pattern": "a*"}, TOOLS, "/a*/ matches every response", True),
+        ({"type": "matchesRegex", "pattern": "a", "flags": "gg"}, TOOLS, '"gg" are not valid flags', False),
+        ({"type": "matchesRegex", "pattern": "a", "flags": "x"}, TOOLS, '"x" are not valid flags', False),
+        ({"type": "jsonPath", "path": "$.a[*].b", "expected": 1}, TOOLS, "are read as plain keys", False),
+        ({"type": "jsonPath", "path": "$..b", "expected": 1}, TOOLS, "are read as plain keys", False),
         (
             {"type": "fileJsonPath", "path": "a", "jsonPath": "a[?(@.b)]", "expected": 1},
             TOOLS,
-            "are plain keys here",
+            "are read as plain keys",
             False,
         ),
         ({"type": "fileExists", "path": "../x"}, TOOLS, "Path traversal is not allowed. This always fails", False),

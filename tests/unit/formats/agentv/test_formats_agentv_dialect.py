@@ -187,7 +187,7 @@ def test_load__everything_that_is_wrong__is_said_at_once_with_its_line(repositor
         "3: evalcases[0].id: is missing",
         '5: evalcases[1].expected_outcome: is missing in the case "twice"',
         '7: evalcases[2].input_messages: is missing in the case "twice"',
-        '7: evalcases[2].id: the id "twice" is taken by the case in line 5',
+        '7: evalcases[2].id: the case in line 5 already has the id "twice"',
         (
             "12: evalcases[3].input_messages[0].role: expected 'system', 'user', 'assistant' or 'tool', "
             'got text "usr" (did you mean "user"?)'
@@ -197,7 +197,7 @@ def test_load__everything_that_is_wrong__is_said_at_once_with_its_line(repositor
             'got text "txt" (did you mean "text"?)'
         ),
         (
-            '17: evalcases[3].input_messages[1].content[1].value: "mising.md": there is no such file in the repository '
+            '17: evalcases[3].input_messages[1].content[1].value: "mising.md": the repository has no such file '
             '(did you mean "missing.md"?)'
         ),
         "18: evalcases[3].input_messages[2].content: is missing",
@@ -224,10 +224,10 @@ def test_load__everything_that_is_wrong__is_said_at_once_with_its_line(repositor
         ("evalcases: {}\n", "1: evalcases: expected a list of cases, got a mapping"),
         (suite("id: ''\n" + ASKED), "2: evalcases[0].id: must not be empty"),
         (suite(f"id: {'x' * 201}\n" + ASKED), "2: evalcases[0].id: is longer than 200 characters"),
-        (suite('id: "a\\nb"\n' + ASKED), "2: evalcases[0].id: holds control characters"),
+        (suite('id: "a\\nb"\n' + ASKED), "2: evalcases[0].id: contains control characters"),
         (suite("id: a\nexpected_outcome: ''\ninput: x"), "3: evalcases[0].expected_outcome: must not be empty"),
-        (suite("id: a\noutcome: x\ninput: []"), "4: evalcases[0].input: says nothing"),
-        (suite("id: a\noutcome: x\ninput: '  '"), "4: evalcases[0].input: says nothing"),
+        (suite("id: a\noutcome: x\ninput: []"), "4: evalcases[0].input: is empty"),
+        (suite("id: a\noutcome: x\ninput: '  '"), "4: evalcases[0].input: is empty"),
         (suite("id: a\noutcome: x\ninput: 5"), "4: evalcases[0].input: expected a list of messages, or one text, got"),
         (suite("id: a\noutcome: x\ninput:"), "4: evalcases[0].input: expected a list of messages, or one text, got"),
         (
@@ -252,7 +252,7 @@ def test_load__wrong_value__is_refused_with_its_place(repository, text, said) ->
 
 def test_load__misspelt_field_that_is_needed__is_named_where_it_is_missing(repository) -> None:
     assert repository.problems(suite("id: one\nexpected_outcom: x\ninput: y")) == [
-        '2: evalcases[0].expected_outcome: is missing in the case "one" (is it meant by "expected_outcom"?)'
+        '2: evalcases[0].expected_outcome: is missing in the case "one" (did you mean "expected_outcom"?)'
     ]
     assert repository.problems(suite("id: one\nexpected_messages: []\ninput: y")) == [
         '2: evalcases[0].expected_outcome: is missing in the case "one"'
@@ -291,7 +291,7 @@ def test_load__other_text_that_yaml_reads_as_something_else__says_so_too(reposit
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (suite("id: a\nid: b\n" + ASKED), '3: the key "id" stands already in line 2'),
+        (suite("id: a\nid: b\n" + ASKED), '3: the key "id" is already in line 2'),
         ("evalcases: &x [*x]\n", "1: an alias that contains itself"),
         ("x: &a [1,2,3,4,5,6,7,8,9]\ny: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n", None),
     ],
@@ -318,11 +318,11 @@ def test_load__unknown_keys__are_warned_about_with_the_nearest_name(repository) 
     )
     loaded = repository.load("evals/x.yaml", text)
     assert loaded.warnings == (
-        'descripton: unknown key (did you mean "description"?): it is not read',
-        "assert: unknown key (it belongs into `execution`): it is not read",
-        'one: converstion_id: unknown key (did you mean "conversation_id"?): it is not read',
-        'one: input_messages[0].contents: unknown key (did you mean "content"?): it is not read',
-        'one: execution.targets: unknown key (did you mean "target"?): it is not read',
+        'descripton: unknown key (did you mean "description"?): it is ignored',
+        "assert: unknown key (it belongs in `execution`): it is ignored",
+        'one: converstion_id: unknown key (did you mean "conversation_id"?): it is ignored',
+        'one: input_messages[0].contents: unknown key (did you mean "content"?): it is ignored',
+        'one: execution.targets: unknown key (did you mean "target"?): it is ignored',
     )
     assert loaded.cases[0].warnings == tuple(
         warning.removeprefix("one: ") for warning in loaded.warnings if warning.startswith("one: ")

@@ -228,7 +228,5 @@ def test_input_messages__tool_calls__are_warned_about(repository) -> None:
         "{role: assistant, tool_calls: [{tool: t}]}",
         "{role: tool, content: found}",
     )
-    assert case.warnings == (
-        "input[1].tool_calls: tool calls of input messages are not sent: only what messages say is",
-    )
+    assert case.warnings == ("input[1].tool_calls: tool calls of input messages are not sent, only the text",)
     assert sent(case) == [("user", "A"), ("assistant", "@[Tool]:\nfound")]

@@ -63,8 +63,8 @@ def test_root__without_git__is_the_root_of_the_run(tmp_path) -> None:
     repository = Repository(tmp_path / "plain", git=False)
     (tmp_path / "a.txt").write_text("outside")
     problem = repository.problems(attaching("../../a.txt"))[0]
-    assert problem.endswith('"../../a.txt": leads out of the repository: only files inside are read')
-    assert "there is no such file" in repository.problems(attaching("a.txt"))[0]
+    assert problem.endswith('"../../a.txt": is outside of the repository: only files inside are read')
+    assert "the repository has no such file" in repository.problems(attaching("a.txt"))[0]
 
 
 def test_root__eval_file_outside_the_run_and_no_git__is_its_own_folder(tmp_path) -> None:
@@ -86,7 +86,7 @@ def test_attachment__path_out_of_the_repository__is_refused(repository, tmp_path
     assert repository.problems(attaching(written)) == [
         (
             f'7: evalcases[0].input[0].content[0].value: "{written}": '
-            "leads out of the repository: only files inside are read"
+            "is outside of the repository: only files inside are read"
         )
     ]
 
@@ -94,7 +94,7 @@ def test_attachment__path_out_of_the_repository__is_refused(repository, tmp_path
 @pytest.mark.contract("agentv.files.attachments")
 def test_attachment__absolute_path_outside__is_as_if_it_were_not_there(repository, tmp_path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
-    assert "there is no such file in the repository" in repository.problems(attaching(str(tmp_path / "secret.txt")))[0]
+    assert "the repository has no such file" in repository.problems(attaching(str(tmp_path / "secret.txt")))[0]
 
 
 @pytest.mark.contract("agentv.files.attachments")
@@ -107,7 +107,9 @@ def test_attachment__link_out_of_the_repository__is_refused(repository, tmp_path
     (repository.root / "key.txt").write_text("harmless, and not looked for")
     for written in ("file.txt", "folder/key.txt"):
         [problem] = repository.problems(attaching(written))
-        assert problem.endswith(f'"{written}": is a link out of the repository: only files inside are read')
+        assert problem.endswith(
+            f'"{written}": is a link to a file outside of the repository: only files inside are read'
+        )
 
 
 def test_attachment__link_within_the_repository__is_followed(repository) -> None:
@@ -129,14 +131,14 @@ def test_attachment__git_folder__is_never_read(repository) -> None:
     (repository.root / "evals").mkdir()
     (repository.root / "evals/link.txt").symlink_to(repository.root / ".git/config")
     for written in ("/.git/config", "link.txt"):
-        assert "is one of Git's own files: they are not read" in repository.problems(attaching(written))[0]
+        assert "is a file of Git: such files are not read" in repository.problems(attaching(written))[0]
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\xff\xfe", "is no text in UTF-8"),
-        (b"a\0b", "is no text: it holds zero bytes"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+        (b"a\0b", "is not text: it contains zero bytes"),
         (b"x" * (agentv_files.MAX_FILE_BYTES + 1), "is larger than 1,000,000 bytes"),
     ],
     ids=["encoding", "binary", "size"],
@@ -149,7 +151,7 @@ def test_attachment__what_is_no_text__is_refused(repository, content, said) -> N
 @pytest.mark.parametrize("written", ["", " ", "a\tb", "x" * 1001, "."])
 def test_attachment__what_is_no_path__is_refused(repository, written) -> None:
     [problem] = repository.problems(attaching(written))
-    assert "is not the path of a file" in problem or "there is no such file" in problem
+    assert "is not the path of a file" in problem or "the repository has no such file" in problem
 
 
 def test_attachment__name_that_no_file_can_have__is_refused(repository) -> None:
@@ -160,7 +162,7 @@ def test_attachment__name_that_no_file_can_have__is_refused(repository) -> None:
 
 def test_attachment__folder__is_no_file(repository) -> None:
     repository.write("evals/sub/a.txt")
-    assert "there is no such file" in repository.problems(attaching("sub"))[0]
+    assert "the repository has no such file" in repository.problems(attaching("sub"))[0]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -180,7 +182,7 @@ def test_attachments__more_than_a_case_may_say__are_refused_once(repository) -> 
     for name in names:
         repository.write(f"evals/{name}", b"x" * 900_000)
     assert repository.problems(attaching(*names)) == [
-        "11: evalcases[0].input[0].content[4]: a case may say 4,000,000 characters, with the files attached"
+        "11: evalcases[0].input[0].content[4]: a case may have 4,000,000 characters, including attached files"
     ]
 
 
@@ -190,7 +192,7 @@ def test_attachments__more_than_a_file_may_say__are_refused_once(repository) -> 
     count = agentv_turns.MAX_SUITE_CHARACTERS // 1_000_000
     case = "id: c{}\noutcome: x\ninput: [{{role: user, content: [{{type: file, value: a.txt}}]}}]"
     cases = [case.format(number) for number in range(count + 2)]
-    said = "all cases of a file together may say 64,000,000 characters, with the files attached"
+    said = "all cases of a file together may say 64,000,000 characters, including attached files"
     assert repository.problems(suite(*cases)) == [
         f"{count * 3 + 4}: evalcases[{count}].input[0].content[0]: {said}",
     ]

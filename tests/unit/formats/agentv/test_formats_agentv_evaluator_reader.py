@@ -64,8 +64,8 @@ def test_evaluators__in_two_places_of_a_case__the_second_is_warned_about(reposit
     text = suite(f"id: one\n{ASKED}execution: {{evaluators: {named('a')}}}\nassert: {named('b')}")
     case = repository.case(text)
     assert [spec.name for spec in case.evaluators] == ["a"]
-    assert case.warnings == ("assert: is not read beside execution.evaluators",)
-    assert repository.problems(text, strict=True) == ["6: evalcases[0].assert: is not read beside execution.evaluators"]
+    assert case.warnings == ("assert: is ignored: execution.evaluators is set",)
+    assert repository.problems(text, strict=True) == ["6: evalcases[0].assert: is ignored: execution.evaluators is set"]
 
 
 def one(repository: Repository, evaluator: str):
@@ -84,9 +84,11 @@ def test_llm_judge__every_name__means_the_same(repository, kind, target, trace) 
 def test_llm_judge__model__is_not_used_and_warned_about(repository) -> None:
     text = judged("{type: llm_judge, model: gpt-x}")
     assert repository.case(text).warnings == (
-        "execution.evaluators[0].model: is not used: name a target that asks this model in `judge_target`",
+        "execution.evaluators[0].model: is ignored: name a target with this model in `judge_target`",
     )
-    assert repository.problems(text, strict=True)[0].startswith("7: evalcases[0].execution.evaluators[0].model: is not")
+    assert repository.problems(text, strict=True)[0].startswith(
+        "7: evalcases[0].execution.evaluators[0].model: is ignored"
+    )
 
 
 @pytest.mark.contract("agentv.evaluators.prompt")
@@ -108,7 +110,7 @@ def test_prompt__text_like_a_path__is_taken_with_a_warning(repository) -> None:
     case = repository.case(judged('{type: llm_judge, prompt: "./{{candidate_answer}}.md"}'))
     assert case.evaluators == (LlmJudge(prompt="./{{candidate_answer}}.md"),)
     assert case.warnings == (
-        f"{FIRST}.prompt: looks like a path, but there is no such file in the repository: taken as the prompt itself",
+        f"{FIRST}.prompt: looks like a path, but the repository has no such file: used as the prompt itself",
     )
 
 
@@ -118,17 +120,17 @@ def test_prompt__text_like_a_path__is_taken_with_a_warning(repository) -> None:
     [
         (
             "Is it good?",
-            "prompt: the prompt template shows the judge no answer: it needs one of {{ candidate_answer }}",
+            "prompt: the prompt template does not show the response to the judge: add one of {{ candidate_answer }}",
         ),
-        ("{{ question }}", "prompt: the prompt template shows the judge no answer"),
+        ("{{ question }}", "prompt: the prompt template does not show the response to the judge"),
         (
             "./nowhere.txt",
-            'prompt: "./nowhere.txt": there is no such file in the repository; as a text, the prompt template',
+            'prompt: "./nowhere.txt": the repository has no such file; as a text, the prompt template',
         ),
         ("fact.md", '(did you mean "facts.md"?); as a text, the prompt template'),
-        ("blind.md", "prompt: the prompt template shows the judge no answer"),
-        ("../../facts.md", 'prompt: "../../facts.md": leads out of the repository'),
-        ("binary.md", 'prompt: "binary.md": is no text in UTF-8'),
+        ("blind.md", "prompt: the prompt template does not show the response to the judge"),
+        ("../../facts.md", 'prompt: "../../facts.md": is outside of the repository'),
+        ("binary.md", 'prompt: "binary.md": is not UTF-8 text'),
     ],
 )
 def test_prompt__that_shows_the_judge_no_answer__is_a_problem(repository, prompt, said) -> None:
@@ -159,10 +161,10 @@ def test_code_judge__every_name__means_the_same(repository, kind, key) -> None:
         ("command: 5", "command: expected a command, as one text or a list of texts, got the number 5"),
         ("script: [python3, 5]", "script: expected a command, as one text or a list of texts, got a list"),
         ("script: x, command: y", "command: says the same as `script`: keep one of them"),
-        ("script: x, cwd: nowhere", 'cwd: "nowhere": there is no such folder'),
-        ("script: x, cwd: ../..", 'cwd: "../..": leads out of the repository: only folders inside are worked in'),
-        ("script: x, cwd: /etc", 'cwd: "/etc": leads out of the repository'),
-        ("script: x, cwd: away", 'cwd: "away": is a link out of the repository'),
+        ("script: x, cwd: nowhere", 'cwd: "nowhere": the repository has no such folder'),
+        ("script: x, cwd: ../..", 'cwd: "../..": is outside of the repository: only folders inside can be used'),
+        ("script: x, cwd: /etc", 'cwd: "/etc": is outside of the repository'),
+        ("script: x, cwd: away", 'cwd: "away": is a link to a file outside of the repository'),
         ("script: x, timeout_seconds: 0", "timeout_seconds: must be > 0.0, got the number 0"),
     ],
 )
@@ -217,8 +219,8 @@ def test_trajectory__what_is_not_compared__is_warned_about(repository) -> None:
     )
     assert case.evaluators == (ToolTrajectory(mode="exact", expected=("a",)),)
     assert case.warnings == (
-        "execution.evaluators[0].minimums: is not read in the mode exact",
-        f"{FIRST}.expected[0].args: arguments are not compared: only which tools are called, and in which order",
+        "execution.evaluators[0].minimums: is ignored in the mode exact",
+        f"{FIRST}.expected[0].args: arguments are not compared, only the tools and their order",
     )
 
 
@@ -248,23 +250,21 @@ def test_rubrics__on_an_evaluator__are_a_judge_with_its_name_and_weight(reposito
     )
     check = RubricCheck(id="rubric-1", description="Is polite.")
     assert case.evaluators == (RubricJudge(label="n", weight=3, judge_target="j", checks=(check,)),)
-    assert case.warnings == (
-        "execution.evaluators[0].prompt: is not read beside `rubrics`, which are asked in a way of their own",
-    )
+    assert case.warnings == ("execution.evaluators[0].prompt: is ignored: `rubrics` have their own prompt",)
 
 
 @pytest.mark.parametrize(
     ("rubrics", "said"),
     [
         ("5", "5: evalcases[0].rubrics: expected a list of checks, got the number 5"),
-        ("[]", "5: evalcases[0].rubrics: an empty list: nothing would be judged"),
+        ("[]", "5: evalcases[0].rubrics: an empty list: nothing would be evaluated"),
         ("[5]", "5: evalcases[0].rubrics[0]: expected a mapping, got the number 5"),
         ("['']", "5: evalcases[0].rubrics[0].description: must not be empty"),
         ("[{id: a}]", "5: evalcases[0].rubrics[0].description: is missing"),
         ("[{id: a, description: x, weight: -1}]", "5: evalcases[0].rubrics[0].weight: must be >= 0"),
         (
             "[{id: a, description: x}, {id: a, description: y}]",
-            '5: evalcases[0].rubrics[1].id: the id "a" is taken by the check in line 5',
+            '5: evalcases[0].rubrics[1].id: the check in line 5 already has the id "a"',
         ),
     ],
 )
@@ -330,12 +330,15 @@ def nested(depth: int) -> str:
     ("fields", "said"),
     [
         ("", "evaluators[0].evaluators: is missing"),
-        ("evaluators: []", "evaluators[0].evaluators: an empty list: nothing would be judged"),
+        ("evaluators: []", "evaluators[0].evaluators: an empty list: nothing would be evaluated"),
         ("evaluators: [{type: nothing}]", 'evaluators[0].evaluators[0].type: "nothing" is not known'),
-        ("evaluators: [{type: llm_judge}, {type: llm_judge}]", 'several members are called "llm_judge": give each a'),
+        (
+            "evaluators: [{type: llm_judge}, {type: llm_judge}]",
+            'several members have the name "llm_judge": give each its',
+        ),
         (
             "evaluators: [{name: facts, type: llm_judge}], aggregator: {type: weighted_average, weights: {fact: 1}}",
-            'aggregator.weights.fact: no member is called "fact" (did you mean "facts"?)',
+            'aggregator.weights.fact: no member has the name "fact" (did you mean "facts"?)',
         ),
         (
             "evaluators: [{name: a, type: llm_judge}], aggregator: {type: weighted_average, weights: {a: .inf}}",
@@ -348,7 +351,7 @@ def nested(depth: int) -> str:
         ("evaluators: [{type: llm_judge}], aggregator: {type: code_judge}", "aggregator.path: is missing"),
         (
             "evaluators: [{type: llm_judge}], aggregator: {type: llm_judge, prompt: 'Sum {{candidate_answer}}'}",
-            "aggregator.prompt: the aggregator's prompt shows the judge no results: it needs {{ EVALUATOR_RESULTS_JSON",
+            "aggregator.prompt: the aggregator's prompt does not show the results to the judge",
         ),
         ("evaluators: [{type: llm_judge}], aggregator: 5", "aggregator: expected a mapping with a `type`, got the num"),
     ],
@@ -372,7 +375,7 @@ def test_composite__what_does_not_count__is_warned_about(repository) -> None:
         )
     )
     assert case.warnings == (
-        f'{FIRST}.evaluators: the weight of the member "a" is not read: put it into the aggregator\'s weights',
+        f'{FIRST}.evaluators: the weight of the member "a" is ignored: put it into the aggregator\'s weights',
         "execution.evaluators[0].aggregator: every evaluator has weight 0: the score is always 0",
     )
 
@@ -401,4 +404,4 @@ def test_evaluator__wrong__is_refused_with_what_is_known(repository, evaluator, 
 
 def test_evaluator__unknown_setting__is_warned_about(repository) -> None:
     case = repository.case(judged("{type: llm_judge, promt: x}"))
-    assert case.warnings == ('execution.evaluators[0].promt: unknown key (did you mean "prompt"?): it is not read',)
+    assert case.warnings == ('execution.evaluators[0].promt: unknown key (did you mean "prompt"?): it is ignored',)

@@ -80,7 +80,7 @@ def test_lines__problems__name_the_line_the_field_and_the_file_they_stand_in(rep
     text = line("a") + line("b", input=[{"role": "usr", "content": "x"}]) + line("a") + '{"id": "c"}\n5\n'
     assert repository.problems(text, "evals/harbour.jsonl") == [
         "2: input[0].role: expected 'system', 'user', 'assistant' or 'tool', got text \"usr\" (did you mean \"user\"?)",
-        '3: id: the id "a" is taken by the case in line 1',
+        '3: id: the case in line 1 already has the id "a"',
         '4: expected_outcome: is missing in the case "c"',
         '4: input_messages: is missing in the case "c"',
         "5: expected a mapping, got the number 5",

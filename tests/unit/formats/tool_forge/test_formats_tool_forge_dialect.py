@@ -98,7 +98,7 @@ def test_tier__metadata_then_file_name_then_ids(metadata, file, case_id, tier) -
 def test_tier__nothing_says_it__is_golden_with_a_warning() -> None:
     suite = load([case("one")], "x.json")
     assert suite.tier is Tier.GOLDEN
-    assert suite.warnings == ("neither metadata, file name nor ids say which tier this is: taken as golden",)
+    assert suite.warnings == ("neither metadata, file name nor ids name a tier: golden is assumed",)
 
 
 def test_tier__unknown__is_refused_with_the_nearest() -> None:
@@ -165,7 +165,7 @@ def test_location__case__is_its_line() -> None:
     ("document", "said"),
     [
         ([case(id="")], "[0].id: must not be empty"),
-        ([case(id="a\nb")], "[0].id: holds control characters"),
+        ([case(id="a\nb")], "[0].id: contains control characters"),
         ([case(id="x" * 201)], "[0].id: is longer than 200 characters"),
         ([{"id": "a", "expect": {}}], '[0].input: is missing in the case "a"'),
         ([case(input={"message": ""})], "[0].input.message: must not be empty"),
@@ -202,12 +202,12 @@ def test_load__both_routing_assertions__are_refused() -> None:
     assert problem.endswith("[0].expect: toolsCalled and toolsCalledAnyOrder exclude each other: keep one")
     problem = refused(expecting(toolsCalled=["a"], toolsCalledAnyOrder=["a"], toolsAcceptable=[["a"]]))[0]
     assert problem.endswith(": toolsCalled, toolsCalledAnyOrder and toolsAcceptable exclude each other: keep one")
-    assert "stands alone" in refused(expecting(toolsAcceptable=[["__none__", "a"]]))[0]
+    assert "must be alone" in refused(expecting(toolsAcceptable=[["__none__", "a"]]))[0]
 
 
 @pytest.mark.contract("case.refused")
 def test_load__duplicate_ids__name_both_lines() -> None:
-    said = 'evals/weather.golden.json:13: [1].id: the id "gs-weather-001" is taken by the case in line 2'
+    said = 'evals/weather.golden.json:13: [1].id: the case in line 2 already has the id "gs-weather-001"'
     assert refused([case(), case()]) == [said]
 
 
@@ -253,12 +253,12 @@ def test_load__assertion_of_the_shipped_runner__is_recognised_not_supported() ->
 
 def test_load__assertion_beside_expect__says_where_it_belongs() -> None:
     warnings = load([case(noToolErrors=True)]).cases[0].warnings
-    assert warnings == ('unknown key "noToolErrors" (it belongs into `expect`): it is not read',)
+    assert warnings == ('unknown key "noToolErrors" (it belongs in `expect`): it is ignored',)
 
 
 @pytest.mark.contract("case.empty-expect")
 def test_load__empty_expect__is_a_warning_and_under_strict_a_problem() -> None:
-    said = "`expect` is empty: the case passes whatever the agent answers"
+    said = "`expect` is empty: the case passes with every response"
     assert load(expecting()).cases[0].warnings == (said,)
     assert refused(expecting(), strict=True)[0].endswith(said)
 
@@ -275,8 +275,8 @@ def test_load__regression_case__wants_its_history_and_seed_values_only() -> None
         load([case("rg-1", expect={"responseContains": ["{{snapshot:a}}"]})], "a.regression.json").cases[0].warnings
     )
     assert warnings == (
-        "a regression case names its createdAt",
-        "a regression case names its bugRef",
+        "a regression case needs createdAt",
+        "a regression case needs bugRef",
         "{{snapshot:a}} changes from run to run: regression cases use seed values only",
     )
 
@@ -290,33 +290,33 @@ def test_load__tokens_where_they_are_not_resolved__are_warned_about() -> None:
     }
     warnings = load([case(input={"message": "{{seed:m}}"}, expect=expect)]).cases[0].warnings
     assert sorted(warnings) == [
-        "{{env:HOME}} has an unknown source and is taken literally",
-        "{{seed:a}} is taken literally: tokens are not replaced in toolsCalled",
-        "{{seed:b}} is taken literally: tokens are not replaced in responseMatches",
+        "{{env:HOME}} has an unknown source and is used literally",
+        "{{seed:a}} is used literally: tokens are not replaced in toolsCalled",
+        "{{seed:b}} is used literally: tokens are not replaced in responseMatches",
         "{{seed:m}} is sent as it is: tokens are not replaced in messages",
     ]
 
 
 def test_load__checks_that_never_or_always_hold__are_warned_about() -> None:
     warnings = load(expecting(responseNotContains=[""], responseContainsAny=[[]])).cases[0].warnings
-    assert set(warnings) == {"an empty group is skipped", '"" is in every answer: this always fails'}
+    assert set(warnings) == {"an empty group is skipped", '"" is in every response: this always fails'}
 
 
 @pytest.mark.contract("case.checks-nothing")
 @pytest.mark.parametrize(
     ("expect", "said"),
     [
-        ({"responseContains": [""]}, {'"" is in every answer: this always holds'}),
-        ({"responseContainsAny": [["a", ""]]}, {'"" is in every answer: this always holds'}),
-        ({"responseMatches": ["a|"]}, {"/a|/ finds something in every answer: this always holds"}),
-        ({"regexPattern": ".*"}, {"/.*/ finds something in every answer: this always holds"}),
+        ({"responseContains": [""]}, {'"" is in every response: this always passes'}),
+        ({"responseContainsAny": [["a", ""]]}, {'"" is in every response: this always passes'}),
+        ({"responseMatches": ["a|"]}, {"/a|/ matches every response: this always passes"}),
+        ({"regexPattern": ".*"}, {"/.*/ matches every response: this always passes"}),
         ({"responseContains": [], "toolsNotCalled": [], "toolParams": []}, set()),
         ({"responseContains": None}, set()),
     ],
     ids=str,
 )
 def test_load__expectation_that_checks_nothing__is_called_that_and_refused_when_strict(expect, said) -> None:
-    nothing = "nothing is checked: the case passes whatever the agent answers"
+    nothing = "nothing is checked: the case passes with every response"
     assert set(load(expecting(**expect)).cases[0].warnings) == {nothing, *said}
     assert any(nothing in problem for problem in refused(expecting(**expect), strict=True))
     assert set(load(expecting(**expect, noToolErrors=True)).cases[0].warnings) == said

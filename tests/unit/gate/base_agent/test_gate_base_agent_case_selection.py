@@ -82,7 +82,7 @@ def test_asked__it_fails_what_passes__is_nothing_more() -> None:
     found = asked(run_of({"a": "F", "b": "F", "c": "P", "dead": "F"}, **DEAD))
     assert (names(found), found.trouble) == (
         [],
-        "it fails 2 of 3 cases that pass here and on record: it does not look like the base branch's agent at work",
+        "it fails 2 of 3 cases that pass in this run and in the history, so it does not seem to work",
     )
 
 
@@ -128,7 +128,7 @@ def test_asked__several_causes__one_of_each_is_among_the_first() -> None:
     assert {int(name[1:]) % 10 for name in first} == set(range(10))
 
 
-def test_left_to_control__red__are_the_regressions() -> None:
+def test_left_to_base_agent__red__are_the_regressions() -> None:
     run = replace(run_of(**DEAD), base_agent=None)
     assert find_clearable_cases(run, question(run)) == (CaseKey(FILE, "dead"),)
     green = run_of(a="P")

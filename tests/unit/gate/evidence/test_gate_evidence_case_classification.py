@@ -24,6 +24,7 @@ SEVERITY = {
     CaseClass.INCONCLUSIVE: 2,
     CaseClass.STILL_FAILING: 2,
     CaseClass.ERRORED: 3,
+    CaseClass.SUSPECTED_REGRESSION: 3,
     CaseClass.REGRESSION: 4,
 }
 
@@ -80,7 +81,7 @@ def class_of(case: CaseFacts, confirmation: RerunCriteria = CONFIRMATION) -> tup
         ("PF", "P", "", ("still_passing", None)),
     ],
 )
-def test_settle__one_case__becomes_this(record, first, again, expected) -> None:
+def test_classify__one_case__becomes_this(record, first, again, expected) -> None:
     assert class_of(facts(record, first, again)) == expected
 
 
@@ -95,7 +96,7 @@ def test_settle__one_case__becomes_this(record, first, again, expected) -> None:
         (6, "FFF", ("regression", "evidence")),
     ],
 )
-def test_settle__fewer_reruns__says_that_it_rests_on_less(reruns, again, expected) -> None:
+def test_classify__fewer_reruns__says_that_it_rests_on_less(reruns, again, expected) -> None:
     assert class_of(facts(CLEAN, "F", again), RerunCriteria(100, max_reruns=reruns)) == expected
 
 
@@ -110,13 +111,13 @@ def test_settle__fewer_reruns__says_that_it_rests_on_less(reruns, again, expecte
         (CLEAN, "", ("errored", "missing_reruns")),
     ],
 )
-def test_settle__must_pass__is_decided_by_the_second_failure(record, again, expected) -> None:
+def test_classify__must_pass__is_decided_by_the_second_failure(record, again, expected) -> None:
     assert class_of(facts(record, "F", again, must_pass=True)) == expected
 
 
 @pytest.mark.contract("verdict.must-pass")
 @pytest.mark.parametrize(("again", "why"), [("F", "must_pass"), ("PP", "recovered"), ("", "missing_reruns")])
-def test_settle__must_pass_and_new__keeps_its_class_and_says_what_came_of_it(again, why) -> None:
+def test_classify__must_pass_and_new__keeps_its_class_and_says_what_came_of_it(again, why) -> None:
     case = facts("", "F", again, must_pass=True, plain_class=CaseClass.ADDED)
     assert class_of(case) == ("added", why)
     grounds = classify_cases([case], CONFIRMATION).cases[0].grounds
@@ -126,7 +127,7 @@ def test_settle__must_pass_and_new__keeps_its_class_and_says_what_came_of_it(aga
 
 @pytest.mark.contract("verdict.record.changed")
 @pytest.mark.parametrize("plain", sorted(one for one in CaseClass if not one.is_compared))
-def test_settle__removed_changed_or_not_judged__stays_what_it_is(plain) -> None:
+def test_classify__removed_changed_or_not_judged__stays_what_it_is(plain) -> None:
     judged = facts(CLEAN, "F", "FFFFFF", plain_class=plain)
     absent = facts(CLEAN, "", plain_class=plain)
     # all of many, so that the suite would drop too
@@ -137,14 +138,14 @@ def test_settle__removed_changed_or_not_judged__stays_what_it_is(plain) -> None:
         assert settlement.suite_finding.cases == 0
 
 
-def test_settle__no_cases__nothing_has_happened() -> None:
+def test_classify__no_cases__nothing_has_happened() -> None:
     settlement = classify_cases([], CONFIRMATION)
     assert settlement.cases == ()
     assert not settlement.suite_finding.is_drop
 
 
 @pytest.mark.contract("verdict.outcome")
-def test_settle__regression__can_be_put_in_words() -> None:
+def test_classify__regression__can_be_put_in_words() -> None:
     grounds = classify_cases([facts("P" * 12, "F", "FFF")], CONFIRMATION).cases[0].grounds
     assert grounds is not None
     assert (grounds.kind, grounds.current, grounds.history, grounds.reruns) == (
@@ -182,7 +183,7 @@ def suite(failing: int, **fields) -> list[CaseFacts]:
 
 
 @pytest.mark.contract("verdict.suite")
-def test_settle__more_failures_than_the_records_explain__makes_regressions_of_them() -> None:
+def test_classify__more_failures_than_the_records_explain__makes_regressions_of_them() -> None:
     many, few = classify_cases(suite(9), CONFIRMATION), classify_cases(suite(5), CONFIRMATION)
     assert many.suite_finding.is_drop
     assert [one.case_class.value for one in many.cases[:10]] == ["regression"] * 9 + ["still_passing"]
@@ -193,7 +194,7 @@ def test_settle__more_failures_than_the_records_explain__makes_regressions_of_th
 
 
 @pytest.mark.contract("verdict.suite")
-def test_settle__dead_cases__make_no_regressions_of_the_others() -> None:
+def test_classify__dead_cases__make_no_regressions_of_the_others() -> None:
     dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(20)]
     settlement = classify_cases([*suite(2), *dead], CONFIRMATION)
     assert [one.case_class.value for one in settlement.cases[:2]] == ["inconclusive"] * 2
@@ -201,7 +202,7 @@ def test_settle__dead_cases__make_no_regressions_of_the_others() -> None:
     assert not settlement.suite_finding.is_drop
 
 
-def test_settle__drop_of_the_suite__needs_no_missing_reruns() -> None:
+def test_classify__drop_of_the_suite__needs_no_missing_reruns() -> None:
     broken = [replace(case, reruns=Counts()) for case in suite(9)]
     assert classify_cases(broken, CONFIRMATION).cases[0].case_class is CaseClass.REGRESSION
 
@@ -246,7 +247,7 @@ def run_through(tapes: list[tuple[str, str]], trials: int, reruns: int, allowed:
 @given(
     st.lists(TAPES, min_size=1, max_size=12), st.sampled_from([1, 3]), st.integers(0, 6), st.integers(0, 3), st.data()
 )
-def test_settle__a_failure_instead_of_a_pass__is_never_milder(tapes, trials, reruns, allowed, data) -> None:
+def test_classify__a_failure_instead_of_a_pass__is_never_milder(tapes, trials, reruns, allowed, data) -> None:
     at = data.draw(st.integers(0, len(tapes) - 1))
     place = data.draw(st.integers(0, 8))
     record, tape = tapes[at]
@@ -261,7 +262,7 @@ def test_settle__a_failure_instead_of_a_pass__is_never_milder(tapes, trials, rer
 @pytest.mark.slow
 @pytest.mark.contract("verdict.order")
 @given(st.lists(TAPES, max_size=12), st.randoms(use_true_random=False))
-def test_settle__cases_in_another_order__become_the_same(tapes, random) -> None:
+def test_classify__cases_in_another_order__become_the_same(tapes, random) -> None:
     order = random.sample(range(len(tapes)), len(tapes))
     settled = run_through(tapes, 1, 6)
     shuffled = run_through([tapes[at] for at in order], 1, 6)
@@ -272,7 +273,7 @@ def test_settle__cases_in_another_order__become_the_same(tapes, random) -> None:
 @pytest.mark.slow
 @pytest.mark.contract("verdict.order")
 @given(st.text("PF", min_size=2, max_size=6), st.randoms(use_true_random=False))
-def test_settle__reruns_in_another_order__rest_on_the_same_counts(again, random) -> None:
+def test_classify__reruns_in_another_order__rest_on_the_same_counts(again, random) -> None:
     shuffled = "".join(random.sample(again, len(again)))
     assert class_of(facts(CLEAN, "F", shuffled)) == class_of(facts(CLEAN, "F", again))
 
@@ -313,12 +314,12 @@ def crashed(record: str, first: str, again: str = "", **fields) -> CaseFacts:
         "crashes now and then on main",
     ],
 )
-def test_settle__crash__makes_a_suspect_as_a_wrong_answer_does(record, first, again, expected) -> None:
+def test_classify__crash__makes_a_suspect_as_a_wrong_answer_does(record, first, again, expected) -> None:
     assert class_of(crashed(record, first, again)) == expected
 
 
 @pytest.mark.contract("verdict.crash")
-def test_settle__many_crashes_that_recovered__are_no_drop_of_the_suite() -> None:
+def test_classify__many_crashes_that_recovered__are_no_drop_of_the_suite() -> None:
     """An outage of minutes breaks many cases at once; what answers when it is asked again has lost nothing."""
     cases = [crashed(CLEAN, "C", "PP", key=CaseKey("a.json", f"c{at}")) for at in range(20)]
     settlement = classify_cases([*cases, *suite(0)], CONFIRMATION)
@@ -327,7 +328,7 @@ def test_settle__many_crashes_that_recovered__are_no_drop_of_the_suite() -> None
 
 
 @pytest.mark.contract("verdict.record.broken-branch")
-def test_settle__the_branch_itself_lost_cases__blames_nobody_and_is_no_drop() -> None:
+def test_classify__the_branch_itself_lost_cases__blames_nobody_and_is_no_drop() -> None:
     lost = [facts("F" + CLEAN, "F", key=CaseKey("b.json", f"c{at}")) for at in range(10)]
     settlement = classify_cases([*lost, *suite(0)], CONFIRMATION)
     assert {one.case_class.value for one in settlement.cases[:10]} == {"still_failing"}
@@ -335,7 +336,7 @@ def test_settle__the_branch_itself_lost_cases__blames_nobody_and_is_no_drop() ->
     assert settlement.cases[0].grounds.broken_since.run_id == "r0"
 
 
-def test_settle__reruns_that_were_decided__are_not_missing_by_other_knowledge() -> None:
+def test_classify__reruns_that_were_decided__are_not_missing_by_other_knowledge() -> None:
     """Judged again with a record that asks for more, a case is judged by what there is."""
     case = facts("PPPFPPPPFP", "F", "FF")
     assert class_of(case) == ("errored", "missing_reruns")
@@ -343,8 +344,19 @@ def test_settle__reruns_that_were_decided__are_not_missing_by_other_knowledge() 
     assert class_of(replace(case, rerun_end=RerunStopReason.RUN_STOPPED)) == ("errored", "missing_reruns")
 
 
+@pytest.mark.parametrize("end", [RerunStopReason.GATE_FAILED, RerunStopReason.BUDGET_USED])
+@pytest.mark.parametrize("again", ["", "F"])
+def test_classify__not_rerun_for_the_gate_or_the_budget__is_a_suspected_regression(again, end) -> None:
+    assert class_of(facts(CLEAN, "F", again, rerun_end=end)) == ("suspected_regression", end.value)
+
+
+@pytest.mark.parametrize("end", [RerunStopReason.GATE_FAILED, RerunStopReason.BUDGET_USED])
+def test_classify__passed_its_only_reruns__is_inconclusive(end) -> None:
+    assert class_of(facts(CLEAN, "F", "PP", rerun_end=end)) == ("inconclusive", "recovered")
+
+
 @pytest.mark.contract("verdict.words")
-def test_settle__not_sure__says_how_many_failures_in_a_row_would_have_been() -> None:
+def test_classify__not_sure__says_how_many_failures_in_a_row_would_have_been() -> None:
     grounds = classify_cases([facts(CLEAN, "F", "PP")], CONFIRMATION).cases[0].grounds
     assert class_of(facts(CLEAN, "F", "F" * (grounds.required_failures - 1))) == ("regression", "evidence")
     assert class_of(facts(CLEAN, "F", "F" * (grounds.required_failures - 2)))[0] == "errored"
@@ -355,7 +367,7 @@ def test_doubt__of_a_case__is_that_of_its_record() -> None:
     assert facts(CLEAN, "F", plain_class=CaseClass.INCOMPARABLE).suspicion is None
 
 
-def test_settle__drop_of_the_suite__makes_no_regression_of_a_case_without_a_record() -> None:
+def test_classify__drop_of_the_suite__makes_no_regression_of_a_case_without_a_record() -> None:
     """It was compared with one result, but there is no record that could say what it usually does."""
     cases = [facts(CLEAN, "F") for _ in range(8)] + [facts(CLEAN, "P") for _ in range(40)]
     unknown = replace(facts("P", "F"), record=NO_HISTORY, key=CaseKey("a.json", "unknown"))
@@ -371,7 +383,7 @@ def test_settle__drop_of_the_suite__makes_no_regression_of_a_case_without_a_reco
 
 
 @pytest.mark.slow
-def test_settle__allowed_regressions__stand_for_failures_of_the_suite() -> None:
+def test_classify__allowed_regressions__stand_for_failures_of_the_suite() -> None:
     assert [
         classify_cases(suite(9), CONFIRMATION, allowed=allowed).suite_finding.failures for allowed in (0, 1, 9, 20)
     ] == [9, 8, 0, 0]
@@ -379,7 +391,7 @@ def test_settle__allowed_regressions__stand_for_failures_of_the_suite() -> None:
 
 
 @pytest.mark.slow
-def test_settle__allowed_regressions_that_cases_are_by_themselves__stand_for_nothing_else() -> None:
+def test_classify__allowed_regressions_that_cases_are_by_themselves__stand_for_nothing_else() -> None:
     dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(2)]
     found = [
         classify_cases([*suite(9), *dead], CONFIRMATION, allowed=allowed).suite_finding.failures
@@ -388,12 +400,12 @@ def test_settle__allowed_regressions_that_cases_are_by_themselves__stand_for_not
     assert found == [9, 9, 8]
 
 
-def test_settle__must_pass_that_the_newest_run_of_the_branch_fails_too__is_no_news_and_blocks() -> None:
+def test_classify__must_pass_that_the_newest_run_of_the_branch_fails_too__is_no_news_and_blocks() -> None:
     assert class_of(facts("F" + CLEAN, "F", "F", must_pass=True)) == ("still_failing", "must_pass")
     assert class_of(facts(CLEAN, "F", "F", must_pass=True)) == ("regression", "must_pass")
 
 
-def test_settle__allowed_regression__stands_for_the_failures_that_stick_out_most() -> None:
+def test_classify__allowed_regression__stands_for_the_failures_that_stick_out_most() -> None:
     """Of two that were known to fail now and then, the one that fails all three trials, not the one that fails two."""
     worse = facts("P" * 14 + "F", "FFF", key=CaseKey("b.json", "worse"))
     less = facts("P" * 14 + "F", "FFP", key=CaseKey("b.json", "less"))
@@ -402,18 +414,18 @@ def test_settle__allowed_regression__stands_for_the_failures_that_stick_out_most
 
 
 @pytest.mark.parametrize(("record", "first"), [("FPPPPPPPPP", "P"), ("FPPPPPPPPP", "F")])
-def test_settle__nothing_in_doubt__says_no_chance(record, first) -> None:
+def test_classify__nothing_in_doubt__says_no_chance(record, first) -> None:
     grounds = classify_cases([facts(record, first)], CONFIRMATION).cases[0].grounds
     assert grounds is not None
     assert (grounds.chance, grounds.required_failures) == (None, None)
 
 
 @pytest.mark.contract("verdict.new-pass", "verdict.evidence.few-reruns")
-def test_settle__new_pass_by_few_reruns__says_that_it_rests_on_less() -> None:
+def test_classify__new_pass_by_few_reruns__says_that_it_rests_on_less() -> None:
     assert class_of(facts("FPFFFFFFPF", "P", "P"), RerunCriteria(100, max_reruns=1)) == ("new_pass", "every_run")
 
 
-def test_settle__only_run_on_record_failed_as_many_cases_as_fail_here__is_no_drop_of_the_suite() -> None:
+def test_classify__only_run_on_record_failed_as_many_cases_as_fail_here__is_no_drop_of_the_suite() -> None:
     """Who leaves out what that one run failed chooses the others for having passed it, and every change would drop."""
     mended = [facts("F", "P", key=CaseKey("a.json", f"m{at}")) for at in range(8)]
     unlucky = [facts("P", "F", "PPP", key=CaseKey("a.json", f"u{at}")) for at in range(8)]

@@ -145,7 +145,7 @@ def test_records__baseline_that_mostly_could_not_be_measured__counts_for_what_it
     assert counted(branch(newest, unmeasured, measured), make_run({"a": "failed"})) == {"a": (1, 2)}
 
 
-def test_ledger_after__run_without_a_baseline__begins_a_ledger() -> None:
+def test_history_after__run_without_a_baseline__begins_a_history() -> None:
     assert [one.run_id for one in build_next_history(earlier(0, {"a": "passed"}), NOT_REQUESTED).runs] == ["day-0"]
     baseline = branch(earlier(1, {"a": "passed"}), earlier(2, {"a": "passed"}))
     assert [one.run_id for one in build_next_history(earlier(0, {"a": "passed"}), baseline).runs] == [

@@ -88,7 +88,7 @@ def test_record_of__trials_and_reruns__trials_count_and_reruns_only_tell_flaky(w
         ("P P P P P P P P P F", (9, 10, "changed")),
     ],
 )
-def test_record_of__broken_or_mended_on_the_branch__starts_there(words, expected) -> None:
+def test_record_of__broken_or_fixed_on_the_branch__starts_there(words, expected) -> None:
     assert record(words) == expected
 
 
@@ -106,7 +106,7 @@ def test_record_of__broken_or_mended_on_the_branch__starts_there(words, expected
         ("F F P P P P P", 1000, (0, 2, "failing")),
     ],
 )
-def test_record_of__mended_among_many_that_come_and_go__is_chance(words, among, expected) -> None:
+def test_record_of__fixed_among_many_that_come_and_go__is_chance(words, among, expected) -> None:
     found = build_case_record(history(words), among)
     assert (found.counts.passes, found.counts.executions, found.stability.value) == expected
 

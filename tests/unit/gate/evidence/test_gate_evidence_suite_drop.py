@@ -64,7 +64,7 @@ def test_whole_finding__two_questions__is_the_share_of_all_ways_in_which_one_is_
 
 
 @pytest.mark.contract("verdict.suite.trade-offs")
-def test_whole_finding__some_cases_broke_while_others_were_mended__is_a_drop_of_those_that_seldom_fail() -> None:
+def test_whole_finding__some_cases_broke_while_others_were_fixed__is_a_drop_of_those_that_seldom_fail() -> None:
     worse = [stratum("P" * 9, "F")] * 6 + [stratum("P" * 9, "P")] * 14
     mended = [stratum("FPPFPPFPP", "P")] * 19 + [stratum("FPPFPPFPP", "F")]
     others = [stratum("P" * 9, "P")] * 60

@@ -138,7 +138,9 @@ def verdicts(branches: list[Branch], dead: int | None = None) -> list[tuple[bool
 
 
 @pytest.mark.slow
-def test_judge__three_trials_flat_five_percent__hardly_a_run_is_red_and_a_dead_case_always_is_one(branches) -> None:
+def test_decide_verdict__three_trials_flat_five_percent__hardly_a_run_is_red_and_a_dead_case_always_is_one(
+    branches,
+) -> None:
     assert sum(red for red, _ in verdicts(branches)) <= 1  # of sixteen; of five hundred such runs, two were
     dead = verdicts(branches, dead=7)
     assert all(red for red, _ in dead)
@@ -146,7 +148,7 @@ def test_judge__three_trials_flat_five_percent__hardly_a_run_is_red_and_a_dead_c
 
 
 @pytest.mark.slow
-def test_judge__three_trials__sure_takes_as_many_failures_as_were_made_at_least(branches) -> None:
+def test_decide_verdict__three_trials__sure_takes_as_many_failures_as_were_made_at_least(branches) -> None:
     comparison = verdicts(branches[:1], dead=7)[0][1]
     grounds = next(one.grounds for one in comparison.changes if one.case_id == "c7")
     assert (grounds.current.passes, grounds.current.failures >= 3, grounds.required_failures >= 3) == (0, True, True)

@@ -114,24 +114,24 @@ def test_chance_of_red__twice_as_many_cases__is_about_twice_as_large() -> None:
             FalseAlarms(chance=0.126, cases=500, flaky=100, runs=2, more_runs=3),
             (
                 "With 2 runs on main and about 100 of 500 cases flaky, "
-                "about 1 in 8 harmless pull requests would be red; "
-                "3 more runs on main bring that under 1 in 50."
+                "about 1 in 8 harmless pull requests would fail. "
+                "3 more runs on main reduce this to under 1 in 50."
             ),
         ),
         (
             FalseAlarms(chance=0.9, cases=2000, flaky=1, runs=1, more_runs=1),
             (
                 "With 1 run on main and about 1 of 2,000 cases flaky, "
-                "about 1 in 2 harmless pull requests would be red; "
-                "1 more run on main brings that under 1 in 50."
+                "about 1 in 2 harmless pull requests would fail. "
+                "1 more run on main reduces this to under 1 in 50."
             ),
         ),
         (
             FalseAlarms(chance=0.03, cases=500, flaky=100, runs=9, more_runs=None),
             (
                 "With 9 runs on main and about 100 of 500 cases flaky, "
-                "about 1 in 33 harmless pull requests would be red; "
-                "more runs do not change that soon, so fix or quarantine the flaky cases."
+                "about 1 in 33 harmless pull requests would fail. "
+                "More runs do not change this soon: fix or quarantine the flaky cases."
             ),
         ),
     ],

@@ -15,6 +15,7 @@ from eval_gate.gate.waivers.case_names import MAX_NORMALIZED, CaseNameIndex, fin
 from eval_gate.gate.waivers.wording import format_notices, format_warnings
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
+from eval_gate.model.evidence import Counts, GroundKind, Grounds
 from eval_gate.model.waiver import (
     AppliedWaivers,
     CaseStanding,
@@ -32,7 +33,9 @@ from tests.support.results import FILE, make_result, make_run, make_suite_result
 TODAY = date(2026, 11, 21)
 OTHER = "evals/other.golden.json"
 PATH = ".eval-gate/waivers.yaml"
-BY_COMMENT = "somebody who may write to the repository can accept it by a comment"
+_ONCE = {"current": Counts(failures=1), "history": Counts(passes=20)}
+_GATE_FAILED, _BUDGET_USED = (Grounds(kind=kind, **_ONCE) for kind in (GroundKind.GATE_FAILED, GroundKind.BUDGET_USED))
+BY_COMMENT = "A person with write access can waive the case in a comment"
 
 
 def case(case_id: str, standing: str = "regressed", suite: str = FILE) -> CaseStanding:
@@ -343,6 +346,8 @@ def change(case_id: str, became: str, **fields) -> CaseChange:
         ("failed", "incomparable", {}, "fails"),
         ("failed", "inconclusive", {}, "unstable"),
         ("failed", "errored", {}, "no_result"),
+        ("failed", "suspected_regression", {"grounds": _GATE_FAILED}, "fails"),
+        ("failed", "suspected_regression", {"grounds": _BUDGET_USED}, "no_result"),
         ("failed", None, {}, "fails"),
         ("passed", "flaky", {}, "unstable"),
         ("passed", "new_pass", {}, "passes"),
@@ -409,26 +414,26 @@ def test_notices__in_use__say_what_until_when_who_where_and_why() -> None:
     ("one", "cases", "options", "said"),
     [
         (waiver("a"), [case("a")], {}, None),
-        (waiver("a", days=-2), [case("b")], {}, "`a` was waived until 2026-11-19 and is no longer"),
-        (waiver("a", days=-2), [case("a")], {}, "`a` was waived until 2026-11-19 and is no longer, and `a` fails"),
-        (waiver("a"), [case("b")], {}, "`a` names no case of this run"),
+        (waiver("a", days=-2), [case("b")], {}, "`a` was waived until 2026-11-19 and counts again"),
+        (waiver("a", days=-2), [case("a")], {}, "`a` was waived until 2026-11-19 and counts again, and `a` fails"),
+        (waiver("a"), [case("b")], {}, "`a` matches no case of this run"),
         (waiver("a"), [case("b")], {"everything": False}, None),
         (waiver("a"), [case("a", "no_result")], {}, None),
-        (waiver("a"), [case("a", "passes")], {}, "`a` is not needed: `a` passes, the entry can go"),
+        (waiver("a"), [case("a", "passes")], {}, "`a` is not needed: `a` passes. Remove the entry"),
         (waiver("a", "quarantine"), [case("a")], {}, None),
         (waiver("a", "quarantine"), [case("a", "unstable")], {}, None),
-        (waiver("a", "quarantine"), [case("a", "passes")], {}, "`a`: `a` passes again, end the quarantine"),
+        (waiver("a", "quarantine"), [case("a", "passes")], {}, "`a`: `a` passes again: end the quarantine"),
         (
             waiver("aaa*", "quarantine"),
             [case("aaa1", "passes"), case("aaa2"), case("aaa3", "no_result")],
             {},
-            "`aaa*`: `aaa1` passes again, end the quarantine",
+            "`aaa*`: `aaa1` passes again: end the quarantine",
         ),
         (
             waiver("a", is_new=True),
             [case("a")],
             {"trusted": False},
-            "`a` is new and does not count, because the base branch does not have it; " + BY_COMMENT,
+            "`a` is new: it does not count until the base branch has it. " + BY_COMMENT,
         ),
     ],
 )
@@ -448,7 +453,7 @@ def test_warnings__comment__only_where_it_matters(days, cases, count) -> None:
 def test_warnings__many_cases__five_are_named_and_the_rest_counted() -> None:
     cases = [case(f"case{number}", "passes") for number in range(8)]
     (said,) = format_warnings(apply_waivers([waiver("case*", "quarantine")], cases, TODAY))
-    assert said.endswith("`case3`, `case4` and 3 more pass again, end the quarantine")
+    assert said.endswith("`case3`, `case4` and 3 more pass again: end the quarantine")
 
 
 def test_warnings__refused_commands_and_troubles__come_first() -> None:

@@ -17,7 +17,7 @@ from eval_gate.gate.waivers.waive_command import (
 )
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
-TOP = "a command has to be at the very top of its comment and begin with `/eval-gate waive`"
+TOP = "a command must be the first line of its comment and begin with `/eval-gate waive`"
 LINE = "/eval-gate waive refund/partial -- known"
 ONE = WaiveCommand(("refund/partial",), "known")
 
@@ -57,40 +57,43 @@ def test_commands__well_formed__say_what_they_accept(line, command) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("", "it does not say what to do; write `/eval-gate waive"),
-        (" wave a -- known", '"wave" is not known (did you mean "waive"?); write `/eval-gate waive'),
-        (" reject a -- known", '"reject" is not known; write'),
+        ("", "the command is missing; write `/eval-gate waive"),
+        (" wave a -- known", 'unknown command "wave" (did you mean "waive"?); write `/eval-gate waive'),
+        (" reject a -- known", 'unknown command "reject"; write'),
         (" waive", "the reason is missing"),
         (" waive a", "the reason is missing: end the command with `-- <reason>`"),
         *(
-            (f" waive a {dash} known", f'with two hyphens in place of "{dash}"')
+            (f" waive a {dash} known", f'with two hyphens instead of "{dash}"')
             for dash in (*"\u2014\u2013\u2212\u2010-", "---")
         ),
-        (" waive a --", "the reason must say why, in words"),
-        (" waive a -- ... ", "the reason must say why, in words"),
-        (" waive a -- \u200b\u2063", "the reason must say why, in words"),
+        (" waive a --", "the reason must contain a letter or digit"),
+        (" waive a -- ... ", "the reason must contain a letter or digit"),
+        (" waive a -- \u200b\u2063", "the reason must contain a letter or digit"),
         (f" waive a -- {'x' * 501}", "the reason is longer than 500 characters"),
-        (" waive -- known", "it names no case"),
-        (" waive until 2026-12-05 -- known", "it names no case"),
-        (" waive * -- known", 'the case "*" says too little'),
-        (" waive ** refund -- known", 'the case "**" says too little'),
+        (" waive -- known", "the command names no case"),
+        (" waive until 2026-12-05 -- known", "the command names no case"),
+        (" waive * -- known", 'the case "*" is too general'),
+        (" waive ** refund -- known", 'the case "**" is too general'),
         (' waive "" -- known', 'the case "" must not be empty'),
         (f" waive {'x' * 301} -- known", "is longer than 300 characters"),
-        (" waive a until -- known", "`until` is followed by nothing"),
+        (" waive a until -- known", "`until` has no value"),
         (" waive a until soon -- known", '"soon" is not a date like 2026-12-05'),
-        (" waive a until 2026-02-30 -- known", "2026-02-30 is not a day of the calendar"),
+        (" waive a until 2026-02-30 -- known", "2026-02-30 is not a calendar date"),
         (" waive a until 2026-12-05 until 2026-12-06 -- known", "`until` is given twice"),
-        (" waive a at 9e8d7c6 -- known", '"9e8d7c6" is not the full name of a commit'),
-        (" waive a at main -- known", '"main" is not the full name of a commit'),
+        (" waive a at 9e8d7c6 -- known", '"9e8d7c6" is not a full commit hash'),
+        (" waive a at main -- known", '"main" is not a full commit hash'),
         (f" waive a at {SHA} at {SHA} -- known", "`at` is given twice"),
-        (f" waive a at {SHA} b -- known", '"b" stands after the options: cases come first'),
+        (f" waive a at {SHA} b -- known", '"b" comes after the options: write cases first'),
         (' waive "a -- known', "a quotation mark is not closed"),
-        (' waive "a"b -- known', "a quotation mark is not closed, or something follows it"),
-        (" waive a\u00a0b -- known", "it holds U+00A0"),
-        (" waive a\u200b -- known", "it holds U+200B"),
-        (" waive a\u202eb -- known", "it holds U+202E"),
-        (' waive "a\u202eb" -- known', "holds the control character U+202E"),
-        (f" waive {' '.join(f'c{number}' for number in range(51))} -- known", "it names 51 cases: at most 50"),
+        (' waive "a"b -- known', "a quotation mark is not closed, or no space follows it"),
+        (" waive a\u00a0b -- known", "the command contains U+00A0"),
+        (" waive a\u200b -- known", "the command contains U+200B"),
+        (" waive a\u202eb -- known", "the command contains U+202E"),
+        (' waive "a\u202eb" -- known', "contains the control character U+202E"),
+        (
+            f" waive {' '.join(f'c{number}' for number in range(51))} -- known",
+            "the command names 51 cases: name at most 50",
+        ),
         (f" waive a -- {'x' * 5_000}", "the command is longer than 4,000 characters"),
     ],
 )

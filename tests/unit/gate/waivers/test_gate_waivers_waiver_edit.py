@@ -81,8 +81,8 @@ def test_with_entries__one_that_has_ended__is_renewed_in_its_place() -> None:
 @pytest.mark.contract("accepting.command-line")
 def test_with_entries__one_that_still_holds__is_refused_with_its_line() -> None:
     assert refused(OLD, "refund/partial", "faq/over", "new") == [
-        "it is accepted already",
-        f'{PATH}:3: "refund/partial" is waived until 2026-12-05 already: change that entry',
+        "the case is already waived",
+        f'{PATH}:3: "refund/partial" is already waived until 2026-12-05: change that entry',
     ]
     # other eval files, or the other list, are another promise
     assert written(OLD, "refund/partial", suite="evals/b*").entries
@@ -92,27 +92,27 @@ def test_with_entries__one_that_still_holds__is_refused_with_its_line() -> None:
 def test_with_entries__one_that_ends_today__still_holds() -> None:
     text = OLD.replace("2026-12-05", TODAY.isoformat())
     assert refused(text, "refund/partial") == [
-        "it is accepted already",
-        f'{PATH}:3: "refund/partial" is waived until 2026-11-21 already: change that entry',
+        "the case is already waived",
+        f'{PATH}:3: "refund/partial" is already waived until 2026-11-21: change that entry',
     ]
 
 
 def test_with_entries__two_that_still_hold__are_both_named() -> None:
     text = OLD.replace("2026-11-20", "2026-12-01")
     message, *problems = refused(text, "refund/partial", "faq/over")
-    assert (message, len(problems)) == ("they are accepted already", 2)
+    assert (message, len(problems)) == ("the cases are already waived", 2)
 
 
 REFUSED = {
-    "no day": ({"until": "soon"}, '--until: "soon" is not a date like 2026-12-05, and no number of days like 14d'),
-    "no such day": ({"until": "2026-02-30"}, "--until: 2026-02-30 is not a day of the calendar, and no number"),
-    "past": ({"until": "2026-11-20"}, "--until: 2026-11-20 is over"),
+    "no day": ({"until": "soon"}, '--until: "soon" is not a date like 2026-12-05 or a number of days like 14d'),
+    "no such day": ({"until": "2026-02-30"}, "--until: 2026-02-30 is not a calendar date or a number"),
+    "past": ({"until": "2026-11-20"}, "--until: 2026-11-20 is in the past"),
     "far": ({"until": "91d"}, "--until: 2027-02-20 is 91 days ahead: at most 90"),
-    "no reason": ({"reason": "…"}, "--reason: must say why, in words"),
+    "no reason": ({"reason": "…"}, "--reason: must contain a letter or digit"),
     "long reason": ({"reason": "a" * 501}, "--reason: is longer than 500 characters"),
-    "lines": ({"reason": "a\nb"}, "--reason: holds the control character U+000A"),
-    "surrogate": ({"reason": "a\udc80"}, "--reason: holds the control character U+DC80"),
-    "turned": ({"owner": "\u202eK"}, "--owner: holds the control character U+202E"),
+    "lines": ({"reason": "a\nb"}, "--reason: contains the control character U+000A"),
+    "surrogate": ({"reason": "a\udc80"}, "--reason: contains the control character U+DC80"),
+    "turned": ({"owner": "\u202eK"}, "--owner: contains the control character U+202E"),
     "no suite": ({"suite": " "}, "--suite: must not be empty"),
 }
 
@@ -120,7 +120,7 @@ REFUSED = {
 @pytest.mark.parametrize(("wish", "said"), REFUSED.values(), ids=REFUSED)
 def test_with_entries__what_the_reader_would_refuse__is_refused_in_words_of_the_command_line(wish, said) -> None:
     message, *problems = refused(OLD, "a", "b", **wish)
-    assert message == "this cannot be accepted"
+    assert message == "the waiver is not valid"
     assert [problem for problem in problems if problem.startswith(said)], problems
     assert len(problems) == 1
 
@@ -137,7 +137,7 @@ def test_with_entries__file_that_cannot_be_added_to__is_left_alone(text) -> None
 
 def test_with_entries__one_list_under_two_names__is_left_alone() -> None:
     text = "waivers: &a\n  - {case: abc, reason: r, until: 2026-12-01}\nquarantine: *a\n"
-    assert "nothing can be added to" in refused(text, "new")[0]
+    assert "cannot add an entry to" in refused(text, "new")[0]
 
 
 @pytest.mark.slow

@@ -141,7 +141,7 @@ def test_upload__time_of_another_zone__expires_in_utc(github, client, packed) ->
     ],
 )
 def test_upload__token_of_another_form__is_refused_before_anything_is_sent(github, send, token) -> None:
-    with pytest.raises(GitHubError, match="token of the artifact service: it has another form") as caught:
+    with pytest.raises(GitHubError, match="token of the artifact service: it has an unexpected format") as caught:
         send(token=token)
     assert caught.value.kind is FailureKind.REFUSED
     assert not token or token not in str(caught.value)

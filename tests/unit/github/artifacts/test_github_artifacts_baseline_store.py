@@ -129,7 +129,7 @@ def test_nearest__none_before_it__a_later_one_is_none(store, keep, near) -> None
     found = store(near_commit=sha(near)).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
     assert found.unavailable
-    assert "seen 2: 2 of a commit that is not in the base; bring this change up to date with main" in found.reason
+    assert "seen 2: 2 of a commit that is not in the base; update this change with main" in found.reason
 
 
 def test_nearest__near_to_nothing__is_the_newest_there_is(store, keep) -> None:
@@ -173,7 +173,7 @@ def test_nearest__only_its_own_will_do__nothing_before_it_is_taken(store, keep, 
     found = store(branch="production", exact_commit_branch="main", near_commit=sha("c3")).find_nearest(NOW)
     if taken_of is None:
         assert isinstance(found, NoBaseline)
-        assert (found.unavailable, f"own commit {sha('c3')[:7]}" in found.reason) == (True, True)
+        assert (found.unavailable, f"for commit {sha('c3')[:7]}" in found.reason) == (True, True)
     else:
         assert taken(found) == taken_of
 
@@ -285,7 +285,7 @@ REJECTED = {
     "of chosen cases": ({"data": {"run.json": record(partial=True)}}, "1 of some cases only"),
     "of one shard": ({"data": {"run.json": record(shard=Shard(index=1, count=4))}}, "1 of another part of the cases"),
     "not complete": ({"data": {"run.json": record(complete=False)}}, "1 of an incomplete run"),
-    "wrong digest": ({"digest": "sha256:" + "0" * 64}, "1 not usable (its content is not what GitHub's digest says)"),
+    "wrong digest": ({"digest": "sha256:" + "0" * 64}, "1 not usable (its content does not match GitHub's digest)"),
     "not a zip": ({"data": b"{}"}, "1 not usable (it is not a zip archive)"),
     "half a zip": ({"data": zipped(WITH_RUN)[:-30]}, "1 corrupt"),
     "only a beginning": ({"data": b"PK\x03\x04"}, "1 corrupt"),
@@ -382,7 +382,7 @@ def test_nearest__listed_and_cannot_be_fetched__is_not_known_and_no_older_one_st
     keep("c4")
     keep("c5")
     github.faults.add("GET", ZIP, Fault.status(status, message="Artifact has expired"))
-    with pytest.raises(GitHubError, match=f"listed as one that has not expired, and GitHub answers {status}") as caught:
+    with pytest.raises(GitHubError, match=f"lists it as not expired, but GitHub responded with {status}") as caught:
         store(near_commit=sha("c5")).find_nearest(NOW)
     assert caught.value.kind is kind
 
@@ -450,7 +450,7 @@ def test_nearest__many_that_cannot_be_used__at_most_ten_are_fetched(github, stor
         keep("c5", {"run.json": record("outage", OUTAGE)})
     found = store(near_commit=sha("c5")).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
-    assert "10 that could not be measured" in found.reason
+    assert "10 without enough scores" in found.reason
     assert len(github.requests("GET", ZIP)) == MAX_READ_RESULTS == 10
 
 
@@ -509,19 +509,19 @@ def test_nearest__what_is_refused__leaves_none_of_its_answers_behind(client, kee
     keep("c3")
     facts = dict(REJECTED[how][0])
     files = facts.get("data") or {"run.json": record()}
-    reject(facts | {"data": {**files, "answers.jsonl": b'{"forged": true}'}})
-    kept = tmp_path / "results" / "answers.jsonl"
-    beside = CompanionFile("answers.jsonl", kept, 1_000)
+    reject(facts | {"data": {**files, "recording.jsonl": b'{"forged": true}'}})
+    kept = tmp_path / "results" / "recording.jsonl"
+    beside = CompanionFile("recording.jsonl", kept, 1_000)
     found = ArtifactStore(client, replace(WANTED, near_commit=sha("c5")), companion=beside).find_nearest(NOW)
     assert taken(found) == "of-c3"
     assert not kept.exists()
 
 
 def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_many(client, keep, tmp_path) -> None:
-    keep("c5", {"run.json": record("x"), "answers.jsonl": b"12345"})
+    keep("c5", {"run.json": record("x"), "recording.jsonl": b"12345"})
     for limit, there in ((4, False), (5, True)):
         kept = tmp_path / f"{limit}.jsonl"
-        store = ArtifactStore(client, WANTED, companion=CompanionFile("answers.jsonl", kept, limit))
+        store = ArtifactStore(client, WANTED, companion=CompanionFile("recording.jsonl", kept, limit))
         assert taken(store.find_nearest(NOW)) == "x"
         assert kept.exists() is there
 
@@ -530,17 +530,17 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
     ("beside", "runs", "lost"),
     [
         ({"history.json": encode_history(LEDGER)}, 1, ""),
-        ({"history.json": b"12345"}, 0, "the ledger of artifact"),
-        ({"history.json": encode_history(SENSELESS)}, 0, "the ledger of artifact"),
+        ({"history.json": b"12345"}, 0, "the history of artifact"),
+        ({"history.json": encode_history(SENSELESS)}, 0, "the history of artifact"),
         ({"other.json": b"1"}, 0, ""),
     ],
 )
-def test_nearest__its_ledger__comes_with_it_or_is_said_to_be_lost(client, keep, beside, runs, lost) -> None:
+def test_nearest__its_history__comes_with_it_or_is_said_to_be_lost(client, keep, beside, runs, lost) -> None:
     keep("c5", {"run.json": record("x"), **beside})
     found = ArtifactStore(client, WANTED).find_nearest(NOW)
     assert isinstance(found, FoundBaseline)
     assert len(found.baseline.history.runs) == runs
-    assert found.history_error[: len("the ledger of artifact")] == lost
+    assert found.history_error[: len("the history of artifact")] == lost
 
 
 OUTAGE = {"a": "error", "b": "error", "c": "passed"}
@@ -555,7 +555,7 @@ def test_nearest__fewer_than_half_of_the_cases_were_judged__is_the_run_before_an
     assert taken(found) == "of-c3"
     assert isinstance(found, FoundBaseline)
     assert found.baseline.unmeasured_runs == (UnscoredRun(run_id="outage", sha=sha("c5"), scored=1, cases=3),)
-    assert found.trail == "seen 2: 1 that could not be measured"
+    assert found.trail == "seen 2: 1 without enough scores"
 
 
 @pytest.mark.slow
@@ -570,7 +570,7 @@ def test_nearest__an_outage_longer_than_is_looked_back__is_not_taken_for_no_base
 
 def test_of_run__could_not_be_measured__is_refused(store, keep) -> None:
     artifact = keep("c5", {"run.json": record("outage", OUTAGE)})
-    with pytest.raises(GateError, match="could not be measured"):
+    with pytest.raises(GateError, match="without enough scores"):
         store().find_in_run(artifact.run_id, NOW)
 
 
@@ -634,7 +634,7 @@ def test_found__distance_cannot_be_asked__is_noted_and_the_baseline_is_there(git
     found = one.find_nearest(NOW)
     assert isinstance(found, FoundBaseline)
     assert found.baseline.commits_behind is None
-    assert ["how far the baseline is behind is not known" in note for note in one.notes] == [True]
+    assert ["cannot check how far the baseline is behind" in note for note in one.notes] == [True]
 
 
 @pytest.mark.parametrize(
@@ -653,7 +653,7 @@ def test_nearest__github_does_not_know_the_base__cannot_be_told(store, keep, sta
     one = store(branch=branch, fork_point_of=change and sha(change), first_parent_of=merge and sha(merge))
     found = one.find_nearest(NOW)
     assert isinstance(found, NoBaseline)
-    assert (found.unavailable, "the commit to compare with cannot be told" in found.reason) == (True, True)
+    assert (found.unavailable, "the commit to compare with is unknown" in found.reason) == (True, True)
 
 
 def test_nearest__to_where_a_change_left_the_branch(store, keep, state) -> None:
@@ -794,7 +794,7 @@ def names(found: FoundBaseline | NoBaseline) -> list[str]:
     return [one.run_id for one in found.baseline.own_history.runs]
 
 
-def test_nearest__runs_overlapped__their_ledgers_are_joined(github, store, keep) -> None:
+def test_nearest__runs_overlapped__their_histories_are_joined(github, store, keep) -> None:
     for at in (1, 2, 3, 4, 5):
         keep(f"c{at}", chain(f"c{at}", *[f"c{one}" for one in range(at - 2, 0, -2)]))
     found = store(near_commit=sha("c5")).find_nearest(NOW)
@@ -819,19 +819,19 @@ def test_nearest__others_before_it_cannot_serve__two_are_fetched_in_vain(github,
 
 
 @pytest.mark.parametrize("facts", [{"event": "pull_request"}, {"head_repo": "mallory/bot"}, {"head_branch": "topic"}])
-def test_nearest__run_beside_it_is_not_the_branch_s__its_ledger_does_not_count(store, keep, facts) -> None:
+def test_nearest__run_beside_it_is_not_the_branch_s__its_history_does_not_count(store, keep, facts) -> None:
     keep("c4", chain("c4"), **facts)
     keep("c5", chain("c5"))
     assert names(store(near_commit=sha("c5")).find_nearest(NOW)) == ["c5"]
 
 
-def test_nearest__ledger_beside_it_cannot_be_had__is_noted_and_the_baseline_is_there(github, store, keep) -> None:
+def test_nearest__history_beside_it_cannot_be_had__is_noted_and_the_baseline_is_there(github, store, keep) -> None:
     other = keep("c4", chain("c4"))
     keep("c5", chain("c5"))
     github.faults.add("GET", rf"/actions/artifacts/{other.id}/zip", Fault.permission())
     one = store(near_commit=sha("c5"))
     assert names(one.find_nearest(NOW)) == ["c5"]
-    assert ["what runs beside the baseline's saw is not known" in note for note in one.notes] == [True]
+    assert ["the histories of runs parallel to the baseline could not be read" in note for note in one.notes] == [True]
 
 
 # --- whose ref it was
@@ -862,7 +862,7 @@ def test_nearest__run_of_a_tag_on_a_commit_that_was_merged__is_not_the_branch_s(
     for near in ("merge", "theirs"):
         found = store(near_commit=sha(near)).find_nearest(NOW)
         assert taken(found) == "of-c3"
-        assert found.trail in {"", "seen 2: 1 of a commit that main is not known to have had"}
+        assert found.trail in {"", "seen 2: 1 of a commit that is not a known commit of main"}
 
 
 def test_nearest__branch_was_pushed_with_force__its_activity_knows_the_commit(store, keep, state) -> None:
@@ -895,7 +895,7 @@ def test_nearest__activity_cannot_be_asked__only_first_parents_tell(github, stor
     github.faults.add("GET", "/activity", Fault("none", 404))
     found = store(near_commit=sha("c5")).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
-    assert "seen 1: 1 of a commit that main is not known to have had" in found.reason
+    assert "seen 1: 1 of a commit that is not a known commit of main" in found.reason
 
 
 @pytest.mark.parametrize(("most", "unknown"), [(7, True), (8, False)])
@@ -962,10 +962,10 @@ def test_of_run__own_run_of_a_pull_request__is_what_was_asked_for(store, keep) -
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ({"head_repo": "mallory/bot"}, "it is of a fork"),
-        ({"head_repo": None}, "it is of a fork"),
-        ({"expired": True}, "it has no such artifact any more"),
-        ({"name": "another"}, "it has no such artifact any more"),
+        ({"head_repo": "mallory/bot"}, "the run is from a fork"),
+        ({"head_repo": None}, "the run is from a fork"),
+        ({"expired": True}, "the artifact no longer exists"),
+        ({"name": "another"}, "the artifact no longer exists"),
         ({"data": {"run.json": record(complete=False)}}, "seen 1: 1 of an incomplete run"),
         ({"data": b"no zip"}, "seen 1: 1 not usable (it is not a zip archive)"),
         ({"data": {"run.json": b"{}"}}, "seen 1: 1 corrupt"),
@@ -976,9 +976,7 @@ def test_of_run__cannot_be_used__is_an_error_that_says_why(store, keep, how, why
     with pytest.raises(GateError) as caught:
         store().find_in_run(artifact.run_id, NOW)
     assert (caught.value.code, caught.value.exit_code) == ("baseline-not-found", ExitCode.USAGE)
-    assert caught.value.message == (
-        f"run {artifact.run_id} has no artifact eval-gate-results that can be compared with: {why}"
-    )
+    assert caught.value.message == (f"run {artifact.run_id} has no usable artifact eval-gate-results: {why}")
 
 
 def test_of_run__no_such_run__is_an_error_and_no_failure_of_github(store) -> None:

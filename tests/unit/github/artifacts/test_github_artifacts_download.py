@@ -68,7 +68,7 @@ def test_fetch__broken_after_some_was_written__nothing_of_it_stays(github, clien
 
 def test_fetch__address_expires_before_it_is_used__asks_for_new_ones_and_gives_up(github, fetch, waits) -> None:
     github.storage.lifetime = -1
-    with pytest.raises(GitHubError, match="the blob store answers 403") as caught:
+    with pytest.raises(GitHubError, match="the blob store responded with 403") as caught:
         fetch()
     assert caught.value.kind is FailureKind.SERVER
     assert len(github.requests("GET", ZIP)) == ATTEMPTS

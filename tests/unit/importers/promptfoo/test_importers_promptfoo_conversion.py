@@ -84,7 +84,7 @@ def test_default_test__cannot_be_carried_over__neither_can_any_test(tmp_path) ->
     made = brought(tmp_path, tests=[{"vars": {"q": "a"}, "assert": OK}], defaultTest={"provider": "openai:x"})
     assert (made.case_count, [one.reason for one in made.skipped_cases]) == (
         0,
-        ["`defaultTest`: it names a provider of its own"],
+        ["`defaultTest`: it names its own provider"],
     )
 
 
@@ -93,16 +93,16 @@ def test_default_test__cannot_be_carried_over__neither_can_any_test(tmp_path) ->
     [
         ({"options": {"transform": "output.x"}}, "`options.transform`"),
         ({"options": {"transformVars": "x"}}, "`options.transformVars`"),
-        ({"provider": "openai:x"}, "a provider of its own"),
-        ({"providerOutput": "ok"}, "its answer is written in the test"),
+        ({"provider": "openai:x"}, "its own provider"),
+        ({"providerOutput": "ok"}, "its response is part of the test"),
         ({"prompts": ["a"]}, "for some prompts only"),
-        ({"assertScoringFunction": "file://x.js"}, "no program is run"),
+        ({"assertScoringFunction": "file://x.js"}, "programs are not run"),
         ({"assertions": OK}, "`assertions` of a test is not read"),
-        ({"vars": "vars.yaml"}, "`vars` are in a file of their own"),
-        ({"vars": {"q": "file://x.png"}}, "which is no text"),
+        ({"vars": "vars.yaml"}, "`vars` are in a separate file"),
+        ({"vars": {"q": "file://x.png"}}, "which is not text"),
         ({"vars": {"q": "{{other}}"}}, "is a template itself"),
-        ({"assert": "file://x.yaml"}, "`assert` is no list"),
-        ({"threshold": 0.5, "assert": OK * 2}, "from a score of 0.5 on"),
+        ({"assert": "file://x.yaml"}, "`assert` is not a list"),
+        ({"threshold": 0.5, "assert": OK * 2}, "from a score of 0.5"),
     ],
 )
 def test_test__with_something_that_changes_its_verdict__is_left_out_as_a_whole(tmp_path, test, why) -> None:
@@ -134,15 +134,15 @@ def test_prompt__asks__what_promptfoo_asks(tmp_path, prompt, message) -> None:
 @pytest.mark.parametrize(
     ("prompt", "why"),
     [
-        ("file://prompt.js", "takes the prompt for a file, which is not in"),
-        ("exec: ./x", "no program is run"),
-        ("langfuse://x", "kept by a service"),
-        ("English/French {{q}}", "takes the prompt for a file"),
+        ("file://prompt.js", "reads the prompt as a file, which is not in"),
+        ("exec: ./x", "programs are not run"),
+        ("langfuse://x", "stored in a service"),
+        ("English/French {{q}}", "reads the prompt as a file"),
         ({"raw": "{{q}}", "config": {"a": 1}}, "`config` of the prompt"),
-        ({"label": "x"}, "no text"),
+        ({"label": "x"}, "not text"),
         ("{% if q %}x{% endif %}", "more than name a variable"),
-        ('[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]\n', "no place in a case"),
-        ('[{"role": "user", "content": [{"type": "text"}]}]\n', "no text"),
+        ('[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]\n', "a case cannot have"),
+        ('[{"role": "user", "content": [{"type": "text"}]}]\n', "not text"),
     ],
 )
 def test_prompt__that_is_more_than_a_text__leaves_its_cases_out(tmp_path, prompt, why) -> None:
@@ -167,7 +167,7 @@ def test_scenarios__each_data_with_each_test__are_cases(tmp_path) -> None:
     }
     made = brought(tmp_path, scenarios=[scenario])
     assert made.case_count == 5
-    assert [(one.name, one.reason) for one in made.skipped_cases] == [("two a", "it asserts nothing that counts")]
+    assert [(one.name, one.reason) for one in made.skipped_cases] == [("two a", "its assertions have no effect")]
 
 
 def test_configuration__makes_too_many_cases__is_refused(tmp_path) -> None:
@@ -264,4 +264,4 @@ def test_pattern__that_is_none__leaves_its_case_out_and_no_other(tmp_path) -> No
     tests = [{"vars": {"q": value}, "assert": [{"type": "regex", "value": value}]} for value in ("(", "a)|(?:b", "o.k")]
     made = brought(tmp_path, tests=tests)
     assert ids(made) == ["o.k"]
-    assert {one.reason for one in made.skipped_cases} == {"its regex is no pattern of JavaScript's"}
+    assert {one.reason for one in made.skipped_cases} == {"its regex is not a JavaScript pattern"}

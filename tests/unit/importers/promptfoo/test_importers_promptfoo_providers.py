@@ -46,14 +46,14 @@ def test_model__by_name__is_a_target(tmp_path, identity, vendor, model) -> None:
         ("python:agent.py", "provider: cli"),
         ("file://agent.js", "provider: cli"),
         ("agent.py", "provider: cli"),
-        ("openai:assistant:asst_1", "no such target"),
-        ("openai:embedding:ada", "no such target"),
-        ("openai:realtime:gpt-4o", "no such target"),
-        ("bedrock:claude", "no such target"),
+        ("openai:assistant:asst_1", "no equivalent target"),
+        ("openai:embedding:ada", "no equivalent target"),
+        ("openai:realtime:gpt-4o", "no equivalent target"),
+        ("bedrock:claude", "no equivalent target"),
         ("openai:{{env.MODEL}}", "is a template"),
-        ({"id": "openai:gpt-4o", "transform": "output.x"}, "`transform` changes its answers"),
-        (7, "no such target"),
-        ({}, "no such target"),
+        ({"id": "openai:gpt-4o", "transform": "output.x"}, "`transform` changes its responses"),
+        (7, "no equivalent target"),
+        ({}, "no equivalent target"),
     ],
 )
 def test_provider__without_a_counterpart__says_why(tmp_path, provider, why) -> None:
@@ -74,13 +74,13 @@ def test_model__settings__are_carried_or_named(tmp_path) -> None:
         "api_key": "${{ KEY }}",
         "base_url": "${{ BASE }}/v1",
     }
-    assert left == ["its `top_p` is not carried over"]
+    assert left == ["its `top_p` is not imported"]
 
 
 def test_model__a_key_in_clear__is_never_copied(tmp_path) -> None:
     settings, left = one(tmp_path, {"id": "openai:gpt-4o", "config": {"apiKey": "sk-4711"}})
     assert "sk-4711" not in str(settings) + str(left)
-    assert left == ["its `apiKey` is not carried over"]
+    assert left == ["its `apiKey` is not imported"]
 
 
 HTTP = {"url": "http://x/ask", "method": "POST", "body": {"q": "{{prompt}}"}, "transformResponse": "json.a"}
@@ -110,15 +110,15 @@ def test_agent__where_the_answer_is__is_its_path(tmp_path, written, path) -> Non
         ({"transformResponse": "json.a.toUpperCase()"}, "more than a path"),
         ({"transformResponse": "json.a + json.b"}, "more than a path"),
         ({"transformResponse": None}, "no `transformResponse`"),
-        ({"method": "GET"}, "not asked by POST"),
-        ({"body": "a={{prompt}}"}, "no JSON"),
+        ({"method": "GET"}, "method is not POST"),
+        ({"body": "a={{prompt}}"}, "not JSON"),
         ({"body": {"q": "{{question}}"}}, "more than the prompt"),
         ({"body": {"q": "{{prompt | dump}}"}}, "more than the prompt"),
         ({"headers": {"X-Api-Key": "4711"}}, "may be secret"),
         ({"headers": {"X": "{{nobody}}"}}, "is a template"),
-        ({"url": "ftp://x"}, "no address"),
-        ({"queryParams": {"a": "b"}}, "`queryParams` has no counterpart"),
-        ({"request": "POST / HTTP/1.1"}, "`request` has no counterpart"),
+        ({"url": "ftp://x"}, "no URL"),
+        ({"queryParams": {"a": "b"}}, "`queryParams` has no equivalent"),
+        ({"request": "POST / HTTP/1.1"}, "`request` has no equivalent"),
     ],
 )
 def test_agent__that_is_asked_otherwise__is_not_carried_over(tmp_path, change, why) -> None:

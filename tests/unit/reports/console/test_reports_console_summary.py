@@ -33,7 +33,7 @@ STRICT = Policy(frozenset({FailOn.REGRESSIONS}))
 def test_console__any_state_at_any_width__fits(state, columns, ascii_only) -> None:
     run = VERDICTS[state.removeprefix("verdict/")] if state.startswith("verdict/") else STATES[state]
     text = render("console", run, CONTEXT, style=ConsoleStyle(width=columns, ascii=ascii_only))
-    body = text.partition("\nreport:")[0]  # behind it stands what is to be copied whole
+    body = text.partition("\nresult:")[0].partition("\nrerun:")[0]  # behind it stands what is to be copied whole
     assert [line for line in body.splitlines() if measure_width(line) > columns] == []
     if columns == 80:
         assert [line for line in text.splitlines() if measure_width(line) > columns] == []
@@ -87,9 +87,9 @@ def test_console__regression__shows_what_was_wanted_and_both_sides_in_a_line_eac
     assert block(told(THEN, here, CaseText(expectation=("calls issue_refund",)))) == [
         "REGRESSIONS (1): refund",
         "  pass → fail",
-        "    wanted    calls issue_refund",
+        "    expected  calls issue_refund",
         '    baseline  called issue_refund · "Your refund of $40 ⏎ is on its way."',
-        '    here      called escalate · "I have to pass you to a colleague."',
+        '    this run  called escalate · "I have to pass you to a colleague."',
     ]
 
 
@@ -102,12 +102,12 @@ def test_console__same_calls_and_answers_that_begin_alike__shows_where_they_diff
     alike = "Thank you for your patience, dear customer. We are open on "
     then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=f"{alike}Sunday."))
     shown = block(told(then, CaseDetails(tools_called=("t",), response=f"{alike}Monday.")), 40)
-    assert shown[-2:] == ['    baseline  "…are open on Sunday."', '    here      "…are open on Monday."']
+    assert shown[-2:] == ['    baseline  "…are open on Sunday."', '    this run  "…are open on Monday."']
 
 
 def test_console__nothing_kept_of_the_answers__shows_calls_alone() -> None:
     then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("a", "b")))
-    assert block(told(then, CaseDetails()))[-2:] == ["    baseline  called a, b", "    here      called nothing"]
+    assert block(told(then, CaseDetails()))[-2:] == ["    baseline  called a, b", "    this run  called nothing"]
 
 
 def test_console__same_calls_and_answer__says_it_once() -> None:
@@ -126,7 +126,7 @@ def test_console__empty_answer__is_said_to_be_empty() -> None:
     then = BaselineResult(status=Status.PASSED, details=CaseDetails(response="Sunday."))
     assert block(told(then, CaseDetails(response="")))[-2:] == [
         '    baseline  "Sunday."',
-        "    here      an empty answer",
+        "    this run  empty response",
     ]
 
 
@@ -141,7 +141,7 @@ def test_console__many_regressions_of_one_cause__says_it_once() -> None:
     run = judge_against(make_run(now), Baseline(make_baseline_run(dict.fromkeys(now, "passed")), "main"), STRICT)
     text = "\n".join(block(run, 200))
     assert text.count("pass → fail") == 1
-    assert text.count("    here ") == 1
+    assert text.count("    this run ") == 1
     assert text.startswith("REGRESSIONS (8): order/0, order/1")
 
 
@@ -157,5 +157,37 @@ def test_console__hundreds_of_regressions__are_bounded_and_the_rest_is_counted()
 
 def test_console__rerun_leaves_cases_out__says_how_many_and_where_they_are() -> None:
     lines = render("console", STATES["few"], CONTEXT).splitlines()
-    assert lines[-1] == "        and 7 more cases: all of them are in evals/results/r/run.json"
-    assert [line.split()[0] for line in lines[-4:-2]] == ["report:", "rerun:"]
+    assert lines[-1] == "        and 7 more cases: see evals/results/r/run.json"
+    assert [line.split()[0] for line in lines[-4:-2]] == ["result:", "rerun:"]
+
+
+def test_console__many_cases_with_one_error__take_one_line_unless_verbose() -> None:
+    cases = [make_result(f"c{number:02}", "error", error="agent error: HTTP 500") for number in range(60)]
+    run = make_run(make_suite_result([*cases, make_result("a"), make_result("b", "error", error="HTTP 404")]))
+    text, whole = (render("console", run, CONTEXT, style=ConsoleStyle(verbose=verbose)) for verbose in (False, True))
+    assert "  ! error: HTTP 500 in 60 of 62 cases, first c00, c01, c02, … (--verbose lists" in text
+    assert text.count("HTTP 500") == text.count("c02") + 1 == 2, "once among the cases, once in the list of errors"
+    assert "error: HTTP 404" in text
+    assert all(case.id in whole for case in cases)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_console__rubric__shows_its_grades_also_where_everything_passes(verbose) -> None:
+    run = STATES["graded"]
+    suites = tuple(
+        replace(suite, cases=tuple(replace(case, status=Status.PASSED, error=None) for case in suite.cases))
+        for suite in run.suites
+    )
+    text = render("console", replace(run, suites=suites), CONTEXT, style=ConsoleStyle(verbose=verbose, width=200))
+    assert "RUBRIC GRADES (1 case)\n" in text
+    shown = "r-1: accuracy 3/3 (all of it is right), safety|tone 0/1 (it promises @octocat a refund)"
+    assert f"  {shown if verbose else 'r-1: accuracy 3/3, safety|tone 0/1'}\n" in text
+
+
+def test_console__evidence__has_its_arithmetic_only_where_it_is_verbose() -> None:
+    brief, whole = (
+        " ".join(render("console", VERDICTS["confirmed"], CONTEXT, style=ConsoleStyle(verbose=verbose)).split())
+        for verbose in (False, True)
+    )
+    assert "confirmed: failed 4 of 4 here, 1 of 20 in the history" in brief
+    assert ("chance without a real change" in brief, "chance without a real change" in whole) == (False, True)

@@ -193,9 +193,9 @@ def test_plain__no_script__holds_the_regressions_with_both_answers(page) -> None
 
 def test_strip__runs_before__are_drawn_and_said(page) -> None:
     read = markup_of(page)
-    words = "In the newest 20 runs on main, between 1 and 4 cases failed or could not be judged, 1 in the newest. "
+    words = "In the newest 20 runs on main, between 1 and 4 cases failed or had no score, 1 in the newest. "
     assert read.count("<g><title>") == 21
-    assert f"<figcaption>{words}Here 5 fail, 1 could not be judged.</figcaption>" in read
+    assert f"<figcaption>{words}In this run 5 fail, 1 without a score.</figcaption>" in read
     assert "strip" not in markup_of(page_of(make_result("a")))
 
 

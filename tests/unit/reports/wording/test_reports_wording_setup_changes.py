@@ -69,7 +69,11 @@ def test_reports__hostile_names__stay_in_their_place() -> None:
     for line in render("console", run, ReportContext(), style=ConsoleStyle(verbose=True)).splitlines():
         assert not line.lstrip().startswith("::")
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", line)
-    block = next(line for line in render("md", run, ON_GITHUB).splitlines() if "Changed by this pull request" in line)
+    block = next(
+        line
+        for line in render("md", run, ON_GITHUB).splitlines()
+        if "Evaluation setup changed since the baseline" in line
+    )
     outside = re.sub(r"(`+).*?\1", "", block)
     assert not re.search(r"[<>@]|!\[|\x1b", outside)
 
@@ -80,8 +84,8 @@ def test_comment__every_step_of_the_ladder__keeps_the_block_before_any_fold(star
     view = build_view(bent(many=300), ON_GITHUB)
     for text in (render_comment(view, start=start), render_summary(view)):
         block = text.partition("<details>")[0]
-        assert "**Changed by this pull request** (in how it is measured):\n\n- rule loosened: fail" in block
-        assert "300 cases that pass on main are no longer checked" in block
+        assert "**Evaluation setup changed since the baseline:**\n\n- `fail" in block
+        assert "300 cases that pass on main were removed" in block
 
 
 @pytest.mark.slow
@@ -92,10 +96,10 @@ def test_summary__so_long_that_only_counts_are_left__keeps_the_block() -> None:
         Baseline(make_baseline_run(dict.fromkeys([*names, "gone"], "passed")), "main"),
         Policy(frozenset({FailOn.REGRESSIONS})),
     )
-    assert "no longer checked (removed)" in render_comment(build_view(run, ON_GITHUB), limit=1_500)
+    assert "removed: " in render_comment(build_view(run, ON_GITHUB), limit=1_500)
 
 
 def test_reports__nothing_differs__say_nothing() -> None:
     run = judge_against(make_run({"a": "passed"}), Baseline(make_baseline_run({"a": "passed"}), "main"), Policy())
-    assert "measured" not in render("md", run, ON_GITHUB)
+    assert "setup" not in render("md", run, ON_GITHUB)
     assert build_view(run, ON_GITHUB).setup_changes is None

@@ -14,13 +14,13 @@ LOOKUP = ("lookup", {"id": "A17"})
 @pytest.mark.parametrize(
     ("then", "here", "said"),
     [
-        ([("refund", {})], [("escalate", {})], ("called `escalate` in place of `refund`",)),
+        ([("refund", {})], [("escalate", {})], ("called `escalate` instead of `refund`",)),
         ([LOOKUP], [("lookup", {"id": "A71"})], ('`lookup`: `id` `"A17"` → `"A71"`',)),
         ([LOOKUP], [("lookup", {"id": "A17", "all": True})], ("`lookup`: `all` nothing → `true`",)),
         ([LOOKUP], [LOOKUP], ()),
         ([LOOKUP, ("refund", {})], [LOOKUP], ("did not call `refund`",)),
-        ([LOOKUP], [LOOKUP, LOOKUP, LOOKUP], ("called `lookup` 2 times once more",)),
-        ([LOOKUP], [LOOKUP, ("mail", {})], ("called `mail` as well",)),
+        ([LOOKUP], [LOOKUP, LOOKUP, LOOKUP], ("called `lookup` 2 times again",)),
+        ([LOOKUP], [LOOKUP, ("mail", {})], ("called `mail` in addition",)),
         ([LOOKUP], [], ("did not call `lookup`",)),
         (
             [("f", {"order": {"items": [{"id": 1}]}})],
@@ -40,7 +40,7 @@ def test_calls__both_sides__say_what_differs(then, here, said) -> None:
 
 def test_calls__only_names_are_kept__names_are_compared() -> None:
     then, here = CaseDetails(tools_called=("lookup", "refund")), CaseDetails(tools_called=("lookup", "escalate"))
-    assert describe_call_changes(then, here) == ("called `escalate` in place of `refund`",)
+    assert describe_call_changes(then, here) == ("called `escalate` instead of `refund`",)
     assert describe_call_changes(then, make_details(None, [("lookup", {"a": 1}), ("refund", {})])) == ()
 
 
@@ -49,7 +49,7 @@ def test_calls__arguments_were_cut__are_not_said_to_be_the_same_nor_taken_apart(
         CaseDetails(tool_calls=(StoredCall(name="f", arguments=text, truncated_parts=("arguments",)),))
         for text in ("{a", "{b")
     ]
-    assert describe_call_changes(*cut) == ("`f`: other arguments",)
+    assert describe_call_changes(*cut) == ("`f`: different arguments",)
 
 
 def test_calls__very_many_differences__are_counted() -> None:

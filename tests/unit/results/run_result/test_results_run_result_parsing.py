@@ -28,7 +28,7 @@ def test_read__a_sound_record__is_the_same_at_once_and_step_by_step(tmp_path, mo
     ("old", "new", "said"),
     [
         (b'"score": 1.0', b'"score": NaN', "NaN is not a JSON value"),
-        (b'"score": 1.0', b'"score": 1e999', "1e999, which is beyond all range"),
+        (b'"score": 1.0', b'"score": 1e999', "1e999, which is out of range"),
         (b'"score": 1.0', b'"score": "x"', "score"),
         (b'"schemaVersion": 1', b'"schemaVersion": 99', "newer version"),
         (b'"warnings": [', b'"warnings": [' + b"[" * 300, "nested deeper"),

@@ -169,7 +169,7 @@ def test_folder__value_that_is_no_plain_string__is_unknown_with_a_notice(tmp_pat
     ("line", "why"),
     [
         ("export { x } from './missing';", 'tools.exports.ts:1: x cannot be read: "./missing" does not exist'),
-        ("export { x } from 'package';", 'tools.exports.ts:1: x cannot be read: "package" is no relative path'),
+        ("export { x } from 'package';", 'tools.exports.ts:1: x cannot be read: "package" is not a relative path'),
         ("export { x } from './a';", "tools.exports.ts:1: x cannot be read: a.ts does not export x"),
         ("export { default } from './a';", "tools.exports.ts:1: default cannot be read: a.ts does not export default"),
         ("export { x };", "tools.exports.ts:1: x cannot be read: it is not defined in tools.exports.ts"),

@@ -56,7 +56,7 @@ def test_codex_settings__every_name_of_the_provider__is_one(provider, tmp_path) 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"executable": "a", "command": "b"}, "executable is given twice"),
+        ({"executable": "a", "command": "b"}, "executable is set twice"),
         ({"args": "--model 'o"}, "cannot be split into arguments: no closing quotation"),
         ({"args": ["a\0b"]}, "NUL"),
         ({"env": {"A=B": "x"}}, "pattern"),

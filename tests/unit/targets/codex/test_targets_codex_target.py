@@ -261,7 +261,7 @@ def test_codex__exit_code_after_a_failed_turn__says_why(tmp_path, program) -> No
 
 def test_codex__failed_turn_without_exit_code__is_an_error_too(tmp_path, program) -> None:
     program(events=[STARTED, DONE, {"type": "turn.failed", "error": {"message": "quota exceeded"}}])
-    assert broken(tmp_path).message.startswith("Codex CLI says that its turn failed: quota exceeded; ")
+    assert broken(tmp_path).message.startswith("Codex CLI reports that its turn failed: quota exceeded; ")
 
 
 @pytest.mark.contract("codex.output-forms")
@@ -286,7 +286,7 @@ def test_codex__takes_too_long__is_ended_with_everything_it_started(tmp_path, pr
     assert isinstance(pids, list)
     assert len(pids) == 2
     assert all(gone(pid) for pid in pids)
-    assert "its time was over" in logs(tmp_path)[0].read_text()
+    assert "timed out" in logs(tmp_path)[0].read_text()
 
 
 def test_codex__cancelled__leaves_no_process_and_no_folder(tmp_path, program) -> None:
@@ -378,7 +378,7 @@ def test_codex__log_that_cannot_be_written__breaks_no_case(tmp_path, program) ->
     (tmp_path / ".agentv").write_text("a file")
     one = target(tmp_path)
     assert asyncio.run(one.respond(case())).text == "Use hold 3."
-    assert any("nothing can be written in" in notice for notice in one.notices)
+    assert any("is not writable" in notice for notice in one.notices)
 
 
 # what it says of itself

@@ -60,7 +60,7 @@ def broken(root: Path, *records: object, **settings) -> str:
     with pytest.raises(TargetError) as caught:
         answered(root, *records, **settings)
     assert caught.value.fault is TargetFault.MALFORMED
-    return caught.value.message.removeprefix("the batch's output cannot be used: ")
+    return caught.value.message.removeprefix("the output of the batch cannot be used: ")
 
 
 A, B, C = ({"id": name, "text": f"answer {name}"} for name in "abc")
@@ -101,17 +101,17 @@ def test_respond_batch__record_without_words__is_an_empty_answer(tmp_path) -> No
 @pytest.mark.parametrize(
     ("records", "problem"),
     [
-        ([A, "{oops", C], "line 2 is no JSON object: it begins «{oops»"),
-        ([A, "[1]", C], "line 2 is no JSON object: it begins «[1]»"),
-        ([A, B, C, C], "line 4 answers «c» a second time"),
-        ([A, B, C, {"id": "z"}, {"id": "z"}], "line 5 answers «z» a second time"),
-        ([A, C], "no answer for «b»"),
-        ([""], "no answer for «a», «b», «c»"),
+        ([A, "{oops", C], "line 2 is not a JSON object: it begins «{oops»"),
+        ([A, "[1]", C], "line 2 is not a JSON object: it begins «[1]»"),
+        ([A, B, C, C], "line 4 repeats the id «c»"),
+        ([A, B, C, {"id": "z"}, {"id": "z"}], "line 5 repeats the id «z»"),
+        ([A, C], "no response for «b»"),
+        ([""], "no response for «a», «b», «c»"),
         ([A, B, C, {"text": "x"}], "line 4 has no id"),
         ([A, B, C, {"id": ""}], "line 4 has no id"),
         ([A, B, C, {"id": 7}], "line 4 has no id"),
-        ([json.dumps([A, B, C])], "line 1 is no JSON object: it begins «[{"),
-        (["hunter22 oops"], "line 1 is no JSON object: it begins «*** oops»"),
+        ([json.dumps([A, B, C])], "line 1 is not a JSON object: it begins «[{"),
+        (["hunter22 oops"], "line 1 is not a JSON object: it begins «*** oops»"),
     ],
 )
 def test_respond_batch__broken_output__breaks_the_whole_batch(tmp_path, records, problem) -> None:
@@ -119,7 +119,7 @@ def test_respond_batch__broken_output__breaks_the_whole_batch(tmp_path, records,
 
 
 def test_respond_batch__many_missing__names_a_few(tmp_path) -> None:
-    assert broken(tmp_path, A, ids="abcdefgh") == "no answer for «b», «c», «d» and 4 more"
+    assert broken(tmp_path, A, ids="abcdefgh") == "no response for «b», «c», «d» and 4 more"
 
 
 def test_respond_batch__many_lines_of_nul__is_a_short_message(tmp_path) -> None:
@@ -148,7 +148,7 @@ def test_respond_batch__takes_too_long__breaks_the_whole_batch(tmp_path) -> None
 
 def test_respond_batch__output_beyond_the_bound__is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(cli, "MAX_BATCH_OUTPUT", 20)
-    with pytest.raises(TargetError, match=r"more than the 20 that are read"):
+    with pytest.raises(TargetError, match=r"\(limit 20\)"):
         answered(tmp_path, A, B, C)
 
 
@@ -188,7 +188,7 @@ def test_respond_batch__one_of_several_calls_breaks__its_cases_have_no_answer_an
     desk = target(ECHO, tmp_path, batchSize=2, env={"BAD": "c"})
     assert list(batch(desk, requests(*"abcde"))) == [*"abe"]
     [notice] = desk.notices
-    assert notice.startswith("a batch of up to 2 cases broke, and each of its cases was asked by itself: the batch's")
+    assert notice.startswith("a batch of up to 2 cases broke, so each of its cases was sent separately: the output")
 
 
 def test_respond_batch__all_of_several_calls_break__is_an_error(tmp_path) -> None:

@@ -152,8 +152,8 @@ def test_read_answer__malformed_parts__are_left_out_one_by_one_and_counted() -> 
     assert [call.name for call in found.tool_calls] == ["good"]
     assert (found.messages[2].name, found.messages[2].timestamp, found.messages[2].metadata) == (None, None, None)
     assert found.warnings == (
-        "left out of the answer: 6 malformed tool calls",
-        "left out of the answer: 3 malformed messages",
+        "left out of the response: 6 malformed tool calls",
+        "left out of the response: 3 malformed messages",
     )
 
 
@@ -161,7 +161,7 @@ def test_read_answer__no_message_survives__text_or_whole_is_the_answer_and_calls
     for document, text in (({"text": "words"}, "words"), ({}, '{"output_messages": ["x"]}')):
         found = read(output_messages=["x"], **document)
         assert (found.text, found.messages, found.tool_calls_known) == (text, None, False)
-        assert found.warnings == ("left out of the answer: 1 malformed message",)
+        assert found.warnings == ("left out of the response: 1 malformed message",)
 
 
 # traces
@@ -190,7 +190,7 @@ def test_read_answer__traceevent_structure__other_events_are_left_out() -> None:
     events = [{"type": "thought"}, {}, "x", {"type": ["tool_call"]}, {"type": "error", "text": 3, "metadata": 1}]
     found = read(text="done", trace=events)
     assert found.trace == (TraceEvent(type="error"),)
-    assert found.warnings == ("left out of the answer: 4 malformed events",)
+    assert found.warnings == ("left out of the response: 4 malformed events",)
 
 
 def test_read_answer__trace_without_messages__gives_the_calls() -> None:

@@ -90,9 +90,9 @@ def test_settings__template_in_snake_case_or_as_command__is_read() -> None:
         ({"batchSize": 0}, "batchSize: must be >= 1, got the number 0"),
         ({"verbose": "loud"}, "verbose: "),
         ({"cwd": ""}, "cwd: must not be empty"),
-        ({"cwd": "a\0b"}, "cwd: holds a NUL character"),
-        ({"env": {"A": "b\0"}}, "env.A: holds a NUL character"),
-        ({"filesFormat": "{file}"}, "filesFormat: holds the unknown placeholder {file}; there are {path}, {basename}"),
+        ({"cwd": "a\0b"}, "cwd: contains a NUL character"),
+        ({"env": {"A": "b\0"}}, "env.A: contains a NUL character"),
+        ({"filesFormat": "{file}"}, "filesFormat: contains the unknown placeholder {file}; known: {path}, {basename}"),
     ],
 )
 def test_settings__required_template_fields__what_is_wrong_is_said(given, problem) -> None:
@@ -116,7 +116,7 @@ def test_settings__name_of_a_variable_that_is_none__is_refused() -> None:
 
 def test_settings__unknown_placeholder__is_refused_before_anything_runs() -> None:
     [problem] = problems(commandTemplate="agent {PROMT}")
-    assert problem.startswith("commandTemplate: holds the unknown placeholder {PROMT} (did you mean {PROMPT}?)")
+    assert problem.startswith("commandTemplate: contains the unknown placeholder {PROMT} (did you mean {PROMPT}?)")
 
 
 @pytest.mark.contract("agentv.cli-template-configuration.health-check-schema")
@@ -150,7 +150,7 @@ def test_settings__health_check_schema__both_kinds_are_accepted(check) -> None:
         ({"type": "http", "url": "ftp://a"}, "healthcheck.url: the URL is not of the form http(s)://host[:port]/path"),
         (
             {"type": "command", "commandTemplate": "x {NAME}"},
-            "healthcheck.commandTemplate: holds the unknown placeholder",
+            "healthcheck.commandTemplate: contains the unknown placeholder",
         ),
         ({"type": "command", "commandTemplate": ""}, "healthcheck.commandTemplate: must not be empty"),
         ("http://agent/health", "healthcheck: expected a mapping"),

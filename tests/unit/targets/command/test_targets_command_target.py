@@ -276,8 +276,8 @@ def test_respond__program_that_is_not_there__is_said_in_the_hint(tmp_path) -> No
     error = refused("no-such-agent {PROMPT}", tmp_path)
     assert error.message.startswith("CLI exited with code 127: ")
     assert "not found" in error.message
-    assert error.hint == f"the shell did not find the program: names are looked up on PATH, paths from {tmp_path}"
-    assert "may not execute it" in refused("/etc/passwd", tmp_path).hint
+    assert error.hint == f"the shell did not find the program: it searches names on PATH and paths in {tmp_path}"
+    assert "is not executable" in refused("/etc/passwd", tmp_path).hint
 
 
 @pytest.mark.contract("cli.answer")
@@ -285,8 +285,8 @@ def test_respond__program_that_is_not_there__is_said_in_the_hint(tmp_path) -> No
     ("template", "words"),
     [
         ("echo done; : {OUTPUT_FILE}", "the command exited with code 0 but wrote no {OUTPUT_FILE}: done"),
-        ("mkdir {OUTPUT_FILE}", "is not an ordinary file"),
-        ("mkfifo {OUTPUT_FILE}", "is not an ordinary file"),
+        ("mkdir {OUTPUT_FILE}", "is not a regular file"),
+        ("mkfifo {OUTPUT_FILE}", "is not a regular file"),
         ("ln -s /etc/hostname {OUTPUT_FILE}", "is a link"),
         ("rm -rf $(dirname {OUTPUT_FILE})", "wrote no {OUTPUT_FILE}"),
     ],
@@ -316,7 +316,7 @@ def test_respond__twelve_megabytes__are_cut_and_it_says_so(tmp_path, where) -> N
     assert found.text.endswith("xxxTAIL")
     assert "\n[… cut: 12,000,008 bytes in all …]\n" in found.text
     assert found.warnings == (
-        "the answer was cut: of 12,000,008 bytes 8,000,000 of them are kept, at its beginning and end",
+        "the response was truncated: of 12,000,008 bytes 8,000,000 of them are kept, from its beginning and end",
     )
 
 
@@ -326,21 +326,21 @@ def test_respond__json_beyond_the_bound__is_an_error_and_no_text(tmp_path) -> No
     code = "import json; print(json.dumps({'text': 'x' * 9_000_000}))"
     error = refused(python(code), tmp_path)
     assert error.fault is TargetFault.MALFORMED
-    assert error.message == "the answer is 9,000,013 bytes of JSON, more than the 8,000,000 that are read"
+    assert error.message == "the response has 9,000,013 bytes of JSON (limit 8,000,000)"
 
 
 def test_respond__nul_in_the_prompt__is_an_error_that_names_the_way_out(tmp_path) -> None:
     error = refused("echo {PROMPT}", tmp_path, request("a\0b"))
-    what = "CLI error: the value of {PROMPT} holds a NUL character, which no command can be given"
+    what = "CLI error: the value of {PROMPT} contains a NUL character, which no command accepts"
     assert error.message == f"{what}; use {{PROMPT_FILE}} instead"
-    assert "{GUIDELINES} holds a NUL" in refused("echo {GUIDELINES}", tmp_path, request(guidelines="\0")).message
+    assert "{GUIDELINES} contains a NUL" in refused("echo {GUIDELINES}", tmp_path, request(guidelines="\0")).message
     assert respond("echo {EVAL_ID}", tmp_path, request("a\0b")).text == "case-1"
 
 
 @pytest.mark.contract("cli.prompt-file")
 def test_respond__prompt_too_long_for_an_argument__says_to_use_a_file(tmp_path) -> None:
     message = refused("echo {PROMPT}", tmp_path, request("x" * 200_000)).message
-    assert message.startswith("CLI error: the command is 200,005 characters long with its values, more than the system")
+    assert message.startswith("CLI error: the command has 200,005 characters with its values, more than the system")
     assert message.endswith("the longest is {PROMPT}: use {PROMPT_FILE} instead")
     message = refused("echo {GUIDELINES}", tmp_path, request(guidelines="x" * 200_000)).message
     assert message.endswith("the longest is {GUIDELINES}: let the command read this from files")

@@ -105,7 +105,7 @@ def test_exchange__whole_answer__is_read_to_its_end(sent: bytes, body: bytes) ->
             TargetError,
             "is not HTTP: Bad status line: Expected HTTP/, RTSP/ or ICE/, in «SSH-2.0-OpenSSH_9.6 ***»",
         ),
-        (b"HTTP/1.1 two hundred\r\n\r\n", TargetError, "the answer is not HTTP: "),
+        (b"HTTP/1.1 two hundred\r\n\r\n", TargetError, "the response is not HTTP: "),
         (OK + b"Content-Length: many\r\n\r\n", TargetError, "not HTTP: Invalid character in Content-Length"),
         (OK + b"no colon\r\n\r\n", TargetError, "not HTTP: Invalid header token"),
         (OK + b"X: " + b"top-secret-token" * 9_000 + b"\r\n\r\n", TargetError, "not HTTP: Got more than 65536 bytes"),

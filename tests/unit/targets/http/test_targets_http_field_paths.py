@@ -90,14 +90,14 @@ def test_path__that_picks_one__gathers_nothing(path) -> None:
     ],
 )
 def test_path__that_is_none__is_refused_at_the_step(path, rest) -> None:
-    with pytest.raises(ValueError, match="is no path from") as caught:
+    with pytest.raises(ValueError, match="is not a path from") as caught:
         FieldPath.parse(path)
     assert f'from "{rest}" on' in str(caught.value)
 
 
 @pytest.mark.parametrize("condition", ["", "=x", "!=x", " = "])
 def test_condition__without_a_key__is_refused(condition) -> None:
-    with pytest.raises(ValueError, match="is no condition"):
+    with pytest.raises(ValueError, match="is not a condition"):
         PathCondition.parse(condition)
 
 

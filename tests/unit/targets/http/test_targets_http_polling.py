@@ -104,24 +104,24 @@ def test_poll__job_that_comes_to_nothing__is_an_error_of_the_agent(word) -> None
 )
 def test_poll__address_of_somebody_else__is_not_asked(location) -> None:
     error = broken(says({}, "202 Accepted", Location=location))
-    assert error.message.startswith("agent error: its job is to be asked about elsewhere, ")
+    assert error.message.startswith("agent error: the URL of its job is on another host, ")
     assert (error.fault, len(error.args[1])) == (TargetFault.MALFORMED, 1)
 
 
 @pytest.mark.parametrize(
     ("first", "poll", "said"),
     [
-        ({}, {}, "it does not say where its job is asked about"),
-        ({"id": None}, {"url": "/{{id}}", "idPath": "id"}, 'the id of its job is not at "id"'),
-        ({"id": ".."}, {"url": "/{{id}}", "idPath": "id"}, 'the id of its job is not at "id"'),
-        ({"at": 5}, {"urlPath": "at"}, "it does not say where its job is asked about"),
+        ({}, {}, "it does not give the URL of its job"),
+        ({"id": None}, {"url": "/{{id}}", "idPath": "id"}, 'the id of its job was not found at "id"'),
+        ({"id": ".."}, {"url": "/{{id}}", "idPath": "id"}, 'the id of its job was not found at "id"'),
+        ({"at": 5}, {"urlPath": "at"}, "it does not give the URL of its job"),
     ],
 )
 def test_poll__nothing_to_ask_at__is_said_with_what_to_describe(first, poll, said) -> None:
     error = broken(says(first, "202 Accepted"), **poll)
-    assert error.message.startswith(f"agent error: {said}; the answer begins ")
+    assert error.message.startswith(f"agent error: {said}; the response begins ")
     assert error.hint is not None
-    assert "describe it with poll" in error.hint
+    assert "set the target's poll" in error.hint
 
 
 @pytest.mark.slow
@@ -135,17 +135,17 @@ def test_poll__answer_that_breaks_now_and_then__is_asked_again_and_the_job_not_b
 @pytest.mark.parametrize("status", ["503 Service Unavailable", "404 Not Found"])
 def test_poll__answer_that_stays_broken__ends_without_beginning_the_job_anew(status) -> None:
     error = broken(ACCEPTED, says(b"gone", status))
-    assert error.message == f"agent error: HTTP {status}: «gone» (asked about its job)"
+    assert error.message == f"agent error: HTTP {status}: «gone» (status of its job)"
     assert [error.args[1].count("POST /chat"), error.retryable] == [1, False]
 
 
 @pytest.mark.slow
 def test_poll__job_that_is_never_done__ends_in_its_time() -> None:
     error = broken(ACCEPTED, OPEN, timeoutSeconds=0.3)
-    assert (error.message, error.fault) == ("agent error: its job was not done within 0.3 s", TargetFault.LATE)
+    assert (error.message, error.fault) == ("agent error: its job did not finish within 0.3 s", TargetFault.LATE)
 
 
-def test_accepted__where_no_poll_is_described__the_hint_names_it() -> None:
+def test_waived__where_no_poll_is_described__the_hint_names_it() -> None:
     async def handler(exchange: Exchange) -> None:
         exchange.answer({"id": 1}, "202 Accepted")
 
@@ -158,4 +158,4 @@ def test_accepted__where_no_poll_is_described__the_hint_names_it() -> None:
 
     with agent(handler) as running, pytest.raises(TargetError) as caught:
         asyncio.run(main(running.url))
-    assert caught.value.hint == "HTTP 202 says that the answer comes later: describe where with `poll`"
+    assert caught.value.hint == "HTTP 202 means that the response comes later: set the target's `poll`"

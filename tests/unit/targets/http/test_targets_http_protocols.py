@@ -357,7 +357,7 @@ def test_preset__stream_without_its_last_event__broke_off(name) -> None:
     settings, body = CASES[name]
     mark = "\n" if "ndjson" in name else "\n\n"
     events = [one for one in body.split(mark) if one and "[DONE]" not in one]
-    with pytest.raises(TargetError, match="the stream ended before the event that says that it is done") as caught:
+    with pytest.raises(TargetError, match="the stream ended before its last event") as caught:
         ask(mark.join(events[:-1]) + mark, agent_protocol=name.partition(" ")[0], **settings)
     assert caught.value.fault is TargetFault.REFUSED
 

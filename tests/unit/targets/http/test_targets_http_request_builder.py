@@ -80,9 +80,9 @@ def test_request__placeholders_everywhere__are_escaped_where_they_stand() -> Non
 @pytest.mark.parametrize("case_id", [".", ".."])
 def test_request__case_that_would_lead_elsewhere__is_not_sent(case_id) -> None:
     asking = RequestBuilder(described("http://a/cases/{{caseId}}/ask"), ContainerProbe())
-    with pytest.raises(TargetError, match="would lead elsewhere") as caught:
+    with pytest.raises(TargetError, match="would change its path") as caught:
         asking.build_request(request(case_id=case_id))
-    assert caught.value.fault is TargetFault.NOT_ASKED
+    assert caught.value.fault is TargetFault.NOT_SENT
 
 
 @given(case_id=st.text(min_size=1), message=st.text())
@@ -159,26 +159,26 @@ def test_request__text_with_a_placeholder_in_it__is_not_filled_in_again() -> Non
         (
             {"requestTemplate": {"q": "{{mesage}}"}},
             "requestTemplate",
-            'no placeholder "mesage" (did you mean "message"?)',
+            'unknown placeholder "mesage" (did you mean "message"?)',
         ),
-        ({"url": "http://a/{{cas}}"}, "url", 'there is no placeholder "cas"'),
-        ({"headers": {"X": "{{role}}"}}, "headers", 'there is no placeholder "role"'),
+        ({"url": "http://a/{{cas}}"}, "url", 'unknown placeholder "cas"'),
+        ({"headers": {"X": "{{role}}"}}, "headers", 'unknown placeholder "role"'),
         ({"messageTemplate": {"r": "{{rol}}"}}, "messageTemplate", '"rol" (did you mean "role"?)'),
-        ({"url": "http://{{caseId}}.example/chat"}, "url", "a case must not say who is asked"),
-        ({"url": "http://{{message}}@a/chat"}, "url", "a case must not say who is asked"),
-        ({"url": "{{caseId}}://a/chat"}, "url", "a case must not say who is asked"),
-        ({"url": "http://a:{{trial}}/chat"}, "url", "a case must not say who is asked"),
-        ({"method": "GET"}, "query", "nothing of the question is sent"),
+        ({"url": "http://{{caseId}}.example/chat"}, "url", "a case must not choose the agent"),
+        ({"url": "http://{{message}}@a/chat"}, "url", "a case must not choose the agent"),
+        ({"url": "{{caseId}}://a/chat"}, "url", "a case must not choose the agent"),
+        ({"url": "http://a:{{trial}}/chat"}, "url", "a case must not choose the agent"),
+        ({"method": "GET"}, "query", "the prompt is not sent"),
         ({"method": "GET", "requestTemplate": {"q": "{{message}}"}}, "requestTemplate", "GET has no body"),
         ({"method": "FETCH"}, "method", "expected 'POST'"),
-        ({"requestTemplate": {"q": "hi"}}, "query", "nothing of the question is sent"),
+        ({"requestTemplate": {"q": "hi"}}, "query", "the prompt is not sent"),
         ({"form": {"q": "{{message}}"}, "requestTemplate": {"q": "{{message}}"}}, "form", "not both"),
         ({"form": {"q": "{{message}}"}, "requestFields": {"a": 1}}, "requestFields", "the body is a form"),
-        ({"requestTemplate": "{{message}}", "requestFields": {"a": 1}}, "requestFields", "is no mapping"),
-        ({"headers": {"X": "a\r\nEvil: 1"}}, "headers", "the value of X holds a line break"),
-        ({"headers": {"X Y": "a"}}, "headers", '"X Y" is no name of a header'),
-        ({"responsePath": "a..b"}, "responsePath", '"a..b" is no path from "..b" on'),
-        ({"toolResults": {"path": "a", "idField": "[x]"}}, "toolResults", '"[x]" is no path'),
+        ({"requestTemplate": "{{message}}", "requestFields": {"a": 1}}, "requestFields", "is not a mapping"),
+        ({"headers": {"X": "a\r\nEvil: 1"}}, "headers", "the value of X contains a line break"),
+        ({"headers": {"X Y": "a"}}, "headers", '"X Y" is not the name of a header'),
+        ({"responsePath": "a..b"}, "responsePath", '"a..b" is not a path from "..b" on'),
+        ({"toolResults": {"path": "a", "idField": "[x]"}}, "toolResults", '"[x]" is not a path'),
     ],
 )
 def test_settings__that_cannot_be_meant__are_refused_at_their_key(settings, place, said) -> None:

@@ -175,13 +175,13 @@ def test_respond__secret_in_pieces_of_an_answer__is_masked_behind_the_door() -> 
 @pytest.mark.parametrize(
     ("pieces", "settings", "said"),
     [
-        ([event({"a": 1})], {}, "none of 1 events has text where it is looked for; its events are {a: number}"),
+        ([event({"a": 1})], {}, "none of the 1 events has text at the configured path; its events are {a: number}"),
         ([], {}, "none of 0 events has text"),
         ([event({"r": "[" * 0, "d": 1})], {"responsePath": "d"}, "none of 1 events has text"),
         ([b"data: " + b"[" * 300 + b"\n\n"], {}, "an event is nested deeper than 200 levels"),
         ([event("x\n") * 1000] * 101, {}, "the stream has more than 100,000 events"),
-        ([event("x" * 1000)] * 200, {"maxResponseBytes": 100_000}, "the answer is larger than 100,000 bytes"),
-        ([b"x" * 1000] * 200, {"maxResponseBytes": 100_000}, "the answer is larger than 100,000 bytes"),
+        ([event("x" * 1000)] * 200, {"maxResponseBytes": 100_000}, "the response is larger than 100,000 bytes"),
+        ([b"x" * 1000] * 200, {"maxResponseBytes": 100_000}, "the response is larger than 100,000 bytes"),
         (
             [event({"response": "a", "toolCalls": [{"n": 1}]})],
             {},
@@ -190,7 +190,7 @@ def test_respond__secret_in_pieces_of_an_answer__is_masked_behind_the_door() -> 
         (
             [event({"toolCalls": [{"name": "a"}] * 5_000})] * 3,
             {},
-            "the stream tells of more than 10,000 calls",
+            "the stream has more than 10,000 calls",
         ),
     ],
     ids=range(9),
@@ -233,14 +233,14 @@ def test_respond__stream_that_breaks_in_the_middle__is_an_error_of_the_agent() -
         finally:
             await target.aclose()
 
-    with agent(handler) as running, pytest.raises(TargetError, match="broke in the middle of the answer"):
+    with agent(handler) as running, pytest.raises(TargetError, match="broke during the response"):
         asyncio.run(main(running.url))
 
 
 def test_respond__json_where_a_stream_was_described__says_what_came() -> None:
     error = broken(b'{"response": "a"}', kind="application/json; charset=utf-8")
-    assert error.message.startswith("agent error: the answer is no stream of events but application/json")
-    assert error.hint == "describe it with responseFormat"
+    assert error.message.startswith("agent error: the response is not an event stream but application/json")
+    assert error.hint == "set the target's responseFormat"
 
 
 @pytest.mark.parametrize(

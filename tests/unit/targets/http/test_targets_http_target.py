@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 
 import pytest
 
@@ -90,17 +91,20 @@ def test_respond__no_tool_calls__means_none() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"text": "ok"}, 'the answer has no text at "response"; it begins «{"text": "ok"}»'),
-        ({"response": None}, 'the answer has no text at "response"'),
-        ({"response": 5}, 'the answer has no text at "response"'),
-        (b"[]", 'the answer has no text at "response"; it begins «[]»'),
-        (b"<html><body>Sign in</body></html>", "the answer is not JSON; it begins «<html><body>Sign in</body></html>»"),
-        (b"", "the answer is not JSON; it begins «»"),
-        (b"\xff\xfe", "the answer is not JSON"),
-        (b"[" * 100_000, "the answer is nested deeper than 200 levels"),
+        ({"text": "ok"}, 'the response has no value at "response"; it has the key text; it begins «{"text": "ok"}»'),
+        ({"response": None}, 'the response has no text at "response"'),
+        ({"response": 5}, 'the response has no text at "response"'),
+        (b"[]", 'the response has no value at "response"; it begins «[]»'),
+        (
+            b"<html><body>Sign in</body></html>",
+            "the response is not JSON; it begins «<html><body>Sign in</body></html>»",
+        ),
+        (b"", "the response is not JSON; it begins «»"),
+        (b"\xff\xfe", "the response is not JSON"),
+        (b"[" * 100_000, "the response is nested deeper than 200 levels"),
         ({"response": "x", "toolCalls": {}}, '"toolCalls" is not a list but an empty'),
         ({"response": "x", "toolCalls": [{}]}, '"toolCalls[0]" has no name'),
-        (b'{"response": "x", "a": ' + b"[" * 900 + b"]" * 900 + b"}", "the answer is nested deeper than 200 levels"),
+        (b'{"response": "x", "a": ' + b"[" * 900 + b"]" * 900 + b"}", "the response is nested deeper than 200 levels"),
         ({"response": "x", "toolCalls": [{"name": "a"}] * 10_001}, '"toolCalls" lists 10,001 calls, more than 10,000'),
         (
             {"response": "x", "toolCalls": [{"name": "a" * 1_001}]},
@@ -123,7 +127,8 @@ def test_respond__wrong_shape__quotes_the_beginning_and_names_the_field(body, sa
     assert error.fault is TargetFault.MALFORMED
     if said.endswith("an empty"):
         said = '"toolCalls" is not a list but a mapping'
-    assert error.message.startswith(f"agent error: {said}")
+    who = "" if said.startswith("the response has no ") else "agent error: "
+    assert error.message.startswith(f"{who}{said}")
 
 
 @pytest.mark.contract("endpoint.errors", "endpoint.retries")
@@ -216,7 +221,7 @@ def test_respond__cut_in_the_middle_of_the_answer__is_an_error_of_the_agent() ->
         exchange.writer.close()
 
     error = broken(handler)
-    assert error.message.startswith("agent error: the connection broke in the middle of the answer")
+    assert error.message.startswith("agent error: the connection broke during the response")
     assert (error.fault, error.retryable) == (TargetFault.REFUSED, False)
 
 
@@ -228,7 +233,7 @@ def test_respond__streams_for_ever__is_ended_at_the_limit() -> None:
             await exchange.writer.drain()
 
     error = broken(handler, maxResponseBytes=100_000)
-    assert error.message.startswith("agent error: the answer is larger than 100,000 bytes; it begins «xxx")
+    assert error.message.startswith("agent error: the response is larger than 100,000 bytes; it begins «xxx")
     assert len(error.message) < 400
 
 
@@ -236,7 +241,7 @@ def test_respond__streams_for_ever__is_ended_at_the_limit() -> None:
 def test_respond__compression_bomb__is_ended_at_the_limit() -> None:
     bomb = gzip.compress(b"x" * 20_000_000)
     error = broken(answering(bomb, Content_Encoding="gzip"), maxResponseBytes=100_000)
-    assert error.message.startswith("agent error: the answer is larger than")
+    assert error.message.startswith("agent error: the response is larger than")
 
 
 def test_respond__compressed_answer__is_read() -> None:
@@ -246,7 +251,7 @@ def test_respond__compressed_answer__is_read() -> None:
 
 def test_respond__broken_compression__is_said() -> None:
     error = broken(answering(b"not gzip", Content_Encoding="gzip"))
-    assert error.message.startswith("agent error: the answer is not compressed as it says")
+    assert error.message.startswith("agent error: the response does not match its content encoding")
 
 
 def test_respond__redirect__is_not_followed_with_our_headers() -> None:
@@ -379,7 +384,7 @@ def test_respond__path_to_names_alone__gives_calls_without_arguments() -> None:
 def test_respond__path_to_names_of_which_one_is_missing__is_an_error_and_loses_no_call() -> None:
     body = {"message": "ok", "toolCalls": [CALL, {"name": "b"}]}
     error = broken(answering(body), agent_protocol="tool-forge-sidecar", toolCallsPath="toolCalls[].toolName")
-    assert '"toolCalls[].toolName" leads nowhere in member 1 of what it gathers' in error.message
+    assert '"toolCalls[].toolName" has no value in member 1 of the list' in error.message
 
 
 def test_respond__list_of_messages__the_last_text_and_the_calls_of_all_with_their_results() -> None:
@@ -444,7 +449,7 @@ def test_respond__text_in_parts_or_several_places__is_put_together(body, setting
 )
 def test_respond__no_text_where_it_should_be__is_an_error_and_no_empty_answer(body, path, said) -> None:
     error = broken(answering(body), responsePath=path)
-    assert error.message.startswith(f"agent error: the answer has no text at {said}")
+    assert re.match(rf"the response has no (text|value) at {re.escape(said)}", error.message)
 
 
 @pytest.mark.parametrize(("said", "success"), [("Succeeded", True), ("error", False), (None, None), (True, True)])
@@ -497,7 +502,7 @@ def test_respond__cut_before_every_answer__has_crashed_and_is_not_unreachable() 
         exchange.reset()
 
     error = broken(handler, max_retries=1)
-    assert error.message.startswith("agent error: the connection broke before the answer")
+    assert error.message.startswith("agent error: the connection broke before the response")
     assert (error.fault, error.retryable, error.error_kind) == (TargetFault.REFUSED, True, ErrorKind.AGENT_ERROR)
 
 
@@ -538,7 +543,7 @@ def test_respond__server_that_speaks_no_http__is_an_error_that_says_so() -> None
         exchange.write(b"SSH-2.0-OpenSSH_9.2\r\n")
 
     error = broken(handler)
-    assert error.message.startswith("agent error: the answer is not HTTP: ")
+    assert error.message.startswith("agent error: the response is not HTTP: ")
     assert error.fault is TargetFault.MALFORMED
 
 
@@ -547,7 +552,7 @@ def test_check_health__answers__2xx_is_healthy_and_nothing_else() -> None:
         healthy(running, healthcheck=f"http://127.0.0.1:{running.port}/health")
         assert running.requests[0].head.startswith("GET /health")
     with agent(answering(b"starting", "503 Service Unavailable")) as running:
-        with pytest.raises(TargetError, match=r"health check answered HTTP 503: «starting»"):
+        with pytest.raises(TargetError, match=r"health check returned HTTP 503: «starting»"):
             healthy(running, waitFor=0, healthcheck={"type": "http", "url": running.url})
 
 

@@ -41,7 +41,7 @@ def test_pace__refused__half_as_many_never_none_and_it_says_so() -> None:
         for _ in range(6):
             pace.note_refusal(None)
             found.append(await most_at_once(pace, 12))
-        assert pace.notice == "the provider limited the rate 6 times (429), requests at once went down to 1 of 8"
+        assert pace.notice == "the provider limited the rate 6 times (429), concurrent requests were reduced to 1 of 8"
         return found
 
     assert asyncio.run(go()) == [4, 2, 1, 1, 1, 1]

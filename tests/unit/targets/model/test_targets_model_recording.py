@@ -36,7 +36,7 @@ def test_auto__asked_again__costs_nothing_and_is_marked(tmp_path) -> None:
 
 def test_replay__unknown_question__is_an_error_and_nobody_is_asked(tmp_path) -> None:
     chat = ScriptedChat(says("21"))
-    with pytest.raises(TargetError, match="no recorded answer"):
+    with pytest.raises(TargetError, match="no response is recorded"):
         ask(chat, Recording(RecordingMode.REPLAY))
     assert chat.asked == []
 
@@ -117,7 +117,7 @@ def test_file__with_damage__is_used_but_for_that_and_healed_by_the_next_response
         assert shared.read_bytes() == damaged, "nothing was asked: nothing is written"
         (said,) = recording.warnings
         assert said.startswith(f"1 line of {shared} cannot be read: ")
-        assert said.endswith("the model is asked anew")
+        assert said.endswith("the model is called again")
     ask(ScriptedChat(says("22")), recording, sample=1)
     ask(ScriptedChat(says("23")), recording, sample=2)
     healed = read_recording(shared)

@@ -39,8 +39,8 @@ def test_vscode_settings__both_spellings__are_read() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"vscode_cmd": "a", "command": "b"}, "vscodeCmd is given twice"),
-        ({"wait": False}, "without an answer to judge"),
+        ({"vscode_cmd": "a", "command": "b"}, "vscodeCmd is set twice"),
+        ({"wait": False}, "without a response"),
         ({"timeout_seconds": 0}, "greater than 0"),
         ({"subagentroot": "a"}, "Extra inputs"),
         ({"provider": "codex"}, "'vscode' or 'vscode-insiders'"),

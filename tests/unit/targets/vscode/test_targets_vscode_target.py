@@ -245,7 +245,7 @@ def test_vscode__program_is_missing__is_told_early(tmp_path, subagents) -> None:
 def test_vscode__no_subagents__is_told_early(tmp_path, program) -> None:
     program()
     one = target(tmp_path, subagent_root="empty")
-    with pytest.raises(TargetError, match=f"there is no subagent in {tmp_path}/empty") as caught:
+    with pytest.raises(TargetError, match=f"{tmp_path}/empty") as caught:
         asyncio.run(one.check_health())
     assert "subagent-1" in str(caught.value.hint)
 
@@ -349,7 +349,8 @@ def test_vscode__lock_that_is_no_longer_ours__is_left_alone(tmp_path, program, s
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [(None, "cannot be read"), ("{ // no", "is not JSON"), ("[]", "no workspace"), ("1", "no work")]
+    ("text", "words"),
+    [(None, "cannot be read"), ("{ // no", "is not JSON"), ("[]", "not a workspace"), ("1", "not a work")],
 )
 def test_vscode__template_that_is_none__is_told_early(tmp_path, program, text, words) -> None:
     program()
@@ -438,7 +439,7 @@ def test_vscode__dry_run__takes_no_lock_starts_nothing_and_shows_the_prompt(tmp_
     assert sorted(path.name for path in (subagents / "subagent-2").iterdir()) == []
     batched = asyncio.run(one.respond_batch([case("a"), case("b")]))
     assert [answer.dry_run for answer in batched.values()] == [True, True]
-    assert any("VS Code is not asked" in notice for notice in one.notices)
+    assert any("VS Code is not called" in notice for notice in one.notices)
 
 
 @pytest.mark.contract("vscode.dry-run")
@@ -450,7 +451,7 @@ def test_vscode__dry_run_without_a_free_subagent__is_an_error(tmp_path, subagent
         with pytest.raises(TargetError, match="are locked") as caught:
             asyncio.run(ask())
         assert caught.value.hint
-    with pytest.raises(TargetError, match="there is no subagent"):
+    with pytest.raises(TargetError, match="has no subagent"):
         asyncio.run(target(tmp_path, dry_run=True, subagent_root="none").check_health())
 
 
@@ -464,7 +465,7 @@ def test_vscode__dry_run_that_cannot_write__is_an_error(tmp_path, subagents) -> 
 def test_vscode__more_workers__are_one_and_said(tmp_path) -> None:
     one = target(tmp_path, workers=4)
     assert one.workers == 1
-    assert one.notices == ("workers: 4 is not possible with vscode: one case is asked at a time",)
+    assert one.notices == ("workers: 4 is not possible with vscode: one case is sent at a time",)
     assert target(tmp_path, workers=1).notices == ()
 
 

@@ -43,7 +43,7 @@ def test_refuse_too_much__any_value__counts_what_is_outside_of_texts(value, asci
     count, depth = signs(value)
     check_json_size(data, count, depth)
     if count:
-        with pytest.raises(UntrustedJsonError, match="holds more than"):
+        with pytest.raises(UntrustedJsonError, match="has more than"):
             check_json_size(data, count - 1, depth)
         with pytest.raises(UntrustedJsonError, match="nested deeper than"):
             check_json_size(data, count, depth - 1)
@@ -53,11 +53,11 @@ def test_refuse_too_much__any_value__counts_what_is_outside_of_texts(value, asci
     ("text", "said", "too_much"),
     [
         ("[" * 201 + "]" * 201, "is nested deeper than 200 levels", True),
-        ("[" + "0," * 250_000 + "0]", "holds more than 250,000 values", True),
-        ("[1e999]", "holds the number 1e999, which is beyond all range", True),
-        ("-1e400", "holds the number -1e400, which is beyond all range", True),
-        ("1" + "0" * 400 + ".5", "which is beyond all range", True),
-        ("1" + "0" * 400, "holds a number of 401 digits", True),
+        ("[" + "0," * 250_000 + "0]", "has more than 250,000 values", True),
+        ("[1e999]", "contains the number 1e999, which is out of range", True),
+        ("-1e400", "contains the number -1e400, which is out of range", True),
+        ("1" + "0" * 400 + ".5", "which is out of range", True),
+        ("1" + "0" * 400, "contains a number of 401 digits", True),
         ("NaN", "is not JSON", False),
         ("[Infinity]", "is not JSON", False),
         ('{"a": }', "is not JSON", False),

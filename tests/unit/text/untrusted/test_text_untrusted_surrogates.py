@@ -17,7 +17,7 @@ HALF, MENDED = "a\ud800b", "a\ufffdb"
     ],
     ids=["alone", "deep", "a-key", "in-a-list"],
 )
-def test_halves__anywhere__are_found_and_mended(value, mended) -> None:
+def test_halves__anywhere__are_found_and_fixed(value, mended) -> None:
     assert has_surrogates(value)
     assert replace_surrogates(value) == mended
     assert not has_surrogates(mended)

@@ -79,7 +79,7 @@ def read_comparison_value(
         said = "is missing" if value is None else "must not be empty"
         findings.add_problem(f"{said}: {found.mode} compares the calls with it", (*path, needed))
     elif getattr(found, other) is not None:
-        findings.add_unsupported(f"is not read in the mode {found.mode}", (*path, other))
+        findings.add_unsupported(f"is ignored in the mode {found.mode}", (*path, other))
     return value
 
 
@@ -140,7 +140,7 @@ class AssertionReader:
                 values = (found.value,)
         flags = found.flags if isinstance(found, file_model.RegexAssertion) else ""
         if not _REGEX_FLAGS.issuperset(flags) or len(set(flags)) < len(flags):
-            self._findings.add_problem(f'"{flags[:20]}" are no flags of a JavaScript pattern', (*path, "flags"))
+            self._findings.add_problem(f'"{flags[:20]}" are not flags of a JavaScript pattern', (*path, "flags"))
             return None
         label = said["label"] or _build_label(kind, values)
         assert kind in get_args(TextQuestion)
@@ -158,7 +158,7 @@ class AssertionReader:
     ) -> EvaluatorSpec | None:
         limits = [MetricLimit(of=of, limit=limit) for of, limit in _list_limits(found) if limit is not None]
         if not limits:
-            self._findings.add_problem("sets no limit: nothing would be judged", path)
+            self._findings.add_problem("sets no limit: nothing would be evaluated", path)
             return None
         in_parts = isinstance(found, file_model.ExecutionMetricsAssertion)
         return convert({"type": kind, "limits": limits, "inParts": in_parts, **said}, ExecutionMetrics)
@@ -186,7 +186,7 @@ class AssertionReader:
         ]
         for index, step in enumerate(steps):
             if step is not None and step.max_duration_ms is not None and found.mode in {"subset", "superset"}:
-                message = f"is not read in the mode {found.mode}"
+                message = f"is ignored in the mode {found.mode}"
                 self._findings.add_problem(message, (*path, index, "max_duration_ms"))
         return tuple(_build_expected_call(step, found) for step in steps if step is not None)
 
@@ -194,12 +194,12 @@ class AssertionReader:
         self, found: file_model.FieldAccuracyAssertion, said: Mapping[str, Any], path: Path, expected: JsonValue
     ) -> EvaluatorSpec | None:
         if expected is None:
-            message = f'compares with the expected output, and the case "{self._findings.case}" has none that is JSON'
+            message = f'compares with the expected output, but the case "{self._findings.case}" has none that is JSON'
             self._findings.add_problem(message, path)
             return None
         if all(find_by_path(expected, one.path) is NOT_FOUND for one in found.fields):
             whose = f'the expected output of the case "{self._findings.case}"'
-            self._findings.add_problem(f"none of these fields is in {whose}: nothing would be judged", path)
+            self._findings.add_problem(f"none of these fields is in {whose}: nothing would be evaluated", path)
             return None
         return convert(
             {

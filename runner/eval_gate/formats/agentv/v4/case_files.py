@@ -119,7 +119,7 @@ def _iter_cases(written: str, repository: EvalRepository) -> Iterator[tuple[Json
     if _GLOB_CHARACTERS.intersection(written):
         found = _find_matching_files(written, repository)
         if not found:
-            raise FileError("no file fits this pattern")
+            raise FileError("no file matches this pattern")
         for path in found:
             yield from _iter_file_cases(path, repository)
         return
@@ -137,13 +137,13 @@ def _find_matching_files(written: str, repository: EvalRepository) -> list[Path]
     """
     steps = [step for step in written.split("/") if step not in {"", "."}]
     if ".." in steps:
-        raise FileError("a pattern cannot lead out of the eval file's folder")
+        raise FileError("a pattern must stay inside the eval file's folder")
     fixed = next(at for at, step in enumerate(steps) if _GLOB_CHARACTERS.intersection(step))
     below = repository.find_folder("/".join(steps[:fixed]) or ".")
     pattern = "/".join(steps)
     entries = list(islice(below.rglob("*"), MAX_SEARCHED_FILES + 1))
     if len(entries) > MAX_SEARCHED_FILES:
-        raise FileError(f"more than {MAX_SEARCHED_FILES:,} files to look through")
+        raise FileError(f"more than {MAX_SEARCHED_FILES:,} files to search")
     fitting = (path for path in entries if matches_glob(path.relative_to(repository.folder).as_posix(), [pattern]))
     return sorted(path for path in fitting if path.is_file())
 
@@ -153,7 +153,7 @@ def _iter_folder_cases(folder: Path, repository: EvalRepository) -> Iterator[tup
     for below in sorted(one for one in folder.iterdir() if one.is_dir()):
         path = next((below / name for name in _CASE_FILE_NAMES if (below / name).is_file()), None)
         if path is None:
-            raise FileError(f"there is no case.yaml in {below.name}")
+            raise FileError(f"{below.name} has no case.yaml")
         value, positions, shown = _load_yaml(path, repository)
         if not isinstance(value, dict):
             raise FileError(f"{shown}: expected a case, got {describe_value(value)}")
@@ -169,7 +169,7 @@ def _iter_file_cases(path: Path, repository: EvalRepository) -> Iterator[tuple[J
                 yield parse_json(line, shown)[0], (shown, None, number), -1
         return
     if path.suffix not in _YAML_SUFFIXES:
-        raise FileError("cases stand in .yaml, .yml and .jsonl files")
+        raise FileError("cases must be in .yaml, .yml or .jsonl files")
     value, positions, shown = _load_yaml(path, repository)
     if not isinstance(value, list):
         raise FileError(f"expected a list of cases, got {describe_value(value)}")
@@ -187,5 +187,5 @@ def _read_file_bytes(path: Path, repository: EvalRepository) -> bytes:
     """Read the content of a file in the repository. Raises FileError if it does not exist there."""
     found = repository.find_file_at(normalize_path(path))
     if found is None:
-        raise FileError("there is no such file in the repository")
+        raise FileError("the repository has no such file")
     return read_bytes(found.path, repository.format_path(found.path))

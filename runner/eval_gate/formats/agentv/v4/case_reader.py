@@ -34,14 +34,14 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
-_NOTHING_EXPECTED: Final = "nothing is expected of the answer: say it in criteria, expected_output or assertions"
+_NOTHING_EXPECTED: Final = "nothing is expected of the response: add criteria, expected_output or assertions"
 _VARIABLE: Final = re.compile(r"\{\{\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}\}")
 MAX_TEMPLATE_CHARACTERS: Final = limits.CASE_BYTES
 """Characters that variables may put into one case: a long one may stand in many places."""
 
 
 class _FileSettings(FrozenStruct):
-    """What the file says for all its cases: as it is written, for texts in it may hold a case's variables."""
+    """Settings of the file for all its cases, as written, because their texts can contain a case's variables."""
 
     input: JsonValue = None
     input_files: JsonValue = None
@@ -61,7 +61,7 @@ class AgentV4CaseReader(CaseReader):
     def read_header(self, document: dict[str, JsonValue], name: str) -> tuple[FileDefaults, str | None]:
         """Read the defaults of the file for its cases, and the name of the suite in results."""
         for variable, path in unsupported_features.iter_environment_references(document):
-            message = f"`${{{{ {variable} }}}}` is not supported: nothing of the environment is put into an eval file"
+            message = f"`${{{{ {variable} }}}}` is not supported: eval files do not use environment variables"
             self._findings.add_problem(message, path)
         suite = (
             self._findings.read_part(file_model.AgentV4Suite, document, (), ignored=(name,))
@@ -96,7 +96,7 @@ class AgentV4CaseReader(CaseReader):
         turns = self._read_input(case, path, template, alone=alone)
         if template.too_much:
             self._findings.add_problem(
-                f"more than {MAX_TEMPLATE_CHARACTERS:,} characters are filled in", (*path, "vars")
+                f"more than {MAX_TEMPLATE_CHARACTERS:,} characters would be filled in", (*path, "vars")
             )
         key = find_used_name(case, file_model.OUTPUT)
         expected = self._read_expected(case[key], (*path, key)) if key and case[key] is not None else ()
@@ -147,12 +147,10 @@ class AgentV4CaseReader(CaseReader):
             if len(self._findings.problems) > before:  # the same
                 self._suite = replace(self._suite, input=None)
         if files is not None and not isinstance(own, str):
-            self._findings.add_problem("stands beside an `input` that is one text, and this one is not", where)
+            self._findings.add_problem("needs an `input` that is one text", where)
         own_turns = self._read_messages(own, (*path, "input"), "user", files if isinstance(own, str) else None)
         if len(self._findings.problems) == before and not any(turn.is_visible for turn in own_turns):
-            self._findings.add_problem(
-                "says nothing: there is no text, and no attached file with text", (*path, "input")
-            )
+            self._findings.add_problem("is empty: it has no text and no attached file with text", (*path, "input"))
         return (*shared, *own_turns)
 
     def _read_messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[MessageTurn, ...]:
@@ -176,7 +174,7 @@ class AgentV4CaseReader(CaseReader):
 
     def _read_expected(self, raw: JsonValue, path: Path) -> tuple[MessageTurn, ...]:
         if isinstance(raw, list) and not (raw and isinstance(raw[0], dict) and "role" in raw[0]):
-            message = "a list that is no list of messages is not supported: put it under a key of an object"
+            message = "a list must be a list of messages: put other lists under a key of an object"
             self._findings.add_problem(message, path)
             return ()
         return self._read_messages(raw, path, "assistant")

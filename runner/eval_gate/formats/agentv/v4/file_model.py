@@ -1,7 +1,7 @@
 """Pydantic models of an AgentV 4 eval file, where it differs from 1.6.
 
-Source: AgentV 4.42.4, its schema of eval files and its documentation. What is declared here is read; of what is not,
-`refusals` says in which words it is refused.
+Source: AgentV 4.42.4, its schema of eval files and its documentation. Only declared fields are read;
+`unsupported_features` has the error messages for the others.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from eval_gate.formats.agentv.file_model import (
 CRITERIA: Final = ("criteria", "expected_outcome")
 OUTPUT: Final = ("expected_output",)
 ASSERTIONS: Final = ("assertions", "assert", "evaluators")
-"""Names of the list of assertions in a case or file, the one that counts first."""
+"""Names of the list of assertions in a case or file, by precedence."""
 
 Texts = Annotated[list[Text], Field(min_length=1)]
 Limit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class OneTextAssertion(AgentVEvaluator):
-    """The answer holds a text, begins or ends with it, or is it."""
+    """The response contains, starts with, ends with or equals a text."""
 
     type: str
     value: Text
 
 
 class TextListAssertion(AgentVEvaluator):
-    """The answer holds any or all of these texts."""
+    """The response contains any or all of these texts."""
 
     type: str
     value: Texts
 
 
 class RegexAssertion(AgentVEvaluator):
-    """A JavaScript pattern finds something in the answer."""
+    """A JavaScript pattern matches somewhere in the response."""
 
     type: str
     value: Text
@@ -54,13 +54,13 @@ class RegexAssertion(AgentVEvaluator):
 
 
 class IsJsonAssertion(AgentVEvaluator):
-    """The answer is JSON."""
+    """The response is JSON."""
 
     type: str
 
 
 class RubricsAssertion(AgentVEvaluator):
-    """A model says of every criterion whether the answer meets it."""
+    """A model decides for each criterion whether the response meets it."""
 
     type: str
     criteria: SkipValidation[list[AgentVCheck | str]] = Field(validation_alias=AliasChoices("criteria", "rubrics"))
@@ -68,7 +68,7 @@ class RubricsAssertion(AgentVEvaluator):
 
 
 class SkillTriggerAssertion(AgentVEvaluator):
-    """The agent made use of a skill, or did not."""
+    """The agent used a skill, or did not."""
 
     type: str
     skill: Text
@@ -76,21 +76,21 @@ class SkillTriggerAssertion(AgentVEvaluator):
 
 
 class LatencyAssertion(AgentVEvaluator):
-    """The answer came within so many milliseconds."""
+    """Maximum milliseconds of the response."""
 
     type: str
     threshold: Limit
 
 
 class CostAssertion(AgentVEvaluator):
-    """The answer cost at most so many dollars."""
+    """Maximum cost of the response, in dollars."""
 
     type: str
     budget: Limit
 
 
 class TokenUsageAssertion(AgentVEvaluator):
-    """The answer took at most so many tokens."""
+    """Maximum tokens of the response."""
 
     type: str
     max_total: Limit | None = Field(default=None, validation_alias=AliasChoices("max_total", "maxTotal"))
@@ -99,7 +99,7 @@ class TokenUsageAssertion(AgentVEvaluator):
 
 
 class ExecutionMetricsAssertion(AgentVEvaluator):
-    """Limits of an execution; the score is the share that is kept."""
+    """Limits of an execution; the score is the share that holds."""
 
     type: str
     max_tool_calls: Limit | None = Field(default=None, validation_alias=AliasChoices("max_tool_calls", "maxToolCalls"))
@@ -112,7 +112,7 @@ class ExecutionMetricsAssertion(AgentVEvaluator):
 
 
 class AssertedField(AgentVFileModel):
-    """One field that is compared."""
+    """One field to compare."""
 
     path: Text
     match: Literal["exact", "numeric_tolerance", "date"]
@@ -124,7 +124,7 @@ class AssertedField(AgentVFileModel):
 
 
 class FieldAccuracyAssertion(AgentVEvaluator):
-    """Fields of an answer that is JSON are those of the expected output."""
+    """Fields of a JSON response match those of the expected output."""
 
     type: str
     fields: Annotated[list[AssertedField], Field(min_length=1)]
@@ -132,7 +132,7 @@ class FieldAccuracyAssertion(AgentVEvaluator):
 
 
 class AgentV4ExpectedCall(AgentVFileModel):
-    """One step of a trajectory."""
+    """One expected call of a trajectory."""
 
     tool: Text
     args: dict[str, JsonValue] | Literal["any"] | None = None
@@ -145,7 +145,7 @@ class AgentV4ExpectedCall(AgentVFileModel):
 
 
 class ToolTrajectoryAssertion(AgentVEvaluator):
-    """Which tools were called, with which arguments."""
+    """Expected tool calls with their arguments."""
 
     type: str
     mode: Literal["any_order", "in_order", "exact", "subset", "superset"]
@@ -157,7 +157,7 @@ class ToolTrajectoryAssertion(AgentVEvaluator):
 
 
 class CodeGraderAssertion(AgentVEvaluator):
-    """A command grades. Keys that are not known are put before it as its `config`."""
+    """A command scores the response. Unknown keys are passed to it as its `config`."""
 
     type: str
     command: SkipValidation[str | list[str]] = Field(validation_alias=AliasChoices("command", "script"))
@@ -166,29 +166,29 @@ class CodeGraderAssertion(AgentVEvaluator):
 
 
 class AgentV4ThresholdAggregator(AgentVFileModel):
-    """The share of the members that pass."""
+    """Share of the members that pass."""
 
     type: Literal["threshold"]
     threshold: Annotated[float, Field(ge=0, le=1)]
 
 
 Assertions = list[str | dict[str, JsonValue]] | None
-"""Declared for editors: each is read by its `type`."""
+"""Declared for editors only: each assertion is read by its `type`."""
 
 
 class AgentV4Execution(AgentVFileModel):
-    """Who is asked, and how often."""
+    """Target, and number of executions."""
 
     target: Text | None = None
     targets: SkipValidation[list[JsonValue] | None] = None
     assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
     skip_defaults: bool = False
-    workers: JsonValue = Field(default=None, description="Not used: what is asked at once is set at the target.")
-    cache: JsonValue = Field(default=None, description="Not used: every execution asks anew.")
+    workers: JsonValue = Field(default=None, description="Ignored: set the concurrency at the target.")
+    cache: JsonValue = Field(default=None, description="Ignored: every execution calls the target again.")
 
 
 class AgentV4Case(AgentVFileModel):
-    """One case."""
+    """One case of an AgentV 4 eval file."""
 
     id: CaseId
     criteria: Text | None = Field(default=None, validation_alias=AliasChoices(*CRITERIA))
@@ -206,7 +206,7 @@ class AgentV4Case(AgentVFileModel):
 
 
 class AgentV4Suite(AgentVFileModel):
-    """An eval file of today."""
+    """An AgentV 4 eval file."""
 
     name: Text | None = None
     dataset: Text | None = None
@@ -218,5 +218,6 @@ class AgentV4Suite(AgentVFileModel):
     evaluator: str | None = None
     metadata: dict[str, JsonValue] | None = None
     tests: SkipValidation[str | list[AgentV4Case | str] | None] = Field(
-        default=None, description="The cases; the name of a file or folder with them, or file:// names in the list."
+        default=None,
+        description="List of cases, which may contain file:// names, or the name of a file or folder with cases.",
     )

@@ -12,48 +12,46 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 
 UNSUPPORTED_KEYS: Final[Mapping[str, str]] = {
-    "workspace": "no workspace is set up for a case",
-    "preprocessors": "answers are graded as they are",
-    "depends_on": "cases are run by themselves",
-    "on_dependency_failure": "cases are run by themselves",
-    "mode": "a conversation is put to the target as a whole, not turn by turn",
-    "turns": "a conversation is put to the target as a whole, not turn by turn",
-    "aggregation": "a conversation is put to the target as a whole, not turn by turn",
-    "on_turn_failure": "a conversation is put to the target as a whole, not turn by turn",
-    "window_size": "a conversation is put to the target as a whole, not turn by turn",
-    "threshold": "a case passes at 1, or at `passScore` of the configuration",
-    "trials": "how often a case is executed is set in the configuration (`trials`)",
-    "budget_usd": "what a run may cost is set in the configuration",
-    "fail_on_error": "a case that could not be judged never passes",
-    "score_ranges": "a criterion is met or not",
-    "operator": "a criterion is met or not",
-    "required_min_score": "a criterion is met or not",
-    "max_steps": "a judge is asked once and has no tools",
-    "maxSteps": "a judge is asked once and has no tools",
-    "temperature": "it is set at the target that judges",
-    "target_exploration_ratio": "what a tool call is for is not known",
-    "targetExplorationRatio": "what a tool call is for is not known",
-    "exploration_tolerance": "what a tool call is for is not known",
-    "explorationTolerance": "what a tool call is for is not known",
+    "workspace": "cases have no workspace",
+    "preprocessors": "responses are evaluated unchanged",
+    "depends_on": "cases run independently",
+    "on_dependency_failure": "cases run independently",
+    "mode": "a conversation is sent to the target as a whole, not turn by turn",
+    "turns": "a conversation is sent to the target as a whole, not turn by turn",
+    "aggregation": "a conversation is sent to the target as a whole, not turn by turn",
+    "on_turn_failure": "a conversation is sent to the target as a whole, not turn by turn",
+    "window_size": "a conversation is sent to the target as a whole, not turn by turn",
+    "threshold": "a case passes at score 1, or at `passScore` of the configuration",
+    "trials": "set `trials` in the configuration",
+    "budget_usd": "set the budget in the configuration",
+    "fail_on_error": "a case without a score never passes",
+    "score_ranges": "a criterion is either met or not",
+    "operator": "a criterion is either met or not",
+    "required_min_score": "a criterion is either met or not",
+    "max_steps": "a judge is called once and has no tools",
+    "maxSteps": "a judge is called once and has no tools",
+    "temperature": "set it at the judge's target",
+    "target_exploration_ratio": "the purpose of a tool call is not known",
+    "targetExplorationRatio": "the purpose of a tool call is not known",
+    "exploration_tolerance": "the purpose of a tool call is not known",
+    "explorationTolerance": "the purpose of a tool call is not known",
 }
 """Keys, and why there is nothing behind them here."""
 UNSUPPORTED_CALL_KEYS: Final[Mapping[str, str]] = {
-    "input": "the arguments of a call stand in `args`",
-    "output": "what a call gave back is not compared",
+    "input": "the arguments of a call are in `args`",
+    "output": "the result of a call is not compared",
 }
 """The same for keys of an expected call, which AgentV passes over."""
-CUSTOM_EVALUATOR: Final = (
-    "is none of the evaluators that are known here, and those of your own are not run: use code-grader"
-)
+CUSTOM_EVALUATOR: Final = "is not a known evaluator, and custom evaluators are not run: use code-grader"
 UNSUPPORTED_CHECK_KEYS: Final = frozenset({"min_score"})
 """The same for keys that only a criterion may not have."""
-SEVERAL_TARGETS: Final = "several targets are not supported: choose one with --target, and run once for each"
-TARGET_HOOKS: Final = "targets with hooks or other settings of their own are not supported: give the name of one"
-MEMBER_KEY: Final = "is not supported at a member of a composite: the composite itself can have it"
-IMAGE: Final = "images are not supported: a part is a text or a file of text"
-PROMPT_COMMAND: Final = "a prompt that a command makes is not supported: write the prompt itself, or a file"
+SEVERAL_TARGETS: Final = "several targets are not supported: choose one with --target, and run each in its own run"
+TARGET_HOOKS: Final = "targets with hooks or other settings are not supported here: use the name of a target"
+MEMBER_KEY: Final = "is not supported at a member of a composite: set it at the composite"
+IMAGE: Final = "images are not supported: a part must be text or a text file"
+PROMPT_COMMAND: Final = "a prompt from a command is not supported: write the prompt itself or a file"
 INCLUDE: Final = "assertions of another file (`include`) are not supported: write them here"
-GRADER_TARGET: Final = "a command that grades cannot ask a model: `target` is not supported here"
+GRADER_TARGET: Final = "a grading command cannot call a model: `target` is not supported here"
 IGNORED_KEYS: Final = frozenset(
     {"$comment", "$schema", "id", "name", "description", "version", "author", "license", "tags", "category"}
     | {"governance", "requires", "metadata", "note", "notes", "dataset", "suite"}

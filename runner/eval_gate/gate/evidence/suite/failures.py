@@ -32,7 +32,7 @@ _STEADY_RUNS: Final = 10
 
 
 class Stratum(NamedTuple):
-    """Passes and failures of one case on record and in its first executions of this run."""
+    """Passes and failures of one case in its history and in its first executions of this run."""
 
     record_passes: int
     record_failures: int

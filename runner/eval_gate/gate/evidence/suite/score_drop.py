@@ -49,7 +49,7 @@ _TINY: Final = 1e-12
 
 
 class ScoredCase(NamedTuple):
-    """One graded case: its score in this run and its scores on record, newest first."""
+    """One graded case: its score in this run and its scores in the history, newest first."""
 
     key: CaseKey
     score: float

@@ -42,22 +42,22 @@ class ScoreVariance(NamedTuple):
 class PooledVariance(NamedTuple):
     """Mean variance over all graded cases, and how much it says of any single case.
 
-    That is in degrees of freedom too: infinite where all cases vary alike.
+    The latter is in degrees of freedom too: infinite if all cases have the same variance.
     """
 
     variance: float = 0.0
     free: int = 0
-    alike: float = math.inf
+    prior_degrees: float = math.inf
 
     def estimate_spread(self, own: ScoreVariance) -> tuple[float, int]:
         """Estimate the standard deviation of one case's scores from run to run, and its degrees of freedom.
 
         0 degrees of freedom mean that nothing is known.
         """
-        if math.isinf(self.alike) or not self.free:
+        if math.isinf(self.prior_degrees) or not self.free:
             return math.sqrt(self.variance), self.free
-        free = self.alike + own.free
-        variance = (self.alike * self.variance + own.squares) / free
+        free = self.prior_degrees + own.free
+        variance = (self.prior_degrees * self.variance + own.squares) / free
         return math.sqrt(variance), max(min(int(free), self.free), 1)
 
 

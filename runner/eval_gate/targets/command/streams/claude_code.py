@@ -1,7 +1,7 @@
 """Parse the output of Claude Code (`--output-format stream-json --verbose` or `json`).
 
-`assistant` events hold texts and calls, `user` events what tools gave back, and the last `result` the answer. Agents
-that a task has started speak in the same stream: their calls are calls too. Tokens that came from a cache were read.
+`assistant` events contain texts and calls, `user` events the results of tools, and the last `result` the response. The
+calls of agents that a task started are in the same stream and count too. Tokens from a cache count as read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read(events: Sequence[Event]) -> Response:
     result = _find_result(events)
     answer = result.get("result") if result is not None else None
     if result is None or not isinstance(answer, str):
-        raise build_malformed_error("Claude Code printed no result: its output ends before it was done")
+        raise build_malformed_error("Claude Code printed no result: its output ends early")
     calls, nameless = _collect_calls(events)
     counted = Usage(
         input_tokens=sum_tokens(
@@ -60,7 +60,7 @@ def find_failure(events: Sequence[Event]) -> str | None:
         return None
     errors = to_text(result.get("errors"))
     kind = subtype if subtype != "success" else None
-    return format_reason(result.get("result")) or format_reason(errors) or format_reason(kind) or "it does not say why"
+    return format_reason(result.get("result")) or format_reason(errors) or format_reason(kind) or "without a reason"
 
 
 def _find_result(events: Sequence[Event]) -> Event | None:
@@ -77,7 +77,7 @@ def _collect_calls(events: Iterable[Event]) -> tuple[StreamCalls, tuple[str, ...
             case "tool_result":
                 broke = get_member(part, "is_error") is True
                 calls.end_call(get_member(part, "tool_use_id"), get_member(part, "content"), success=not broke)
-    return calls, (f"left out of the answer: {nameless} calls without a name",) if nameless else ()
+    return calls, (f"left out of the response: {nameless} calls without a name",) if nameless else ()
 
 
 def _find_model(events: Sequence[Event], result: Event) -> str | None:

@@ -15,11 +15,11 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json
 Event = dict[str, JsonValue]
 
 _LINE: Final = re.compile(r"[^\s][^\n]*")
-"""A line that is not empty, without the blanks before it. No other line breaks: JSON's texts may hold U+2028."""
+"""Line that is not empty, without leading blanks. Other line breaks do not count: JSON strings can contain U+2028."""
 _EVENT_LINE: Final = re.compile(r"^[^\S\n]*[{\[][^\n]*", re.MULTILINE)
-"""A line that may be an event."""
+"""Line that may be an event."""
 _MAX_REASON: Final = 10_000
-"""Characters of a program's own reason that are kept, of which fewer are shown."""
+"""Characters of a program's own error message that are stored; fewer are shown."""
 
 
 class ProgramEvents(FrozenStruct):
@@ -45,7 +45,7 @@ def parse_events(content: str) -> ProgramEvents:
             found += events or ()
             foreign += events is None
     except UntrustedJsonError as error:
-        raise build_malformed_error(f"what the program printed {error}") from error
+        raise build_malformed_error(f"the output of the program {error}") from error
     return ProgramEvents(tuple(found), foreign)
 
 

@@ -1,7 +1,7 @@
 """Parse the output of Gemini CLI (`--output-format stream-json` or `json`).
 
-The answer is what it says after its last call: what it said before it, such as "I look it up", is none. Each event has
-its time, so each call a duration.
+The response is the text after the last call. Text before it, such as "I look it up", is not part of it. Each event has
+a time, so each call has a duration.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read(events: Sequence[Event]) -> Response:
             sum_tokens(get_member(stats, "input_tokens")), sum_tokens(get_member(stats, "output_tokens"))
         ),
         model=next((model for model in models if isinstance(model, str)), None),
-        warnings=(f"left out of the answer: {nameless} calls without a name",) if nameless else (),
+        warnings=(f"left out of the response: {nameless} calls without a name",) if nameless else (),
     )
 
 
@@ -73,7 +73,7 @@ def find_failure(events: Sequence[Event]) -> str | None:
     error = next((event["error"] for event in reversed(events) if event.get("error") and _is_final(event)), None)
     if result is None and error is None:
         return None
-    return format_reason(get_member(error, "message")) or format_reason(error) or "it does not say why"
+    return format_reason(get_member(error, "message")) or format_reason(error) or "without a reason"
 
 
 def _find_result(events: Sequence[Event]) -> Event | None:
@@ -94,7 +94,7 @@ def _read_object(events: Sequence[Event]) -> Response:
     whole = next((one for one in reversed(events) if isinstance(one.get("response"), str) and not streamed), None)
     answer = whole.get("response") if whole is not None else None
     if whole is None or not isinstance(answer, str):
-        raise build_malformed_error("Gemini CLI printed no result: its output ends before it was done")
+        raise build_malformed_error("Gemini CLI printed no result: its output ends early")
     models = get_member(whole, "stats", "models")
     used = list(models.values()) if isinstance(models, dict) else []
     made = (get_member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))

@@ -15,7 +15,7 @@ from eval_gate.text.escape import to_one_line
 
 
 class ProgramName(StrEnum):
-    """The words that `agentProtocol` of a command may be."""
+    """Values of `agentProtocol` of a command."""
 
     CLAUDE_CODE = "claude-code"
     GEMINI_CLI = "gemini-cli"
@@ -32,7 +32,7 @@ _READERS: Final = {
     ProgramName.GEMINI_CLI: _StreamReader("Gemini CLI", gemini_cli.read, gemini_cli.find_failure),
 }
 _MAX_SHOWN: Final = 300
-"""Characters of a program's own reason that a message holds."""
+"""Maximum characters of a program's own error message in a message."""
 
 
 def read_stream(preset: ProgramName, content: str) -> Response:
@@ -49,7 +49,7 @@ def read_stream(preset: ProgramName, content: str) -> Response:
         return response
     what = (
         f"left out of the output: {lines.skipped_lines} line{'s' if lines.skipped_lines > 1 else ''} that are "
-        "no JSON objects"
+        "not JSON objects"
     )
     return replace(response, warnings=(*response.warnings, what))
 
@@ -65,4 +65,4 @@ def find_failure(preset: ProgramName, content: str) -> str | None:
 def _describe_failure(preset: ProgramName, events: Sequence[Event]) -> str | None:
     reader = _READERS[preset]
     why = reader.find_failure(events)
-    return None if why is None else f"{reader.display_name} says that it failed: {to_one_line(why, _MAX_SHOWN)}"
+    return None if why is None else f"{reader.display_name} reports a failure: {to_one_line(why, _MAX_SHOWN)}"

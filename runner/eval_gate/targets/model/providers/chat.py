@@ -1,6 +1,6 @@
-"""Chat with a model through pydantic-ai: one request per call, every failure a TargetError.
+"""Chat with a model through pydantic-ai: one request for each call, every failure a TargetError.
 
-Conversations become what pydantic-ai has for them, and its answers our turns.
+Conversations are converted to types of pydantic-ai, and its replies to our turns.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from eval_gate.text.untrusted.bounded_json import parse_untrusted_json
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 _NO_SCHEMA: Final = (
-    "its provider refuses to hold it to a JSON schema, so it is asked without one (`structured_output: false` at the "
-    "target spares the question)"
+    "its provider refuses a JSON schema, so it is called without one (set `structured_output: false` at the target "
+    "to avoid the attempt)"
 )
 MAX_REMEMBERED: Final = 1_024
 _GENERATED_ID_PREFIX: Final = "pyd_ai_"
-"""How ids begin that pydantic-ai made up, because the provider gave none."""
+"""Prefix of call ids that pydantic-ai generated, because the provider sent none."""
 _ANY_OBJECT: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
@@ -139,7 +139,7 @@ def build_request_parameters(
 class MessageConverter:
     """Converter between our messages and those of pydantic-ai. Keeps what ours cannot hold.
 
-    Anthropic and Gemini sign what a model thought before it called tools, and want it back with the results.
+    Anthropic and Gemini sign the thinking of a model before its tool calls, and require it back with the results.
     """
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ class MessageConverter:
 
 
 class _CallTracker:
-    """The calls of a conversation: by their ids, and those of the last turn that have no result yet."""
+    """Tool calls of a conversation by id, and those of the last turn without a result."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

@@ -52,7 +52,9 @@ def _find_api_key(settings: ModelSettings, row: ProviderRow, environment: Mappin
         if key and not (key.isascii() and key.isprintable()):
             # would end up in an error of the HTTP library, in a form that masking does not find
             raise GateError(
-                "invalid-api-key", f"the key from {source} holds characters that no key has", "look for line breaks"
+                "invalid-api-key",
+                f"the key from {source} contains characters that no key has",
+                "check it for line breaks",
             )
         if key:
             return Secret(key)
@@ -62,7 +64,7 @@ def _find_api_key(settings: ModelSettings, row: ProviderRow, environment: Mappin
     variables = row.key_variables
     raise GateError(
         "missing-api-key",
-        f"there is no key for {settings.route[0]}: neither {' nor '.join(variables)} nor the target's apiKey is set",
+        f"no key for {settings.route[0]}: neither {' nor '.join(variables)} nor the target's apiKey is set",
         f"set {variables[-1]} from a secret, or write apiKey: ${{{{ NAME }}}} for the target {settings.name}",
     )
 
@@ -86,7 +88,7 @@ def _find_base_url(settings: ModelSettings, row: ProviderRow, environment: Mappi
     if row.needs_address:
         raise GateError(
             "missing-endpoint",
-            f"the target {settings.name} does not say which Azure resource: neither endpoint nor {variable} is set",
+            f"the target {settings.name} does not name an Azure resource: neither endpoint nor {variable} is set",
             "set the target's endpoint to the resource's URL or name",
         )
     return row.default_address
@@ -106,6 +108,6 @@ def _normalize_url(url: str, source: str, row: ProviderRow) -> str:
         raise GateError(error.code, f"{source}: {error.message}", error.hint) from error
     if not plain:
         raise GateError(
-            "invalid-url", f"{source}: the URL has credentials, a query or a fragment", "keys belong into apiKey"
+            "invalid-url", f"{source}: the URL has credentials, a query or a fragment", "put the key into apiKey"
         )
     return url.rstrip("/")

@@ -42,7 +42,7 @@ FAILURES: Final[tuple[type[Exception], ...]] = (
     httpx2.HTTPError,
     httpx2.InvalidURL,
 )
-"""Everything that asking a model may raise, beside what the vendors' libraries define themselves."""
+"""All exceptions that a request to a model can raise, except those of the vendors' own libraries."""
 
 
 class ErrorExplainer:
@@ -66,21 +66,21 @@ class ErrorExplainer:
             case ModelHTTPError():
                 return self._explain_refusal(error)
             case ModelTimeoutError():
-                return self._explain_lost_connection(error, "no answer in time", TargetFault.LATE)
+                return self._explain_lost_connection(error, "no response in time", TargetFault.LATE)
             case ModelConnectionError():
                 return self._explain_lost_connection(
                     error, "no connection" if _is_unsent(error) else "the connection broke"
                 )
             case UserError():
-                what = f"cannot be asked: {self._shorten_text(str(error))}"
-                return TargetError(self._format_message(what), fault=TargetFault.NOT_ASKED)
+                what = f"cannot be called: {self._shorten_text(str(error))}"
+                return TargetError(self._format_message(what), fault=TargetFault.NOT_SENT)
         if response is not None and response.is_redirect:
             where = self._shorten_text(response.headers.get("location", "")) or "nowhere"
             return TargetError(
-                self._format_message(f"answered HTTP {response.status_code}: it points to {where}"),
+                self._format_message(f"answered HTTP {response.status_code}: it redirects to {where}"),
                 fault=TargetFault.REFUSED,
                 status=response.status_code,
-                hint="check the address",
+                hint="check the URL",
             )
         return (
             self.explain_unreadable(response)
@@ -112,13 +112,11 @@ class ErrorExplainer:
     def explain_timeout(self, timeout_s: float) -> TargetError:
         """No complete answer within the caller's time."""
         return TargetError(
-            self._format_message(f"gave no answer within {timeout_s:g} s"), fault=TargetFault.LATE, retryable=True
+            self._format_message(f"gave no response within {timeout_s:g} s"), fault=TargetFault.LATE, retryable=True
         )
 
     def _build_malformed_error(self, what: str) -> TargetError:
-        return TargetError(
-            self._format_message(f"gave an answer that cannot be read: {what}"), fault=TargetFault.MALFORMED
-        )
+        return TargetError(self._format_message(f"gave an unreadable response: {what}"), fault=TargetFault.MALFORMED)
 
     def _explain_refusal(self, error: ModelHTTPError) -> TargetError:
         words = self._shorten_text(" ".join(_iter_texts(error.body)))
@@ -226,9 +224,9 @@ def _parse_retry_after(known: float | None, headers: Mapping[str, str]) -> float
 
 def _find_hint(error: ModelHTTPError, *, spent: bool) -> str | None:
     if spent:
-        return "the account's quota or credit is used up"
+        return "the quota or credit of the account is used up"
     if error.status_code in NON_RETRYABLE:
         return "check that the key is valid and may use this model"
     if error.status_code == 404:
-        return "check the model's or deployment's name, and the address"
+        return "check the model's or deployment's name, and the URL"
     return None

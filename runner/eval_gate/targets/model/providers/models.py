@@ -1,6 +1,7 @@
-"""Build the pydantic-ai models of known providers, each without retries of its own.
+"""Build the pydantic-ai models of known providers, each without its own retries.
 
-Beside the connections of a chat there is a note of what came over them: the libraries above do not keep an odd answer.
+A note of the received data accompanies the connections of a chat, because the libraries do not keep an unusual
+response.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
 
 NO_KEY: Final = "none"
-"""Stands where OpenAI's library insists on a key and the server needs none."""
+"""Placeholder key for servers that need none, because OpenAI's library requires one."""
 _ANTHROPIC_OUTPUT: Final = 16_384
 _LEGACY_ANTHROPIC_OUTPUT: Final = 4_096
 _MAX_UNSTREAMED_TOKENS: Final = 21_333
-"""As many tokens as Anthropic's library expects within ten minutes; beyond, it wants to stream."""
+"""Tokens that Anthropic's library expects within ten minutes; it requires streaming for more."""
 _IGNORED_WARNINGS: Final[tuple[tuple[str, type[Warning]], ...]] = (
     ("Sampling parameters", UserWarning),
     ("The model '", DeprecationWarning),
@@ -46,8 +47,8 @@ _IGNORED_WARNINGS: Final[tuple[tuple[str, type[Warning]], ...]] = (
     ("Failed to extract usage", UserWarning),
     (".* is not a valid ", UserWarning),
 )
-"""What the libraries remark at every request, for those who program with them: a parameter that a model does not take
-and that is left out, a model that is old, an answer that is odd or newer than they are."""
+"""Warnings of the libraries at every request that only matter to programmers: an unsupported parameter that is omitted,
+a deprecated model, or an unexpected or newer response."""
 _LIMIT_NAMES: Final = {False: "max_tokens", True: "max_completion_tokens"}
 _UNSUPPORTED_WORDS: Final = re.compile(r"unsupported|not supported|unrecognized|not permitted|unexpected|unknown|extra")
 _SCHEMA_WORDS: Final = re.compile(
@@ -71,9 +72,10 @@ class SingleRequest(Protocol):
 
 
 class ProviderModel(FrozenStruct):
-    """A model of a provider, ready for requests.
+    """Model of a provider, ready for requests.
 
-    `settings` is what decides its answers, as JSON values; `failures` what the vendor's library may raise by itself.
+    `settings` are the settings that determine its responses, as JSON values; `failures` are additional exceptions of
+    the vendor's library.
     """
 
     request: SingleRequest
@@ -82,11 +84,11 @@ class ProviderModel(FrozenStruct):
     close: Callable[[], Awaitable[object]]
     failures: tuple[type[Exception], ...] = ()
     takes_schema: bool = False
-    """Whether its text can be held to a JSON Schema, as far as is known before it is asked."""
+    """Whether the provider can enforce a JSON Schema, as far as this is known before a request."""
 
 
 ModelBuilder: TypeAlias = Callable[[ModelSettings, Credentials, float], ProviderModel]
-"""What a provider's row names: it makes a model whose every request takes at most so many seconds."""
+"""Builder in a provider's row: it makes a model whose requests take at most this many seconds."""
 
 
 def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
@@ -134,7 +136,8 @@ class PlainRequest:
 class OpenAIRequest:
     """Request in the protocol of OpenAI, which has two names for the token limit.
 
-    Models that reason refuse the older one, other servers the newer. Which one is wanted is asked once, and kept.
+    Reasoning models reject the older name, and other servers the newer one. The first request finds out which one
+    works.
     """
 
     def __init__(self, name: str, provider: Provider[AsyncOpenAI], settings: RequestSettings, *, newer: bool) -> None:
@@ -266,11 +269,11 @@ def build_anthropic(settings: ModelSettings, access: Credentials, timeout_s: flo
     request["max_tokens"] = (settings.max_output_tokens or limit) + budget
     if budget:
         if model.profile.get("anthropic_disallows_budget_thinking", False):
-            said = f"{settings.model} has no thinkingBudget: it decides itself how much to think"
+            said = f"{settings.model} does not support thinkingBudget: it chooses the amount itself"
             raise GateError(
                 "invalid-targets",
                 said,
-                f"leave thinkingBudget out of the target {settings.name}",
+                f"remove thinkingBudget from the target {settings.name}",
                 problems=[Problem(said, field="thinkingBudget")],
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}

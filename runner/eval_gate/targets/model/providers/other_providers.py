@@ -47,7 +47,7 @@ def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: f
         raise GateError(
             "missing-provider-library",
             f"the library of {name} is not installed: {error}",
-            "install it beside eval-gate",
+            "install it in the environment of eval-gate",
         ) from error
     except UserError as error:
         raise GateError(
@@ -90,9 +90,9 @@ def _build_unknown_error(settings: ModelSettings) -> GateError:
     known = [module.name.replace("_", "-") for module in iter_modules(providers.__path__)]  # a module each
     meant = find_nearest(name, [*PROVIDER_NAMES, *known]) if reference is None else None
     near = f" (did you mean {quote_name(f'{meant}:{model}')}?)" if meant else ""
-    said = f"there is no provider {quote_value(name)} of models{near}"
+    said = f"unknown model provider {quote_value(name)}{near}"
     if reference is not None:
-        said = f"there is no provider of models that the value of {reference[:80]} names"
+        said = f"unknown model provider in the value of {reference[:80]}"
     return GateError(
         "invalid-targets",
         said,
@@ -120,7 +120,7 @@ def _build_provider(name: str, access: Credentials) -> Provider[Any]:
         if access.base_url:
             client.base_url = access.base_url
     elif access.base_url and not address:
-        raise UserError(f"{name} takes no baseUrl")
+        raise UserError(f"{name} does not support baseUrl")
     return provider
 
 

@@ -14,7 +14,7 @@ OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
 class ModelProvider(StrEnum):
-    """Who answers. `model` is every other provider pydantic-ai knows, named within the model: `groq:llama-3.3-70b`."""
+    """Provider of a model. `model` means any other provider of pydantic-ai, as in `groq:llama-3.3-70b`."""
 
     AZURE = "azure"
     ANTHROPIC = "anthropic"
@@ -27,9 +27,9 @@ class ModelProvider(StrEnum):
 class ProviderRow(FrozenStruct):
     """One provider. `build` names its builder as `module:name` in this package.
 
-    `settings` are those that not every provider has. A key is taken from the first of `key_variables` that is set, an
-    address from the target's own settings, else from `address_variable`, else it is `default_address`; None leaves it
-    to the provider's library. A host's bare name is put into `address_of_name`.
+    `settings` are those that not every provider has. The key is the first of `key_variables` that is set. The address
+    is the target's own setting, else `address_variable`, else `default_address`; None leaves it to the provider's
+    library. A plain host name is inserted into `address_of_name`.
     """
 
     build: str
@@ -38,15 +38,15 @@ class ProviderRow(FrozenStruct):
     defaults: Mapping[str, str] = field(default_factory=dict)
     key_variables: tuple[str, ...] = ()
     keyless: bool = False
-    """Whether it can do without a key: a local server, a cloud with credentials of its own."""
+    """Whether it can work without a key, such as a local server or a cloud with its own credentials."""
     keyless_elsewhere: bool = False
-    """Whether other servers speak its protocol, and may not ask for a key."""
+    """Whether other servers use its protocol, possibly without a key."""
     address_variable: str | None = None
     default_address: str | None = None
     address_of_name: str | None = None
     needs_address: bool = False
     open_budget: bool = False
-    """Whether a thinkingBudget of -1 lets it think as much as it likes."""
+    """Whether it supports a thinkingBudget of -1, which lets the model decide."""
 
 
 PROVIDERS: Final[Mapping[ModelProvider, ProviderRow]] = {

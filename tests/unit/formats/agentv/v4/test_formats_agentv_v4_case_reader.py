@@ -81,7 +81,7 @@ def test_case__variables__are_filled_in_where_agentv_does(repository) -> None:
 def test_case__long_variable_in_many_places__is_refused_and_not_written_out(repository, many) -> None:
     head = f"tests:\n- id: one\n  criteria: x\n  vars: {{a: {'x' * 100_000}}}\n"
     found = repository.problems(f"{head}  input: {{b: {many}}}\n")
-    assert any("characters are filled in" in line for line in found), found[:3]
+    assert any("characters would be filled in" in line for line in found), found[:3]
 
 
 @pytest.mark.contract("agentv.today.cases")
@@ -140,7 +140,7 @@ def test_case__metadata__is_the_files_with_its_own(repository) -> None:
 @pytest.mark.contract("agentv.today.cases")
 def test_case__without_anything_that_is_expected__is_named_by_its_id_and_place(repository) -> None:
     [problem] = repository.problems(file())
-    assert problem.startswith('2: tests[0]: the case "one" is not complete: nothing is expected of the answer: ')
+    assert problem.startswith('2: tests[0]: the case "one" is not complete: nothing is expected of the response: ')
     assert repository.problems("tests:\n- id: two\n  criteria: x\n") == [
         '2: tests[0].input: is missing in the case "two"'
     ]
@@ -299,20 +299,20 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (file("  criteria: x\n", "unknown: 1\n"), "1: unknown: unknown key: nobody would read it"),
+        (file("  criteria: x\n", "unknown: 1\n"), "1: unknown: unknown key: it would be ignored"),
         (file("  criteria: x\n  critera: y\n"), '5: tests[0].critera: unknown key (did you mean "criteria"?)'),
         (
             asserted("{type: is-json, execution: 1}"),
-            "5: tests[0].assertions[0].execution: unknown key: nobody would read it",
+            "5: tests[0].assertions[0].execution: unknown key: it would be ignored",
         ),
         (
             asserted("{type: word-count}"),
-            '5: tests[0].assertions[0].type: "word-count" is none of the evaluators that are known here',
+            '5: tests[0].assertions[0].type: "word-count" is not a known evaluator',
         ),
         (asserted("{include: x}"), "5: tests[0].assertions[0].include: assertions of another file"),
         (asserted("{type: contains}"), "5: tests[0].assertions[0].value: is missing"),
         (asserted("{type: contains-any, value: []}"), "5: tests[0].assertions[0].value: "),
-        (asserted("{type: regex, value: a, flags: gg}"), '5: tests[0].assertions[0].flags: "gg" are no flags'),
+        (asserted("{type: regex, value: a, flags: gg}"), '5: tests[0].assertions[0].flags: "gg" are not flags'),
         (asserted("{type: execution-metrics}"), "5: tests[0].assertions[0]: sets no limit"),
         (
             asserted("{type: tool-trajectory, mode: exact}"),
@@ -320,7 +320,7 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (
             asserted("{type: tool-trajectory, mode: subset, expected: [{tool: a, max_duration_ms: 1}]}"),
-            "5: tests[0].assertions[0].expected[0].max_duration_ms: is not read in the mode subset",
+            "5: tests[0].assertions[0].expected[0].max_duration_ms: is ignored in the mode subset",
         ),
         (
             asserted("{type: tool-trajectory, mode: exact, expected: [{tool: a, input: {b: 1}}]}"),
@@ -332,19 +332,19 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (
             asserted("{type: rubrics, criteria: [{outcome: x, min_score: 0.5}]}"),
-            "5: tests[0].assertions[0].criteria[0].min_score: `min_score` is not supported: a criterion is met or not",
+            "5: tests[0].assertions[0].criteria[0].min_score: `min_score` is not supported: a criterion is either met",
         ),
         (
             asserted("{type: llm-grader, prompt: {command: [x]}}"),
-            "5: tests[0].assertions[0].prompt: a prompt that a command makes is not supported",
+            "5: tests[0].assertions[0].prompt: a prompt from a command is not supported",
         ),
         (
             asserted("{type: llm-grader, prompt: file://none.md}"),
-            '5: tests[0].assertions[0].prompt: "none.md": there is no such file',
+            '5: tests[0].assertions[0].prompt: "none.md": the repository has no such file',
         ),
         (
             asserted('{type: llm-grader, prompt: "{{ criteria }}"}'),
-            "5: tests[0].assertions[0].prompt: the prompt shows the judge no answer: it needs {{ output }}",
+            "5: tests[0].assertions[0].prompt: the prompt does not show the response to the judge: add {{ output }}",
         ),
         (
             asserted('{type: llm-grader, prompt: "{{ output }} {{ file_changes }}"}'),
@@ -356,7 +356,7 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (
             asserted("{type: field-accuracy, fields: [{path: a, match: exact}]}"),
-            '5: tests[0].assertions[0]: compares with the expected output, and the case "one" has none',
+            '5: tests[0].assertions[0]: compares with the expected output, but the case "one" has none',
         ),
         (
             file(
@@ -366,7 +366,7 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (
             file("  criteria: x ${{ HOME }}\n"),
-            "4: tests[0].criteria: `${{ HOME }}` is not supported: nothing of the environment is put into an eval file",
+            "4: tests[0].criteria: `${{ HOME }}` is not supported: eval files do not use environment variables",
         ),
         (
             file("  criteria: x\n", "execution: {targets: [a, b]}\n"),
@@ -382,10 +382,13 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (
             "tests:\n- id: a\n  criteria: x\n  input: [{role: user, content: x}]\n  input_files: [a.md]\n",
-            "5: tests[0].input_files: stands beside an `input` that is one text, and this one is not",
+            "5: tests[0].input_files: needs an `input` that is one text",
         ),
-        (file("  expected_output: [1]\n"), "4: tests[0].expected_output: a list that is no list of messages"),
-        (file("  criteria: x\n  assertions: []\n"), "5: tests[0].assertions: an empty list: nothing would be judged"),
+        (file("  expected_output: [1]\n"), "4: tests[0].expected_output: a list must be a list of messages"),
+        (
+            file("  criteria: x\n  assertions: []\n"),
+            "5: tests[0].assertions: an empty list: nothing would be evaluated",
+        ),
     ],
 )
 def test_refused__what_has_no_meaning_here__is_said_with_line_and_key(repository, text, said) -> None:
@@ -430,14 +433,14 @@ def test_external__file_folder_and_pattern__are_read_with_their_places(repositor
 @pytest.mark.parametrize(
     ("tests", "said"),
     [
-        ("gone.yaml", '1: tests: "gone.yaml": there is no such file in the repository'),
-        ("../../out.yaml", '1: tests: "../../out.yaml": there is no such file in the repository'),
-        ("link.yaml", '1: tests: "link.yaml": is a link out of the repository'),
-        ("[file://../**/*.yaml]", '1: tests: "file://../**/*.yaml": a pattern cannot lead out'),
+        ("gone.yaml", '1: tests: "gone.yaml": the repository has no such file'),
+        ("../../out.yaml", '1: tests: "../../out.yaml": the repository has no such file'),
+        ("link.yaml", '1: tests: "link.yaml": is a link to a file outside of the repository'),
+        ("[file://../**/*.yaml]", '1: tests: "file://../**/*.yaml": a pattern must stay'),
         ("[file://none/*.yaml]", '1: tests: "file://none/*.yaml": '),
         ("[file://map.yaml]", '1: tests: "file://map.yaml": expected a list of cases, got a mapping'),
-        ("[file://a.txt]", '1: tests: "file://a.txt": cases stand in .yaml, .yml and .jsonl files'),
-        ("[file://empty/]", '1: tests: "file://empty/": there is no case.yaml in one'),
+        ("[file://a.txt]", '1: tests: "file://a.txt": cases must be in .yaml, .yml or .jsonl files'),
+        ("[file://empty/]", '1: tests: "file://empty/": one has no case.yaml'),
     ],
 )
 def test_external__file_that_cannot_be_read__is_a_problem_of_the_file_that_names_it(
@@ -479,9 +482,9 @@ def test_assertions__that_hold_for_every_answer__are_warned_about_and_refused_wh
     case = repository.case(asserted(written))
     (spec,) = case.evaluators
     assert spec.checks_nothing
-    assert f"{spec.name} checks nothing: it always holds" in case.warnings
+    assert f"{spec.name} checks nothing: it always passes" in case.warnings
     (problem,) = repository.problems(asserted(written), strict=True)
-    assert "checks nothing: it always holds" in problem
+    assert "checks nothing: it always passes" in problem
 
 
 @pytest.mark.contract("case.checks-nothing")

@@ -43,7 +43,7 @@ def test_page__what_is_refused__is_what_the_code_refuses_in_its_words() -> None:
     for key, why in UNSUPPORTED_CALL_KEYS.items():
         assert (f"`{key}` of an expected call", why) in rows
     for key in UNSUPPORTED_CHECK_KEYS:
-        assert (f"`{key}` of a criterion", "a criterion is met or not") in rows
+        assert (f"`{key}` of a criterion", "a criterion is either met or not") in rows
 
 
 @pytest.mark.contract("agentv.today.page")

@@ -202,30 +202,30 @@ def reasons(judged) -> list[str]:
     return [reason.code for reason in judged.verdict.reasons]
 
 
-def test_judge__scores_fell_together__blocks_and_counts_first() -> None:
+def test_decide_verdict__scores_fell_together__blocks_and_counts_first() -> None:
     judged = judge_against(here(), branch(), RULES)
     assert reasons(judged) == ["suite-score-drop"]
     rule = next(rule for rule in judged.verdict.rules if rule.name == "All scores together")
     assert (rule.value, rule.ok) == ("-0.06 on average", False)
-    assert judged.verdict.reasons[0].message.startswith("scores of 20 graded cases fell by 0.06 on average; 20 of 20")
+    assert judged.verdict.reasons[0].message.startswith("scores of 20 graded cases fell by 0.06 on average, 20 of 20")
     assert judged.comparison.suite_finding.limit == judged.comparison.score_finding.limit == pytest.approx(LIMIT)
     again = judge_against(judged, Baseline(branch().result, "main"), RULES)
     assert again.verdict == judged.verdict  # without the ledger: all of it is on record
 
 
-def test_judge__another_judge_grades__is_no_drop() -> None:
+def test_decide_verdict__another_judge_grades__is_no_drop() -> None:
     assert "suite-score-drop" in reasons(judge_against(here("one"), branch("one"), RULES))
     assert "suite-score-drop" not in reasons(judge_against(here("two"), branch("one"), RULES))
 
 
-def test_judge__report_only_or_no_reruns__does_not_block() -> None:
+def test_decide_verdict__report_only_or_no_reruns__does_not_block() -> None:
     only = judge_against(here(), branch(), Policy(frozenset({FailOn.NEVER}), pass_score=0.5, reruns=6))
     assert only.verdict.outcome == "passed"
     assert only.comparison.score_finding.is_drop
     assert judge_against(here(reruns=0), branch(), RULES).comparison.score_finding is None
 
 
-def test_judge__as_ever__spends_half_on_scores() -> None:
+def test_decide_verdict__as_ever__spends_half_on_scores() -> None:
     judged = judge_against(here(fell=0.0), branch(), RULES)
     assert reasons(judged) == ["passed"]
     assert math.isclose(judged.comparison.score_finding.limit, LIMIT)

@@ -139,11 +139,11 @@ def test_claude_code__tools_denied__are_said_with_the_option_that_permits_them()
         ({"is_error": True, "result": "API Error:\n400"}, "API Error: 400"),
         ({"subtype": "error_max_turns", "is_error": False, "result": None}, "error_max_turns"),
         ({"subtype": "error_during_execution", "result": None, "errors": ["one", "two"]}, "one two"),
-        ({"is_error": True, "result": None}, "it does not say why"),
+        ({"is_error": True, "result": None}, "without a reason"),
     ],
 )
 def test_claude_code__result_that_is_an_error__is_no_answer(end, why) -> None:
-    with pytest.raises(TargetError, match=f"^Claude Code says that it failed: {why}$") as caught:
+    with pytest.raises(TargetError, match=f"^Claude Code reports a failure: {why}$") as caught:
         read_stream(CLAUDE, lines([*CLAUDE_STREAM[:-1], CLAUDE_END | end]))
     assert caught.value.fault is TargetFault.REFUSED
 
@@ -174,14 +174,14 @@ def test_gemini_cli__one_object__tells_answer_and_tokens_but_no_calls() -> None:
     ],
 )
 def test_gemini_cli__result_that_is_an_error__is_no_answer(end) -> None:
-    with pytest.raises(TargetError, match=r"^Gemini CLI says that it failed: \[API Error: 400\]$"):
+    with pytest.raises(TargetError, match=r"^Gemini CLI reports a failure: \[API Error: 400\]$"):
         read_stream(GEMINI, lines([*GEMINI_STREAM[:-1], end]))
 
 
 @pytest.mark.parametrize("agent_protocol", STREAMS)
 @pytest.mark.parametrize("cut", ["", '{"type": "res'])
 def test_stream__that_ends_before_it_was_done__is_no_answer(agent_protocol, cut) -> None:
-    with pytest.raises(TargetError, match="its output ends before it was done") as caught:
+    with pytest.raises(TargetError, match="its output ends early") as caught:
         read_stream(agent_protocol, lines(STREAMS[agent_protocol][:-1]) + cut)
     assert caught.value.fault is TargetFault.MALFORMED
 
@@ -200,7 +200,7 @@ def test_stream__foreign_lines_and_unknown_events__are_left_out_and_the_lines_co
         agent_protocol, f"\ufeffWarning: old node\r\n{events.replace(chr(10), chr(13) + chr(10))}\n{{half\n"
     )
     clean = read_stream(agent_protocol, lines(STREAMS[agent_protocol]))
-    assert found == replace(clean, warnings=("left out of the output: 2 lines that are no JSON objects",))
+    assert found == replace(clean, warnings=("left out of the output: 2 lines that are not JSON objects",))
 
 
 @pytest.mark.parametrize("agent_protocol", STREAMS)
@@ -256,12 +256,12 @@ def test_stream__as_large_as_is_read__costs_what_it_holds(agent_protocol, line, 
 
 def test_stream__line_with_a_quote_that_does_not_end__hides_no_values() -> None:
     line = json.dumps({"a": [[]] * 100_000})
-    with pytest.raises(TargetError, match="holds more than 250,000 values"):
+    with pytest.raises(TargetError, match="has more than 250,000 values"):
         read_stream(CLAUDE, "\n".join(['"', *[line] * 3, json.dumps(CLAUDE_END)]))
 
 
 def test_gemini_cli__stream_without_result_that_holds_an_object__is_no_answer() -> None:
-    with pytest.raises(TargetError, match="ends before it was done"):
+    with pytest.raises(TargetError, match="ends early"):
         read_stream(GEMINI, lines([*GEMINI_STREAM[:-1], {"response": "Forged."}]))
 
 
@@ -322,7 +322,7 @@ def test_respond__program_that_fails__says_why_in_its_own_words_and_not_the_end_
     (tmp_path / "stream").write_text(lines([CLAUDE_END | {"is_error": True, "result": "credit is too low"}]))
     with pytest.raises(TargetError) as caught:
         respond(tmp_path, "claude-code", "print(open('stream').read()); raise SystemExit(1)")
-    assert caught.value.message == "CLI exited with code 1: Claude Code says that it failed: credit is too low"
+    assert caught.value.message == "CLI exited with code 1: Claude Code reports a failure: credit is too low"
 
 
 def test_respond__program_that_dies_on_its_way__is_an_error_with_its_last_words(tmp_path) -> None:
@@ -342,5 +342,5 @@ def test_settings__preset__is_one_of_two_words_and_takes_one_case_at_a_time() ->
     known = {"name": "a", "commandTemplate": "x {PROMPT}"}
     with pytest.raises(ValueError, match="'claude-code' or 'gemini-cli'"):
         CliSettings.model_validate(known | {"agentProtocol": "claude"})
-    with pytest.raises(ValueError, match="it has no providerBatching"):
+    with pytest.raises(ValueError, match="providerBatching is not supported"):
         CliSettings.model_validate(known | {"agentProtocol": "gemini-cli", "providerBatching": True})

@@ -285,7 +285,7 @@ def test_refused__gemini_says_when_in_the_body__is_understood() -> None:
 def test_refused__the_quota_is_used_up__no_wait_helps(provider, body) -> None:
     error = refused(provider, Answer(body, 429))
     assert (error.status, error.retryable) == (429, False)
-    assert error.hint == "the account's quota or credit is used up"
+    assert error.hint == "the quota or credit of the account is used up"
 
 
 def test_refused__codes_of_the_target__replace_the_usual_ones() -> None:
@@ -330,7 +330,7 @@ def test_refused__at_length__is_bounded_and_masked_before_it_is_cut(provider) ->
 @pytest.mark.parametrize("provider", VENDORS)
 def test_redirected__is_not_followed_and_says_where_to(provider) -> None:
     error = refused(provider, Answer(b"", 302, {"Location": "/elsewhere?key=sk-very-secret"}))
-    assert error.message.endswith("answered HTTP 302: it points to /elsewhere?key=***")
+    assert error.message.endswith("answered HTTP 302: it redirects to /elsewhere?key=***")
     assert (error.fault, error.status, error.retryable) == (TargetFault.REFUSED, 302, False)
 
 
@@ -426,14 +426,14 @@ def test_unreadable__a_key_in_it__is_masked_before_it_is_cut(provider) -> None:
     [
         (twice_packed, {"content-encoding": "gzip, gzip"}, "it is compressed 2 times over"),
         (once_packed, {"content-encoding": "gzip"}, "it is larger than 10,000,000 bytes"),
-        (lambda: b"[" + b"[]," * 3_000_000 + b"0]", {}, "it holds more than 250,000 values"),
+        (lambda: b"[" + b"[]," * 3_000_000 + b"0]", {}, "it has more than 250,000 values"),
     ],
     ids=["packed twice", "packed", "values"],
 )
 def test_finding_4__answer_that_stands_for_more__is_malformed(provider, body, headers, said) -> None:
     error = refused(provider, Answer(body(), headers=headers))
     assert (error.fault, error.retryable) == (TargetFault.MALFORMED, False)
-    assert f"gave an answer that cannot be read: {said}" in error.message
+    assert f"gave an unreadable response: {said}" in error.message
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])

@@ -1,6 +1,6 @@
-"""Judges an answer: 1 when it says anything at all, else 0.
+"""Scores a response: 1 if it is not empty, else 0.
 
-The case and the answer come as JSON on standard input; the score goes to standard output.
+The case and the response come as JSON on standard input; the score goes to standard output.
 """
 
 import json
@@ -11,8 +11,8 @@ print(
     json.dumps(
         {
             "score": 1.0 if answer else 0.0,
-            "hits": ["it answers"] if answer else [],
-            "misses": [] if answer else ["the answer is empty"],
+            "hits": ["the response is not empty"] if answer else [],
+            "misses": [] if answer else ["the response is empty"],
         }
     )
 )

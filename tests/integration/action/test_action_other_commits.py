@@ -1,0 +1,78 @@
+"""The branch has results of the cases here, by another workflow, job or event: that is not "no baseline yet"."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.jobs import pull_request_event, repository_facts
+from tests.support.world import ActionWorld, scripted
+
+RENAMED = ".github/workflows/evals.yml"
+
+
+@pytest.fixture
+def world(tmp_path, github):
+    with scripted() as script:
+        yield ActionWorld(tmp_path, github, script)
+
+
+def in_workflow(world: ActionWorld, path: str, letters: str, **variables: str):
+    """A pull request's run of this workflow file."""
+    pull = world.merged(world.pull())
+    world.of_length(letters)
+    world.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, path=path)
+    world.script.begin(letters)
+    ref = f"{world.github.state.full_name}/{path}@refs/pull/{pull.number}/merge"
+    given = {"agent-endpoint": world.script.url} | world._given({})
+    event = pull_request_event(world.github, pull)
+    return world.seen(world.job.step("pull_request", event, given, GITHUB_WORKFLOW_REF=ref, **variables), pull)
+
+
+@pytest.mark.parametrize(
+    ("path", "job", "why"),
+    [
+        (RENAMED, "gate", "of another workflow (.github/workflows/gate.yml)"),
+        pytest.param(".github/workflows/gate.yml", "evals", "of another gate (gate.yml.gate)", marks=pytest.mark.slow),
+    ],
+)
+def test_workflow_or_job_was_renamed__a_failing_case_is_inconclusive_and_the_heading_says_why(
+    world, path, job, why
+) -> None:
+    world.main("PPPP*2")
+    seen = in_workflow(world, path, "PPFP", GITHUB_JOB=job)
+    assert (seen.code, f"a result with these cases is not used: it is {why}" in seen.ended.log) == (3, True), seen.text
+    green = in_workflow(world, path, "PPPP", GITHUB_JOB=job)
+    assert (green.code, f"the results of the branch are not used: they are {why}" in green.title) == (0, True), (
+        green.title
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event_name", ["deployment_status", "release"])
+def test_branch_is_evaluated_by_an_event_that_makes_no_baselines__is_said(world, github, event_name) -> None:
+    commit = github.state.add_commit("main 1", branch="main").sha
+    world.of_length("PPPP")
+    world.job.check_out(commit)
+    world.job.begin_run(event=event_name, head_branch="main", head_sha=commit)
+    world.script.begin("PPPP")
+    event = {"repository": repository_facts(github), "deployment": {"sha": commit}}
+    given = {"agent-endpoint": world.script.url} | world._given({})
+    world.job.step(event_name, event, given, GITHUB_SHA=commit, GITHUB_REF="refs/heads/main")
+    seen = world.here("PPFP", world.merged(world.pull()))
+    assert (seen.code, f"it is from a run of {event_name}" in seen.ended.log) == (3, True), seen.text
+    assert "run the workflow on pushes to main, or by schedule" in seen.ended.log
+
+
+@pytest.mark.slow
+def test_a_new_gate_beside_another__has_no_baseline_yet(world, github) -> None:
+    """Of another name, or of other cases."""
+    world.main("PPPP", comment_key="other")
+    assert world.here("PPFP", world.merged(world.pull())).code == 0
+    world.main("PPPP")
+    for number, case in enumerate(world.cases):
+        case["id"], case["input"] = f"new-{number}", {"message": f"ask {number} anew"}
+    world.suite = "anew.golden.json"
+    (world.job.workspace / "evals" / "weather.golden.json").unlink()
+    world.write()
+    seen = in_workflow(world, RENAMED, "PPFP")
+    assert (seen.code, "no baseline yet" in seen.title) == (0, True), seen.text
