@@ -324,7 +324,7 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (
             asserted("{type: tool-trajectory, mode: exact, expected: [{tool: a, input: {b: 1}}]}"),
-            "5: tests[0].assertions[0].expected[0].input: `input` is not supported: the arguments of a call stand in",
+            "5: tests[0].assertions[0].expected[0].input: `input` is not supported: the arguments of a call are in",
         ),
         (
             asserted("{type: composite, assertions: [{type: is-json, negate: true}]}"),
@@ -332,7 +332,7 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (
             asserted("{type: rubrics, criteria: [{outcome: x, min_score: 0.5}]}"),
-            "5: tests[0].assertions[0].criteria[0].min_score: `min_score` is not supported: a criterion is either met",
+            "5: tests[0].assertions[0].criteria[0].min_score: `min_score` is not supported: a criterion is met or not",
         ),
         (
             asserted("{type: llm-grader, prompt: {command: [x]}}"),
@@ -352,7 +352,7 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (
             asserted("{type: code-grader, command: [x], target: true}"),
-            "5: tests[0].assertions[0].target: a command that grades cannot ask a model",
+            "5: tests[0].assertions[0].target: a grading command cannot call a model",
         ),
         (
             asserted("{type: field-accuracy, fields: [{path: a, match: exact}]}"),
