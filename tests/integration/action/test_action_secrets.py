@@ -239,7 +239,7 @@ def test_pull_request_into_a_branch_that_counts__is_given_keys(job, github, why)
         ended = into(job, github, "release/1", text, inputs=inputs)
     assert ended.code == 0, ended.log
     assert given_key(running.requests[0])
-    assert ("release/1 says which targets are given keys" in ended.log) is (why == "baseline branch")
+    assert ("release/1 decides which targets get secrets" in ended.log) is (why == "baseline branch")
 
 
 @pytest.mark.parametrize("how", ["gone", "no answer"])
