@@ -9,6 +9,6 @@ def test_action__that_reaches_nothing_still_masks_its_token_and_hands_back_outpu
     assert "::add-mask::a-token-of-nobody" in done.stdout.splitlines()
     assert done.exit_code == 3
     assert done.outputs["exit-code"] == "3"
-    assert done.outputs["verdict"] == "error"
+    assert done.outputs["verdict"] == "inconclusive"
     assert done.summary.strip()
     assert "a-token-of-nobody" not in done.summary + done.output

@@ -74,7 +74,7 @@ def test_action__pull_request__from_the_baseline_to_the_comment_and_files_handed
             event=pull_request_event(github, pull),
             event_name="pull_request",
         )
-    assert (done.exit_code, done.outputs["verdict"], done.outputs["regressions"]) == (1, "fail", "1")
+    assert (done.exit_code, done.outputs["verdict"], done.outputs["regressions"]) == (1, "failed", "1")
     (comment,) = github.state.comments.values()
     assert "## ❌ Agent eval gate — 1 regression" in comment.body
     assert "# ❌ Agent eval gate — 1 regression" in done.summary
@@ -114,5 +114,5 @@ def test_action__sigterm_to_the_first_process__writes_what_was_done_and_exits_14
                 time.sleep(0.1)
             step.signal("TERM")
             done = step.finish(30)
-    assert (done.exit_code, done.outputs["verdict"], done.outputs["exit-code"]) == (143, "error", "143")
+    assert (done.exit_code, done.outputs["verdict"], done.outputs["exit-code"]) == (143, "inconclusive", "143")
     assert json.loads((checkout / done.outputs["result-path"]).read_text())["complete"] is False

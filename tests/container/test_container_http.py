@@ -37,7 +37,7 @@ def test_http_image__agent_over_http__is_asked_and_judged_and_the_result_is_stor
     with agent(fails_on(2)) as running:
         given = inputs(github, running.url) | {"fail-on": "failures"}
         done = run(Job(image, checkout, given, variables(github, 1), push_event(github), "push"))
-    assert (done.exit_code, done.outputs["verdict"], done.outputs["failed"]) == (1, "fail", "1")
+    assert (done.exit_code, done.outputs["verdict"], done.outputs["failed"]) == (1, "failed", "1")
     assert len(github.state.archives) == 1
 
 
