@@ -201,7 +201,7 @@ def test_base_agent__all_cases_together_fail_more_in_both__is_no_drop_and_said_s
 def test_base_agent__all_cases_together_fail_more_only_here__is_a_drop_against_it_too(branch, base) -> None:
     base.begin("PPPPPPPP")
     seen = branch.here(DROP, base_agent_endpoint=base.url)
-    expect(seen, 1, "the suite as a whole fails more than before", regression=[0, 1, 2, 3])
+    expect(seen, 1, "the whole suite fails more than usual", regression=[0, 1, 2, 3])
     assert "base agent failed 0 of 16 in the same minutes" in plain(seen.report)
     assert sorted(base.asked) == sorted([*range(8), *range(8)])
 
@@ -209,7 +209,7 @@ def test_base_agent__all_cases_together_fail_more_only_here__is_a_drop_against_i
 def test_base_agent__a_drop_and_too_small_a_budget__stays_red_and_is_not_half_asked(branch, base) -> None:
     base.begin("FFFFPPPP")
     seen = branch.here(DROP, base_agent_endpoint=base.url, rerun_budget="19")
-    expect(seen, 1, "the suite as a whole fails more than before", regression=[0, 1, 2, 3])
+    expect(seen, 1, "the whole suite fails more than usual", regression=[0, 1, 2, 3])
     assert "the rerun-budget of 19 re-runs is too small for 16 more executions" in plain(seen.report)
     assert base.asked == []
 

@@ -42,14 +42,14 @@ def joined(world: ActionWorld, **inputs: str):
 def test_shards__drop_that_shows_in_the_whole__is_red(pushed) -> None:
     seen = joined(pushed)
     assert seen.code == 1, seen.text
-    assert "the suite as a whole fails more than before" in seen.title
+    assert "the whole suite fails more than usual" in seen.title
 
 
 @pytest.mark.parametrize(
     ("does", "code", "says"),
     [
         (DROP, 0, "compared with it, this is not a drop"),
-        ("PPPPPPPP", 1, "the suite as a whole fails more than before"),
+        ("PPPPPPPP", 1, "the whole suite fails more than usual"),
     ],
 )
 def test_shards__whole_with_the_base_branchs_agent__asks_it_about_all_of_them(pushed, base, does, code, says) -> None:

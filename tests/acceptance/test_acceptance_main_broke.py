@@ -69,7 +69,7 @@ def test_trials__every_case_loses_one_of_five__is_red_by_all_cases_together(empt
     empty.main(EIGHT, "--trials", "5")
     seen = empty.here("F(PPPP)" * fails + "P" * (8 - fails), trials="5")
     assert [seen.json["comparison"]["suiteFinding"][name] for name in ("failures", "executions")] == [fails, 40]
-    title = "the suite as a whole fails more than before" if code else "no regressions"
+    title = "the whole suite fails more than usual" if code else "no regressions"
     expect(seen, code, title, flaky=range(fails))
     why = "suite_drop" if code else "mixed"
     assert {seen.change(number)["grounds"]["kind"] for number in range(fails)} == {why}

@@ -131,7 +131,7 @@ def test_targets__baseline_of_a_folder_of_runs__is_the_newest_of_the_same_target
     (project / "targets.yaml").write_text(TARGETS.replace("ok, gladly", "no"))
     worse = side_by_side(project, "--baseline", "evals/results", "--fail-on", "regressions")
     assert worse.returncode == 1
-    assert "good: gate failed: 2 cases failed that usually pass" in worse.stdout
+    assert "good: gate failed: 2 cases that usually pass failed" in worse.stdout
     assert "bad: gate passed" in worse.stdout
 
 

@@ -26,6 +26,11 @@ def find_cause(case: CaseResult) -> str | None:
     return f"{LOW_SCORE}: {to_one_line(low[0].name, MAX_EVALUATOR_NAME)}" if low else find_first_line(case.error)
 
 
+def drop_error_prefix(error: str) -> str:
+    """Drop `agent error: ` or `timeout: ` from the start of an error, where the text around it names the kind."""
+    return error.removeprefix("agent error: ").removeprefix("timeout: ")
+
+
 def get_group_key(failure: str) -> str:
     """Equal for failures that are held together: by their check, where they name one."""
     return find_check_name(failure) or mask_numbers(failure)

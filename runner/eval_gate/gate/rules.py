@@ -122,7 +122,7 @@ def _apply_regression_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
     count = rule_input.count_unwaived(CaseClass.REGRESSION)
     refined = rule_input.comparison is not None and rule_input.comparison.false_alarm_rate is not None
     one, many = ("usually passes", "usually pass") if refined else ("passed in the baseline", "passed in the baseline")
-    what = f"case failed that {one}" if count == 1 else f"cases failed that {many}"
+    what = f"case that {one} failed" if count == 1 else f"cases that {many} failed"
     reason = f"{count} {what} (limit {allowed})"
     return RuleFinding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 

@@ -15,6 +15,7 @@ from eval_gate.gate.case_matching import (
     find_uncovered_cases,
     has_all_cases,
 )
+from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.gate.must_pass import find_lost_patterns, is_must_pass
 from eval_gate.gate.rules import RuleFinding, RuleInput, apply_rules
 from eval_gate.gate.score_changes import exceeds_limit
@@ -111,7 +112,7 @@ def _find_outage_reasons(rule_input: RuleInput) -> tuple[Reason, ...]:
 
 def _describe_first_error(run: RunResult) -> str | None:
     errors = [case.error for _, case in run.iter_cases() if case.status is Status.ERROR and case.error]
-    return f"no case has a score; first error: {errors[0]}" if errors else None
+    return f"no case has a score; the first error is: {drop_error_prefix(errors[0])}" if errors else None
 
 
 def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
@@ -143,12 +144,18 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
     if not open_cases or (worst <= policy.allowed_regressions and not matters):
         return ()
     return tuple(
-        Reason(
-            code="unconfirmed-regressions",
-            message=f"{count} suspected regression{'s were' if count != 1 else ' was'} not confirmed: {because}",
-        )
-        for why, because in _UNCONFIRMED_CAUSES.items()
+        Reason(code="unconfirmed-regressions", message=_describe_unconfirmed(count, why))
+        for why in _UNCONFIRMED_CAUSES
         if (count := sum(one.grounds is not None and one.grounds.kind is why for one in open_cases))
+    )
+
+
+def _describe_unconfirmed(count: int, why: GroundKind) -> str:
+    if why is GroundKind.GATE_FAILED:
+        suspected = "suspected regression was" if count == 1 else "suspected regressions were"
+        return f"{count} {suspected} not re-run, because the gate had already failed"
+    return (
+        f"{_format_cases(count)} failed, and it is unknown whether the change is the cause: {_UNCONFIRMED_CAUSES[why]}"
     )
 
 
@@ -238,10 +245,10 @@ def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
 
 
 _UNCONFIRMED_CAUSES = {
-    GroundKind.TIMEOUTS: "the number of timeouts points to a slow provider",
-    GroundKind.MISSING_RERUNS: "the deciding re-runs gave no result",
+    GroundKind.TIMEOUTS: "so many timeouts point to a slow model provider",
+    GroundKind.MISSING_RERUNS: "the re-runs ended without a result",
     GroundKind.BUDGET_USED: "the re-run budget is used up",
-    GroundKind.GATE_FAILED: "re-runs stopped because the gate had already failed",
+    GroundKind.GATE_FAILED: "the gate had already failed",
 }
 
 

@@ -217,7 +217,7 @@ class RuleCode(StrEnum):
         return made
 
     REGRESSIONS = "regressions", "Regressions"
-    SUITE_DROP = "suite-drop", "All cases together"
+    SUITE_DROP = "suite-drop", "Suite test"
     SUITE_SCORES = "suite-score-drop", "All scores together"
     MUST_PASS = "must-pass", "Must pass"
     FAILURES = "failures", "Failures"

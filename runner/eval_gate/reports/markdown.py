@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError
+from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.reports import markdown_fragments
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import COMMENT_LIMIT, DETAIL_LEVELS, DetailLevel, render_within_limit
@@ -292,7 +293,8 @@ def render_cause_lines(causes: Sequence[Cause[CaseRow]], total: int, limit: int)
         values += [f"{format_count(cause.rest, 'other value')}"] if cause.rest else []
         number = f"{cause.count} of {format_count(total, 'case')}"
         details = f" ({', '.join(values)})" if values else ""
-        lines.append(f"- {format_code_span(cause.text)}{details} in {number}{first}")
+        text = format_code_span(drop_error_prefix(cause.text))
+        lines.append(f"- {text}{details} in {number}{first}")
     if len(causes) > limit:
         lines.append(f"- and {format_count(len(causes) - limit, 'more cause')}")
     return "\n".join(lines)

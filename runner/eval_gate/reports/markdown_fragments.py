@@ -296,7 +296,7 @@ def _describe_merge(view: ReportView) -> str:
     if context.workspace_sha == context.head_sha:
         return f", not merged into {branch} yet{believed}"
     at = f" at {format_code_span(base[:7])}" if base and context.workspace_sha else ""
-    return f" merged into {branch}{at}{believed}"
+    return f", merged with {branch}{at} for this test{believed}"
 
 
 def format_spending(view: ReportView) -> str:
@@ -314,7 +314,8 @@ def describe_baseline(view: ReportView) -> str:
     day = wording.extract_day(facts.timestamp)
     details = [words for words in (wording.format_age(facts.age_days),) if words]
     if facts.commits_behind is not None:
-        details.append(f"{wording.format_count(facts.commits_behind, 'commit')} behind")
+        behind = f"{wording.format_count(facts.commits_behind, 'commit')} behind"
+        details.append(f"{behind} {format_code_span(context.branch)}" if context.branch else behind)
     branch = f" on {format_code_span(context.branch)}" if context.branch else ""
     shown = format_code_span(facts.sha[:7] if facts.sha else facts.run_id)
     name = f"baseline {shown}{f' of {day}' if day else ''}{branch}"

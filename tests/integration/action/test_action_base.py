@@ -54,7 +54,7 @@ def test_merge__main_broke_it_after_the_change_left__is_not_of_the_change(world)
     seen = world.here("PPFP", world.merged(pull))
     assert (seen.code, seen.ended.outputs["regressions"]) == (0, "0"), seen.text
     assert seen.ended.outputs["baseline-sha"] == world.github.state.branches["main"]
-    assert f"merged into `main` at `{world.github.state.branches['main'][:7]}`" in seen.report
+    assert f"merged with `main` at `{world.github.state.branches['main'][:7]}`" in seen.report
 
 
 def test_merge__main_repaired_it_and_the_change_breaks_it_again__is_of_the_change(world) -> None:

@@ -200,7 +200,7 @@ def test_pull_request__main_broke_it__says_so_first_and_blames_nobody(job, githu
     (comment,) = comments_of(github)
     above = comment.partition("<details>")[0]
     assert "**Broken on main, not by this change:** 1 case" in above
-    assert f"main broke it at {broke[:7]}" in above
+    assert f"has failed on main since {broke[:7]}" in above
     assert the_check(github, pull.head_sha)["output"]["title"].startswith("No regressions")
 
 

@@ -112,7 +112,7 @@ def test_decide_verdict__many_small_drops__are_found_together() -> None:
     run = here(**{name: "FPP" if number < 8 else "P" for number, name in enumerate(names)})
     judged = judge_against(run, branch, REGRESSIONS)
     assert judged.comparison.suite_finding.is_drop
-    assert rules(judged)["All cases together"][2] is False
+    assert rules(judged)["Suite test"][2] is False
     assert "suite-drop" in [reason.code for reason in judged.verdict.reasons]
     assert set(whys(judged).values()) == {GroundKind.SUITE_DROP, None}
 

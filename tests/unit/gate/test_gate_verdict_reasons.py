@@ -156,8 +156,8 @@ def test_decide__target_gone__says_why_first() -> None:
 def test_decide__one_and_many__are_worded_apart() -> None:
     one = verdict({"a": "failed", "x": "passed"}, {"a": "passed"}, "regressions").reasons[0].message
     two = verdict({"a": "failed", "b": "failed"}, {"a": "passed", "b": "passed"}, "regressions").reasons[0].message
-    assert one == "1 case failed that passed in the baseline (limit 0)"
-    assert two == "2 cases failed that passed in the baseline (limit 0)"
+    assert one == "1 case that passed in the baseline failed (limit 0)"
+    assert two == "2 cases that passed in the baseline failed (limit 0)"
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,10 @@ def test_decide__everything_crashes_that_main_answered__says_what_else_it_may_be
 def test_decide__nothing_judged__cites_the_first_error_and_not_why_something_was_skipped() -> None:
     cases = [make_result("s", "skipped", error="it needs a key"), make_result("e", "error", error="no connection")]
     (reason,) = verdict(make_run(make_suite_result(cases))).reasons
-    assert (reason.code, reason.message) == ("no-scored-cases", "no case has a score; first error: no connection")
+    assert (reason.code, reason.message) == (
+        "no-scored-cases",
+        "no case has a score; the first error is: no connection",
+    )
 
 
 def test_decide__baseline_that_could_not_be_had__is_not_missed_where_regressions_do_not_count() -> None:

@@ -63,13 +63,13 @@ def test_report__allowed__says_it_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        ({"workspace_sha": "d" * 40}, "Evaluated `ccccccc` merged into `main` at `bbbbbbb` ·"),
+        ({"workspace_sha": "d" * 40}, "Evaluated `ccccccc`, merged with `main` at `bbbbbbb` for this test ·"),
         ({"workspace_sha": "c" * 40}, "Evaluated `ccccccc`, not merged into `main` yet ·"),
         (
             {"workspace_sha": "d" * 40, "is_believed": True},
-            "merged into `main` at `bbbbbbb` (no checkout names the commit; the workflow names `ddddddd`) ·",
+            "`bbbbbbb` for this test (no checkout names the commit; the workflow names `ddddddd`) ·",
         ),
-        ({}, "Evaluated `ccccccc` merged into `main` ·"),
+        ({}, "Evaluated `ccccccc`, merged with `main` for this test ·"),
     ],
 )
 def test_provenance__workspace__is_named_as_far_as_it_is_known(context, words) -> None:

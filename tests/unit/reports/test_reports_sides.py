@@ -154,16 +154,16 @@ def inconclusive(*records: str) -> str:
 
 def test_comment__equal_evidence_of_other_cases__stands_once_above_the_table() -> None:
     text = inconclusive(*["PPPPPFPPPPPPPPFPPPPP"] * 3)
-    assert text.count("passed 2 of 3 here") == 1
-    assert "**All 3:** inconclusive: passed 2 of 3 here, failed 2 of 20 on main; " in text
+    assert text.count("failed 1 of 3 here") == 1
+    assert "**All 3:** inconclusive: failed 1 of 3 here, 2 of 20 on main; " in text
 
 
 def test_comment__most_evidence_of_other_cases_is_equal__rows_that_differ_keep_theirs() -> None:
     often = "PPPPPFPPPPPPPPFPPPPP"
     text = inconclusive(often, often, "P" * 19 + "F", often)
-    assert "**3 of these 4:** inconclusive: passed 2 of 3 here, failed 2 of 20 on main; " in text
+    assert "**3 of these 4:** inconclusive: failed 1 of 3 here, 2 of 20 on main; " in text
     assert text.count("| see above |") == 3
-    assert "| inconclusive: passed 2 of 3 here, failed 1 of 20 on main<br>" in text
+    assert "| inconclusive: failed 1 of 3 here, 1 of 20 on main<br>" in text
 
 
 HOSTILE = (

@@ -415,24 +415,24 @@ def test_bad_day__no_drop__is_not_said() -> None:
     [
         ((), "0 runs on main are too few to know earlier bad days."),
         ((2,), "1 run on main is too few to know earlier bad days."),
-        ((2, 3, 1, 2, 4, 2), "None of the last 6 runs on main looks like one."),
-        ((0,) * 9 + (2,), "None of the last 10 runs on main looks like one."),
+        ((2, 3, 1, 2, 4, 2), "None of the last 6 runs on main was such a day."),
+        ((0,) * 9 + (2,), "None of the last 10 runs on main was such a day."),
         (
             (2, 7, 1, 2, 9, 3, 2),
-            "2 of the last 7 runs on main look like one: 7 to 9 failures at first (usually about 2).",
+            "2 of the last 7 runs on main were such days: 7 to 9 failures at first (usually about 2).",
         ),
         (
             (0,) * 9 + (6,),
-            "1 of the last 10 runs on main looks like one: 6 failures at first (usually fewer than 1).",
+            "1 of the last 10 runs on main was such a day: 6 failures at first (usually fewer than 1).",
         ),
-        ((1,) * 9 + (8,), "1 of the last 10 runs on main looks like one: 8 failures at first (usually about 1)."),
+        ((1,) * 9 + (8,), "1 of the last 10 runs on main was such a day: 8 failures at first (usually about 1)."),
     ],
 )
 def test_bad_day__days_on_record__are_said_as_they_were(failures, said) -> None:
     run, mean = suite_drop(), sum(failures) / max(len(failures), 1)
     days = tuple(BranchRun(failures=one, expected=mean, variance=mean) for one in failures)
     comparison = replace(run.comparison, evidence=replace(run.comparison.evidence, branch_runs=days))
-    assert f" {said} To tell" in build_view(replace(run, comparison=comparison), PULL_REQUEST).bad_day
+    assert f" {said} A base agent" in build_view(replace(run, comparison=comparison), PULL_REQUEST).bad_day
 
 
 # --- what the pages never say -----------------------------------------------------------------------------------------

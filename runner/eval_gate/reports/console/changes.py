@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
+from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.model.execution import CaseDetails, Status
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
@@ -269,7 +270,8 @@ def _render_causes(causes: Sequence[Cause[CaseRow]], total: int, style: ConsoleS
     for cause in causes[:MAX_CAUSES]:
         names = ", ".join(map(_format_label, cause.examples))
         first = f": {names}" if cause.names_all else f", first {names}, …"
-        text = f"{to_console_line(cause.text, MAX_FAILURE)} in {cause.count} of {format_count(total, 'case')}{first}"
+        said = to_console_line(drop_error_prefix(cause.text), MAX_FAILURE)
+        text = f"{said} in {cause.count} of {format_count(total, 'case')}{first}"
         yield from style.wrap_text(text, begin="  ", indent=" " * 4)
     if len(causes) > MAX_CAUSES:
         yield f"  … and {format_count(len(causes) - MAX_CAUSES, 'more cause')}"

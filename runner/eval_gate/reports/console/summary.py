@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, SuiteResult
@@ -218,7 +219,7 @@ class _ConsoleSummary:
             return f"Run it again. If it ends the same way, {view.remedy}."
         if view.has_only_agent_errors:
             return "Run it again once. If every case ends with an agent error again, this change is the cause."
-        step = suggest_next_step(view.verdict, acceptable=view.context.waive_command is not None)
+        step = suggest_next_step(view.run, view.verdict, can_waive=view.context.waive_command is not None)
         return f"{step}." if step else None
 
     def _render_reasons(self, words: str, colour: str, reasons: Sequence[str], ended: str) -> Iterator[str]:
@@ -246,7 +247,7 @@ def _format_error(row: CaseRow, case: CaseResult) -> str:
     word = {Status.ERROR: row.current_result, Status.SKIPPED: "skipped"}.get(case.status)
     if not word:
         return case.error or ""
-    return f"{word}: {(case.error or '').removeprefix('agent error: ').removeprefix('timeout: ')}"
+    return f"{word}: {drop_error_prefix(case.error or '')}"
 
 
 def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:

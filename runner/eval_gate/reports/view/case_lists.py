@@ -215,7 +215,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     @cached_property
     def errors_by_kind(self) -> tuple[ErrorGroup, ...]:
         """The errors by whose fault they are."""
-        return group_errors(self.errors)
+        return group_errors(self.errors, self.regressions_and_suspects)
 
 
 class GateBlockers(FrozenStruct):

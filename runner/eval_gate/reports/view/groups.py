@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 from eval_gate.gate.failure_causes import get_group_key, mask_numbers
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.case_errors import (
     ERROR_KIND_ORDER,
     TITLES,
     TITLES_FOR_MANY,
+    describe_error_regressions,
     explain_errors,
     format_error_count,
 )
@@ -101,22 +103,28 @@ class ErrorGroup(FrozenStruct):
     """What they have in common, the most frequent first."""
 
 
-def group_errors(rows: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
-    """Group cases without a score by error kind; errors that the change may have caused come first."""
+def group_errors(rows: Sequence[CaseRow], regressions: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
+    """Group cases without a score by error kind; errors that the change may have caused come first.
+
+    The explanation also counts the `regressions` with an error of the same kind, which are not among `rows`.
+    """
     groups = (
         (error_kind, tuple(row for row in rows if row.error_kind is error_kind)) for error_kind in ERROR_KIND_ORDER
     )
-    return tuple(
-        ErrorGroup(
-            format_error_count(error_kind, len(found)),
-            explain_errors(error_kind, (row.case for row in found)),
-            TITLES[error_kind],
-            found,
-            TITLES_FOR_MANY[error_kind],
-            group_causes((row, row.cause) for row in found),
-        )
-        for error_kind, found in groups
-        if found
+    return tuple(_build_error_group(error_kind, found, regressions) for error_kind, found in groups if found)
+
+
+def _build_error_group(
+    error_kind: ErrorKind | None, rows: tuple[CaseRow, ...], regressions: Sequence[CaseRow]
+) -> ErrorGroup:
+    more = sum(row.status is Status.ERROR and row.error_kind is error_kind for row in regressions)
+    return ErrorGroup(
+        format_error_count(error_kind, len(rows)),
+        explain_errors(error_kind, (row.case for row in rows)) + describe_error_regressions(error_kind, more),
+        TITLES[error_kind],
+        rows,
+        TITLES_FOR_MANY[error_kind],
+        group_causes((row, row.cause) for row in rows),
     )
 
 

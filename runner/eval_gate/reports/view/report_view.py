@@ -96,7 +96,7 @@ class ReportView(CaseLists):
     @cached_property
     def reasons(self) -> tuple[str, ...]:
         """What decided, in half sentences."""
-        return tuple(verdict_words.format_reason(self.run, reason) for reason in self.verdict.reasons)
+        return tuple(verdict_words.list_reasons(self.run, self.verdict))
 
     setup_changes = _cache_property(lambda view: describe_setup_changes(view.comparison, view.context))
     """What differs in how this run was measured; it stands below the opening."""
@@ -141,7 +141,9 @@ class ReportView(CaseLists):
         """What to do about a failed gate; None where it did not fail, or nobody knows."""
         failed = self.verdict.outcome is Outcome.FAILED
         return (
-            verdict_words.suggest_next_step(self.verdict, acceptable=self.waive_comment is not None) if failed else None
+            verdict_words.suggest_next_step(self.run, self.verdict, can_waive=self.waive_comment is not None)
+            if failed
+            else None
         )
 
     @cached_property
@@ -150,6 +152,12 @@ class ReportView(CaseLists):
         if self.verdict.outcome is not Outcome.FAILED:
             return None
         return build_waive_comment((row.id for row in self.waivable), self.context)
+
+    @cached_property
+    def must_pass_regressions(self) -> tuple[CaseRow, ...]:
+        """Regressions that cannot be waived, because their cases must pass."""
+        waivable = set(self.waivable)
+        return tuple(row for row in self.regressions if row not in waivable)
 
     @cached_property
     def waivable(self) -> tuple[CaseRow, ...]:
@@ -298,7 +306,7 @@ class ReportView(CaseLists):
         """Counts beside passes and failures that only some runs have, failures among them: `1 accepted`."""
         kinds = [row.waiver.kind for row in self.waived if row.waiver]
         numbers = {
-            "of the regressions passed when re-run": self.recovered_count,
+            "passed only when re-run": self.recovered_count,
             "of the regressions not re-run": len(self.suspected),
             "must-pass failing": len(self.must_pass),
             "not worse than the base agent": sum(
@@ -315,25 +323,32 @@ class ReportView(CaseLists):
 
     @property
     def failed_counts(self) -> str:
-        """` (2 regressions, 1 still failing)`, of the cases with a score; empty without a baseline."""
-        if self.comparison is None:
+        """` (2 regressions, 1 still failing, 1 other)`, of the failures; empty without any, or a baseline."""
+        if self.comparison is None or not self.summary.failed:
             return ""
         regressions, still = (
             sum(row.status is not Status.ERROR for row in rows)
-            for rows in (self.regressions_and_suspects, self.still_failing)
+            for rows in (
+                [row for row in self.regressions_and_suspects if row.status is not Status.PASSED],
+                self.still_failing,
+            )
         )
-        return f" ({format_count(regressions, 'regression')}, {still} still failing)"
+        others = self.summary.failed - regressions - still
+        more = {"still failing": still, "other": others}
+        said = [format_count(regressions, "regression"), *(f"{n} {word}" for word, n in more.items() if n > 0)]
+        return f" ({', '.join(said)})"
 
     @property
     def errored_counts(self) -> str:
-        """` (2 agent errors, 1 agent unreachable, 2 regressions among them)`; empty without any error."""
+        """` (2 agent errors, 1 agent unreachable; 2 regressions among them)`; empty without any error."""
         rows = {"regression": self.regressions_and_suspects, "still failing": self.still_failing}
         broken = {words: sum(row.status is Status.ERROR for row in found) for words, found in rows.items()}
-        said = [format_error_kind_counts(run_statistics.find_error_kinds(self.run))]
+        kinds, said = format_error_kind_counts(run_statistics.find_error_kinds(self.run)), []
         said += [f"{format_count(broken['regression'], 'regression')} among them"] if broken["regression"] else []
         said += [f"{broken['still failing']} still failing"] if broken["still failing"] else []
         said += [f"{len(self.still_errored)} in the baseline too"] if self.still_errored else []
-        return f" ({', '.join(filter(None, said))})" if any(said) else ""
+        found = "; ".join(filter(None, [kinds, ", ".join(said)]))
+        return f" ({found})" if found else ""
 
 
 def build_view(run: RunResult, context: ReportContext) -> ReportView:

@@ -282,7 +282,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         others = grounds_words.list_further_evidence(change, self.place, arithmetic=arithmetic) if change else ()
         score = f"score {self.score}" if self.score and self.evidence else None
         word = grounds_words.format_conclusion(change) if change and self.evidence else None
-        first = f"{word}: {self.evidence_or_results}" if word else self.evidence_or_results
+        first = grounds_words.join_conclusion(word, self.evidence_or_results) if word else self.evidence_or_results
         return (first, *filter(None, [chance, *others, score]))
 
     @property

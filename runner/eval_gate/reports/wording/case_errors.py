@@ -16,12 +16,12 @@ from eval_gate.reports.wording.numbers import format_count
 ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR, None)
 """What may be of the change's making comes first; None is an error without a recorded kind."""
 EXPLANATIONS: Final = {
-    ErrorKind.AGENT_ERROR: "the target responded with an error, broke off, or timed out",
+    ErrorKind.AGENT_ERROR: "the agent responded with an error, closed the connection, or timed out",
     ErrorKind.AGENT_UNREACHABLE: (
-        "the target could not be reached, did not respond, or its provider refused. This says nothing about the "
-        "change, unless it keeps the target from starting"
+        "the agent accepted no connection, or its model provider rejected the request. This change is the cause only "
+        "if it keeps the agent from starting"
     ),
-    ErrorKind.EVALUATION_ERROR: ("an LLM judge or a grader failed. This says nothing about the target's responses"),
+    ErrorKind.EVALUATION_ERROR: "an LLM judge, a grader or Eval Gate itself broke, so the response has no score",
     None: "the result does not name the cause",
 }
 _COUNT_PHRASES: Final = {
@@ -54,7 +54,7 @@ _SHORT_WORDS_FOR_MANY: Final = {
     ErrorKind.EVALUATION_ERROR: "evaluation errors",
 }
 
-CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the target does not list its tool calls"
+CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the agent does not list its tool calls"
 CALLS_UNKNOWN_REMEDY: Final = (
     "check where the agent lists its tool calls (`toolCallsPath`, `agentProtocol`, its own log), with and without "
     "this change"
@@ -72,6 +72,14 @@ def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | No
     found = {has_unknown_calls(case) for case in cases}
     words = [CALLS_UNKNOWN_EXPLANATION] if True in found else []
     return ". Others: ".join([*words, EXPLANATIONS[error_kind]] if False in found else words)
+
+
+def describe_error_regressions(error_kind: ErrorKind | None, number: int) -> str:
+    """Describe how many regressions have an error of this kind too, as a further sentence; empty without any."""
+    if not number:
+        return ""
+    which = "1 of the regressions is" if number == 1 else f"{number} of the regressions are"
+    return f". In addition, {which} {_COUNT_PHRASES[error_kind][number != 1]}"
 
 
 def format_error_count(error_kind: ErrorKind | None, number: int) -> str:

@@ -49,7 +49,7 @@ _UNTESTED: Final = frozenset(
 )
 """Where no chance is said: nothing was decided by it."""
 _GROUND_TEXTS: Final = {
-    GroundKind.MISSING_RERUNS: "its re-runs have no result",
+    GroundKind.MISSING_RERUNS: "its re-runs ended without a result",
     GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
     GroundKind.TIMEOUTS: (
         "it timed out like many other cases: the provider is slow, or this change makes all cases slow"
@@ -59,7 +59,7 @@ _GROUND_TEXTS: Final = {
 _CONCLUSIONS: Final = {
     GroundKind.EVIDENCE: "confirmed",
     GroundKind.SUITE_DROP: "part of a suite drop",
-    GroundKind.MUST_PASS: "must pass",
+    GroundKind.MUST_PASS: "must-pass case",
     GroundKind.BASE_AGENT: "not caused by this change",
     GroundKind.GATE_FAILED: "suspected",
     GroundKind.BUDGET_USED: "suspected",
@@ -91,6 +91,12 @@ def format_conclusion(change: CaseChange) -> str | None:
     return "flaky" if change.change is CaseClass.FLAKY else _CONCLUSIONS.get(grounds.kind)
 
 
+def join_conclusion(conclusion: str, evidence: str) -> str:
+    """Join the conclusion and the evidence: `confirmed: failed 4 of 4 here`, `failed every time: 4 of 4 here`."""
+    verb = conclusion.partition(" every time")[0]
+    return f"{conclusion}: {evidence.removeprefix(f'{verb} ')}"
+
+
 def describe_chance(change: CaseChange) -> str | None:
     """`chance without a real change: 1 in 50,000`; None where nothing rests on a chance."""
     grounds = change.grounds
@@ -107,14 +113,10 @@ def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
     passes = change in _PASSING
     if here.agent_errors and here.agent_errors == here.executions:
         return f"agent error in {here.agent_errors} of {here.executions} here, {_describe_responses(record, place)}"
-    said_passes = passes or (change in {CaseClass.INCONCLUSIVE, CaseClass.FLAKY} and here.passes > 0)
-    seen = _format_count(
-        "passed" if said_passes else "failed", here.passes if said_passes else here.failures, here, "here"
-    )
+    seen = _format_count("passed" if passes else "failed", here.passes if passes else here.failures, here, "here")
     if not record.executions:
         return f"{seen}, {_describe_missing_history(place)}"
-    verb = "" if said_passes == passes else "failed"
-    return f"{seen}, {_format_count(verb, record.passes if passes else record.failures, record, place)}"
+    return f"{seen}, {_format_count('', record.passes if passes else record.failures, record, place)}"
 
 
 def _format_count(verb: str, number: int, counts: Counts, place: str) -> str:
@@ -145,7 +147,7 @@ def format_run_name(run: RunReference) -> str:
 
 
 def describe_broken_main(change: CaseChange, place: str) -> str | None:
-    """Describe that the branch itself broke a case: `main broke it at abc1234`.
+    """Describe that the branch itself broke a case: `has failed on main since abc1234`.
 
     Return None unless the case is still failing because the branch fails it. If no earlier run is known to have
     passed, the text says that the newest run failed too.
@@ -155,13 +157,9 @@ def describe_broken_main(change: CaseChange, place: str) -> str | None:
         return None
     since = record.broken_since if record.newest_failed else None
     if since is not None and (why is GroundKind.MAIN_BROKE or record.stability is not Stability.FLAKY):
-        return f"{_extract_branch(place)} broke it at {format_run_name(since)}"
+        where = place if place != _UNKNOWN_PLACE else "on the default branch"
+        return f"has failed {where} since {format_run_name(since)}"
     return f"it failed in the newest run {place} too" if why is GroundKind.MAIN_BROKE else None
-
-
-def _extract_branch(place: str) -> str:
-    """Return the branch in `place`, such as `main` for `on main`; if unknown, "the default branch"."""
-    return place.removeprefix("on ") if place != _UNKNOWN_PLACE else "the default branch"
 
 
 def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = True) -> tuple[str, ...]:
@@ -227,16 +225,13 @@ def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None
     """
     if grounds.chance is None or change not in _TESTED:
         return None  # nothing was tested
-    if grounds.kind is GroundKind.MUST_PASS:
-        return None
+    if grounds.kind in {GroundKind.MUST_PASS, GroundKind.EVIDENCE}:
+        return None  # it is decided
     alone = " by itself" if grounds.kind is GroundKind.SUITE_DROP else ""
     needed = grounds.required_failures
     if needed is None:
-        confirmed = grounds.kind is GroundKind.EVIDENCE
-        return None if confirmed else f"no number of re-runs that reruns allows would confirm it{alone}"
+        return f"no number of re-runs that reruns allows would confirm it{alone}"
     row = "1 failure" if needed == 1 else f"{needed} failures in a row"
-    if grounds.kind is GroundKind.EVIDENCE:
-        return f"{row} {'is' if needed == 1 else 'are'} enough to confirm it"
     return f"{row} would confirm it{alone}"
 
 
@@ -264,7 +259,7 @@ def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str |
             return f"it counts because too many cases fail {which}"
         case GroundKind.MUST_PASS:
             failing = grounds.newest_failed or grounds.history.is_failing
-            return f"it counts although it fails {place} too" if failing else "it counts whatever its history"
+            return f"it counts although it fails {place} too" if failing else "every failure of a must-pass case counts"
         case GroundKind.MISSING_RERUNS | GroundKind.GATE_FAILED | GroundKind.BUDGET_USED | GroundKind.TIMEOUTS:
             return _GROUND_TEXTS[grounds.kind]
         case GroundKind.RECOVERED if not grounds.current.passes:
@@ -278,7 +273,7 @@ def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str |
 
 
 def describe_flakiness(history: CaseHistorySummary, place: str) -> str | None:
-    """`flaky on main: fails 15 % of the time, 3 runs show it`; None of a case that is steady there."""
+    """`flaky on main: fails 15 % of the time`; None of a case that is steady there."""
     words = _format_failure_rate(history)
     return f"flaky {place}: {words}" if words else None
 
@@ -290,8 +285,9 @@ def describe_history(history: CaseHistorySummary, place: str) -> str:
     """
     said = [f"passed {history.counts.passes} of {history.counts.executions} {place}"]
     if flaky := _format_failure_rate(history):
+        shown = format_count(len(history.evidence_run_ids), "run shows it", "runs show it")
         named = format_first_few(history.evidence_run_ids, MAX_RUNS, lambda run: to_one_line(run)[:8])
-        said.append(f"flaky: {flaky}{f' ({named})' if named else ''}")
+        said.append(f"flaky: {flaky}, {shown}{f' ({named})' if named else ''}")
     if history.oldest_run_id is not None:
         said.append("older runs do not count, because the case broke or was fixed after them")
     return "; ".join(said)
@@ -353,5 +349,4 @@ def describe_score_finding(finding: ScoreFinding) -> str:
 def _format_failure_rate(history: CaseHistorySummary) -> str | None:
     if history.stability is not Stability.FLAKY or history.failure_rate is None:
         return None
-    shown = format_count(len(history.evidence_run_ids), "run shows it", "runs show it")
-    return f"fails {history.failure_rate * 100:.0f} % of the time, {shown}"
+    return f"fails {history.failure_rate * 100:.0f} % of the time"

@@ -24,15 +24,16 @@ from eval_gate.reports.wording.verdict import (
     find_suspected_regressions,
     format_new_errors,
     is_likely_outage,
+    is_suite_drop_alone,
     list_unwaived_changes,
     split_regressions,
 )
 from eval_gate.reports.wording.waivers import format_waived_counts
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
-_SUITE_DROP = "the suite as a whole fails more than before"
-_STEADY_SUITE_DROP = "the cases that seldom fail, fail more than before"
-_SCORE_DROP = "the scores of the suite as a whole fell"
+_SUITE_DROP = "the whole suite fails more than usual"
+_STEADY_SUITE_DROP = "cases that seldom fail do so more than usual"
+_SCORE_DROP = "the scores of the whole suite fell"
 
 
 def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
@@ -92,17 +93,17 @@ def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
 
 
 def format_regressions(run: RunResult) -> str:
-    """`12 regressions, 9 of them not re-run`, and why if cases only count because of a suite drop."""
+    """`12 regressions, 9 of them not re-run`; for a suite drop without any, what fails more than usual."""
     alone, dropped = split_regressions(run)
     suspected = len(find_suspected_regressions(run))
-    words = format_count((len(alone) or len(dropped)) + suspected, "regression")
+    if is_suite_drop_alone(run):
+        return f"{_format_suite_drop(run)}: {format_count(len(dropped), 'case')} failed at first"
+    words = format_count(len(alone) + suspected, "regression")
     if suspected:
         words += f", {suspected} of them not re-run"
-    if alone and dropped:
-        return f"{words}, and {len(dropped)} more in a drop of the whole suite"
-    if not dropped and has_only_agent_errors(run):
-        return f"{words}: agent error in every case"
-    return f"{words}: {_format_suite_drop(run)}" if dropped else words
+    if dropped:
+        return f"{words}, and {len(dropped)} more cases failed at first"
+    return f"{words}: agent error in every case" if has_only_agent_errors(run) else words
 
 
 def _format_failed(run: RunResult, verdict: Verdict) -> str:

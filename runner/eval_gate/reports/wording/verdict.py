@@ -7,6 +7,7 @@ from typing import Final
 
 from eval_gate.gate.case_comparison import has_no_response
 from eval_gate.gate.evidence.day_effects import MIN_RUNS, find_bad_days
+from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.rules import iter_new_errors
 from eval_gate.gate.score_changes import format_limit
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, RuleCode, Verdict
@@ -34,7 +35,7 @@ from eval_gate.reports.wording.grounds import describe_score_finding, describe_s
 from eval_gate.reports.wording.numbers import format_count, format_percent, format_points
 from eval_gate.reports.wording.spending import format_small_sample_interval
 from eval_gate.reports.wording.waivers import format_waived_counts
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import format_first_few, to_one_line
 
 NO_VERDICT: Final = Reason(
     code="no-verdict",
@@ -45,9 +46,13 @@ UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
 INCONCLUSIVE: Final = "Inconclusive:"
 RUN_REASONS: Final = frozenset({"no-scored-cases", "too-few-scored-cases", "run-incomplete"})
 """Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
+_FIX_ERRORS: Final = "Look up the error in the log of the agent, and fix the change{waive}"
 _NEXT_STEPS: Final = {
-    RuleCode.REGRESSIONS: "Review what changed. If it is intended, update the evals{waive}",
-    RuleCode.SUITE_DROP: "Find what the failing cases have in common: no single case decides{waive}",
+    RuleCode.REGRESSIONS: "Fix the change. If the agent should behave this way now, update the evals{waive}",
+    RuleCode.SUITE_DROP: (
+        "Re-run the job. If many cases fail at first again, this change makes the agent less reliable: find what these "
+        "cases have in common{waive}"
+    ),
     RuleCode.SUITE_SCORES: "Find what made many responses slightly worse: no single case decides{waive}",
     RuleCode.MUST_PASS: "Fix the must-pass cases that fail{waive}",
     RuleCode.FAILURES: "Fix the failing cases or their evals: every case has to pass{waive}",
@@ -83,6 +88,20 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
     return _describe_pass(run, verdict)
 
 
+def list_reasons(run: RunResult, verdict: Verdict) -> list[str]:
+    """List the reasons of a verdict as texts; a suite drop without any confirmed case is one reason, and not two."""
+    shown = verdict.reasons
+    if is_suite_drop_alone(run) and any(reason.code == RuleCode.SUITE_DROP for reason in shown):
+        shown = tuple(reason for reason in shown if reason.code != RuleCode.REGRESSIONS)
+    return [format_reason(run, reason) for reason in shown]
+
+
+def is_suite_drop_alone(run: RunResult) -> bool:
+    """Whether all regressions are part of a suite drop, so that none of them is confirmed by itself."""
+    alone, dropped = split_regressions(run)
+    return bool(dropped) and not alone and not find_suspected_regressions(run)
+
+
 def format_reason(run: RunResult, reason: Reason) -> str:
     """Format a reason of the verdict as text that names what decided: the history, or one baseline run."""
     errors = run.verdict.find_rule(RuleCode.ERRORS) if run.verdict else None
@@ -95,8 +114,26 @@ def format_reason(run: RunResult, reason: Reason) -> str:
     if reason.code == RuleCode.SUITE_SCORES and run.comparison.score_finding is not None:
         return describe_score_finding(run.comparison.score_finding)
     rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
+    if reason.code == RuleCode.MUST_PASS and (among := _find_must_pass_regressions(run)):
+        return among
     words = _format_regressions(run) if reason.code == RuleCode.REGRESSIONS else None
     return f"{words} (limit {rule.limit})" if rule is not None and words else reason.message
+
+
+def _find_must_pass_regressions(run: RunResult) -> str | None:
+    """`1 of them is a must-pass case: pay/card`, if the failing must-pass cases are all among the regressions."""
+    verdict, policy = run.verdict, run.policy
+    rule = verdict.find_rule(RuleCode.MUST_PASS) if verdict else None
+    if rule is None or policy is None or verdict is None:
+        return None
+    if all(reason.code != RuleCode.REGRESSIONS for reason in verdict.reasons):
+        return None
+    must = find_must_pass_cases(run, policy.must_pass)
+    among = [one.key.case_id for one in split_regressions(run)[0] if one.key in must]
+    if str(len(among)) != rule.value:
+        return None
+    which = "is a must-pass case" if len(among) == 1 else "are must-pass cases"
+    return f"{len(among)} of them {which}: {format_first_few(among, 3)}"
 
 
 def _format_counted_errors(run: RunResult, limit: str) -> str:
@@ -176,30 +213,29 @@ def describe_bad_day(run: RunResult, place: str) -> str | None:
 
 
 _NO_SINGLE_CASE: Final = (
-    "No single case is confirmed as a regression: only the test of all cases together failed. "
+    "No single case is confirmed as a regression: only the number of failures over all cases is unusual. "
     "A bad day of the model or the network looks the same."
 )
 _TELL_APART: Final = (
-    "To tell the two apart, re-run the job and see whether the drop repeats, "
-    "or configure a base agent (`base-agent-endpoint` or `base-agent-command`)."
+    "A base agent tells the two apart: set `base-agent-endpoint` or `base-agent-command` in the workflow."
 )
 
 
 def _describe_earlier_bad_days(days: Sequence[BranchRun], place: str) -> str:
-    """How many runs look like a bad day, and how much failed: `2 of the last 20 runs on main look like one: …`."""
+    """How many runs look like a bad day, and how much failed: `2 of the last 20 runs on main were such days: …`."""
     if len(days) < MIN_RUNS:
         runs = format_count(len(days), "run")
         return f"{runs} {place} {'is' if len(days) == 1 else 'are'} too few to know earlier bad days."
     bad = find_bad_days(days)
     if not bad:
-        return f"None of the last {len(days)} runs {place} looks like one."
+        return f"None of the last {len(days)} runs {place} was such a day."
     least, most = (pick(day.failures for day in bad) for pick in (min, max))
     failures = f"{least} failures" if least == most else f"{least} to {most} failures"
     others = [day.failures for day in days if day not in bad]
     usual = round(sum(others) / len(others)) if others else 0
-    look = "looks" if len(bad) == 1 else "look"
+    was = "was such a day" if len(bad) == 1 else "were such days"
     expected = f"about {usual}" if usual else "fewer than 1"
-    return f"{len(bad)} of the last {len(days)} runs {place} {look} like one: {failures} at first (usually {expected})."
+    return f"{len(bad)} of the last {len(days)} runs {place} {was}: {failures} at first (usually {expected})."
 
 
 def explain_inconclusive(run: RunResult, verdict: Verdict) -> str:
@@ -216,7 +252,7 @@ def _describe_alternative(run: RunResult, verdict: Verdict) -> list[str]:
     The same applies to agent errors that left the run without a verdict.
     """
     if is_likely_outage(run, verdict):
-        return ["If this change keeps the agent from starting or responding in time, the next run ends the same way."]
+        return ["If the agent does not start with this change, the next run ends the same way."]
     if ErrorKind.AGENT_ERROR in find_error_kinds(run) and verdict.reasons and verdict.reasons[0].code in RUN_REASONS:
         return ["The agent may have been down. If this change breaks it, the next run ends the same way."]
     return []
@@ -261,9 +297,7 @@ def _describe_waived(run: RunResult) -> list[str]:
 
 def _format_reasons(run: RunResult, verdict: Verdict) -> list[str]:
     """Format the reasons of the verdict as sentences; the first continues the text before it."""
-    first, *others = [format_reason(run, reason) for reason in verdict.reasons] or [
-        "a rule of the policy does not hold"
-    ]
+    first, *others = list_reasons(run, verdict) or ["a rule of the policy does not hold"]
     return [f"{first.rstrip('.')}.", *map(to_sentence, others)]
 
 
@@ -408,22 +442,33 @@ def suggest_remedy(run: RunResult, verdict: Verdict) -> str:
     if is_unrelated_to_change(run, verdict):
         return "check the LLM judge and the graders, not this change"
     if is_likely_outage(run, verdict):
-        return "check that the agent starts and responds in time with this change, then check its host and provider"
+        return "check that the agent starts with this change, then its machine and its model provider"
     if _has_unknown_calls(run):
         return CALLS_UNKNOWN_REMEDY
-    return "compare what the target does with and without this change"
+    return "run the failing cases with and without this change, and compare the responses"
 
 
-def suggest_next_step(verdict: Verdict, *, acceptable: bool) -> str | None:
-    """Suggest what to do about a failed gate, and also a waiver if `acceptable`.
+def suggest_next_step(run: RunResult, verdict: Verdict, *, can_waive: bool) -> str | None:
+    """Suggest what to do about a failed gate, and also a waiver if one is possible.
 
     Return None if an older version named no reason that this version knows.
     """
     code = verdict.reasons[0].code if verdict.reasons else ""
+    if code == RuleCode.REGRESSIONS and is_suite_drop_alone(run):
+        code = RuleCode.SUITE_DROP
     words = next((words for rule, words in _NEXT_STEPS.items() if rule == code), None)
     if words is None:
         return None
-    return words.format(waive=f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if acceptable else "")
+    if code == RuleCode.REGRESSIONS and has_only_error_regressions(run):
+        code, words = "", _FIX_ERRORS
+    return words.format(waive=f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if can_waive else "")
+
+
+def has_only_error_regressions(run: RunResult) -> bool:
+    """Whether the agent ended with an error in every regression, so that there is no new behaviour to accept."""
+    broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
+    found = select_counted_changes(run, CaseClass.REGRESSION)
+    return bool(found) and all(one.key in broken for one in found)
 
 
 def describe_changes_since_push(run: RunResult, context: ReportContext) -> str | None:
