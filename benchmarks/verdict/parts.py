@@ -81,16 +81,16 @@ def _nothing_dropped(_pairs: object, _days: object, limit: float, **_: object) -
     return SuiteFinding(cases=0, failures=0, expected=0.0, chance=1.0, limit=limit)
 
 
-def _one_kind(records: Mapping[tuple[int, int], float]) -> prior.Prior:
+def _one_kind(histories: Mapping[tuple[int, int], float]) -> prior.Prior:
     """Find the Beta distribution that explains the records of the cases best.
 
     Its mean is that of all records and one more case. Records that failed every time, and at least three times, are
     left out: here too, such a case is broken and not flaky. Return the default prior if no record is left.
     """
-    known = {record: number for record, number in records.items() if record[0] or 0 < record[1] < 3}
+    known = {history: number for history, number in histories.items() if history[0] or 0 < history[1] < 3}
     if not known:
         return prior.DEFAULT_PRIOR
-    passes, failures = (fsum(record[side] * many for record, many in known.items()) for side in (0, 1))
+    passes, failures = (fsum(history[side] * many for history, many in known.items()) for side in (0, 1))
     mean = (failures + 1.0) / (passes + failures + 10.0)
 
     def likely(strength: float) -> float:

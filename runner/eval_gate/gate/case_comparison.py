@@ -77,7 +77,7 @@ def compare_cases(
 
 
 def _add_assumed_spread(changes: Sequence[CaseChange]) -> Iterator[CaseChange]:
-    """Where no record says how scores vary, what the differences of all scores say."""
+    """Where no history says how scores vary, what the differences of all scores say."""
     unknown = [
         one
         for one in changes
@@ -138,7 +138,7 @@ def _compare_case(
         baseline=earlier,
         current=count_passes(current),
         compared_with=then.run if then else None,
-        score_history=evidence.score_record,
+        score_history=evidence.score_history,
         reason=reason,
         location=current.location,
         **build_score_fields(change, earlier.score if then and earlier else None, baseline, current, tolerance),

@@ -115,7 +115,7 @@ def collect_prior_evidence(
     belief, number = past.learn_prior(quarantined_in_baseline), max(count_planned_cases(run), 1)
     executions = ExecutionLimits(run.reruns, count_trials(run))
     asked = compute_run_thresholds(
-        belief, past.count_records(quarantined_in_baseline), number, executions, policy.false_alarm_rate
+        belief, past.count_histories(quarantined_in_baseline), number, executions, policy.false_alarm_rate
     )
     unjudged = [key for key, case in baseline.result.iter_cases() if not case.status.is_scored]
     evidence = Evidence(
@@ -183,8 +183,8 @@ def _restore_case_evidence(change: CaseChange, baseline: CaseResult | None, *, m
         newest_result=then,
         in_baseline=baseline is not None,
         unscored_in_baseline=baseline is not None and baseline.status is Status.ERROR and (measured or then is None),
-        record=change.case_history or NO_HISTORY,
-        score_record=_drop_assumed_spread(change.score_history),
+        history=change.case_history or NO_HISTORY,
+        score_history=_drop_assumed_spread(change.score_history),
     )
 
 
@@ -232,7 +232,7 @@ def build_case_facts(
             CaseFacts(
                 key,
                 change.change,
-                past.record,
+                past.history,
                 first,
                 again,
                 must_pass=is_must_pass(case, patterns),
@@ -285,12 +285,12 @@ def _select_scored_cases(facts: Sequence[CaseFacts], run: RunResult, prior_evide
     """
     cases, scored = run.index_cases(), []
     for one in facts:
-        record = prior_evidence.case_evidence.get(one.key, NO_CASE_EVIDENCE).score_record
-        if record is None or not record.by_run or not one.plain_class.is_compared or not cases[one.key].graded:
+        history = prior_evidence.case_evidence.get(one.key, NO_CASE_EVIDENCE).score_history
+        if history is None or not history.by_run or not one.plain_class.is_compared or not cases[one.key].graded:
             continue
         here = compute_first_score(cases[one.key])
         if here is not None:
-            scored.append(ScoredCase(one.key, here, record.by_run))
+            scored.append(ScoredCase(one.key, here, history.by_run))
     return select_testable_cases(scored)
 
 
@@ -310,11 +310,11 @@ def _run_score_test(
     return compute_score_finding(left, limit) if left else None
 
 
-def _add_case_record(change: CaseChange, prior_evidence: PriorEvidence) -> CaseChange:
+def _add_case_history(change: CaseChange, prior_evidence: PriorEvidence) -> CaseChange:
     """Add what the run result keeps of a case's past."""
     past = prior_evidence.case_evidence.get(change.key, NO_CASE_EVIDENCE)
-    record = past.record if past.record.counts.executions else change.case_history
-    return replace(change, case_history=record)
+    history = past.history if past.history.counts.executions else change.case_history
+    return replace(change, case_history=history)
 
 
 def refine_comparison(
@@ -325,7 +325,7 @@ def refine_comparison(
     Without re-runs (`run.reruns` is 0), every case keeps the class of the plain rule.
     """
     if not run.reruns:
-        changes = tuple(_add_case_record(change, prior_evidence) for change in comparison.changes)
+        changes = tuple(_add_case_history(change, prior_evidence) for change in comparison.changes)
         return replace(comparison, changes=changes, evidence=prior_evidence.evidence)
     facts, allowed = build_case_facts(comparison, run, prior_evidence, policy.must_pass), policy.allowed_regressions
     cases = run.index_cases()
@@ -342,9 +342,9 @@ def refine_comparison(
     def refined(change: CaseChange) -> CaseChange:
         one = settled.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
-            return _add_case_record(change, prior_evidence)
+            return _add_case_history(change, prior_evidence)
         grounds = replace(one.grounds, repeats=find_repeats(cases[key])) if one.grounds is not None else None
-        return replace(_add_case_record(change, prior_evidence), change=one.case_class, grounds=grounds)
+        return replace(_add_case_history(change, prior_evidence), change=one.case_class, grounds=grounds)
 
     return replace(
         comparison,

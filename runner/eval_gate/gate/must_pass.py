@@ -11,7 +11,7 @@ from eval_gate.text.globs import check_unmatched_patterns, matches_case
 
 
 def is_must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
-    """Whether a case must pass whatever its record: a glob over its id, or `tag:` and one of its tags."""
+    """Whether a case must pass whatever its history: a glob over its id, or `tag:` and one of its tags."""
     return any(matches_case(pattern, case.id, case.tags) for pattern in patterns)
 
 

@@ -31,7 +31,7 @@ SCORE_SHARE: Final = 0.01
 BEYOND_LIMIT: Final = 0.05
 """The accepted chance, of each case whose score fell by just as much as is allowed, that it is called more."""
 _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
-"""A record has no more decimals than its ledger: two thirds are no drop from 0.6667."""
+"""A history has no more decimals than its ledger: two thirds are no drop from 0.6667."""
 _FLAKY_CLASSES: Final = (CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 _ERROR_KIND_WORDS: Final = {
@@ -79,7 +79,7 @@ class RuleFinding(FrozenStruct):
 
     @property
     def rule(self) -> Rule:
-        """The rule as it is on record."""
+        """The rule as it is in the history."""
         return Rule(name=self.code.label, value=self.value, limit=self.limit, ok=self.ok)
 
 
@@ -222,12 +222,12 @@ def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
     ]
     over = sum(exceeds_limit(drop, most) for drop in drops)
     largest, limit = format_limit(max([0.0, *drops])), format_limit(most)
-    records = [
+    histories = [
         one.score_history for one in graded if one.score_history is not None and one.score_history.degrees_of_freedom
     ]
-    more = " and by more than scores vary" if records else ""
+    more = " and by more than scores vary" if histories else ""
     known = "; how much scores vary is estimated from all cases, because there is only one earlier run"
-    assumed = known if any(record.from_one_run for record in records) else ""
+    assumed = known if any(history.from_one_run for history in histories) else ""
     what = (
         f"the score of {over} case{'s' if over != 1 else ''} fell by more than {limit}{more} (largest drop: {largest})"
     )
@@ -240,7 +240,7 @@ def compute_score_share(comparison: Comparison) -> float:
 
 
 def compute_score_drop(change: CaseChange, score: float, most: float, limit: float) -> float:
-    """By how much a score fell: against the mean of its record, where that is known; 0 where it may only have varied.
+    """By how much a score fell: against the mean of its history, where that is known; 0 where it may only have varied.
 
     `limit` is the chance below which it has not only varied. A fall by more than `most` is one of no more than that
     where what is beyond may only have varied, at `BEYOND_LIMIT`: the rule is about what an answer is worth, not about
@@ -248,14 +248,14 @@ def compute_score_drop(change: CaseChange, score: float, most: float, limit: flo
     all there is.
     """
     assert change.score_change is not None
-    record = change.score_history
-    chance = compute_drop_chance(record, score) if record is not None else None
-    if record is None or chance is None:
+    history = change.score_history
+    chance = compute_drop_chance(history, score) if history is not None else None
+    if history is None or chance is None:
         return -change.score_change
-    fell = record.mean - score
+    fell = history.mean - score
     if chance > limit or fell < _SMALLEST_DROP:
         return 0.0
-    beyond = compute_drop_chance(record, score + most)
+    beyond = compute_drop_chance(history, score + most)
     return fell if beyond is not None and beyond <= BEYOND_LIMIT else min(fell, most)
 
 

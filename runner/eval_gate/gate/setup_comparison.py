@@ -75,7 +75,7 @@ def find_setup_changes(
     *,
     lost: Mapping[CaseKey, EarlierResult] = MappingProxyType({}),
 ) -> SetupChanges:
-    """Find everything that differs, the weightiest first. The baseline has its own policy on record.
+    """Find everything that differs, the weightiest first. The baseline has its own policy in the history.
 
     `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
     scores. What one of the records does not say is no difference.

@@ -175,14 +175,14 @@ def _iter_score_notes(run: RunResult, current: Comparison, policy: Policy) -> It
     if not spared:
         return
     largest = min(spared, key=lambda change: (change.score_change or 0.0, change.key))
-    record = largest.score_history
-    assert record is not None  # else every fall counts
+    history = largest.score_history
+    assert history is not None  # else every fall counts
     many = f"{len(spared)} scores are" if len(spared) > 1 else "1 score is"
-    known = "estimated from all cases" if record.from_one_run else "by its history"
+    known = "estimated from all cases" if history.from_one_run else "by its history"
     yield (
         f"{many} lower than in the baseline by more than {format_limit(most)}, but may only vary, so max-score-drop "
         f"holds ({largest.case_id[:100]} is {-(largest.score_change or 0.0):.2f} lower and varies by "
-        f"{record.spread:.2f} from run to run, {known})"
+        f"{history.spread:.2f} from run to run, {known})"
     )
 
 

@@ -18,14 +18,14 @@ pytestmark = pytest.mark.slow
 RULES = Policy(frozenset({FailOn.REGRESSIONS}))
 
 
-def judged(here: str, passing: int, record: str, reruns: int = DEFAULT_CONFIRM) -> RunResult:
+def judged(here: str, passing: int, history: str, reruns: int = DEFAULT_CONFIRM) -> RunResult:
     """One case that does this here (re-runs after the first), and so on record, beside so many that always pass."""
 
     def cases(tape: str) -> tuple[Asked, ...]:
         return (Asked("a.json", "mine", tape), *(Asked("a.json", f"other-{at}", "P") for at in range(passing)))
 
     branch = Branch()
-    for number, letter in enumerate(record):
+    for number, letter in enumerate(history):
         branch = branch.pushed(cases(letter), RULES, number, reruns=reruns)
     question = GateInputs(branch.baseline, RULES)
     return decide_verdict(Engine(cases(here), reruns).run(question), question)
@@ -58,8 +58,8 @@ def test_decide_verdict__one_more_passing_run_on_record__never_turns_red_green(a
 @settings(max_examples=size(40))
 @given(st.data(), st.text("FP", min_size=8, max_size=8), st.integers(5, 40), st.text("PPPPPPPPF", max_size=10))
 def test_decide_verdict__a_rerun_that_fails_instead_of_passing__never_turns_red_green(
-    data, again, others, record
+    data, again, others, history
 ) -> None:
     at = data.draw(st.integers(0, 7))
-    if red(judged(f"F{again}P", others, f"{record}P")):
-        assert red(judged(f"F{again[:at]}F{again[at + 1 :]}P", others, f"{record}P"))
+    if red(judged(f"F{again}P", others, f"{history}P")):
+        assert red(judged(f"F{again[:at]}F{again[at + 1 :]}P", others, f"{history}P"))

@@ -431,9 +431,9 @@ def test_decide_verdict__stored_run_again__knows_cases_that_only_runs_before_the
     first = judge_against(here(a="P", b="FFF"), branch, REGRESSIONS)
     again = judge_against(first, Baseline(branch.result, "main"), REGRESSIONS)
     assert changes(again) == changes(first)
-    record = {change.case_id: change.case_history for change in again.comparison.changes}["b"]
-    assert record is not None
-    assert record.counts.failures == 5
+    history = {change.case_id: change.case_history for change in again.comparison.changes}["b"]
+    assert history is not None
+    assert history.counts.failures == 5
 
 
 def test_decide_verdict__stored_run_again__knows_how_scores_varied() -> None:
@@ -441,9 +441,9 @@ def test_decide_verdict__stored_run_again__knows_how_scores_varied() -> None:
     branch = Baseline(runs[0], "main", history=build_history(runs))
     first = judge_against(make_graded_run({"a": 0.8, "b": 0.8}), branch, REGRESSIONS)
     again = judge_against(first, Baseline(branch.result, "main"), REGRESSIONS)
-    records = [change.score_history for change in again.comparison.changes]
-    assert records == [change.score_history for change in first.comparison.changes]
-    assert [one.runs for one in records if one is not None] == [3, 3]
+    histories = [change.score_history for change in again.comparison.changes]
+    assert histories == [change.score_history for change in first.comparison.changes]
+    assert [one.runs for one in histories if one is not None] == [3, 3]
 
 
 @pytest.mark.parametrize(

@@ -192,8 +192,8 @@ def as_data(rows: Sequence[ForecastRow]) -> dict[str, JsonValue]:
             "suite": one.key.suite,
             "caseId": one.key.case_id,
             "reason": one.reason.value,
-            "failures": one.record.failures,
-            "runs": one.record.executions,
+            "failures": one.history.failures,
+            "runs": one.history.executions,
             "executions": one.executions,
             "needed": one.needed_failures,
         }

@@ -35,7 +35,7 @@ from eval_gate.text.escape import to_one_line
 _BATCH_SIZE: Final = 10
 """Cases that are asked about before it is looked at again whether the gate stays red."""
 MAX_WITNESSES: Final = 3
-"""Cases that pass here and on record, by which the base branch's agent shows that it works."""
+"""Cases that pass here and in the history, by which the base branch's agent shows that it works."""
 NO_WITNESSES: Final = (
     "no case passes both in this run and in the history, so nothing can show that the base agent works"
 )
@@ -193,8 +193,8 @@ def _select_witnesses(current: RunResult, comparison: Comparison, askable: Set[C
         for one in comparison.select_changes(CaseClass.STILL_PASSING)
         if one.key in askable and not cases[one.key].flaky and not cases[one.key].details.replayed
     ]
-    records = {one.key: (one.case_history or NO_HISTORY).counts for one in steady}
-    best = sorted(steady, key=lambda one: (records[one.key].failures, -records[one.key].passes))
+    histories = {one.key: (one.case_history or NO_HISTORY).counts for one in steady}
+    best = sorted(steady, key=lambda one: (histories[one.key].failures, -histories[one.key].passes))
     return [one.key for one in best[:MAX_WITNESSES]]
 
 

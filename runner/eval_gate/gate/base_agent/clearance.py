@@ -3,9 +3,9 @@
 It is asked only where the gate would be red, and can only clear. So it is believed as little as possible:
 
 - only answers count that were judged. No connection, a crash, a time-out: whoever brings no answer says nothing.
-- it has to show that it works: of what passes here and on record it must pass more than it fails.
-- a case is cleared by two failed answers and less than two that passed. These failures must be unlikely for its record:
-  else they are the flakes that the record knows of already, and it took them into account.
+- it has to show that it works: of what passes here and in the history it must pass more than it fails.
+- a case is cleared by two failed answers and less than two that passed. They must be unlikely for its history:
+  else they are the flakes that the history knows of already, and it took them into account.
 - a drop of all cases is cleared where it is none against fresh answers to all of them.
 
 What asking it moves (`benchmarks/verdict/without.py`, without → with): its own agent lost a case since the branch's
@@ -47,7 +47,7 @@ MAX_CASE_EXECUTIONS: Final = 3
 DECISIVE_COUNT: Final = 2
 """Passes that leave a case red, and failures that may clear it; also how often it is asked about all cases."""
 FLAKE_CHANCE_LIMIT: Final = 0.01
-"""The chance up to which failures there are not just the ones that a case's record knows of."""
+"""The chance up to which failures there are not just the ones that a case's history knows of."""
 _MIN_SUITE_SHARE: Final = 0.9
 """The share of the compared cases that has to be answered, so that nothing about all of them rests on some."""
 
@@ -56,20 +56,20 @@ class CaseClearance(StrEnum):
     """Whether the base agent clears a case that failed in this run."""
 
     RED = "red"
-    """It passes there, or its record, which knows that it flakes, keeps its word."""
+    """It passes there, or its history, which knows that it flakes, keeps its word."""
     CLEARED = "cleared"
     """It fails there too."""
     OPEN = "open"
     """Not known yet, or nothing was said."""
 
 
-def decide_clearance(counts: Counts, record: Counts, prior: Prior) -> CaseClearance:
-    """By the answers so far; `record` and `prior` say how often the case fails when nothing has changed."""
+def decide_clearance(counts: Counts, history: Counts, prior: Prior) -> CaseClearance:
+    """By the answers so far; `history` and `prior` say how often the case fails when nothing has changed."""
     if counts.passes >= DECISIVE_COUNT:
         return CaseClearance.RED
     if counts.failures < DECISIVE_COUNT:
         return CaseClearance.OPEN
-    if prior.add_record(record).compute_failure_chance(counts) <= FLAKE_CHANCE_LIMIT:
+    if prior.add_history(history).compute_failure_chance(counts) <= FLAKE_CHANCE_LIMIT:
         return CaseClearance.CLEARED
     return CaseClearance.RED if counts.executions >= MAX_CASE_EXECUTIONS else CaseClearance.OPEN
 
@@ -167,7 +167,7 @@ def _clear_case(
         change = CaseClass.INCONCLUSIVE if together else None
     else:
         found = (
-            decide_clearance(seen, facts.record.counts, criteria.prior)
+            decide_clearance(seen, facts.history.counts, criteria.prior)
             if base_agent_results.is_working
             else CaseClearance.OPEN
         )
@@ -180,7 +180,7 @@ def _clear_case(
 
 
 def _build_cleared_grounds(grounds: Grounds) -> Grounds:
-    """Nothing is left to be tested: whatever the record lets expect, this is not of the change."""
+    """Nothing is left to be tested: whatever the history lets expect, this is not of the change."""
     return replace(
         grounds,
         kind=GroundKind.BASE_AGENT,

@@ -1,21 +1,21 @@
-"""Decide the class of each case from its plain class, its record, its re-runs and the suite test.
+"""Decide the class of each case from its plain class, its history, its re-runs and the suite test.
 
 The comparison says what happened in two runs. Here that becomes what one may conclude:
 
 | the plain class | and | becomes |
 |:--|:--|:--|
 | added, removed, errored, still errored, not run, incomparable | | stays |
-| fails here | never passes on record, or the newest run of the branch broke it | `still_failing` |
+| fails here | never passes in the history, or the newest run of the branch broke it | `still_failing` |
 | fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
-| fails here | none of these, and mostly fails on record | `still_failing` |
+| fails here | none of these, and mostly fails in the history | `still_failing` |
 | fails here | none of these | `inconclusive` |
-| fails here | none of these, nobody can run it again, and too few runs on record | `errored` |
+| fails here | none of these, nobody can run it again, and too few runs in the history | `errored` |
 | fails here | re-runs that would have decided gave no result | `errored` |
 | fails here | re-runs were not made: the gate had failed, or the budget was used | `suspected_regression` |
 | passes here, with failures among the trials, also where they are part of a drop of the suite | | `flaky` |
-| passes here | mostly passes on record | `still_passing` |
-| passes here | never passes on record, or passes too often for it | `new_pass` |
-| passes here | now and then passes on record | `flaky` |
+| passes here | mostly passes in the history | `still_passing` |
+| passes here | never passes in the history, or passes too often for it | `new_pass` |
+| passes here | now and then passes in the history | `flaky` |
 
 A crash here is a failure that nobody could judge. It makes a case a suspect as a wrong answer does; in the test of the
 suite as a whole it is neither, because an outage breaks many cases at once and says nothing about their answers.
@@ -50,7 +50,7 @@ Where scores are tested too, passes and scores have half of it each.
 """
 
 MIN_EXPLAINING_RUNS = 5
-"""Executions on record that say that a case comes and goes: of fewer, one failure may have been mended since."""
+"""Executions in the history that say that a case comes and goes: of fewer, one failure may have been mended since."""
 
 
 class CaseFacts(FrozenStruct):
@@ -58,7 +58,7 @@ class CaseFacts(FrozenStruct):
 
     key: CaseKey
     plain_class: CaseClass
-    record: CaseHistorySummary = NO_HISTORY
+    history: CaseHistorySummary = NO_HISTORY
     first: Counts = NO_EXECUTIONS
     reruns: Counts = NO_EXECUTIONS
     """Its re-runs."""
@@ -81,7 +81,7 @@ class CaseFacts(FrozenStruct):
 
     @property
     def is_compared(self) -> bool:
-        """Whether its record is about the same question, and it was judged here."""
+        """Whether its history is about the same question, and it was judged here."""
         return self.plain_class.is_compared and self.first.executions > 0
 
     @property
@@ -90,25 +90,25 @@ class CaseFacts(FrozenStruct):
         if self.preceding_cases is not None or not self.is_compared:
             return False
         return not (
-            self.record.newest_failed and self.record.without_newest_run != self.record.counts.without_agent_errors
+            self.history.newest_failed and self.history.without_newest_run != self.history.counts.without_agent_errors
         )
 
     @property
     def stratum(self) -> Stratum:
-        """Its answers on record and here, first executions only; without the run that decides whether it is in."""
-        return Stratum.from_counts(self.record.without_newest_run, self.first.without_agent_errors)
+        """Its answers in the history and here, first executions only; without the run that decides whether it is in."""
+        return Stratum.from_counts(self.history.without_newest_run, self.first.without_agent_errors)
 
     def is_part_of_drop(self, finding: SuiteFinding) -> bool:
         """Whether the suite dropped, and this case, which usually passes, is one of those that failed more.
 
         With trials it may pass most of them: in a suite of which every case lost a little no case fails.
         """
-        first, record = self.stratum, self.record.counts
-        if not (finding.is_drop and self.is_in_suite_test and first.runs and record.passes > record.failures):
+        first, history = self.stratum, self.history.counts
+        if not (finding.is_drop and self.is_in_suite_test and first.runs and history.passes > history.failures):
             return False
         if (
             finding.steady_cases_only
-            and not Stratum.from_counts(self.record.without_newest_run, NO_EXECUTIONS).is_steady
+            and not Stratum.from_counts(self.history.without_newest_run, NO_EXECUTIONS).is_steady
         ):
             return False
         return self.first.without_agent_errors.is_failing or first.failures > first.expected_failures
@@ -118,23 +118,23 @@ class CaseFacts(FrozenStruct):
         """What is to be decided about it. Whether a case must pass has nothing to do with what it is compared with."""
         if not self.is_compared:
             return Suspicion.MUST_PASS if self.must_pass and self.first.is_failing else None
-        return find_suspicion(self.record, self.first, must_pass=self.must_pass)
+        return find_suspicion(self.history, self.first, must_pass=self.must_pass)
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether its record is too short to explain a failure, the newest run passed it, and nobody can run it again.
+        """Whether its history is too short to explain a failure, the newest run passed it, and nobody can run it again.
 
         What passed for the first time in the newest run was probably fixed there, however often it had failed.
         """
-        record = self.record
+        history = self.history
         if (
             self.rerun_end is not RerunStopReason.NOT_REPEATABLE
             or self.reruns.executions
-            or record.newest_failed
-            or not record.newest_run.passes
+            or history.newest_failed
+            or not history.newest_run.passes
         ):
             return False
-        return record.counts.executions < MIN_EXPLAINING_RUNS or record.counts.passes == record.newest_run.passes
+        return history.counts.executions < MIN_EXPLAINING_RUNS or history.counts.passes == history.newest_run.passes
 
 
 class ClassifiedCase(FrozenStruct):
@@ -166,7 +166,7 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria) -> RerunStep | No
         0 if case.rerun_end is RerunStopReason.NOT_REPEATABLE else max(criteria.max_reruns - case.reruns.executions, 0)
     )
     ended = case.rerun_end is RerunStopReason.DECIDED
-    return criteria.decide_next_step(question, case.record.counts, case.total, remaining, ended=ended)
+    return criteria.decide_next_step(question, case.history.counts, case.total, remaining, ended=ended)
 
 
 def decide_next_steps(cases: Iterable[CaseFacts], criteria: RerunCriteria) -> Mapping[CaseKey, RerunStep | None]:
@@ -227,12 +227,12 @@ def classify_cases(
 
 def _build_kind_key(case: CaseFacts) -> Hashable:
     """Equal for cases that differ in their names only: of those the same becomes, and it is worked out once."""
-    seen = id(case.record), id(case.first), id(case.reruns)
+    seen = id(case.history), id(case.first), id(case.reruns)
     return case.plain_class, *seen, case.must_pass, case.rerun_end, case.preceding_cases
 
 
 def _drop_worst_failures(strata: list[Stratum], count: int) -> list[Stratum]:
-    """All but the failing ones that stick out most from their records, so many of them."""
+    """All but the failing ones that stick out most from their histories, so many of them."""
     if count <= 0:
         return strata
     failing = [at for at, one in enumerate(strata) if one.failures and one.runs < one.total_runs]
@@ -272,15 +272,15 @@ _MUST_PASS_GROUNDS = {
 def _classify_failing_case(
     case: CaseFacts, step: RerunStep | None, criteria: RerunCriteria, finding: SuiteFinding
 ) -> tuple[CaseClass, GroundKind | None]:
-    question, record = case.suspicion, case.record.counts
+    question, history = case.suspicion, case.history.counts
     if step is RerunStep.CONFIRMED and question is Suspicion.MUST_PASS:
-        known = record.is_failing or case.record.newest_failed
+        known = history.is_failing or case.history.newest_failed
         return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, GroundKind.MUST_PASS
     expected = CaseClass.STILL_FAILING, GroundKind.USUAL_RESULT if case.plain_class is CaseClass.REGRESSION else None
     if question is None:
-        return expected if record.is_failing else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
+        return expected if history.is_failing else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
     if step is RerunStep.CONFIRMED and question is not None:
-        enough = criteria.has_enough_evidence(question, record, case.total)
+        enough = criteria.has_enough_evidence(question, history, case.total)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     spared = step is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.GATE_FAILED
     if case.is_part_of_drop(finding) and case.first.without_agent_errors.is_failing and not spared:
@@ -292,7 +292,7 @@ def _classify_failing_case(
     ):  # one that mostly passed when it was asked again is no unknown
         why = case.missing_rerun_ground
         return CaseClass.ERRORED if why is GroundKind.MISSING_RERUNS else CaseClass.SUSPECTED_REGRESSION, why
-    if record.failures > record.passes or (record.is_failing and case.record.newest_failed):
+    if history.failures > history.passes or (history.is_failing and case.history.newest_failed):
         return expected
     return CaseClass.INCONCLUSIVE, GroundKind.RECOVERED
 
@@ -300,29 +300,29 @@ def _classify_failing_case(
 def _classify_passing_case(
     case: CaseFacts, step: RerunStep | None, criteria: RerunCriteria, finding: SuiteFinding
 ) -> tuple[CaseClass, GroundKind | None]:
-    record = case.record.counts
+    history = case.history.counts
     if step is RerunStep.CONFIRMED:
-        enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, record, case.total)
+        enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, history, case.total)
         return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     if case.total.failures:
         return CaseClass.FLAKY, GroundKind.SUITE_DROP if case.is_part_of_drop(finding) else GroundKind.MIXED
     if step is not None:
         return CaseClass.FLAKY, GroundKind.USUAL_RESULT
-    if record.failures > record.passes or (record.is_failing and case.plain_class is CaseClass.NEW_PASS):
+    if history.failures > history.passes or (history.is_failing and case.plain_class is CaseClass.NEW_PASS):
         return CaseClass.NEW_PASS, None
     return CaseClass.STILL_PASSING, GroundKind.USUAL_RESULT if case.plain_class is CaseClass.NEW_PASS else None
 
 
 def _build_grounds(case: CaseFacts, why: GroundKind, criteria: RerunCriteria) -> Grounds:
-    tested, record = case.suspicion if case.is_compared else None, case.record.counts
+    tested, history = case.suspicion if case.is_compared else None, case.history.counts
     return Grounds(
         kind=why,
         current=case.total,
-        history=record,
+        history=history,
         reruns=case.reruns.executions,
         cases_before=case.preceding_cases or 0,
-        chance=criteria.compute_chance(tested, record, case.total) if tested else None,
-        newest_failed=case.record.newest_failed,
-        broken_since=case.record.broken_since if why is GroundKind.MAIN_BROKE else None,
-        required_failures=criteria.count_needed_failures(record) if tested is Suspicion.REGRESSION else None,
+        chance=criteria.compute_chance(tested, history, case.total) if tested else None,
+        newest_failed=case.history.newest_failed,
+        broken_since=case.history.broken_since if why is GroundKind.MAIN_BROKE else None,
+        required_failures=criteria.count_needed_failures(history) if tested is Suspicion.REGRESSION else None,
     )

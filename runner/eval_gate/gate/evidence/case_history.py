@@ -1,4 +1,4 @@
-"""History of each case before a run: the earlier result to compare with, and its record.
+"""History of each case before a run: the earlier result to compare with, and its history.
 
 Both come from the ledger that ends with the baseline. The same ledger says the same to whoever asks: to a shard, to the
 run that is put together of all shards, and to whoever judges a stored run again.
@@ -17,7 +17,7 @@ from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.evidence.day_effects import build_run_days
 from eval_gate.gate.evidence.flakiness import (
     CaseRun,
-    build_case_record,
+    build_case_history,
     can_look_fixed,
     find_breaking_run,
     select_level_runs,
@@ -82,8 +82,8 @@ class CaseEvidence(FrozenStruct):
     """Whether the baseline has it, judged or not."""
     unscored_in_baseline: bool = False
     """The baseline could not judge it either."""
-    record: CaseHistorySummary = NO_HISTORY
-    score_record: ScoreHistory | None = None
+    history: CaseHistorySummary = NO_HISTORY
+    score_history: ScoreHistory | None = None
 
 
 NO_CASE_EVIDENCE: Final = CaseEvidence()
@@ -98,7 +98,7 @@ class HistoryEvidence:
         self._ledger = baseline.own_history
         self._runs = _find_comparable_runs(self._ledger.runs)
         self._measured = is_measured(self._baseline)
-        self._records: dict[_HistoryKind, CaseHistorySummary] = {}
+        self._histories: dict[_HistoryKind, CaseHistorySummary] = {}
         self._pasts: dict[Hashable, CaseEvidence] = {}
         self._beliefs: dict[frozenset[CaseKey], Prior] = {}
 
@@ -131,7 +131,7 @@ class HistoryEvidence:
         """Learn the prior from the histories of the branch's own cases, without the quarantined ones."""
         aside = frozenset(quarantined)
         if aside not in self._beliefs:
-            self._beliefs[aside] = learn_prior(self.count_records(aside))
+            self._beliefs[aside] = learn_prior(self.count_histories(aside))
         return self._beliefs[aside]
 
     def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
@@ -158,11 +158,11 @@ class HistoryEvidence:
         seen = ((self._list_case_runs(*kind), number) for kind, number in self._count_kinds(quarantined).items())
         return [([one for one in all_of if one[0] < self.level_run_count], number) for all_of, number in seen]
 
-    def count_records(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
-        """How many of the branch's own cases have passed and failed so often on record."""
+    def count_histories(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
+        """How many of the branch's own cases have passed and failed so often in the history."""
         found = Counter[tuple[int, int]]()
         for kind, number in self._count_kinds(quarantined).items():
-            counts = self._get_record(*kind).counts
+            counts = self._get_history(*kind).counts
             found[counts.passes, counts.failures] += number
         return found
 
@@ -215,8 +215,10 @@ class HistoryEvidence:
             newest_result=_build_earlier_result(entry, run, self._pass_score, graded=current.graded),
             in_baseline=present,
             unscored_in_baseline=errored and self._measured,
-            record=self._get_record(case_history.runs, _find_matches(case_history, measured)),
-            score_record=self._build_score_record(case_history, measured, same=like[entry.fingerprint_index].same_setup)
+            history=self._get_history(case_history.runs, _find_matches(case_history, measured)),
+            score_history=self._build_score_history(
+                case_history, measured, same=like[entry.fingerprint_index].same_setup
+            )
             if current.graded
             else None,
         )
@@ -247,14 +249,14 @@ class HistoryEvidence:
             if place < len(entries) and (entry := entries[place]) is not None
         ]
 
-    def _get_record(self, runs: str, fits: tuple[bool, ...]) -> CaseHistorySummary:
-        if (runs, fits) not in self._records:
+    def _get_history(self, runs: str, fits: tuple[bool, ...]) -> CaseHistorySummary:
+        if (runs, fits) not in self._histories:
             level, seen = self.level_run_count, self._list_case_runs(runs, fits)
-            record = build_case_record([one for at, one in seen if at < level], self._fixed_looking_cases)
+            history = build_case_history([one for at, one in seen if at < level], self._fixed_looking_cases)
             # where the whole branch broke, the runs that say so are those of the level before
             since = find_breaking_run([one for _, one in seen])
-            self._records[runs, fits] = replace(record, broken_since=since)
-        return self._records[runs, fits]
+            self._histories[runs, fits] = replace(history, broken_since=since)
+        return self._histories[runs, fits]
 
     def _list_case_runs(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, CaseRun]]:
         """List what the comparable runs saw of a case, each with its place among them.
@@ -287,7 +289,7 @@ class HistoryEvidence:
                 found.add(place)
         return found
 
-    def _build_score_record(self, case_history: CaseHistory, measured: str, *, same: bool) -> ScoreHistory | None:
+    def _build_score_history(self, case_history: CaseHistory, measured: str, *, same: bool) -> ScoreHistory | None:
         """Build the score history of a case for the fingerprint `measured`, or None without scores.
 
         `same` says whether this run has the same setup fingerprint. Without it, the scores by run are left out.
@@ -368,7 +370,7 @@ def _build_case_runs(
 ) -> list[tuple[int, CaseRun]]:
     """Most cases of a suite have the same past to the letter, so it is only worked out once.
 
-    In an outage, errors of a case that was not answered wrong do not count: else they would be failures on record.
+    In an outage, errors of a case that was not answered wrong do not count: else they would be failures in the history.
     """
     entries = CaseHistory(runs=runs).decode_entries_unchecked()
     found = []

@@ -2,19 +2,19 @@
 
 The test of all cases takes cases to be independent. They are not where a provider has a bad day, a judge a strict one,
 or where cases of one template fail together: then all failures of a run come and go at once, which no case can show. It
-shows in how many cases fail in each run: if cases were independent, these sums would vary as the record of each case
+shows in how many cases fail in each run: if cases were independent, these sums would vary as the history of each case
 lets expect, and if they vary by more, whole runs differ.
 
 Each run is believed to multiply failures by a factor of its own, with mean 1. How far these factors spread is not
 known: some spreads are weighed against each other by how well they explain the sums (of negative binomial
 distributions; Greenwood and Yule 1920, Journal of the Royal Statistical Society 83, 255-279), and none at all is
-believed most. So a record that is calm, or short, widens the test by little, and one that has seen bad days widens it
+believed most. So a history that is calm, or short, widens the test by little, and one that has seen bad days widens it
 as far as they go.
 
-How many of the others failed at first then tells which day a run is on: by Bayes' rule, from what the record says of
+How many of the others failed at first then tells which day a run is on: by Bayes' rule, from what the history says of
 one more day and from first executions only, which are there before anything is run again. Of a single case "nothing has
 changed" then means that it fails as often as on such a day, so that a bad day is not many single regressions. A day
-never makes a case steadier than its record, and where the record shows no differences between days nothing of that
+never makes a case steadier than its history, and where the history shows no differences between days nothing of that
 counts: how many failed is then left to the test of all cases.
 
 What they move (`benchmarks/verdict/without.py`, without → with): a bad day, failures × 3, two seen (5 %), red 41.7 →
@@ -90,7 +90,7 @@ class DayEffects(FrozenStruct):
 
     @property
     def has_effects(self) -> bool:
-        """Whether the record shows that runs differ: that they do not is believed half as much as before it."""
+        """Whether the history shows that runs differ: that they do not is believed half as much as before it."""
         return self.calm_weight < CALM_WEIGHT / 2
 
     @property
@@ -168,14 +168,14 @@ def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: Day
     """How cases are confirmed on the day that these show, those that are suspects left out by one failure each."""
     if not days.has_effects or not criteria.max_reruns:
         return criteria
-    known = [case for case in cases if case.is_in_suite_test and case.record.counts.executions]
+    known = [case for case in cases if case.is_in_suite_test and case.history.counts.executions]
     day = estimate_day(known, days)
     if not day:
         return criteria
-    records = Counter((case.record.counts.passes, case.record.counts.failures) for case in known)
+    histories = Counter((case.history.counts.passes, case.history.counts.failures) for case in known)
     asked = compute_run_thresholds(
         criteria.prior,
-        records,
+        histories,
         criteria.cases,
         criteria.execution_limits,
         criteria.false_alarm_rate,
@@ -194,11 +194,11 @@ def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
     Of a suspect only the others may say it, so one failure is left out.
     """
     kinds = Counter(
-        (case.record.counts.without_agent_errors, case.first.without_agent_errors)
+        (case.history.counts.without_agent_errors, case.first.without_agent_errors)
         for case in cases
-        if case.record.counts.without_agent_errors.executions
+        if case.history.counts.without_agent_errors.executions
     )
-    rates = [(first, record.failures / record.executions, number) for (record, first), number in kinds.items()]
+    rates = [(first, history.failures / history.executions, number) for (history, first), number in kinds.items()]
     failures = sum(first.failures * number for first, _, number in rates) - 1
     mean = math.fsum(first.executions * rate * number for first, rate, number in rates)
     variance = math.fsum(first.executions * rate * (1 - rate) * number for first, rate, number in rates)
@@ -303,4 +303,4 @@ def _sum_logs(logs: Sequence[float]) -> float:
 
 
 NO_DAY_EFFECTS: Final = learn_day_effects(())
-"""Of a branch without a record."""
+"""Of a branch without a history."""

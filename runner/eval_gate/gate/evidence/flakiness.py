@@ -1,17 +1,17 @@
-"""Record of one case over recent runs of the default branch: failure rate, flaky or not.
+"""History of one case over recent runs of the default branch: failure rate, flaky or not.
 
-A record is only worth as much as it is about the same thing. A case that broke on the branch itself would look flaky,
-and each pull request would be blamed for it; one that was mended would look broken. So a record starts where the case
+A history is only worth as much as it is about the same thing. A case that broke on the branch itself would look flaky,
+and each pull request would be blamed for it; one that was mended would look broken. So a history starts where the case
 last broke or was mended, when the newest runs are too much of a row for chance: two failures after five passes.
 
-Where many cases come and go, some of them end in a row of passes by chance, and what is left of their records would
+Where many cases come and go, some of them end in a row of passes by chance, and what is left of their histories would
 then be that they never fail. So a mend is held against how many such cases there are; a break is not, since whatever
 the newest run fails is not of a change's making anyhow.
 
 Only answers can say that. A case that crashed in the newest run was judged last in the run before it, and whoever makes
 it answer wrong is not excused by the crash; in its rate a crash counts as a failure.
 
-What it moves that a record starts there (`benchmarks/verdict/without.py`, without → with): the branch fixed a dead case
+What it moves that a history starts there (`benchmarks/verdict/without.py`, without → with): main fixed a dead case
 three runs ago and this breaks it, found 0.0 → 100.0 ± 1.2 % at 20 and 100 cases. At 500 and more,
 three runs are too few to show that it was fixed.
 """
@@ -27,7 +27,7 @@ from eval_gate.gate.evidence.suite.failures import Stratum, compute_suite_findin
 from eval_gate.model.evidence import NO_EXECUTIONS, NO_HISTORY, CaseHistorySummary, Counts, RunReference, Stability
 
 LEVEL_CHANGE_LIMIT: Final = 0.05
-"""The chance of such a row at the end of the record, given how often the case failed. One failure is never below it,
+"""The chance of such a row at the end of the history, given how often the case failed. One failure is never below it,
 as long as no more than twenty runs are looked at."""
 MIN_OF_EACH: Final = 2
 """Passes and failures of a case that could look mended."""
@@ -53,8 +53,8 @@ class CaseRun(NamedTuple):
         return self._replace(first=self.first.without_agent_errors, reruns=self.reruns.without_agent_errors)
 
 
-def build_case_record(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySummary:
-    """Build the record of a case from its runs, newest first; runs that did not score it are left out.
+def build_case_history(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySummary:
+    """Build the history of a case from its runs, newest first; runs that did not score it are left out.
 
     `among` is the number of cases in the suite that could look fixed by chance.
     """

@@ -1,8 +1,8 @@
 """Extra runs of new and changed cases, of which the history says nothing, and their outcomes.
 
-They have no record that a failure could be held against, so they are run a few times when they first appear, whatever
+They have no history that a failure could be held against, so they are run a few times when they first appear, whatever
 comes of the first time. That makes these runs as good as trials: none was made because another failed, so all of them
-go on record, and the rate of the case is known from its first day on.
+go in the history, and the rate of the case is known from its first day on.
 
 What it moves (`benchmarks/verdict/without.py`, without → with): a tenth of the cases first seen by the branch's newest
 run fails 50 %, red 39.4 → 9.4 ± 5.2 %; 30 %, 17.5 → 10.0 ± 3.4 %.

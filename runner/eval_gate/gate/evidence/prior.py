@@ -1,9 +1,9 @@
-"""Prior of a case: how often it fails without a change, learned from its and its suite's record.
+"""Prior of a case: how often it fails without a change, learned from its and its suite's history.
 
-A suite has more than one kind of case: most are solid, some flake. So the belief is how many cases there are of each
-of some fixed failure rates, learned from all records at once: the mixture that makes them likely (nonparametric maximum
+A suite has more than one kind of case: most are solid, some flake. So the belief is how many cases there are of each of
+some fixed failure rates, learned from all histories at once: the mixture that makes them likely (nonparametric maximum
 likelihood: Kiefer and Wolfowitz 1956, Annals of Mathematical Statistics 27, 887-906; Efron 2016, Biometrika 103, 1-20),
-held back by a few cases that nobody has seen. The record of a case then says which kind it may be.
+held back by a few cases that nobody has seen. The history of a case then says which kind it may be.
 
 What it moves (`benchmarks/verdict/without.py`, without it → with it): a case fails four times in five, found 50.4 →
 77.4 ± 4.4 %; every other time, 6.2 → 24.8 ± 3.4 %. With one Beta distribution in place of the mixture, 6.3 % of the
@@ -23,7 +23,7 @@ from eval_gate.model.evidence import Counts
 from eval_gate.struct import FrozenStruct
 
 MIN_FAILURE_RATE: Final = 0.02
-"""No suite is believed to be steadier, however long its record: the next outage is not in it."""
+"""No suite is believed to be steadier, however long its history: the next outage is not in it."""
 RATES: Final = (MIN_FAILURE_RATE, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.35, 0.44, 0.54, 0.65, 0.77, 0.88, 0.95)
 """The failure rates that cases can have, in rising order; the last is that of a dead case."""
 STEADY_RATE: Final = 0.001
@@ -33,7 +33,7 @@ Else many solid cases would have to be lucky ones, what failed once or twice wou
 flaky cases too few, and none that seldom fail, were believed to be there.
 """
 UNSEEN_CASES: Final = 1.0
-"""How many cases of an unknown suite are believed to be there beside those on record: what no record has shown."""
+"""How many cases of an unknown suite are added to those in the history, for what no history has shown."""
 _BROKEN_AFTER: Final = 3
 _LEARNING_STEPS: Final = 40
 _MIN_WEIGHT: Final = 1e-200
@@ -60,9 +60,9 @@ class Prior(FrozenStruct):
         """As if so many passes and failures had been seen: a Beta distribution, in the steps of `RATES`."""
         return cls(_discretize_beta(passes, failures, RATES))
 
-    def add_record(self, counts: Counts) -> Prior:
-        """With the record of one case added."""
-        return _add_record(self, counts.passes, counts.failures)
+    def add_history(self, counts: Counts) -> Prior:
+        """With the history of one case added."""
+        return _add_history(self, counts.passes, counts.failures)
 
     def adjust_to_day(self, day: DayFactors) -> Prior:
         """Return the prior for a day that multiplies failures by these factors.
@@ -140,16 +140,16 @@ DEFAULT_PRIOR: Final = Prior.from_counts(*_DEFAULT_COUNTS)
 _DEFAULT_WEIGHTS: Final = _discretize_beta(*_DEFAULT_COUNTS, _ALL_RATES)
 
 
-def learn_prior(records: Mapping[tuple[int, int], float]) -> Prior:
+def learn_prior(histories: Mapping[tuple[int, int], float]) -> Prior:
     """Learn the prior of a suite from how many of its cases have which counts.
 
-    `records` maps passes and failures to the number of cases that have them. The prior is found by
+    `histories` maps passes and failures to the number of cases that have them. The prior is found by
     expectation-maximization in a few steps. A case that has failed every time, and at least three times, is broken
     and not flaky, so it is left out.
     """
     known = {
         (passes, failures): number
-        for (passes, failures), number in records.items()
+        for (passes, failures), number in histories.items()
         if passes or 0 < failures < _BROKEN_AFTER
     }
     if not known:
@@ -196,7 +196,7 @@ def _adjust_to_day(prior: Prior, day: DayFactors) -> Prior:
 
 
 @lru_cache(20_000)
-def _add_record(prior: Prior, passes: int, failures: int) -> Prior:
+def _add_history(prior: Prior, passes: int, failures: int) -> Prior:
     least, *others = prior.weights
     apart = (least * prior.steady, least * (1 - prior.steady), *others)
     likely = _compute_log_chances(Counts(passes=passes, failures=failures))

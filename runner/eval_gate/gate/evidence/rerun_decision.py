@@ -1,10 +1,10 @@
-"""Whether to re-run a case that failed: its evidence against its record, and when to stop.
+"""Whether to re-run a case that failed: its evidence against its history, and when to stop.
 
 The evidence is an e-value: how much better "it is broken" explains what was seen than "nothing has changed" does. If
 nothing has changed its mean is 1, whenever one stops, so a case may be run again *because* it failed, and evidence of
 E comes by chance at most one time in E (Ville's inequality; Shafer, Shen, Vereshchagin and Vovk 2011, Statistical
 Science 26, 84-101; Ramdas, Grünwald, Vovk and Shafer, arXiv:2210.01948). How much is enough, of so many cases with such
-records, is worked out (`bars`).
+histories, is worked out (`bars`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Suspicion(StrEnum):
     NEW_PASS = "new-pass"  # noqa: S105 (a question, not a password)
     """It passes, and is flaky and mostly fails on the default branch: that may be luck."""
     MUST_PASS = "must-pass"  # noqa: S105
-    """It fails and must pass, whatever its record."""
+    """It fails and must pass, whatever its history."""
 
 
 class RerunStep(StrEnum):
@@ -84,12 +84,12 @@ def compute_e_value(prior: Prior, counts: Counts, current: Counts, day: DayFacto
     the suite and the history let expect. It grows with every failure and shrinks with every pass, whatever came
     before.
     """
-    return _compute_e_value(prior.add_record(counts).adjust_to_day(day), current.passes, current.failures)
+    return _compute_e_value(prior.add_history(counts).adjust_to_day(day), current.passes, current.failures)
 
 
 @lru_cache(50_000)
 def _compute_e_value(unchanged: Prior, passes: int, failures: int) -> float:
-    """Most cases of a suite have the same record, and where an agent is down they do the same here."""
+    """Most cases of a suite have the same history, and where an agent is down they do the same here."""
     here = Counts(passes=passes, failures=failures)
     if not here.executions:
         return 1.0
@@ -107,7 +107,7 @@ _MAX_LOG: Final = 600.0
 
 
 def is_unsteady(counts: Counts) -> bool:
-    """Whether a case fails on record more than one time in five."""
+    """Whether a case fails in the history more than one time in five."""
     return counts.failures * _STEADY_RUNS > counts.executions
 
 
@@ -155,7 +155,7 @@ class RerunCriteria(FrozenStruct):
     def compute_chance(self, doubt: Suspicion, counts: Counts, current: Counts) -> float:
         """How likely such results, or worse ones, are in so many executions when nothing has changed."""
         prior, counts, current = self._to_failing_suspicion(doubt, counts, current)
-        return prior.add_record(counts).adjust_to_day(self._get_day(doubt)).compute_failure_chance(current)
+        return prior.add_history(counts).adjust_to_day(self._get_day(doubt)).compute_failure_chance(current)
 
     def has_enough_evidence(self, doubt: Suspicion, counts: Counts, current: Counts) -> bool:
         """Whether the evidence is as much as the error rate asks for, and not just all there can be."""

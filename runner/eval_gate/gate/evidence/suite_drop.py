@@ -7,17 +7,17 @@ fails is told by all its executions, those here included, so that it does not de
 answer is the rarer of both, times how much likelier it is that any of two questions comes out so: exactly, as both are
 sums over cases.
 
-Every case is paired with its own record, and every trial of it counts: they were made whatever came of the others. What
-was run again because it failed was not, and counts neither here nor on record. Sixty cases that fall from 95 to 90 %
-with ten trials each, after one run of the branch: a drop in 76 of 100 pull requests (a paired t-test at the same limit:
-83), after three in 89 (`benchmarks/verdict/trials.py`); where nothing changed, in fewer than 1 of 100.
+Every case is paired with its own history, and every trial of it counts: they were made whatever came of the others.
+Re-runs were not, so they count neither here nor in the history. Sixty cases that fall from 95 to 90 % with ten trials
+each, after one run of the branch: a drop in 76 of 100 pull requests (a paired t-test at the same limit: 83), after
+three in 89 (`benchmarks/verdict/trials.py`); where nothing changed, in fewer than 1 of 100.
 
 The second question is kept for one line: where 20 of 100 cases fall from 98 to 70 % while 20 others are fixed, the gate
 is red in 50 % of the pull requests with it and in 33 % without, after 3 and 10 runs (`suite.steady` of
 `benchmarks/verdict/without.py`). That cases are paired does not spare it: the sum over cases is what the fixed ones pay
 into.
 
-Then whole runs differ: by what the record shows of its days (`days`), and by a mishap of a kind that it has not shown
+Then whole runs differ: by what the history shows of its days (`days`), and by a mishap of a kind that it has not shown
 yet, in which one case in fifty fails.
 
 What the mishap moves (`benchmarks/verdict/without.py`, without → with): cases that never failed fail 2 % today, red

@@ -2,7 +2,7 @@
 
 With evidence of N / α from each of N cases no more than α of such runs would be red by it, whatever the belief. That
 is far too much: evidence comes in steps of one execution, and most cases cannot come near it by chance. So all ways
-that the executions of a case can go are added up, for every record there is, and the bar is set where the chances
+that the executions of a case can go are added up, for every history there is, and the bar is set where the chances
 of all cases together are what may be spent.
 
 What they move (`benchmarks/verdict/without.py`, without → with): a case that flaked 45 % and died, found 44.3 →
@@ -25,7 +25,7 @@ from eval_gate.struct import FrozenStruct
 THRESHOLD_SHARE: Final = 0.35
 """The part of the error rate that bars may spend: what is left is for what no belief knows."""
 ALL_FAILED_SHARE: Final = 0.15
-"""The part of it for cases that failed every time, and now and then on record, where that is less than the bar."""
+"""The part of it for cases that failed every time, and now and then in the history, where that is less than the bar."""
 FULL_SHARE_CASES: Final = 100
 """Cases of a run that may spend all of it; larger ones less, but half of it at least."""
 MIN_THRESHOLD: Final = 20.0
@@ -104,21 +104,21 @@ class ExecutionLimits(NamedTuple):
 
 def compute_thresholds(
     prior: Prior,
-    records: Mapping[tuple[int, int], float],
+    histories: Mapping[tuple[int, int], float],
     executions: ExecutionLimits,
     false_alarm_rate: float,
     day: DayFactors = (),
 ) -> EvidenceThresholds:
-    """Of cases with these records (passes and failures, and how many there are) that are executed so often.
+    """Of cases with these histories (passes and failures, and how many there are) that are executed so often.
 
     `threshold` is never above N / α, which would do for any belief. `day` is the one that this run is on.
     """
     runs = executions.max_total
-    number = max(math.fsum(records.values()), 1.0)
+    number = max(math.fsum(histories.values()), 1.0)
     most = number / false_alarm_rate
     tables = [
-        (many, _build_table(prior.add_record(Counts(passes=passes, failures=failures)).adjust_to_day(day), runs))
-        for (passes, failures), many in records.items()
+        (many, _build_table(prior.add_history(Counts(passes=passes, failures=failures)).adjust_to_day(day), runs))
+        for (passes, failures), many in histories.items()
         if passes
     ]
     false_alarm_rate *= compute_error_share(number)
@@ -133,7 +133,7 @@ def compute_thresholds(
         (
             (table[0, runs], many)
             for ((_, failures), many), (_, table) in zip(
-                [one for one in records.items() if one[0][0]], tables, strict=True
+                [one for one in histories.items() if one[0][0]], tables, strict=True
             )
             if failures
         ),
@@ -150,7 +150,7 @@ def compute_thresholds(
 
 def compute_run_thresholds(
     prior: Prior,
-    records: Mapping[tuple[int, int], int],
+    histories: Mapping[tuple[int, int], int],
     number: int,
     executions: ExecutionLimits,
     false_alarm_rate: float,
@@ -158,26 +158,28 @@ def compute_run_thresholds(
 ) -> EvidenceThresholds | None:
     """Compute the evidence thresholds of a run with `number` cases, or None.
 
-    The cases in `records` are a sample of these. Return None if no case has a history, if nothing is re-run, or if
+    The cases in `histories` are a sample of these. Return None if no case has a history, if nothing is re-run, or if
     another tool made more trials of a case than can be added up.
     """
-    known = sum(number for (passes, failures), number in records.items() if passes + failures)
+    known = sum(number for (passes, failures), number in histories.items() if passes + failures)
     if not known or not executions.reruns or executions.trials > MAX_TRIALS:
         return None
     factor = max(number / known, 1.0)
-    return _compute_cached_thresholds(prior, tuple(sorted(records.items())), factor, executions, false_alarm_rate, day)
+    return _compute_cached_thresholds(
+        prior, tuple(sorted(histories.items())), factor, executions, false_alarm_rate, day
+    )
 
 
 @lru_cache(64)
 def _compute_cached_thresholds(
     prior: Prior,
-    records: tuple[tuple[tuple[int, int], int], ...],
+    histories: tuple[tuple[tuple[int, int], int], ...],
     factor: float,
     executions: ExecutionLimits,
     false_alarm_rate: float,
     day: DayFactors,
 ) -> EvidenceThresholds:
-    many = {record: number * factor for record, number in records if sum(record)}
+    many = {history: number * factor for history, number in histories if sum(history)}
     return compute_thresholds(prior, many, executions, false_alarm_rate, day)
 
 

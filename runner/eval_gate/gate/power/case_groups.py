@@ -1,4 +1,4 @@
-"""Cases of a run grouped by record, so that power costs as much as there are different records."""
+"""Cases of a run grouped by history, so that power costs as much as there are different histories."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CaseGroup(FrozenStruct):
     that are `dependent` use files of others, and are in no test that counts cases.
     """
 
-    record: CaseHistorySummary
+    history: CaseHistorySummary
     number: int
     keys: tuple[CaseKey, ...] = ()
     is_compared: bool = True
@@ -43,7 +43,7 @@ class CaseGroup(FrozenStruct):
         """One of them as the verdict will see it, not executed yet."""
         plain = CaseClass.REGRESSION if self.is_compared else CaseClass.INCOMPARABLE
         before = 0 if self.dependent else None
-        return CaseFacts(CaseKey("", ""), plain, self.record, must_pass=self.must_pass, preceding_cases=before)
+        return CaseFacts(CaseKey("", ""), plain, self.history, must_pass=self.must_pass, preceding_cases=before)
 
 
 class CaseGroups(FrozenStruct):
@@ -71,7 +71,7 @@ class CaseGroups(FrozenStruct):
 
 class _SingleCase(FrozenStruct):
     key: CaseKey
-    record: CaseHistorySummary
+    history: CaseHistorySummary
     is_compared: bool
     passed_before: bool
     must_pass: bool
@@ -131,7 +131,7 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
         known = pasts[key]
         return _SingleCase(
             key,
-            known.record,
+            known.history,
             known.newest_result is not None,
             known.newest_result is not None and known.newest_result.passed,
             is_must_pass(case, policy.must_pass),
@@ -147,7 +147,7 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
             policy.most_reruns,
             trials=count_trials(run),
         ),
-        past.count_records(quarantined),
+        past.count_histories(quarantined),
     )
     aside = len(results) - sum(kind.number for kind in kinds)
     days = learn_day_effects(past.build_run_days(quarantined))
@@ -157,14 +157,14 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
 
 
 def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
-    """Group the cases with the same record, largest groups first."""
+    """Group the cases with the same history, largest groups first."""
     found: dict[tuple[object, ...], tuple[_SingleCase, list[CaseKey]]] = {}
     for one in cases:
-        record = one.record
+        history = one.history
         same = (
-            _to_numbers(record.counts),
-            _to_numbers(record.newest_run),
-            record.newest_failed,
+            _to_numbers(history.counts),
+            _to_numbers(history.newest_run),
+            history.newest_failed,
             one.is_compared,
             one.passed_before,
             one.must_pass,
@@ -172,7 +172,7 @@ def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
         )
         found.setdefault(same, (one, []))[1].append(one.key)
     kinds = [
-        CaseGroup(one.record, len(keys), tuple(keys), one.is_compared, one.passed_before, one.must_pass, one.dependent)
+        CaseGroup(one.history, len(keys), tuple(keys), one.is_compared, one.passed_before, one.must_pass, one.dependent)
         for one, keys in found.values()
     ]
     return tuple(sorted(kinds, key=lambda kind: -kind.number))
@@ -190,12 +190,12 @@ def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
     if not cases.runs:
         return cases
     factor = runs / cases.runs
-    kinds = tuple(replace(kind, record=_scale_record(kind.record, factor)) for kind in cases.groups)
+    kinds = tuple(replace(kind, history=_scale_history(kind.history, factor)) for kind in cases.groups)
     return relearn_prior(replace(cases, groups=kinds, runs=runs))
 
 
 def scale_number(cases: CaseGroups, number: int) -> CaseGroups:
-    """So many cases like these: as many of each record as there are now, in proportion, and the error rate shared."""
+    """So many cases like these: as many of each history as there are now, in proportion, and the error rate shared."""
     factor = number / max(cases.number, 1)
     ends = [round(sum(kind.number for kind in cases.groups[: at + 1]) * factor) for at in range(len(cases.groups))]
     counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
@@ -215,25 +215,25 @@ def set_max_reruns(cases: CaseGroups, max_reruns: int) -> CaseGroups:
 
 def relearn_prior(cases: CaseGroups) -> CaseGroups:
     """Learn the prior anew from the histories of the cases, and recompute the evidence thresholds."""
-    prior = learn_prior(_count_records(cases))
+    prior = learn_prior(_count_histories(cases))
     return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, prior=prior)))
 
 
 def _recompute_thresholds(cases: CaseGroups) -> CaseGroups:
-    return replace(cases, criteria=_set_thresholds(cases.criteria, _count_records(cases)))
+    return replace(cases, criteria=_set_thresholds(cases.criteria, _count_histories(cases)))
 
 
-def _count_records(cases: CaseGroups) -> Counter[tuple[int, int]]:
+def _count_histories(cases: CaseGroups) -> Counter[tuple[int, int]]:
     found: Counter[tuple[int, int]] = Counter()
     for kind in cases.groups:
-        found[kind.record.counts.passes, kind.record.counts.failures] += kind.number
+        found[kind.history.counts.passes, kind.history.counts.failures] += kind.number
     return found
 
 
-def _set_thresholds(criteria: RerunCriteria, records: Mapping[tuple[int, int], int]) -> RerunCriteria:
-    """With the evidence that cases with these records need."""
+def _set_thresholds(criteria: RerunCriteria, histories: Mapping[tuple[int, int], int]) -> RerunCriteria:
+    """With the evidence that cases with these histories need."""
     asked = compute_run_thresholds(
-        criteria.prior, records, criteria.cases, criteria.execution_limits, criteria.false_alarm_rate
+        criteria.prior, histories, criteria.cases, criteria.execution_limits, criteria.false_alarm_rate
     )
     return replace(
         criteria,
@@ -242,8 +242,8 @@ def _set_thresholds(criteria: RerunCriteria, records: Mapping[tuple[int, int], i
     )
 
 
-def _scale_record(history: CaseHistorySummary, factor: float) -> CaseHistorySummary:
-    """As many executions more as the record is longer, with the same share of failures; the newest run stays."""
+def _scale_history(history: CaseHistorySummary, factor: float) -> CaseHistorySummary:
+    """As many executions more as the history is longer, with the same share of failures; the newest run stays."""
     counts = history.counts
     if not counts.executions:
         return history

@@ -25,13 +25,13 @@ class UngatedReason(StrEnum):
     """Why a case cannot be gated, so that it can break without failing any run."""
 
     FLAKY = "flaky"
-    """It fails so often on record that failing every time here would be no proof."""
+    """It fails so often in the history that failing every time here would be no proof."""
     MAIN_BROKE = "main-broke"
     """The newest run of the default branch failed it: nothing that fails it now is to blame."""
     FAILING = "failing"
-    """It mostly fails on record."""
-    NO_RECORD = "no-record"
-    """No run on record judged it by the same question and expectation."""
+    """It mostly fails in the history."""
+    NO_HISTORY = "no-history"
+    """No run in the history judged it by the same question and expectation."""
 
 
 class UngatedCase(FrozenStruct):
@@ -42,7 +42,7 @@ class UngatedCase(FrozenStruct):
 
     key: CaseKey
     reason: UngatedReason
-    record: Counts
+    history: Counts
     executions: int
     needed_failures: int | None = None
 
@@ -88,7 +88,7 @@ def compute_detection_power(cases: CaseGroups) -> DetectionPower:
 
 
 def can_compute_power(cases: CaseGroups) -> bool:
-    """Whether a report may say it: there is a record and are re-runs, and they do not take long to work out."""
+    """Whether a report may say it: there is a history and are re-runs, and they do not take long to work out."""
     max_reruns = cases.criteria.max_reruns
     states = len(cases.groups) * cases.trials * (max_reruns + 1) ** 2
     return cases.number > 0 and cases.runs > 0 and max_reruns > 0 and states <= MAX_STATES
@@ -120,15 +120,15 @@ def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]
             further = replace(
                 tree.groups.criteria, max_reruns=MAX_RERUNS, computed_threshold=None, all_failed_threshold=None
             )
-            needed = further.count_needed_failures(kind.record.counts)
+            needed = further.count_needed_failures(kind.history.counts)
         for key in kind.keys:
-            yield UngatedCase(key, why, kind.record.counts, executions, needed)
+            yield UngatedCase(key, why, kind.history.counts, executions, needed)
 
 
 def _find_ungated_reason(kind: CaseGroup) -> UngatedReason:
     facts: CaseFacts = kind.facts
     if not facts.plain_class.is_compared:
-        return UngatedReason.NO_RECORD
-    if kind.record.counts.is_failing:
+        return UngatedReason.NO_HISTORY
+    if kind.history.counts.is_failing:
         return UngatedReason.FAILING
-    return UngatedReason.MAIN_BROKE if kind.record.newest_failed or not kind.passed_before else UngatedReason.FLAKY
+    return UngatedReason.MAIN_BROKE if kind.history.newest_failed or not kind.passed_before else UngatedReason.FLAKY

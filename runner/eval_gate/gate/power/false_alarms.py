@@ -3,8 +3,8 @@
 Evidence is asked of a case by what is believed of its suite. After few runs of the default branch nobody knows which
 cases are flaky: one that passed so far is a regression when it fails every time here. Of many such cases some do that
 by chance, and a large suite is red then more often than is promised. How many flaky cases there are shows sooner than
-which they are, by the re-runs of this run and of those on record: two kinds of cases are fitted to them, one that
-seldom fails and one that often does (maximum likelihood). Cases that have failed on record count for nothing here:
+which they are, by the re-runs of this run and of those in the history: two kinds of cases are fitted to them, one that
+seldom fails and one that often does (maximum likelihood). Cases that have failed in the history count for nothing here:
 they are held to a bar of their own, which is worked out (`bars`).
 """
 
@@ -45,7 +45,7 @@ _BROKEN_AFTER: Final = 6
 _MIN_RATE: Final = 1e-9
 
 SeenCounts = Collection[tuple[tuple[int, int], int]]
-"""By passes and failures, how many cases have passed and failed so often, on record and here."""
+"""By passes and failures, how many cases have passed and failed so often, in the history and here."""
 
 
 class FlakinessMixture(NamedTuple):
@@ -161,9 +161,9 @@ def compute_red_chance(cases: CaseGroups, kinds: FlakinessMixture) -> float:
     """
     expected = 0.0
     for kind in cases.groups:
-        if kind.record.counts.failures or not kind.is_compared:
+        if kind.history.counts.failures or not kind.is_compared:
             continue
-        tree, flaky = ExecutionTree(kind, cases), kinds.compute_flaky_chance(kind.record.counts)
+        tree, flaky = ExecutionTree(kind, cases), kinds.compute_flaky_chance(kind.history.counts)
         often, seldom = (
             tree.compute_regression_chance(kinds.flaky_rate),
             tree.compute_regression_chance(kinds.solid_rate),
@@ -185,9 +185,9 @@ def project_history(cases: CaseGroups, kinds: FlakinessMixture, runs: int) -> Ca
 
 def _iter_projected_groups(groups: Sequence[CaseGroup], kinds: FlakinessMixture, runs: int) -> Iterator[CaseGroup]:
     for group in groups:
-        record = group.record.counts
-        flaky = kinds.compute_flaky_chance(record)
-        if record.failures:
+        history = group.history.counts
+        flaky = kinds.compute_flaky_chance(history)
+        if history.failures:
             failed = round(runs * (flaky * kinds.flaky_rate + (1 - flaky) * kinds.solid_rate))
             yield _add_counts(group, group.number, Counts(passes=runs - failed, failures=failed))
             continue
@@ -198,7 +198,7 @@ def _iter_projected_groups(groups: Sequence[CaseGroup], kinds: FlakinessMixture,
 
 
 def _add_counts(group: CaseGroup, number: int, more: Counts) -> CaseGroup:
-    return replace(group, number=number, keys=(), record=replace(group.record, counts=group.record.counts.add(more)))
+    return replace(group, number=number, keys=(), history=replace(group.history, counts=group.history.counts.add(more)))
 
 
 def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
@@ -215,8 +215,8 @@ def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
         if case is None or case.dependent or change.change is CaseClass.REGRESSION or key in run.quarantined_keys:
             continue
         here = _count_case(case, comparison.evidence.pass_score)
-        record = change.case_history.counts if change.case_history else Counts()
-        seen[record.passes + here.passes, record.failures + here.failures] += 1
+        history = change.case_history.counts if change.case_history else Counts()
+        seen[history.passes + here.passes, history.failures + here.failures] += 1
     return seen
 
 

@@ -5,10 +5,9 @@ the executions so
 far, the function that stops the re-runs and that the verdict is made of, so that these figures cannot say anything else
 than the gate does.
 
-Of all cases (`LossSimulation`) only first executions are left to chance: how many cases of each record fail at first is
-drawn,
-and whether all together are a drop is asked of the very test that the verdict asks. So a hundred thousand cases cost as
-much as there are different records.
+Of all cases (`LossSimulation`) only first executions are left to chance: how many cases of each history fail at first
+is drawn, and whether all together are a drop is asked of the very test that the verdict asks. So a hundred thousand
+cases cost as much as there are different histories.
 """
 
 from __future__ import annotations
@@ -153,7 +152,7 @@ class LossSimulation:
         many = DRAWS if cases.number <= MANY_CASES else DRAWS // 2
         self._draws = [[random.random() for _ in range(len(trees) * cases.trials)] for _ in range(many)]
         self._known: dict[frozenset[tuple[Stratum, int]], bool] = {}
-        """Whether so many cases of each kind together are a drop: of few records, many draws come to the same."""
+        """Whether so many cases of each kind together are a drop: of few histories, many draws come to the same."""
 
     def compute_red_chance(self, points: float) -> float:
         """Compute the chance that the gate fails if every case fails more often by `points`.
@@ -194,7 +193,7 @@ class LossSimulation:
 
     def _get_usual_failure_rate(self, kind: CaseGroup) -> float:
         """How often a case of this kind is believed to fail when nothing has changed."""
-        return 1.0 - self._cases.criteria.prior.add_record(kind.record.counts).pass_rate
+        return 1.0 - self._cases.criteria.prior.add_history(kind.history.counts).pass_rate
 
     def _compute_draw_chance(self, draw: list[float], outcomes: list[tuple[list[float], list[_FirstOutcome]]]) -> float:
         """Compute the chance that the gate fails with these first executions."""

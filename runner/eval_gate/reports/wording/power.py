@@ -105,12 +105,12 @@ def format_share(chance: float) -> str:
 
 def describe_ungated_case(one: UngatedCase, place: str) -> str:
     """`refund/x fails 9 of 20 on main: 7 failures in a row would not confirm a regression, 10 would; …`."""
-    name, record = to_one_line(one.key.case_id, MAX_NAME), one.record
+    name, history = to_one_line(one.key.case_id, MAX_NAME), one.history
     match one.reason:
         case UngatedReason.FLAKY:
             row = "1 failure" if one.executions == 1 else f"{one.executions} failures in a row"
             fails = (
-                f"{name} fails {record.failures} of {record.executions} {place}: {row} would not confirm a regression"
+                f"{name} fails {history.failures} of {history.executions} {place}: {row} would not confirm a regression"
             )
             if one.needed_failures is None:
                 return f"{fails}; fix it or quarantine it"
@@ -118,6 +118,6 @@ def describe_ungated_case(one: UngatedCase, place: str) -> str:
         case UngatedReason.MAIN_BROKE:
             return f"{name} failed in the newest run {place}: its failures do not count until it passes there"
         case UngatedReason.FAILING:
-            return f"{name} fails {record.failures} of {record.executions} {place}: fix it there or quarantine it"
-        case UngatedReason.NO_RECORD:
+            return f"{name} fails {history.failures} of {history.executions} {place}: fix it there or quarantine it"
+        case UngatedReason.NO_HISTORY:
             return f"{name} has no score {place} with its current prompt and checks: its first run there gives it one"

@@ -27,7 +27,7 @@ from tests.support.results import FILE, make_result, make_run, make_suite_result
 
 SOLID = Counts(passes=10)
 counts = st.builds(Counts, passes=st.integers(0, 3), failures=st.integers(0, 3))
-records = st.builds(Counts, passes=st.integers(1, 20), failures=st.integers(0, 9)).filter(
+histories = st.builds(Counts, passes=st.integers(1, 20), failures=st.integers(0, 9)).filter(
     lambda one: not one.is_failing
 )
 
@@ -53,7 +53,7 @@ def test_standing_of__steady_case__is_red_by_two_passes_and_cleared_by_two_failu
 
 
 @pytest.mark.parametrize(
-    ("record", "answers", "found"),
+    ("history", "answers", "found"),
     [
         (of(8, 2), of(0, 2), CaseClearance.OPEN),
         (of(8, 2), of(1, 2), CaseClearance.RED),
@@ -61,9 +61,9 @@ def test_standing_of__steady_case__is_red_by_two_passes_and_cleared_by_two_failu
         (of(12, 8), of(0, 3), CaseClearance.RED),
     ],
 )
-def test_standing_of__case_that_flakes__the_record_keeps_its_word(record, answers, found) -> None:
+def test_standing_of__case_that_flakes__the_record_keeps_its_word(history, answers, found) -> None:
     """Two failures of three are what it does on any day; of one that fails two times in five even three are."""
-    assert decide_clearance(answers, record, Prior.from_counts(9.5, 0.5)) is found
+    assert decide_clearance(answers, history, Prior.from_counts(9.5, 0.5)) is found
 
 
 @pytest.mark.parametrize(("answers", "found"), [(of(0, 2), CaseClearance.OPEN), (of(0, 3), CaseClearance.CLEARED)])
@@ -71,10 +71,10 @@ def test_standing_of__one_earlier_run__takes_a_third_failure(answers, found) -> 
     assert decide_clearance(answers, of(1, 0), DEFAULT_PRIOR) is found
 
 
-@given(counts, records)
-def test_standing_of__one_more_pass_there__never_clears(answers, record) -> None:
-    if decide_clearance(answers, record, DEFAULT_PRIOR) is not CaseClearance.CLEARED:
-        assert decide_clearance(answers.add(of(1, 0)), record, DEFAULT_PRIOR) is not CaseClearance.CLEARED
+@given(counts, histories)
+def test_standing_of__one_more_pass_there__never_clears(answers, history) -> None:
+    if decide_clearance(answers, history, DEFAULT_PRIOR) is not CaseClearance.CLEARED:
+        assert decide_clearance(answers.add(of(1, 0)), history, DEFAULT_PRIOR) is not CaseClearance.CLEARED
 
 
 def trial(letter: str) -> Trial:
@@ -125,11 +125,11 @@ def test_answers_of__record_that_does_not_say_who_was_asked__is_not_believed() -
     assert collect_base_agent_results(run, passing("b"), 1.0) is NO_BASE_AGENT_RESULTS
 
 
-def facts(name: str, here: Counts, record: Counts = SOLID, *, must_pass: bool = False) -> CaseFacts:
+def facts(name: str, here: Counts, history: Counts = SOLID, *, must_pass: bool = False) -> CaseFacts:
     plain = CaseClass.REGRESSION if here.is_failing else CaseClass.STILL_PASSING
     first = of(0, 1) if here.is_failing else of(1, 0)
     again = Counts(passes=here.passes - first.passes, failures=here.failures - first.failures)
-    return CaseFacts(key(name), plain, CaseHistorySummary(counts=record), first, again, must_pass=must_pass)
+    return CaseFacts(key(name), plain, CaseHistorySummary(counts=history), first, again, must_pass=must_pass)
 
 
 CONFIRMATION = RerunCriteria(20, Prior.from_counts(9.8, 0.2))
@@ -179,7 +179,7 @@ def whole(here: int, there: Counts, of_each: int = 40) -> CaseClass:
         facts(f"c{at}", of(1, 0)) for at in range(here, of_each)
     ]
     cases = [
-        CaseFacts(one.key, one.plain_class, one.record, one.first, of(2, 0) if one.first.is_failing else one.reruns)
+        CaseFacts(one.key, one.plain_class, one.history, one.first, of(2, 0) if one.first.is_failing else one.reruns)
         for one in cases
     ]
     answers = BaseAgentResults({one.key: there if one.first.is_failing else of(2, 0) for one in cases}, is_working=True)
@@ -199,8 +199,8 @@ def test_with_answers__drop_of_all__holds_or_is_gone_as_they_say() -> None:
     ids=["passes there", "fails there"],
 )
 def test_with_answers__drop_of_all_by_trials__its_flaky_cases_are_of_it_only_while_it_holds(there, why) -> None:
-    record = CaseHistorySummary(counts=SOLID)
-    cases = [CaseFacts(key(f"c{at}"), CaseClass.FLAKY, record, first=of(4, 1)) for at in range(40)]
+    history = CaseHistorySummary(counts=SOLID)
+    cases = [CaseFacts(key(f"c{at}"), CaseClass.FLAKY, history, first=of(4, 1)) for at in range(40)]
     answers = BaseAgentResults({one.key: there for one in cases}, is_working=True)
     before, found = classify_cases(cases, CONFIRMATION), settled(cases, answers)
     assert before.suite_finding.is_drop
@@ -211,7 +211,7 @@ def test_with_answers__drop_of_all_by_trials__its_flaky_cases_are_of_it_only_whi
 
 def test_with_answers__drop_of_all_and_answers_to_half_of_them__stays_a_drop() -> None:
     cases = [facts(f"c{at}", of(0, 1)) for at in range(8)] + [facts(f"c{at}", of(1, 0)) for at in range(8, 40)]
-    cases = [CaseFacts(one.key, one.plain_class, one.record, one.first, of(2, 0)) for one in cases]
+    cases = [CaseFacts(one.key, one.plain_class, one.history, one.first, of(2, 0)) for one in cases]
     answers = BaseAgentResults(
         {one.key: of(0, 2) if one.first.is_failing else of(2, 0) for one in cases[:20]}, is_working=True
     )

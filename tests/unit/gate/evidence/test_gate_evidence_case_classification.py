@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.case_classification import CaseFacts, Classification, classify_cases, decide_next_step
-from eval_gate.gate.evidence.flakiness import CaseRun, build_case_record
+from eval_gate.gate.evidence.flakiness import CaseRun, build_case_history
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
@@ -33,15 +33,15 @@ def counts(letters: str) -> Counts:
     return Counts(passes=letters.count("P"), failures=letters.count("F"))
 
 
-def facts(record: str, first: str, again: str = "", **fields) -> CaseFacts:
+def facts(history: str, first: str, again: str = "", **fields) -> CaseFacts:
     """A case; `history` newest first. Its plain class is that against the newest run on record."""
-    passed_then, passes = record[:1] == "P", not counts(first).is_failing
+    passed_then, passes = history[:1] == "P", not counts(first).is_failing
     if passes:
         plain = CaseClass.STILL_PASSING if passed_then else CaseClass.NEW_PASS
     else:
         plain = CaseClass.REGRESSION if passed_then else CaseClass.STILL_FAILING
-    seen = [CaseRun(f"r{number}", counts(letter)) for number, letter in enumerate(record)]
-    values = {"key": CaseKey("a.json", "c"), "plain_class": plain, "record": build_case_record(seen)}
+    seen = [CaseRun(f"r{number}", counts(letter)) for number, letter in enumerate(history)]
+    values = {"key": CaseKey("a.json", "c"), "plain_class": plain, "history": build_case_history(seen)}
     return CaseFacts(**(values | fields), first=counts(first), reruns=counts(again))
 
 
@@ -52,7 +52,7 @@ def class_of(case: CaseFacts, confirmation: RerunCriteria = CONFIRMATION) -> tup
 
 @pytest.mark.contract("verdict.outcome")
 @pytest.mark.parametrize(
-    ("record", "first", "again", "expected"),
+    ("history", "first", "again", "expected"),
     [
         # fails here
         (CLEAN, "F", "FFF", ("regression", "evidence")),
@@ -81,8 +81,8 @@ def class_of(case: CaseFacts, confirmation: RerunCriteria = CONFIRMATION) -> tup
         ("PF", "P", "", ("still_passing", None)),
     ],
 )
-def test_classify__one_case__becomes_this(record, first, again, expected) -> None:
-    assert class_of(facts(record, first, again)) == expected
+def test_classify__one_case__becomes_this(history, first, again, expected) -> None:
+    assert class_of(facts(history, first, again)) == expected
 
 
 @pytest.mark.contract("verdict.plain", "verdict.evidence.few-reruns")
@@ -102,7 +102,7 @@ def test_classify__fewer_reruns__says_that_it_rests_on_less(reruns, again, expec
 
 @pytest.mark.contract("verdict.must-pass")
 @pytest.mark.parametrize(
-    ("record", "again", "expected"),
+    ("history", "again", "expected"),
     [
         (CLEAN, "F", ("regression", "must_pass")),
         ("F" * 10, "F", ("still_failing", "must_pass")),
@@ -111,8 +111,8 @@ def test_classify__fewer_reruns__says_that_it_rests_on_less(reruns, again, expec
         (CLEAN, "", ("errored", "missing_reruns")),
     ],
 )
-def test_classify__must_pass__is_decided_by_the_second_failure(record, again, expected) -> None:
-    assert class_of(facts(record, "F", again, must_pass=True)) == expected
+def test_classify__must_pass__is_decided_by_the_second_failure(history, again, expected) -> None:
+    assert class_of(facts(history, "F", again, must_pass=True)) == expected
 
 
 @pytest.mark.contract("verdict.must-pass")
@@ -231,8 +231,8 @@ TAPES = st.tuples(st.text("PF", min_size=1, max_size=12), st.text("PF", min_size
 
 def run_through(tapes: list[tuple[str, str]], trials: int, reruns: int, allowed: int = 0) -> Classification:
     """The whole story: first executions, re-runs as they are asked for, each case from its own tape of results."""
-    cases = [facts(record, tape[:trials], key=CaseKey("a.json", f"c{at}")) for at, (record, tape) in enumerate(tapes)]
-    prior = learned(case.record.counts for case in cases)
+    cases = [facts(history, tape[:trials], key=CaseKey("a.json", f"c{at}")) for at, (history, tape) in enumerate(tapes)]
+    prior = learned(case.history.counts for case in cases)
     confirmation = RerunCriteria(len(cases), prior, max_reruns=reruns)
     for at, (_, tape) in enumerate(tapes):
         left = tape[trials:]
@@ -250,8 +250,8 @@ def run_through(tapes: list[tuple[str, str]], trials: int, reruns: int, allowed:
 def test_classify__a_failure_instead_of_a_pass__is_never_milder(tapes, trials, reruns, allowed, data) -> None:
     at = data.draw(st.integers(0, len(tapes) - 1))
     place = data.draw(st.integers(0, 8))
-    record, tape = tapes[at]
-    worse = [*tapes[:at], (record, tape[:place] + "F" + tape[place + 1 :]), *tapes[at + 1 :]]
+    history, tape = tapes[at]
+    worse = [*tapes[:at], (history, tape[:place] + "F" + tape[place + 1 :]), *tapes[at + 1 :]]
     before, after = run_through(tapes, trials, reruns, allowed), run_through(worse, trials, reruns, allowed)
     if not allowed:  # an allowed drop of the suite may end with one of its cases, which then is no part of it any more
         assert SEVERITY[after.cases[at].case_class] >= SEVERITY[before.cases[at].case_class]
@@ -278,21 +278,21 @@ def test_classify__reruns_in_another_order__rest_on_the_same_counts(again, rando
     assert class_of(facts(CLEAN, "F", shuffled)) == class_of(facts(CLEAN, "F", again))
 
 
-def crashed(record: str, first: str, again: str = "", **fields) -> CaseFacts:
+def crashed(history: str, first: str, again: str = "", **fields) -> CaseFacts:
     """The same where `C` is an execution without an answer."""
 
     def seen(letters: str) -> Counts:
         crashes = letters.count("C")
         return Counts(passes=letters.count("P"), failures=letters.count("F") + crashes, agent_errors=crashes)
 
-    made = facts(record.replace("C", "F"), first.replace("C", "F"), again.replace("C", "F"), **fields)
-    known = build_case_record([CaseRun(f"r{number}", seen(letter)) for number, letter in enumerate(record)])
-    return replace(made, record=known, first=seen(first), reruns=seen(again))
+    made = facts(history.replace("C", "F"), first.replace("C", "F"), again.replace("C", "F"), **fields)
+    known = build_case_history([CaseRun(f"r{number}", seen(letter)) for number, letter in enumerate(history)])
+    return replace(made, history=known, first=seen(first), reruns=seen(again))
 
 
 @pytest.mark.contract("verdict.crash")
 @pytest.mark.parametrize(
-    ("record", "first", "again", "expected"),
+    ("history", "first", "again", "expected"),
     [
         (CLEAN, "C", "CCC", ("regression", "evidence")),
         (CLEAN, "C", "CFC", ("regression", "evidence")),
@@ -314,8 +314,8 @@ def crashed(record: str, first: str, again: str = "", **fields) -> CaseFacts:
         "crashes now and then on main",
     ],
 )
-def test_classify__crash__makes_a_suspect_as_a_wrong_answer_does(record, first, again, expected) -> None:
-    assert class_of(crashed(record, first, again)) == expected
+def test_classify__crash__makes_a_suspect_as_a_wrong_answer_does(history, first, again, expected) -> None:
+    assert class_of(crashed(history, first, again)) == expected
 
 
 @pytest.mark.contract("verdict.crash")
@@ -370,7 +370,7 @@ def test_doubt__of_a_case__is_that_of_its_record() -> None:
 def test_classify__drop_of_the_suite__makes_no_regression_of_a_case_without_a_record() -> None:
     """It was compared with one result, but there is no record that could say what it usually does."""
     cases = [facts(CLEAN, "F") for _ in range(8)] + [facts(CLEAN, "P") for _ in range(40)]
-    unknown = replace(facts("P", "F"), record=NO_HISTORY, key=CaseKey("a.json", "unknown"))
+    unknown = replace(facts("P", "F"), history=NO_HISTORY, key=CaseKey("a.json", "unknown"))
     settlement = classify_cases([*cases, unknown], CONFIRMATION)
     assert settlement.suite_finding.is_drop
     found = settlement.cases[-1]
@@ -413,9 +413,9 @@ def test_classify__allowed_regression__stands_for_the_failures_that_stick_out_mo
         assert classify_cases([*cases, *suite(0)], CONFIRMATION, allowed=1).suite_finding.failures == 2
 
 
-@pytest.mark.parametrize(("record", "first"), [("FPPPPPPPPP", "P"), ("FPPPPPPPPP", "F")])
-def test_classify__nothing_in_doubt__says_no_chance(record, first) -> None:
-    grounds = classify_cases([facts(record, first)], CONFIRMATION).cases[0].grounds
+@pytest.mark.parametrize(("history", "first"), [("FPPPPPPPPP", "P"), ("FPPPPPPPPP", "F")])
+def test_classify__nothing_in_doubt__says_no_chance(history, first) -> None:
+    grounds = classify_cases([facts(history, first)], CONFIRMATION).cases[0].grounds
     assert grounds is not None
     assert (grounds.chance, grounds.required_failures) == (None, None)
 

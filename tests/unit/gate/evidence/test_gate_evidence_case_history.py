@@ -22,13 +22,13 @@ def earlier(number: int, cases, **fields):
 
 
 def counted(baseline: Baseline, now=None) -> dict[str, tuple[int, int]]:
-    found = records(baseline, now or make_run({"a": "failed", "b": "passed"}))
+    found = histories(baseline, now or make_run({"a": "failed", "b": "passed"}))
     return {key.case_id: (one.counts.passes, one.counts.executions) for key, one in found.items()}
 
 
-def records(baseline: Baseline, now) -> dict[CaseKey, CaseHistorySummary]:
+def histories(baseline: Baseline, now) -> dict[CaseKey, CaseHistorySummary]:
     past = HistoryEvidence(baseline, 1.0).get_case_evidence(now)
-    return {key: one.record for key, one in past.items() if one.record.counts.executions}
+    return {key: one.history for key, one in past.items() if one.history.counts.executions}
 
 
 def branch(newest, *older) -> Baseline:
@@ -47,7 +47,7 @@ def test_records__baseline_and_history__counts_red_runs_too_and_each_run_once() 
 def test_records__baseline_alone__is_a_record_of_one_run() -> None:
     baseline = Baseline(earlier(0, {"a": "passed", "b": "skipped"}), "b")
     assert counted(baseline) == {"a": (1, 1)}
-    assert records(baseline, make_run({"a": "failed"}))[CaseKey(FILE, "a")].evidence_run_ids == ()
+    assert histories(baseline, make_run({"a": "failed"}))[CaseKey(FILE, "a")].evidence_run_ids == ()
 
 
 @pytest.mark.contract("verdict.record", "verdict.record.changed")
@@ -129,7 +129,7 @@ def test_past__scores_before_the_branch_changed__say_nothing_about_how_scores_va
     after = [earlier(day, cases("passed", 0.8)) for day in range(3)]
     before = [earlier(day, cases("failed", 0.2)) for day in range(3, 6)]
     now = make_run(make_suite_result(cases("passed", 0.8)))
-    scores = HistoryEvidence(branch(*after, *before), 1.0).get_case_evidence(now)[CaseKey(FILE, "g")].score_record
+    scores = HistoryEvidence(branch(*after, *before), 1.0).get_case_evidence(now)[CaseKey(FILE, "g")].score_history
     assert scores is not None
     assert (scores.runs, scores.mean, scores.spread, scores.degrees_of_freedom) == (
         3,
@@ -189,8 +189,8 @@ def statuses(text: str) -> dict[str, str]:
 def test_records__a_run_of_main_with_many_errors__says_nothing_of_the_cases_without_a_response(runs, expected) -> None:
     made = [earlier(len(runs) - 1 - at, crashing(statuses(letters))) for at, letters in enumerate(runs)]
     passes, executions = expected
-    record = records(branch(made[-1], *made[:-1]), make_run({"a": "failed"}))[CaseKey(FILE, "a")]
-    assert (record.counts.passes, record.counts.executions) == (passes, executions)
+    history = histories(branch(made[-1], *made[:-1]), make_run({"a": "failed"}))[CaseKey(FILE, "a")]
+    assert (history.counts.passes, history.counts.executions) == (passes, executions)
 
 
 def crashing(cases: dict[str, str]):

@@ -25,9 +25,9 @@ def poisson(number: int, mean: float) -> float:
     return 1 - math.fsum(math.exp(at * math.log(mean) - mean - math.lgamma(at + 1)) for at in range(number))
 
 
-def chance(failures: int, *record: int, usual: float = 2.0) -> float:
+def chance(failures: int, *history: int, usual: float = 2.0) -> float:
     """Of so many failures after this record, where two of rare ones are usual."""
-    return learn_day_effects(days(*record)).widen_chance(poisson(failures, usual), failures, usual, usual)
+    return learn_day_effects(days(*history)).widen_chance(poisson(failures, usual), failures, usual, usual)
 
 
 @pytest.mark.contract("verdict.record.bad-days")
@@ -47,12 +47,12 @@ def test_widened__a_longer_record_of_the_same_days__says_it_more_surely() -> Non
     assert chance(8, *calm * 1) > chance(8, *calm * 4)
 
 
-@pytest.mark.parametrize("record", [(), (2,), (2, 2), (0, 0, 0), CALM])
-def test_widened__short_or_calm_record__costs_little(record) -> None:
-    known = learn_day_effects(days(*record)) if record else NO_DAY_EFFECTS
+@pytest.mark.parametrize("history", [(), (2,), (2, 2), (0, 0, 0), CALM])
+def test_widened__short_or_calm_record__costs_little(history) -> None:
+    known = learn_day_effects(days(*history)) if history else NO_DAY_EFFECTS
     alike = poisson(9, 2.0)
     assert alike <= known.widen_chance(alike, 9, 2.0, 2.0) < 0.01
-    assert known.runs == len(record)
+    assert known.runs == len(history)
 
 
 def test_widened__thousands_of_cases__a_small_difference_of_days_counts() -> None:
@@ -66,8 +66,8 @@ def test_widened__thousands_of_cases__a_small_difference_of_days_counts() -> Non
 
 @pytest.mark.contract("verdict.monotone")
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=12), st.integers(0, 60))
-def test_widened__one_more_failure__is_never_likelier(record, failures) -> None:
-    known = learn_day_effects(days(*record))
+def test_widened__one_more_failure__is_never_likelier(history, failures) -> None:
+    known = learn_day_effects(days(*history))
     usual = 3.0
     fewer, more = (known.widen_chance(poisson(at, usual), at, usual, usual) for at in (failures, failures + 1))
     assert more <= fewer * (1 + 1e-9) + 1e-12
@@ -75,9 +75,9 @@ def test_widened__one_more_failure__is_never_likelier(record, failures) -> None:
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=12), st.randoms(use_true_random=False))
-def test_learned__older_runs_in_another_order__say_the_same(record, random) -> None:
-    shuffled = random.sample(record[1:], len(record) - 1)
-    one, other = (learn_day_effects(days(record[0], *rest)) for rest in (record[1:], shuffled))
+def test_learned__older_runs_in_another_order__say_the_same(history, random) -> None:
+    shuffled = random.sample(history[1:], len(history) - 1)
+    one, other = (learn_day_effects(days(history[0], *rest)) for rest in (history[1:], shuffled))
     assert one.calm_weight == pytest.approx(other.calm_weight)
     assert 0 <= one.calm_weight <= 1
     assert sum(weight for _, weight in one.factors) + one.calm_weight == pytest.approx(1.0)

@@ -97,7 +97,7 @@ def test_e_value__any_day__grows_with_every_failure_and_shrinks_with_every_pass(
 def test_confirmation__on_any_day_unchanged__the_evidence_has_mean_one(failing, runs_of_it) -> None:
     """All results of so many executions, each as likely as the belief says of such a day."""
     day = estimate_day(cases(failing), DIFFER)
-    unchanged = PRIOR.add_record(RECORD).adjust_to_day(day)
+    unchanged = PRIOR.add_history(RECORD).adjust_to_day(day)
     mean = 0.0
     for number in range(2**runs_of_it):
         failures = number.bit_count()
@@ -120,7 +120,7 @@ def _mean(day) -> float:
 
 def test_chance__new_pass__knows_of_no_day() -> None:
     bad = adjust_to_day(CONFIRMATION, cases(16), DIFFER)
-    record, here = Counts(passes=1, failures=9), Counts(passes=4)
-    assert bad.compute_chance(Suspicion.NEW_PASS, record, here) == CONFIRMATION.compute_chance(
-        Suspicion.NEW_PASS, record, here
+    history, here = Counts(passes=1, failures=9), Counts(passes=4)
+    assert bad.compute_chance(Suspicion.NEW_PASS, history, here) == CONFIRMATION.compute_chance(
+        Suspicion.NEW_PASS, history, here
     )

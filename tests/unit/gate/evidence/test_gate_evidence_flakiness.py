@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.flakiness import CaseRun, build_case_record
+from eval_gate.gate.evidence.flakiness import CaseRun, build_case_history
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
 from eval_gate.model.evidence import CaseHistorySummary, Counts, Stability
 
@@ -25,8 +25,8 @@ def history(words: str) -> list[CaseRun]:
     return runs
 
 
-def record(words: str) -> tuple[int, int, str]:
-    found = build_case_record(history(words))
+def summarize(words: str) -> tuple[int, int, str]:
+    found = build_case_history(history(words))
     return found.counts.passes, found.counts.executions, found.stability.value
 
 
@@ -46,7 +46,7 @@ def record(words: str) -> tuple[int, int, str]:
     ],
 )
 def test_record_of__runs__counts_and_calls_them(words, expected) -> None:
-    assert record(words) == expected
+    assert summarize(words) == expected
 
 
 @pytest.mark.contract("verdict.trials")
@@ -60,7 +60,7 @@ def test_record_of__runs__counts_and_calls_them(words, expected) -> None:
     ],
 )
 def test_record_of__trials_and_reruns__trials_count_and_reruns_only_tell_flaky(words, expected) -> None:
-    assert record(words) == expected
+    assert summarize(words) == expected
 
 
 @pytest.mark.contract("verdict.record.broken-branch")
@@ -89,7 +89,7 @@ def test_record_of__trials_and_reruns__trials_count_and_reruns_only_tell_flaky(w
     ],
 )
 def test_record_of__broken_or_fixed_on_the_branch__starts_there(words, expected) -> None:
-    assert record(words) == expected
+    assert summarize(words) == expected
 
 
 @pytest.mark.contract("verdict.record.broken-branch")
@@ -107,15 +107,15 @@ def test_record_of__broken_or_fixed_on_the_branch__starts_there(words, expected)
     ],
 )
 def test_record_of__fixed_among_many_that_come_and_go__is_chance(words, among, expected) -> None:
-    found = build_case_record(history(words), among)
+    found = build_case_history(history(words), among)
     assert (found.counts.passes, found.counts.executions, found.stability.value) == expected
 
 
 def test_record_of__broken_on_the_branch__says_since_when() -> None:
-    found = build_case_record(history("F - F P P P P P P"))
+    found = build_case_history(history("F - F P P P P P P"))
     assert found.oldest_run_id == "r2"
     assert found.newest_failed
-    assert build_case_record(history("F P P")).oldest_run_id is None
+    assert build_case_history(history("F P P")).oldest_run_id is None
 
 
 @pytest.mark.contract("verdict.record.flaky")
@@ -130,7 +130,7 @@ def test_record_of__broken_on_the_branch__says_since_when() -> None:
     ],
 )
 def test_record_of__flaky__names_the_runs_that_show_it(words, shown_by, rate) -> None:
-    found = build_case_record(history(words))
+    found = build_case_history(history(words))
     assert found.evidence_run_ids == shown_by
     assert found.failure_rate == rate
 
@@ -141,8 +141,8 @@ def test_record_of__passes_for_failures__is_the_mirror_image(letters) -> None:
         Stability.PASSING: Stability.FAILING,
         Stability.FAILING: Stability.PASSING,
     }
-    found = build_case_record(history(" ".join(letters)))
-    mirrored = build_case_record(history(" ".join(letters.translate(str.maketrans("PF", "FP")))))
+    found = build_case_history(history(" ".join(letters)))
+    mirrored = build_case_history(history(" ".join(letters.translate(str.maketrans("PF", "FP")))))
     tied = {letters[:cut].count("P") * 2 == cut for cut in range(1, len(letters) + 1)}
     tied |= {letters[cut:].count("P") * 2 == len(letters) - cut for cut in range(len(letters))}
     if True in tied or 2 * letters.count("P") == len(letters):
@@ -154,7 +154,7 @@ def test_record_of__passes_for_failures__is_the_mirror_image(letters) -> None:
 
 @given(RESULTS)
 def test_record_of__any_history__counts_its_newest_runs_and_no_others(letters) -> None:
-    found = build_case_record(history(" ".join(letters)))
+    found = build_case_history(history(" ".join(letters)))
     kept = letters[: found.counts.executions]
     assert found.counts == counts(kept)
     assert (found.oldest_run_id is None) == (kept == letters)

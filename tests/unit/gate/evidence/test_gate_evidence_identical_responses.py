@@ -22,9 +22,9 @@ def monotonous(letters: str = SURE, *, first_ms: float = 120, again_ms: float = 
     return replace(case, trials=(replace(first, duration_ms=first_ms), *told))
 
 
-def judged(case: CaseResult, record: str = "P" * 20) -> CaseChange:
-    others = {f"other-{number}": "P" * len(record) for number in range(20)}
-    run = make_judged([case, *(make_executed(name, "P") for name in others)], {"it": record, **others})
+def judged(case: CaseResult, history: str = "P" * 20) -> CaseChange:
+    others = {f"other-{number}": "P" * len(history) for number in range(20)}
+    run = make_judged([case, *(make_executed(name, "P") for name in others)], {"it": history, **others})
     assert run.comparison is not None
     return next(one for one in run.comparison.changes if one.case_id == "it")
 
@@ -38,9 +38,9 @@ def test_judged__answers_are_the_same__is_said_and_counts_as_if_they_differed() 
 
 
 def test_judged__flaky_on_record_and_looks_cached__counts_like_any_other() -> None:
-    record = "PFPFPPFPPPFPPFPPPFPP"
-    cached = judged(monotonous("FFFFFFF", first_ms=2_000, again_ms=4), record)
-    varied = judged(monotonous("FFFFFFF", same=False, first_ms=2_000, again_ms=4), record)
+    history = "PFPFPPFPPPFPPFPPPFPP"
+    cached = judged(monotonous("FFFFFFF", first_ms=2_000, again_ms=4), history)
+    varied = judged(monotonous("FFFFFFF", same=False, first_ms=2_000, again_ms=4), history)
     assert cached.grounds.repeats.cached
     assert replace(cached, grounds=replace(cached.grounds, repeats=None)) == varied
 

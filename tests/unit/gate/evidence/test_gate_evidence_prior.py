@@ -22,7 +22,7 @@ def test_log_chance__any_results__are_those_of_one_after_the_other(passes, failu
     prior = Prior.from_counts(passes, failures)
     chance = 1.0
     for at, letter in enumerate(letters):
-        rate = prior.add_record(counts(letters[:at])).pass_rate
+        rate = prior.add_history(counts(letters[:at])).pass_rate
         chance *= rate if letter == "P" else 1 - rate
     assert math.exp(prior.compute_log_chance(counts(letters))) == pytest.approx(chance, rel=1e-9)
 
@@ -51,8 +51,8 @@ def test_learned__solid_and_flaky_cases__are_two_kinds() -> None:
     assert sum(share for rate, share in shares.items() if rate <= 0.05) > 0.7
     assert sum(share for rate, share in shares.items() if rate >= 0.2) > 0.1
     # so that one that never failed is taken for a solid one, and one that did for a flaky one
-    assert prior.add_record(counts("P" * 10)).pass_rate > 0.96
-    assert prior.add_record(counts("PPPPPPPPFF")).pass_rate < 0.8
+    assert prior.add_history(counts("P" * 10)).pass_rate > 0.96
+    assert prior.add_history(counts("PPPPPPPPFF")).pass_rate < 0.8
 
 
 def test_learned__never_a_failure__still_may_fail() -> None:
@@ -69,11 +69,11 @@ def test_learned__broken_cases__are_not_taken_for_flaky_ones() -> None:
 
 
 @given(st.lists(COUNTS, max_size=30))
-def test_learned__any_records__is_a_prior_whatever_the_order(records) -> None:
-    prior = learned(records)
+def test_learned__any_records__is_a_prior_whatever_the_order(histories) -> None:
+    prior = learned(histories)
     assert math.fsum(prior.weights) == pytest.approx(1)
     assert min(prior.weights) > 0
-    assert learned(records[::-1]) == prior
+    assert learned(histories[::-1]) == prior
 
 
 def test_learned__two_failures_and_nothing_else__may_be_flaky_and_three_are_broken() -> None:
@@ -87,15 +87,15 @@ def test_learned__cases_that_never_fail_beside_flaky_ones__as_many_flaky_ones_as
     """Solid cases are not lucky ones that fail one time in fifty: else what seldom failed would be their bad luck."""
     runs, flaky = 10, [0.2 + 0.3 * at / 99 for at in range(100)]
     chances = {f: sum(math.comb(runs, f) * p**f * (1 - p) ** (runs - f) for p in flaky) for f in range(runs + 1)}
-    records = {(runs - failures, failures): number for failures, number in chances.items()}
-    records[runs, 0] += 400
-    prior = learn_prior(records)
+    histories = {(runs - failures, failures): number for failures, number in chances.items()}
+    histories[runs, 0] += 400
+    prior = learn_prior(histories)
     flaking = math.fsum(weight for rate, weight in zip(RATES, prior.weights, strict=True) if rate >= 0.14)
     assert flaking == pytest.approx(0.2, abs=0.02)
     # and among those that never failed some are flaky: four failures in a row are as likely as they are in truth
-    truth = sum(p**4 * (1 - p) ** runs for p in flaky) / records[runs, 0]
-    believed = math.exp(prior.add_record(Counts(passes=runs)).compute_log_chance(Counts(failures=4)))
+    truth = sum(p**4 * (1 - p) ** runs for p in flaky) / histories[runs, 0]
+    believed = math.exp(prior.add_history(Counts(passes=runs)).compute_log_chance(Counts(failures=4)))
     assert believed == pytest.approx(truth, rel=0.1)
     # one that failed once is no solid one
-    after = prior.add_record(Counts(passes=runs - 1, failures=1))
+    after = prior.add_history(Counts(passes=runs - 1, failures=1))
     assert sum(weight for rate, weight in zip(RATES, after.weights, strict=True) if rate >= 0.14) > 0.4

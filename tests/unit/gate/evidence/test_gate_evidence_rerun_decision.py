@@ -23,7 +23,7 @@ from eval_gate.struct import replace
 from tests.support.histories import learned
 
 RECORDS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
-PASSING = RECORDS.filter(lambda record: not record.is_failing)
+PASSING = RECORDS.filter(lambda history: not history.is_failing)
 PRIORS = st.builds(Prior.from_counts, passes=st.floats(3, 30), failures=st.floats(0.05, 3))
 STEADY_PRIORS = st.builds(lambda prior, steady: replace(prior, steady=steady), PRIORS, st.floats(0, 1))
 """Of suites in which some cases next to never failed."""
@@ -41,10 +41,12 @@ def seen(letters: str) -> Counts:
     return Counts(passes=letters.count("P"), failures=letters.count("F"))
 
 
-def steps(confirmation: RerunCriteria, letters: str, record: Counts = CLEAN, kind=Suspicion.REGRESSION) -> str:
+def steps(confirmation: RerunCriteria, letters: str, history: Counts = CLEAN, kind=Suspicion.REGRESSION) -> str:
     """The results that are asked for out of these, and the last step."""
     for length in range(1, len(letters) + 1):
-        step = confirmation.decide_next_step(kind, record, seen(letters[:length]), confirmation.max_reruns + 1 - length)
+        step = confirmation.decide_next_step(
+            kind, history, seen(letters[:length]), confirmation.max_reruns + 1 - length
+        )
         if step is not RerunStep.AGAIN:
             return f"{letters[:length]} {step.value}"
     return f"{letters} again"
@@ -52,19 +54,19 @@ def steps(confirmation: RerunCriteria, letters: str, record: Counts = CLEAN, kin
 
 @pytest.mark.contract("verdict.evidence.valid")
 @given(STEADY_PRIORS, RECORDS, st.integers(0, 12))
-def test_e_value__nothing_has_changed__has_mean_one(prior, record, runs) -> None:
+def test_e_value__nothing_has_changed__has_mean_one(prior, history, runs) -> None:
     """Every sequence of that length, weighted by its chance."""
     mean = 0.0
     for failures in range(runs + 1):
         here = Counts(passes=runs - failures, failures=failures)
-        chance = math.comb(runs, failures) * math.exp(prior.add_record(record).compute_log_chance(here))
-        mean += chance * compute_e_value(prior, record, here)
+        chance = math.comb(runs, failures) * math.exp(prior.add_history(history).compute_log_chance(here))
+        mean += chance * compute_e_value(prior, history, here)
     assert mean == pytest.approx(1)
 
 
 @pytest.mark.contract("verdict.evidence.valid")
 @given(PRIORS, PASSING, st.sampled_from([20, 100, 2000]))
-def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms(prior, record, cases) -> None:
+def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms(prior, history, cases) -> None:
     """The whole tree of first execution and re-runs, with stopping, weighted by the chances of the record."""
     confirmation = RerunCriteria(cases, prior, max_reruns=6)
 
@@ -74,11 +76,11 @@ def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms
         here = Counts(passes=passes, failures=failures)
         step = None
         if here.executions:
-            step = confirmation.decide_next_step(Suspicion.REGRESSION, record, here, 7 - here.executions)
+            step = confirmation.decide_next_step(Suspicion.REGRESSION, history, here, 7 - here.executions)
         if here.executions and step is not RerunStep.AGAIN:
-            sure = step is RerunStep.CONFIRMED and confirmation.has_enough_evidence(Suspicion.REGRESSION, record, here)
-            return compute_e_value(prior, record, here), float(sure)
-        after = prior.add_record(record).add_record(here)
+            sure = step is RerunStep.CONFIRMED and confirmation.has_enough_evidence(Suspicion.REGRESSION, history, here)
+            return compute_e_value(prior, history, here), float(sure)
+        after = prior.add_history(history).add_history(here)
         failing, passing = walk(failures + 1, passes), walk(failures, passes + 1)
         share = after.pass_rate
         return (1 - share) * failing[0] + share * passing[0], (1 - share) * failing[1] + share * passing[1]
@@ -89,16 +91,16 @@ def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms
 
 
 @given(STEADY_PRIORS, PASSING, st.integers(0, 30), st.integers(0, 30))
-def test_e_value__one_more__grows_with_a_failure_and_shrinks_with_a_pass(prior, record, failures, passes) -> None:
-    now = compute_e_value(prior, record, Counts(passes=passes, failures=failures))
-    assert compute_e_value(prior, record, Counts(passes=passes, failures=failures + 1)) >= now * (1 - 1e-9)
-    assert compute_e_value(prior, record, Counts(passes=passes + 1, failures=failures)) <= now * (1 + 1e-9)
+def test_e_value__one_more__grows_with_a_failure_and_shrinks_with_a_pass(prior, history, failures, passes) -> None:
+    now = compute_e_value(prior, history, Counts(passes=passes, failures=failures))
+    assert compute_e_value(prior, history, Counts(passes=passes, failures=failures + 1)) >= now * (1 - 1e-9)
+    assert compute_e_value(prior, history, Counts(passes=passes + 1, failures=failures)) <= now * (1 + 1e-9)
 
 
 @given(PRIORS, PASSING)
-def test_e_value__four_failures__are_worth_less_after_a_failure_on_record(prior, record) -> None:
-    worse = record.add(Counts(failures=1))
-    assert compute_e_value(prior, worse, seen("FFFF")) < compute_e_value(prior, record, seen("FFFF"))
+def test_e_value__four_failures__are_worth_less_after_a_failure_on_record(prior, history) -> None:
+    worse = history.add(Counts(failures=1))
+    assert compute_e_value(prior, worse, seen("FFFF")) < compute_e_value(prior, history, seen("FFFF"))
 
 
 def test_e_value__nothing_seen__shows_nothing() -> None:
@@ -111,7 +113,7 @@ def test_e_value__absurdly_many_failures__stays_a_number() -> None:
 
 @pytest.mark.contract("verdict.suspect")
 @pytest.mark.parametrize(
-    ("record", "first", "asked"),
+    ("history", "first", "asked"),
     [
         ("P", "F", Suspicion.REGRESSION),
         ("PPPF", "F", Suspicion.REGRESSION),
@@ -127,20 +129,22 @@ def test_e_value__absurdly_many_failures__stays_a_number() -> None:
         ("PPP", "FPP", None),
     ],
 )
-def test_doubt__record_and_first_execution__asks_only_where_it_fails_and_used_to_pass(record, first, asked) -> None:
-    assert find_suspicion(CaseHistorySummary(counts=seen(record)), seen(first)) is asked
+def test_doubt__record_and_first_execution__asks_only_where_it_fails_and_used_to_pass(history, first, asked) -> None:
+    assert find_suspicion(CaseHistorySummary(counts=seen(history)), seen(first)) is asked
 
 
 @pytest.mark.contract("verdict.must-pass")
 def test_doubt__must_pass__asks_whatever_the_record() -> None:
-    for record in ("", "P", "F", "PF"):
-        assert find_suspicion(CaseHistorySummary(counts=seen(record)), seen("F"), must_pass=True) is Suspicion.MUST_PASS
-        assert find_suspicion(CaseHistorySummary(counts=seen(record)), seen("P"), must_pass=True) is None
+    for history in ("", "P", "F", "PF"):
+        assert (
+            find_suspicion(CaseHistorySummary(counts=seen(history)), seen("F"), must_pass=True) is Suspicion.MUST_PASS
+        )
+        assert find_suspicion(CaseHistorySummary(counts=seen(history)), seen("P"), must_pass=True) is None
 
 
 @pytest.mark.contract("verdict.new-pass")
 @pytest.mark.parametrize(
-    ("record", "stability", "asked"),
+    ("history", "stability", "asked"),
     [
         ("FFP", Stability.FLAKY, Suspicion.NEW_PASS),
         ("FFP", Stability.CHANGED, None),
@@ -149,13 +153,13 @@ def test_doubt__must_pass__asks_whatever_the_record() -> None:
         ("PPF", Stability.FLAKY, None),
     ],
 )
-def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(record, stability, asked) -> None:
-    assert find_suspicion(CaseHistorySummary(counts=seen(record), stability=stability), seen("P")) is asked
+def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(history, stability, asked) -> None:
+    assert find_suspicion(CaseHistorySummary(counts=seen(history), stability=stability), seen("P")) is asked
 
 
 @pytest.mark.contract("verdict.evidence", "verdict.stop")
 @pytest.mark.parametrize(
-    ("letters", "record", "cases", "asked"),
+    ("letters", "history", "cases", "asked"),
     [
         ("FFFFFFF", "P" * 10, 100, "FFFF confirmed"),
         ("FFFFFFF", "P" * 20, 100, "FFFF confirmed"),
@@ -167,15 +171,15 @@ def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(record, stabi
         ("F", "P" * 1000, 1, "F again"),
     ],
 )
-def test_next_step__results__ends_as_soon_as_it_is_decided(letters, record, cases, asked) -> None:
-    assert steps(RerunCriteria(cases, max_reruns=6), letters, seen(record)) == asked
+def test_next_step__results__ends_as_soon_as_it_is_decided(letters, history, cases, asked) -> None:
+    assert steps(RerunCriteria(cases, max_reruns=6), letters, seen(history)) == asked
 
 
 @pytest.mark.contract("verdict.plain")
 @given(PASSING, st.integers(1, 1000))
-def test_next_step__no_reruns__is_the_plain_rule(record, cases) -> None:
+def test_next_step__no_reruns__is_the_plain_rule(history, cases) -> None:
     assert (
-        RerunCriteria(cases, max_reruns=0).decide_next_step(Suspicion.REGRESSION, record, seen("F"), 0)
+        RerunCriteria(cases, max_reruns=0).decide_next_step(Suspicion.REGRESSION, history, seen("F"), 0)
         is RerunStep.CONFIRMED
     )
 
@@ -183,22 +187,22 @@ def test_next_step__no_reruns__is_the_plain_rule(record, cases) -> None:
 @pytest.mark.slow
 @pytest.mark.contract("verdict.evidence.few-reruns")
 @given(CONFIRMATIONS, PASSING)
-def test_next_step__fails_every_time__is_confirmed_however_few_reruns_there_are(confirmation, record) -> None:
-    assume(not is_unsteady(record) or not confirmation.max_reruns)
-    assert steps(confirmation, "F" * (confirmation.max_reruns + 1), record).endswith(" confirmed")
+def test_next_step__fails_every_time__is_confirmed_however_few_reruns_there_are(confirmation, history) -> None:
+    assume(not is_unsteady(history) or not confirmation.max_reruns)
+    assert steps(confirmation, "F" * (confirmation.max_reruns + 1), history).endswith(" confirmed")
 
 
 @pytest.mark.contract("verdict.evidence.few-reruns")
 @pytest.mark.parametrize(
-    ("record", "asked"),
+    ("history", "asked"),
     [
         ("PPPPPPPPFF", "FFFFFFF confirmed"),  # one time in five
         ("PPPPPPPFFF", "F inconclusive"),  # more often, and seven failures are too few for 5,000 cases
     ],
 )
-def test_next_step__fails_every_time_and_now_and_then_on_record__needs_the_evidence(record, asked) -> None:
-    assert steps(RerunCriteria(5_000, max_reruns=6), "F" * 7, seen(record)) == asked
-    assert steps(RerunCriteria(1, max_reruns=6), "F" * 7, seen(record)).endswith(" confirmed")
+def test_next_step__fails_every_time_and_now_and_then_on_record__needs_the_evidence(history, asked) -> None:
+    assert steps(RerunCriteria(5_000, max_reruns=6), "F" * 7, seen(history)) == asked
+    assert steps(RerunCriteria(1, max_reruns=6), "F" * 7, seen(history)).endswith(" confirmed")
 
 
 @pytest.mark.contract("verdict.evidence.few-reruns")
@@ -229,11 +233,11 @@ def test_next_step__must_pass__is_confirmed_by_the_second_failure(letters, rerun
 @pytest.mark.contract("verdict.new-pass")
 def test_next_step__new_pass__is_the_same_the_other_way_round() -> None:
     swap = str.maketrans("PF", "FP")
-    record = seen("FFFFFFFP")
+    history = seen("FFFFFFFP")
     for letters in ("PPPPPPP", "PF", "PPPFPPP"):
-        mirrored = steps(RerunCriteria(100), letters.translate(swap), record.inverse)
+        mirrored = steps(RerunCriteria(100), letters.translate(swap), history.inverse)
         # how steadily the suite passes says nothing about a case that fails
-        found = steps(RerunCriteria(100, Prior.from_counts(29.4, 0.6)), letters, record, Suspicion.NEW_PASS)
+        found = steps(RerunCriteria(100, Prior.from_counts(29.4, 0.6)), letters, history, Suspicion.NEW_PASS)
         assert found.split()[0].translate(swap) == mirrored.split()[0]
         assert found.split()[1] == mirrored.split()[1]
 
@@ -245,26 +249,26 @@ def test_next_step__new_pass_of_a_case_that_fails_on_record__is_not_held_to_what
     assert steps(confirmation, "FF", seen("PPPPPPPFFF")) == "F inconclusive"
 
 
-def severity(confirmation: RerunCriteria, letters: str, record: Counts, kind: Suspicion) -> int:
-    return ["inconclusive", "again", "confirmed"].index(steps(confirmation, letters, record, kind).split()[1])
+def severity(confirmation: RerunCriteria, letters: str, history: Counts, kind: Suspicion) -> int:
+    return ["inconclusive", "again", "confirmed"].index(steps(confirmation, letters, history, kind).split()[1])
 
 
 @pytest.mark.contract("verdict.monotone")
 @given(CONFIRMATIONS, PASSING, st.text("PF", max_size=8), st.data())
-def test_next_step__a_pass_more_or_a_failure_instead__is_never_milder(confirmation, record, tail, data) -> None:
+def test_next_step__a_pass_more_or_a_failure_instead__is_never_milder(confirmation, history, tail, data) -> None:
     letters = "F" + tail[: confirmation.max_reruns].ljust(confirmation.max_reruns, "F")
     at = data.draw(st.integers(0, len(letters) - 1))
     worse = letters[:at] + "F" + letters[at + 1 :]
     for kind in (Suspicion.REGRESSION, Suspicion.MUST_PASS):
-        assert severity(confirmation, worse, record, kind) >= severity(confirmation, letters, record, kind)
+        assert severity(confirmation, worse, history, kind) >= severity(confirmation, letters, history, kind)
 
 
 @given(CONFIRMATIONS, PASSING, st.integers(1, 5), st.integers(0, 5), st.integers(0, 8))
-def test_next_step__anything__is_defined_and_ends(confirmation, record, failures, passes, remaining) -> None:
+def test_next_step__anything__is_defined_and_ends(confirmation, history, failures, passes, remaining) -> None:
     here = Counts(passes=passes, failures=failures)
-    step = confirmation.decide_next_step(Suspicion.REGRESSION, record, here, remaining)
+    step = confirmation.decide_next_step(Suspicion.REGRESSION, history, here, remaining)
     assert remaining or step is not RerunStep.AGAIN
-    assert 0 <= confirmation.compute_chance(Suspicion.REGRESSION, record, here) <= 1
+    assert 0 <= confirmation.compute_chance(Suspicion.REGRESSION, history, here) <= 1
 
 
 def test_known_to_fail__newest_failure__excuses_unless_it_is_known_to_come_and_go() -> None:
@@ -293,10 +297,10 @@ def test_next_step__three_failures_of_seven__suffice_where_nothing_ever_fails() 
 
 @given(STEADY_PRIORS, st.integers(1, 30), st.integers(0, 3), st.integers(2, 8))
 def test_e_value__one_more_pass_on_record__never_weakens_a_row_of_failures(prior, passes, failures, row) -> None:
-    record = Counts(passes=passes + 4, failures=failures)
-    more = record.add(Counts(passes=1))
+    history = Counts(passes=passes + 4, failures=failures)
+    more = history.add(Counts(passes=1))
     assert compute_e_value(prior, more, Counts(failures=row)) >= compute_e_value(
-        prior, record, Counts(failures=row)
+        prior, history, Counts(failures=row)
     ) * (1 - 1e-9)
 
 
@@ -325,18 +329,18 @@ def test_next_step__cases_that_pass_on_both_sides_are_added__a_dead_case_stays_r
     st.builds(Counts, passes=st.integers(0, 2), failures=st.integers(2, 7)),
 )
 def test_suffices__cases_that_pass_on_both_sides_are_added__evidence_of_all_cases_over_alpha_is_enough(
-    records, added, record, here
+    histories, added, history, here
 ) -> None:
     """What is proof among few cases need not be among many, but never more is asked than N / α."""
-    kinds = records | {(10, 0): records.get((10, 0), 0) + added}
+    kinds = histories | {(10, 0): histories.get((10, 0), 0) + added}
     number, prior = sum(kinds.values()), learn_prior(kinds)
     asked = compute_run_thresholds(prior, kinds, number, ExecutionLimits(6), 0.05)
     assert asked is not None
     confirmation = RerunCriteria(
         number, prior, max_reruns=6, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
     )
-    proof = compute_e_value(prior, record, here) >= number / 0.05
-    assert confirmation.has_enough_evidence(Suspicion.REGRESSION, record, here) or not proof
+    proof = compute_e_value(prior, history, here) >= number / 0.05
+    assert confirmation.has_enough_evidence(Suspicion.REGRESSION, history, here) or not proof
 
 
 def test_suffices__what_is_proof_among_few__is_none_among_many() -> None:
@@ -360,7 +364,9 @@ def test_suffices__what_is_proof_among_few__is_none_among_many() -> None:
 
 @pytest.mark.contract("verdict.evidence.valid")
 @given(STEADY_PRIORS, PASSING)
-def test_e_value__nothing_has_changed_and_cases_are_steadier_than_believed__has_mean_one_at_most(prior, record) -> None:
+def test_e_value__nothing_has_changed_and_cases_are_steadier_than_believed__has_mean_one_at_most(
+    prior, history
+) -> None:
     """Of every suite: that cases are believed to fail more than they do makes evidence rarer, however one stops."""
     confirmation = RerunCriteria(100, prior, max_reruns=6)
 
@@ -369,12 +375,12 @@ def test_e_value__nothing_has_changed_and_cases_are_steadier_than_believed__has_
         here = Counts(passes=passes, failures=failures)
         if (
             here.executions
-            and confirmation.decide_next_step(Suspicion.REGRESSION, record, here, 7 - here.executions)
+            and confirmation.decide_next_step(Suspicion.REGRESSION, history, here, 7 - here.executions)
             is not RerunStep.AGAIN
         ):
-            return compute_e_value(prior, record, here)
+            return compute_e_value(prior, history, here)
         # a case that was steady until now fails as seldom as before
-        known = prior.add_record(record).add_record(here)
+        known = prior.add_history(history).add_history(here)
         share = known.pass_rate + known.weights[0] * known.steady * (MIN_FAILURE_RATE - STEADY_RATE)
         return (1 - share) * walk(failures + 1, passes) + share * walk(failures, passes + 1)
 

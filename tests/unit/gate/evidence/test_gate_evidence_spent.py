@@ -28,12 +28,12 @@ def records_of(cases: int) -> dict[tuple[int, int], float]:
     return found
 
 
-def red(confirmation: RerunCriteria, record: Counts, rate: float) -> float:
+def red(confirmation: RerunCriteria, history: Counts, rate: float) -> float:
     """The chance that a case with this record and rate is called a regression."""
 
     def after(passes: int, failures: int) -> float:
         here = Counts(passes=passes, failures=failures)
-        step = confirmation.decide_next_step(Suspicion.REGRESSION, record, here, CONFIRM + 1 - here.executions)
+        step = confirmation.decide_next_step(Suspicion.REGRESSION, history, here, CONFIRM + 1 - here.executions)
         if step is not RerunStep.AGAIN:
             return float(step is RerunStep.CONFIRMED)
         return rate * after(passes, failures + 1) + (1 - rate) * after(passes + 1, failures)
@@ -45,16 +45,16 @@ def red(confirmation: RerunCriteria, record: Counts, rate: float) -> float:
 @pytest.mark.contract("verdict.targets")
 @pytest.mark.parametrize(("cases", "most"), [(20, 0.025), (100, 0.02), (500, 0.0125), (2_000, 0.0125)])
 def test_confirmation__solid_and_flaky_cases__single_ones_are_red_in_few_harmless_runs(cases, most) -> None:
-    records = records_of(cases)
-    prior = learn_prior(records)
-    asked = compute_thresholds(prior, records, ExecutionLimits(CONFIRM), ALPHA)
+    histories = records_of(cases)
+    prior = learn_prior(histories)
+    asked = compute_thresholds(prior, histories, ExecutionLimits(CONFIRM), ALPHA)
     confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked.threshold, asked.all_failed_threshold)
     chance = 0.0
-    for passes, failures in records:
-        record = Counts(passes=passes, failures=failures)
+    for passes, failures in histories:
+        history = Counts(passes=passes, failures=failures)
         if passes:
             of_such = [
-                math.comb(RUNS, failures) * rate**failures * (1 - rate) ** passes * red(confirmation, record, rate)
+                math.comb(RUNS, failures) * rate**failures * (1 - rate) ** passes * red(confirmation, history, rate)
                 for rate in FLAKY
             ]
             chance += cases / 5 / len(FLAKY) * math.fsum(of_such)

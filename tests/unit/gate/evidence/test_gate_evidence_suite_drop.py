@@ -24,8 +24,8 @@ RESTLESS = learn_day_effects(
 )
 
 
-def stratum(record: str, here: str) -> Stratum:
-    return Stratum.from_counts(*(Counts(passes=side.count("P"), failures=side.count("F")) for side in (record, here)))
+def stratum(history: str, here: str) -> Stratum:
+    return Stratum.from_counts(*(Counts(passes=side.count("P"), failures=side.count("F")) for side in (history, here)))
 
 
 def ways(one: Stratum) -> list[int]:
@@ -43,7 +43,7 @@ MANY = st.tuples(st.text("PF", min_size=2, max_size=5), st.sampled_from("PF"))
 @given(st.lists(MANY, min_size=1, max_size=5))
 def test_whole_finding__two_questions__is_the_share_of_all_ways_in_which_one_is_so_rare(cases) -> None:
     """By enumeration: the chance of each sum in every way, and how often the smaller one is as small as here."""
-    strata = [stratum(record, here) for record, here in cases]
+    strata = [stratum(history, here) for history, here in cases]
     steady = [at for at, one in enumerate(strata) if one.is_steady]
     every = list(product(*map(ways, strata)))
     sums = Counter(sum(way) for way in every)
@@ -116,7 +116,7 @@ def test_whole_finding__days_of_the_branch_differ_as_much__is_excused() -> None:
 @pytest.mark.contract("verdict.order")
 @given(st.lists(MANY, max_size=12), st.randoms(use_true_random=False))
 def test_whole_finding__another_order__is_the_very_same_finding(cases, random) -> None:
-    strata = [stratum(record, here) for record, here in cases]
+    strata = [stratum(history, here) for history, here in cases]
     assert run_suite_test(random.sample(strata, len(strata)), RESTLESS) == run_suite_test(strata, RESTLESS)
 
 

@@ -25,13 +25,13 @@ RULES = Policy(frozenset({FailOn.REGRESSIONS}))
 ALPHA = 0.05
 
 
-def reached(prior: Prior, record: Counts, executions: ExecutionLimits, bar: float) -> float:
+def reached(prior: Prior, history: Counts, executions: ExecutionLimits, bar: float) -> float:
     """The chance, if nothing has changed, that a case fails at first and comes to the bar: every way there is."""
-    unchanged = prior.add_record(record)
+    unchanged = prior.add_history(history)
 
     def chance(passes: int, failures: int) -> float:
         here = Counts(passes=passes, failures=failures)
-        if failures >= 2 and compute_e_value(prior, record, here) >= bar:
+        if failures >= 2 and compute_e_value(prior, history, here) >= bar:
             return math.exp(unchanged.compute_log_chance(here))
         if here.executions == executions.max_total:
             return 0.0
@@ -49,15 +49,15 @@ def reached(prior: Prior, record: Counts, executions: ExecutionLimits, bar: floa
     st.integers(1, 5),
 )
 def test_bar__so_many_trials_and_re_runs__what_is_believed_comes_to_it_as_seldom_as_is_allowed(
-    records, trials, again
+    histories, trials, again
 ) -> None:
-    prior, executions = learn_prior(Counter(records)), ExecutionLimits(again, trials)
-    number = sum(records.values())
-    asked = compute_run_thresholds(prior, records, number, executions, ALPHA)
+    prior, executions = learn_prior(Counter(histories)), ExecutionLimits(again, trials)
+    number = sum(histories.values())
+    asked = compute_run_thresholds(prior, histories, number, executions, ALPHA)
     assert asked is not None
     spent = math.fsum(
         many * reached(prior, Counts(passes=passes, failures=failures), executions, asked.threshold)
-        for (passes, failures), many in records.items()
+        for (passes, failures), many in histories.items()
     )
     assert spent <= ALPHA * THRESHOLD_SHARE * 1.001 or asked.threshold == pytest.approx(number / ALPHA)
 
@@ -66,9 +66,9 @@ def found(rates: list[float], trials: int, worse: float | None = None) -> float:
     """Regressions that are expected by single cases after ten runs, or, with `worse`, the mean chance of one such."""
     draw, runs = random.Random(5).random, 10 * trials
     failed = [sum(draw() < rate for _ in range(runs)) for rate in rates]
-    records = Counter((runs - failures, failures) for failures in failed)
-    prior, executions = learn_prior(records), ExecutionLimits(6, trials)
-    asked = compute_run_thresholds(prior, records, len(rates), executions, ALPHA)
+    histories = Counter((runs - failures, failures) for failures in failed)
+    prior, executions = learn_prior(histories), ExecutionLimits(6, trials)
+    asked = compute_run_thresholds(prior, histories, len(rates), executions, ALPHA)
     confirmation = RerunCriteria(
         len(rates),
         prior,
@@ -79,7 +79,7 @@ def found(rates: list[float], trials: int, worse: float | None = None) -> float:
         trials=executions.trials,
     )
     trees = {}
-    for passes, failures in records:
+    for passes, failures in histories:
         kind = CaseGroup(CaseHistorySummary(counts=Counts(passes=passes, failures=failures)), 1)
         trees[failures] = ExecutionTree(kind, CaseGroups((kind,), confirmation, 10, trials=trials))
     chances = [

@@ -31,7 +31,7 @@ def seen(suite: tuple[tuple[float, int], ...], runs: int) -> frozenset[tuple[tup
             chance = math.comb(runs, failures) * rate**failures * (1 - rate) ** (runs - failures)
             passes = runs - failures
             expected[passes, failures] = expected.get((passes, failures), 0.0) + number * chance
-    return frozenset((record, round(number)) for record, number in expected.items() if round(number))
+    return frozenset((history, round(number)) for history, number in expected.items() if round(number))
 
 
 def known(suite: tuple[tuple[float, int], ...], runs: int) -> CaseGroups:

@@ -18,7 +18,7 @@ def steady(number: int, *, flaky: int = 0, trials: int = 1) -> CaseGroups:
     flakes = [Counts(passes=9 - at % 9, failures=at % 9 + 1) for at in range(flaky)]
     counts = [(Counts(passes=10), number), *Counter(flakes).items()]
     kinds = tuple(CaseGroup(CaseHistorySummary(counts=one, newest_run=Counts(passes=1)), many) for one, many in counts)
-    prior = learned(kind.record.counts for kind in kinds for _ in range(min(kind.number, 1_000)))
+    prior = learned(kind.history.counts for kind in kinds for _ in range(min(kind.number, 1_000)))
     return CaseGroups(kinds, RerunCriteria(number + flaky, prior), 10, trials)
 
 

@@ -37,27 +37,27 @@ def suite(tape: str, others: int = 11) -> list[Asked]:
     return [Asked("a.json", "it", tape), *(Asked("a.json", f"other-{at}", "P") for at in range(others))]
 
 
-def branch(record: str, **options) -> Branch:
+def branch(history: str, **options) -> Branch:
     """Main with such a record of the case, the oldest run first."""
     made = Branch()
-    for number, letter in enumerate(record):
+    for number, letter in enumerate(history):
         made = made.pushed(suite(letter), RULES, number, reruns=CONFIRM, **options)
     return made
 
 
-def cases(*records: Counts, reruns: int = 6, number: int = 1, runs: int = 10) -> CaseGroups:
+def cases(*histories: Counts, reruns: int = 6, number: int = 1, runs: int = 10) -> CaseGroups:
     """So many cases of each of these records; the newest run of all of them passed."""
-    kinds = tuple(CaseGroup(CaseHistorySummary(counts=one, newest_run=PASSED_THEN), number) for one in records)
-    prior = learned(one for one in records for _ in range(number))
-    return CaseGroups(kinds, RerunCriteria(len(records) * number, prior, max_reruns=reruns), runs)
+    kinds = tuple(CaseGroup(CaseHistorySummary(counts=one, newest_run=PASSED_THEN), number) for one in histories)
+    prior = learned(one for one in histories for _ in range(number))
+    return CaseGroups(kinds, RerunCriteria(len(histories) * number, prior, max_reruns=reruns), runs)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("record", ["P", "P" * 6, "FPPPPP", "PFPFPPPP", "PPPPPF", "FFPFFP", "FFFF"])
+@pytest.mark.parametrize("history", ["P", "P" * 6, "FPPPPP", "PFPFPPPP", "PPPPPF", "FFPFFP", "FFFF"])
 @pytest.mark.parametrize("trials", [1, 2])
-def test_tree__every_tape_through_the_judge__has_exactly_this_chance(record, trials) -> None:
+def test_tree__every_tape_through_the_judge__has_exactly_this_chance(history, trials) -> None:
     """The whole path of a run: comparison, suspects, re-runs, what stops them, and the verdict of the finished run."""
-    main = branch(record, trials=trials)
+    main = branch(history, trials=trials)
     known = group_baseline_cases(main.baseline, RULES)
     tree = next(ExecutionTree(kind, known) for kind in known.groups if CaseKey("a.json", "it") in kind.keys)
     for rate in (1.0, 0.5, 0.2):
@@ -107,31 +107,31 @@ RECORDS = st.integers(1, 20).flatmap(
 
 @pytest.mark.slow
 @given(RECORDS, st.integers(0, 40), st.integers(2, 4), st.integers(1, 500))
-def test_more_history__of_a_case_as_flaky_as_before__never_hides_its_death(record, steady, factor, size) -> None:
+def test_more_history__of_a_case_as_flaky_as_before__never_hides_its_death(history, steady, factor, size) -> None:
     """By one belief: a suite that is known better to flake a lot may need more proof of a case that does as well.
 
     Nor of a case that fails more than one time in five, which a short record may take for a steadier one. And of whole
     multiples: another number of runs rounds its failures, and makes it another case.
     """
-    assume(record.failures * 5 <= record.executions)
-    known = cases(record, *[Counts(passes=record.executions)] * steady, number=size, runs=record.executions)
-    longer = replace(scale_history(known, record.executions * factor), criteria=known.criteria)
+    assume(history.failures * 5 <= history.executions)
+    known = cases(history, *[Counts(passes=history.executions)] * steady, number=size, runs=history.executions)
+    longer = replace(scale_history(known, history.executions * factor), criteria=known.criteria)
     assert ExecutionTree(longer.groups[0], longer).compute_regression_chance(1.0) >= ExecutionTree(
         known.groups[0], known
     ).compute_regression_chance(1.0)
 
 
 @given(RECORDS, st.integers(0, 40), st.integers(2, 4), st.integers(1, 500))
-def test_more_history__of_a_case_that_never_failed__finds_its_death_every_time(record, steady, factor, size) -> None:
-    record = Counts(passes=record.executions)
-    known = cases(record, *[Counts(passes=record.executions)] * steady, number=size, runs=record.executions)
-    for one in (known, scale_history(known, record.executions * factor)):
+def test_more_history__of_a_case_that_never_failed__finds_its_death_every_time(history, steady, factor, size) -> None:
+    history = Counts(passes=history.executions)
+    known = cases(history, *[Counts(passes=history.executions)] * steady, number=size, runs=history.executions)
+    for one in (known, scale_history(known, history.executions * factor)):
         assert ExecutionTree(one.groups[0], one).compute_regression_chance(1.0) == pytest.approx(1.0)
 
 
 @given(RECORDS, st.integers(0, 40), st.integers(1, 12), st.integers(1, 12), st.integers(1, 500))
-def test_more_reruns__never_hide_a_death(record, steady, some, more, size) -> None:
-    known = set_max_reruns(cases(record, *[Counts(passes=record.executions)] * steady, number=size), some)
+def test_more_reruns__never_hide_a_death(history, steady, some, more, size) -> None:
+    known = set_max_reruns(cases(history, *[Counts(passes=history.executions)] * steady, number=size), some)
     further = set_max_reruns(known, some + more)
     assert ExecutionTree(further.groups[0], further).compute_regression_chance(1.0) >= ExecutionTree(
         known.groups[0], known

@@ -1,7 +1,7 @@
-"""Exact test of whether a suite fails more than its record (Cochran-Mantel-Haenszel).
+"""Exact test of whether a suite fails more than its history (Cochran-Mantel-Haenszel).
 
 The question of the Cochran-Mantel-Haenszel test, one-sided, with every case as a stratum of its own: are there more
-failures here than the cases' own records let expect (Cochran 1954, Biometrics 10, 417-451; Mantel and Haenszel 1959,
+failures here than the cases' own histories let expect (Cochran 1954, Biometrics 10, 417-451; Mantel and Haenszel 1959,
 Journal of the National Cancer Institute 22, 719-748)? It is answered exactly and not by the normal distribution, which
 is off where failures are rare (and is used where they are so many that it is not). If nothing has changed, each order
 of a case's executions is as likely as any other, so the failures that fall on this run are hypergeometric, case by
@@ -34,8 +34,8 @@ _STEADY_RUNS: Final = 10
 class Stratum(NamedTuple):
     """Passes and failures of one case in its history and in its first executions of this run."""
 
-    record_passes: int
-    record_failures: int
+    history_passes: int
+    history_failures: int
     passes: int
     failures: int
 
@@ -46,8 +46,8 @@ class Stratum(NamedTuple):
 
     @property
     def swapped(self) -> Stratum:
-        """The same with passes for failures, for the question whether it passes more than its record."""
-        return Stratum(self.record_failures, self.record_passes, self.failures, self.passes)
+        """The same with passes for failures, for the question whether it passes more than its history."""
+        return Stratum(self.history_failures, self.history_passes, self.failures, self.passes)
 
     @property
     def runs(self) -> int:
@@ -56,13 +56,13 @@ class Stratum(NamedTuple):
 
     @property
     def total_runs(self) -> int:
-        """How many executions there are here and on record."""
+        """How many executions there are here and in the history."""
         return sum(self)
 
     @property
     def total_failures(self) -> int:
-        """How many executions failed, here and on record."""
-        return self.record_failures + self.failures
+        """How many executions failed, here and in the history."""
+        return self.history_failures + self.failures
 
     @property
     def is_steady(self) -> bool:
@@ -131,7 +131,7 @@ def compute_chance_at_rate(kinds: Counter[Stratum], rate: float) -> float:
 
     It is the tail of a binomial distribution.
     """
-    passing = {kind: count for kind, count in kinds.items() if kind.record_passes > kind.record_failures}
+    passing = {kind: count for kind, count in kinds.items() if kind.history_passes > kind.history_failures}
     runs = sum(kind.runs * count for kind, count in passing.items())
     failures = sum(kind.failures * count for kind, count in passing.items())
     tail = 0.0

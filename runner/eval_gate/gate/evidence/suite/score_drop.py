@@ -1,11 +1,11 @@
 """Permutation test of whether the scores of all graded cases together fell.
 
-Each case's score here is held against its own scores on record. If nothing has changed, each of a case's scores is as
-likely to be the one of this run as any other, whatever they are: constant, bounded, of a few steps, of very different
-noise. So the sum of the scores here has a distribution that needs no assumption about them: one score drawn from each
-case (the permutation test of Fisher and Pitman with cases as strata; with one run of history the paired one). Its lower
-tail is calculated exactly where there are few different sums, and else by the saddlepoint approximation of Lugannani
-and Rice (1980, Advances in Applied Probability 12, 475-490).
+Each case's score here is compared with its own scores in the history. If nothing has changed, each of a case's scores
+is as likely to be the one of this run as any other, whatever they are: constant, bounded, of a few steps, of very
+different noise. So the sum of the scores here has a distribution that needs no assumption about them: one score drawn
+from each case (the permutation test of Fisher and Pitman with cases as strata; with one run of history the paired one).
+Its lower tail is calculated exactly where there are few different sums, and else by the saddlepoint approximation of
+Lugannani and Rice (1980, Advances in Applied Probability 12, 475-490).
 
 Two more questions have to be answered with yes, so that a drop is one of this change:
 
@@ -53,21 +53,21 @@ class ScoredCase(NamedTuple):
 
     key: CaseKey
     score: float
-    record: tuple[float | None, ...]
+    history: tuple[float | None, ...]
 
     @property
     def known_scores(self) -> list[float]:
-        """The scores on record."""
-        return [score for score in self.record if score is not None]
+        """The scores in the history."""
+        return [score for score in self.history if score is not None]
 
     @property
     def fall(self) -> float:
-        """By how much it is lower here than the mean of its record."""
+        """By how much it is lower here than the mean of its history."""
         return fmean(self.known_scores) - self.score
 
 
 def select_testable_cases(cases: Iterable[ScoredCase]) -> list[ScoredCase]:
-    """Those with a score on record, in an order of their own; none where they are too few."""
+    """Those with a score in the history, in an order of their own; none where they are too few."""
     found = sorted(
         (case for case in cases if case.known_scores), key=lambda case: (case.score, case.known_scores, case.key)
     )
@@ -107,8 +107,8 @@ def compute_sum_chance(cases: Iterable[tuple[float, Sequence[float]]]) -> float:
     in this run and its scores in the history.
     """
     strata = []
-    for here, record in cases:
-        units = [round(score * _UNIT) for score in (here, *record)]
+    for here, history in cases:
+        units = [round(score * _UNIT) for score in (here, *history)]
         best = max(units)
         losses = Counter(best - unit for unit in units)  # of the best score: a large sum of these is a low sum
         if len(losses) > 1:  # what is always the same says nothing
@@ -204,11 +204,11 @@ def _compute_run_chance(cases: Sequence[ScoredCase], fall: float) -> float:
     Return 0 if there are too few runs, or if their means do not differ.
     """
     runs = []
-    for at in range(max(len(case.record) for case in cases)):
+    for at in range(max(len(case.history) for case in cases)):
         off = [
             score - fmean(case.known_scores)
             for case in cases
-            if at < len(case.record) and (score := case.record[at]) is not None
+            if at < len(case.history) and (score := case.history[at]) is not None
         ]
         if len(off) * 2 > len(cases):
             runs.append(math.fsum(off) / len(off))

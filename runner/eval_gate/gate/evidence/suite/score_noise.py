@@ -1,9 +1,9 @@
 """Whether the score of one case fell by more than it varies by itself.
 
 A judge does not give the same grade twice. How much the score of one case varies from run to run is taken from its own
-record and those of all graded cases: the more the cases differ in that, the more its own counts (a variance that is
+history and those of all graded cases: the more the cases differ in that, the more its own counts (a variance that is
 moderated as by Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3, 3). A score here is held
-against the mean of its own record: Student's t for one more observation, one-sided.
+against the mean of its own history: Student's t for one more observation, one-sided.
 
 After one run nothing is known of that. Then it is taken from how all scores differ from that run, by their median,
 which a few cases that fell do not move. It takes for granted that most cases vary alike and are as they were.
@@ -25,7 +25,7 @@ _NORMAL: Final = 1.4826
 _EFFICIENCY: Final = 0.37
 """How much such a median knows, beside the standard deviation of as many values."""
 _NO_VARIANCE: Final = 1e-12
-"""A record's scores have four decimals: what varies by less than this does not vary."""
+"""A history's scores have four decimals: what varies by less than this does not vary."""
 _MIN_ALIKE: Final = 4.0
 _STEPS: Final = 300
 _TINY: Final = 1e-300

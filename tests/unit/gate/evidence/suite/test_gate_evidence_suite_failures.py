@@ -22,8 +22,8 @@ SMALL = st.builds(Stratum, *[st.integers(0, 2)] * 4)
 STRATA = st.lists(st.builds(Stratum, *[st.integers(0, 6)] * 4), max_size=12)
 
 
-def stratum(record: str, here: str) -> Stratum:
-    return Stratum.from_counts(*(Counts(passes=side.count("P"), failures=side.count("F")) for side in (record, here)))
+def stratum(history: str, here: str) -> Stratum:
+    return Stratum.from_counts(*(Counts(passes=side.count("P"), failures=side.count("F")) for side in (history, here)))
 
 
 def by_enumeration(strata: list[Stratum]) -> float:

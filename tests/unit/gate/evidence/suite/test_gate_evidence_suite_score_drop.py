@@ -37,7 +37,7 @@ CASES = st.integers(1, 8).flatmap(
 
 
 def scored(cases) -> list[ScoredCase]:
-    return [ScoredCase(CaseKey("s", str(at)), here, tuple(record)) for at, (here, record) in enumerate(cases)]
+    return [ScoredCase(CaseKey("s", str(at)), here, tuple(history)) for at, (here, history) in enumerate(cases)]
 
 
 def drawn(random: Random, cases: int, runs: int, *, noise=lambda _at: 0.03, fell: float = 0.0, days: float = 0.0):
@@ -56,7 +56,7 @@ def found(cases: list[ScoredCase]) -> ScoreFinding:
 
 
 def by_enumeration(cases) -> float:
-    pools = [[round(score * 10_000) for score in (here, *record)] for here, record in cases]
+    pools = [[round(score * 10_000) for score in (here, *history)] for here, history in cases]
     seen = sum(pool[0] for pool in pools)
     sums = [sum(one) for one in itertools.product(*pools)]
     return sum(one <= seen for one in sums) / len(sums)
@@ -71,7 +71,7 @@ def test_chance_of_sum__few_steps__is_the_share_of_all_draws(cases) -> None:
 @pytest.mark.parametrize(("seed", "fell"), [(1, 0.02), (2, 0.03), (3, 0.03), (4, 0.04), (5, 0.05)])
 def test_chance_of_sum__fine_scores__is_nearly_the_share_of_all_draws(seed, fell) -> None:
     """Five cases of ten runs have 161,051 draws: more sums than are taken one by one."""
-    cases = [(one.score, one.record) for one in drawn(Random(seed), 5, 10, fell=fell)]
+    cases = [(one.score, one.history) for one in drawn(Random(seed), 5, 10, fell=fell)]
     exact = by_enumeration(cases)
     assert compute_sum_chance(cases) == pytest.approx(exact, rel=0.15)
 
@@ -102,7 +102,7 @@ def test_score_finding__one_score_falls_further__is_never_milder(cases, at, less
 
 @given(CASES)
 def test_score_finding__no_score_below_its_record__is_no_drop(cases) -> None:
-    assert not found(scored((max(record), record) for _, record in cases)).is_drop
+    assert not found(scored((max(history), history) for _, history in cases)).is_drop
 
 
 @pytest.mark.parametrize("runs", [1, 2, MIN_RUNS, 20])
@@ -118,7 +118,7 @@ def test_score_finding__more_noise_on_record__is_no_surer(runs) -> None:
         cases = drawn(Random(seed), 30, runs, fell=0.02)
         noisier = [
             one._replace(
-                record=tuple(
+                history=tuple(
                     sum(one.known_scores) / runs + 2 * (x - sum(one.known_scores) / runs) for x in one.known_scores
                 )
             )
@@ -148,7 +148,7 @@ def test_score_finding__what_main_itself_lost__is_not_of_this_change(since) -> N
         cases = drawn(random, 50, 10)
         lost = [
             one._replace(
-                score=one.score - 0.06, record=tuple(x - 0.06 * (at < since) for at, x in enumerate(one.known_scores))
+                score=one.score - 0.06, history=tuple(x - 0.06 * (at < since) for at, x in enumerate(one.known_scores))
             )
             for one in cases
         ]

@@ -70,7 +70,7 @@ def test_student_tail__one_and_two_degrees__have_closed_forms(t) -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "here", "chance"),
+    ("history", "here", "chance"),
     [
         (ScoreHistory(runs=1, mean=0.9, spread=0.0, degrees_of_freedom=0), 0.1, None),
         (ScoreHistory(runs=2, mean=0.9, spread=0.1, degrees_of_freedom=1), 0.9 - 0.1 * math.sqrt(1.5), 0.25),
@@ -85,8 +85,8 @@ def test_student_tail__one_and_two_degrees__have_closed_forms(t) -> None:
     ],
     ids=["one run", "two runs", "steady", "steady and lower", "as ever", "by the table"],
 )
-def test_chance_of_drop__record_and_score__is_that_of_one_more_observation(record, here, chance) -> None:
-    found = compute_drop_chance(record, here)
+def test_chance_of_drop__record_and_score__is_that_of_one_more_observation(history, here, chance) -> None:
+    found = compute_drop_chance(history, here)
     assert found is None if chance is None else found == pytest.approx(chance, rel=0.004)
 
 
@@ -273,9 +273,9 @@ def test_max_score_drop__a_case_fell_by_just_what_is_allowed__is_red_one_time_in
 @given(st.floats(0, 1), st.floats(0, 0.5), st.integers(1, 20), st.sampled_from([0.0, 0.02, 0.1]), st.floats(0, 0.3))
 def test_drop_of__a_larger_fall__is_never_milder_nor_more_noise_harder(score, less, runs, spread, most) -> None:
     def drop(score: float, spread: float) -> float:
-        record = ScoreHistory(runs=runs, mean=0.8, spread=spread, degrees_of_freedom=30)
+        history = ScoreHistory(runs=runs, mean=0.8, spread=spread, degrees_of_freedom=30)
         change = CaseChange(
-            suite="s", case_id="a", change=CaseClass.STILL_PASSING, score_change=0.0, score_history=record
+            suite="s", case_id="a", change=CaseClass.STILL_PASSING, score_change=0.0, score_history=history
         )
         return compute_score_drop(change, score, most, 0.0002)
 
