@@ -16,7 +16,9 @@ PAGE = ROOT / "docs" / "getting-started.md"
 
 def read_section() -> str:
     """Read the steps from an empty folder to a red comment."""
-    section = PAGE.read_text(encoding="utf-8").partition("\n## Your first red comment\n")[2].partition("\n## ")[0]
+    section = (
+        PAGE.read_text(encoding="utf-8").partition("\n## Your first red comment\n")[2].partition("\n## Evaluate")[0]
+    )
     assert section
     return section
 

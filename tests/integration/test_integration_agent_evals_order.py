@@ -98,7 +98,8 @@ def test_run__other_cases_before_one_that_breaks__is_said_and_blocks(tmp_path, b
         with_cases(tmp_path, *bent)
         done = run(tmp_path, model, *BLOCKING)
     assert done.returncode == 1, done.stdout + done.stderr
-    (said,) = [line for line in done.stdout.splitlines() if "run after other cases than before" in line]
+    (said,) = [line for line in done.stdout.splitlines() if "after other cases" in line]
+    assert "now run" in said
     assert "deletes" in said
 
 
@@ -110,8 +111,10 @@ def test_run__chosen_by_name_without_the_cases_before__is_said_and_blocks(tmp_pa
         model.forgotten.add("delete a.txt")
         done = run(tmp_path, model, *BLOCKING, "--case", "deletes")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "runs after other cases than before: `deletes`" in done.stdout
-    assert "1 of 3 cases are chosen, and they do not find files" in done.stdout
+    assert "now runs after other cases: `deletes`" in done.stdout
+    assert "only 1 of 3 cases are selected, so files that the other cases write are missing" in " ".join(
+        done.stdout.split()
+    )
 
 
 @pytest.mark.contract("agent_evals.run.cases_before")
@@ -150,11 +153,13 @@ def test_resume__the_suites_agent_is_another__runs_all_anew_and_says_so(tmp_path
         with_cases(tmp_path, SAYS, asserting("more", "more"), tools=["listFiles"])
         done = run(tmp_path, model, *BLOCKING, "--resume", record(tmp_path)["runId"])
         assert sorted(model.prompts) == ["more", "say"]
-        assert "made again: agent of suites/s.json: tools readFile → listFiles" in " ".join(done.stdout.split())
+        assert "because the setup changed: agent of suite suites/s.json: tools readFile → listFiles" in " ".join(
+            done.stdout.split()
+        )
         with_cases(tmp_path, SAYS, asserting("more", "more"), tools=["readFile"])
         again = run(tmp_path, model, *BLOCKING)
     assert again.returncode == 0, again.stdout
-    said = "agent of `suites/s.json`: `tools` `listFiles` → `readFile` (2 cases): `says`, `more`"
+    said = "agent of suite `suites/s.json`: `tools` `listFiles` → `readFile` (2 cases): `says`, `more`"
     assert said in " ".join(again.stdout.split())
 
 
@@ -196,7 +201,7 @@ def test_run__one_wrong_response__is_run_again_with_the_cases_before_it_and_pass
     writes, deletes, says = record(tmp_path)["suites"][0]["cases"]
     assert [len(one["trials"]) for one in (writes, deletes, says)] == [1, again + 1, 1]
     assert (writes["preparatoryExecutions"], deletes["reruns"]) == (again, again)
-    assert "run again each time with the case before it" in " ".join(done.stdout.split())
+    assert "each re-run included the case before it" in " ".join(done.stdout.split())
 
 
 @pytest.mark.contract("agent_evals.run.again")
@@ -210,7 +215,7 @@ def test_run__wrong_every_time__is_a_regression_after_its_re_runs(tmp_path) -> N
     deletes = record(tmp_path)["suites"][0]["cases"][1]
     assert [one["status"] for one in deletes["trials"]] == ["failed"] * (deletes["reruns"] + 1)
     assert deletes["reruns"] >= 2
-    assert "run again each time with the case before it" in " ".join(done.stdout.split())
+    assert "each re-run included the case before it" in " ".join(done.stdout.split())
 
 
 def test_agent__files_are_what_the_prompts_say(tmp_path) -> None:

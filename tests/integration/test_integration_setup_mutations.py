@@ -620,12 +620,12 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int,
     ),
     "agent of a suite": (
         *(lambda files: files["evals/s.json"]["agent"].update(instructions="be long"), 0),
-        *("agent of `evals/s.json`: `instructions` `#", "agent of evals/s.json: instructions #", 2, 2),
+        *("agent of suite `evals/s.json`: `instructions` `#", "agent of suite evals/s.json: instructions #", 2, 2),
     ),
     "cases before": (
         *(lambda files: files["evals/s.json"]["cases"].reverse(), 1),
         *(
-            "2 cases that pass in the baseline run after other cases than before",
+            "2 cases that pass in the baseline now run after other cases",
             OF_CASES,
             2,
             0,
@@ -664,7 +664,7 @@ def test_run__one_source_is_another__is_seen_at_a_terminal(tmp_path, change) -> 
     assert done.returncode == code, done.stdout + done.stderr
     said, resumed_said = (" ".join((one.stdout + one.stderr).split()) for one in (done, resumed))
     assert gate_says in said, done.stdout
-    assert ("differently" in said) == bool(gate_says), done.stdout
+    assert ("evaluation setup changed since the baseline" in said) == bool(gate_says), done.stdout
     assert resume_says in resumed_said
     plural = "s" if again != 1 else ""
     assert (f"repeating {again} finished execution{plural}, because the setup changed" in resumed_said) == bool(

@@ -47,7 +47,7 @@ LEAST: Final[Mapping[str, Mapping[str, Json]]] = {
 """What a description of each kind needs at least."""
 VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
     "http": {
-        "url": ("http://agent.test/other", "http://elsewhere.test/chat", "http://agent.test/chat?mode=a"),
+        "url": ("http://agent.test/other", "http://elsewhere.test/chat"),  # a query there is the setting `query`
         "agentProtocol": ("openai-chat", "langserve"),
         "method": ("PUT", "PATCH"),
         "headers": ({"x-mode": "a"}, {"x-mode": "b"}, {"x-mode": "${{ MODE }}"}),

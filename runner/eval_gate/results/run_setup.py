@@ -37,7 +37,7 @@ class RunSetup(FrozenStruct):
         for name, change in compare_targets(self.targets, other.targets):
             yield f"target {name}: {format_setting_change(change)}"
         for name, change in compare_targets(self.suite_agents, other.suite_agents):
-            yield f"agent of {name}: {format_setting_change(change)}"
+            yield f"agent of suite {name}: {format_setting_change(change)}"
         for name, change in compare_targets(before.judges, after.judges):
             yield f"judge {name}: {format_setting_change(change)}"
 

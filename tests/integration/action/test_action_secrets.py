@@ -142,7 +142,7 @@ def test_finding_5__another_model_at_the_same_place__is_still_given_its_key(job,
     named = {"baseUrl": EVIL, "apiKey": "${{ AGENT_KEY }}"}
     on_base(github, configuration(model(**named)))
     ended = pull_request(job, github, configuration(model(**named, temperature=0) | {"model": "gpt-6"}))
-    assert "target m is given AGENT_KEY" in ended.log
+    assert "target m gets AGENT_KEY: " in ended.log
     ended = pull_request(job, github, configuration(model(**named) | {"provider": "openai-compatible"}))
     assert "main does not define it in this way" in ended.log
 

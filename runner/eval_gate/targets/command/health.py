@@ -117,6 +117,6 @@ async def _check_url(url: str, limit_s: float) -> str | None:
         ):
             return None if answer.is_success else f"{shown} answered HTTP {answer.status_code}"
     except TimeoutError:
-        return f"{shown} did not answer within {limit_s:g} s"
+        return f"{shown} did not respond within {limit_s:g} s"
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return f"{shown}: {to_one_line(str(error), 300) or type(error).__name__}"

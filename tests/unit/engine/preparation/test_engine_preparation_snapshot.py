@@ -291,8 +291,8 @@ def test_capture_snapshot__url__is_asked(tmp_path, page) -> None:
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        ("gone", "http://HOST/gone answered 503: come back later"),
-        ("slow", "http://HOST/slow did not answer within 0.5 s"),
+        ("gone", "http://HOST/gone responded with 503: come back later"),
+        ("slow", "http://HOST/slow did not respond within 0.5 s"),
         ("bad", "http://HOST/bad is not valid JSON"),
         ("circle", "http://HOST/circle: Exceeded maximum allowed redirects."),
     ],
@@ -329,7 +329,7 @@ def test_capture_snapshot__inherited_environment__reaches_the_command(tmp_path, 
 @pytest.mark.parametrize(
     ("body", "encoding", "said"),
     [
-        (twice_packed, "gzip, gzip", "is compressed 2 times over"),
+        (twice_packed, "gzip, gzip", "is compressed 2 times"),
         (once_packed, "gzip", "is larger than 16,000,000 bytes"),
     ],
     ids=["packed twice", "packed"],

@@ -192,7 +192,7 @@ def test_attachments__more_than_a_file_may_say__are_refused_once(repository) -> 
     count = agentv_turns.MAX_SUITE_CHARACTERS // 1_000_000
     case = "id: c{}\noutcome: x\ninput: [{{role: user, content: [{{type: file, value: a.txt}}]}}]"
     cases = [case.format(number) for number in range(count + 2)]
-    said = "all cases of a file together may say 64,000,000 characters, including attached files"
+    said = "all cases of a file together may have 64,000,000 characters, including attached files"
     assert repository.problems(suite(*cases)) == [
         f"{count * 3 + 4}: evalcases[{count}].input[0].content[0]: {said}",
     ]

@@ -114,7 +114,7 @@ def test_health__optional_health_check__by_http_is_asked_once(tmp_path) -> None:
     [
         ("broken?key=secret", "http://HOST/broken answered HTTP 503"),
         ("moved", "http://HOST/moved answered HTTP 302"),
-        ("slow", "http://HOST/slow did not answer within 1 s"),
+        ("slow", "http://HOST/slow did not respond within 1 s"),
     ],
 )
 def test_health__optional_health_check__http_that_fails_asks_nothing(tmp_path, page, reason) -> None:

@@ -561,7 +561,7 @@ def test_check_health__silent__ends_in_time() -> None:
     async def handler(exchange: Exchange) -> None:
         await asyncio.sleep(30)
 
-    with agent(handler) as running, pytest.raises(TargetError, match=r"did not answer within 0\.1 s"):
+    with agent(handler) as running, pytest.raises(TargetError, match=r"did not respond within 0\.1 s"):
         healthy(running, waitFor=0, healthcheck={"url": running.url, "timeoutSeconds": 0.1})
 
 
