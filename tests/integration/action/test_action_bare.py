@@ -54,7 +54,7 @@ def test_bare__results_of_another_tool__are_judged_and_the_command_for_re_runs_i
     pull = github.state.add_pull(7)
     given = {"results": promptfoo(job.workspace, "out.json", 2), "rerun-command": "touch ran > {output}"}
     ended = job.pull_request(pull, "", given)
-    assert "commands are run on Linux and macOS only" in ended.summary + ended.log
+    assert "commands run on Linux and macOS only" in ended.summary + ended.log
     assert not (job.workspace / "ran").exists()
     assert ended.code == 3
 
@@ -66,7 +66,7 @@ def test_bare__target_that_is_a_command__is_refused_before_anything_runs(job, gi
     )
     ended = job.step("push", push_event(github), {"targets": "targets.yaml", "target": "t"})
     assert ended.code == 2, ended.log
-    assert "commands are run on Linux and macOS only" in ended.log
+    assert "commands run on Linux and macOS only" in ended.log
 
 
 def test_bare__link_in_place_of_the_output_folder__is_refused(job, github, tmp_path) -> None:

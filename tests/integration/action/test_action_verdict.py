@@ -217,8 +217,8 @@ def test_pull_request__agent_crashes_on_every_case__is_red_with_the_outage_as_th
     assert (ended.code, ended.outputs["regressions"], ended.outputs["errored"]) == (1, "4", "4"), ended.log
     assert (ended.outputs["failed"], ended.outputs["pass-rate"]) == ("0", "")
     (comment,) = comments_of(github)
-    assert "4 cases that usually pass crash here" in comment
+    assert "4 cases that usually pass had an agent error" in comment
     assert "If it was down during the run, re-run the job" in comment
-    assert "answered in 3 of 3 on main" in comment
-    assert "4 errors (4 agent errors, 4 regressions among them)" in comment
-    assert "says nothing about" not in comment
+    assert "responded in 3 of 3 on main" in comment
+    assert "4 errors (4 agent errors; 4 regressions among them)" in comment
+    assert "This says nothing about your change" not in comment

@@ -273,7 +273,7 @@ def test_vscode__all_are_locked__says_so(tmp_path, program, subagents) -> None:
 def test_vscode__response_never_comes__ends_with_the_time_and_frees_the_subagent(tmp_path, program, subagents) -> None:
     program(answers={"stow": None})
     error = broken(tmp_path, timeout_seconds=0.5)
-    assert error.message.startswith(f"no response within 0.5 s: there is no {subagents}/subagent-2/messages/")
+    assert error.message.startswith(f"no response within 0.5 s: missing {subagents}/subagent-2/messages/")
     assert error.fault is TargetFault.LATE
     assert locks(subagents) == []
 
@@ -308,7 +308,7 @@ def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) ->
         redact=Redactor(),
         dispatcher=FileDispatcher(editor, subagents, None, VscodeLimits(20, alive_s=0.3)),
     )
-    with pytest.raises(TargetError, match=r"did not show within 0\.3 s that it works in .*subagent-2") as caught:
+    with pytest.raises(TargetError, match=r"did not respond in .*subagent-2 within 0\.3 s") as caught:
         asyncio.run(one.respond(case()))
     assert caught.value.fault is TargetFault.UNREACHABLE
     assert locks(subagents) == []
@@ -324,7 +324,7 @@ def test_vscode__chat_that_fails__quotes_it_without_secrets(tmp_path, program, s
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "words"), [("link", "is a link"), ("folder", "not an ordinary file"), ("large", "larger than 4,000,000")]
+    ("kind", "words"), [("link", "is a link"), ("folder", "not a regular file"), ("large", "larger than 4,000,000")]
 )
 def test_vscode__response_that_is_none__is_an_error(tmp_path, program, subagents, kind, words) -> None:
     program(kind=kind)
