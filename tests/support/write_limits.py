@@ -18,13 +18,13 @@ input is refused with an error that names the limit; stored texts are truncated.
 
 
 def page() -> str:
-    """The page: a table for each section."""
+    """The page: a list for each section."""
     return BEGIN + "".join(_section(title, rows) for title, rows in TABLE.items())
 
 
 def _section(title: str, rows: tuple[LimitRow, ...]) -> str:
-    head = f"\n## {title}\n\n| what | at most |\n|:--|--:|\n"
-    return head + "".join(f"| {row.what} | {_number(row)} {row.unit} |\n" for row in rows)
+    head = f"\n## {title}\n\n"
+    return head + "".join(f"- {row.what}: {_number(row)} {row.unit}\n" for row in rows)
 
 
 def _number(row: LimitRow) -> str:
