@@ -11,9 +11,8 @@ BEGIN = """# Limits
 
 This page lists how much Eval Gate reads of a file, a response or an artifact, and how much of it a run result keeps.
 
-Eval files, responses, comments and artifacts can come from strangers, so everything that is read has a limit. Larger
-input is refused with an error that names the limit; stored texts are truncated. The table is
-`runner/eval_gate/model/limits.py`, and `python -m tests.support.write_limits` writes this page from it.
+Larger input is refused with an error that names the limit; stored texts are truncated. `python -m
+tests.support.write_limits` writes this page from `runner/eval_gate/model/limits.py`.
 """
 
 
