@@ -11,20 +11,19 @@ BEGIN = """# Limits
 
 This page lists how much Eval Gate reads of a file, a response or an artifact, and how much of it a run result keeps.
 
-Eval files, responses, comments and artifacts can come from strangers, so everything that is read has a limit. Larger
-input is refused with an error that names the limit; stored texts are truncated. The table is
-`runner/eval_gate/model/limits.py`, and `python -m tests.support.write_limits` writes this page from it.
+Larger input is refused with an error that names the limit; stored texts are truncated. `python -m
+tests.support.write_limits` writes this page from `runner/eval_gate/model/limits.py`.
 """
 
 
 def page() -> str:
-    """The page: a table for each section."""
+    """The page: a list for each section."""
     return BEGIN + "".join(_section(title, rows) for title, rows in TABLE.items())
 
 
 def _section(title: str, rows: tuple[LimitRow, ...]) -> str:
-    head = f"\n## {title}\n\n| what | at most |\n|:--|--:|\n"
-    return head + "".join(f"| {row.what} | {_number(row)} {row.unit} |\n" for row in rows)
+    head = f"\n## {title}\n\n"
+    return head + "".join(f"- {row.what}: {_number(row)} {row.unit}\n" for row in rows)
 
 
 def _number(row: LimitRow) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from eval_gate.gate.evidence.case_classification import CaseFacts
-from eval_gate.gate.evidence.prior import RATES
+from eval_gate.gate.evidence.prior import RATES, Prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, compute_e_value
 from eval_gate.gate.evidence.suite.failures import compute_tail_chance, count_strata
 from eval_gate.gate.evidence.thresholds import THRESHOLD_SHARE, compute_alternative
@@ -137,23 +137,42 @@ def _evidence(made: Judged, record: Counts, letters: list[str]) -> float:
 
 
 def _sums(made: Judged) -> Iterator[str]:
-    """How the chance of three failures comes about, and why two are not enough."""
+    """Why two failures in a row are not enough, and three are."""
     (case,) = made.changes
     assert case.grounds is not None
     record, failures = case.grounds.history, case.grounds.current.failures
-    unchanged = made.confirmation.prior.add_record(record).adjust_to_day(made.confirmation.day)
-    shares = [(weight, rate) for weight, rate in zip(unchanged.weights, RATES, strict=True) if weight >= 0.0005]
-    terms = " + ".join(f"{weight:.4f}·{rate:g}{_POWERS[failures]}" for weight, rate in shares)
+    unchanged = _unchanged(made)
     chance, before = (unchanged.compute_failure_chance(Counts(failures=number)) for number in (failures, failures - 1))
-    alike = sum(one.record.counts == record for one in made.facts.values())
-    budget = made.confirmation.false_alarm_rate * THRESHOLD_SHARE
-    yield f"Chance of {failures} failures in a row if nothing changed: {terms} + … = 1 in {round(1 / chance, -3):,.0f}."
-    together = f"over {alike} such cases {100 * alike * before:.1f} %"
+    same = sum(one.record.counts == record for one in made.facts.values())
+    budget = 100 * made.confirmation.false_alarm_rate * THRESHOLD_SHARE
     yield (
-        f"Of {failures - 1} it is 1 in {round(1 / before, -2):,.0f}: {together}, more than the {100 * budget:.2f} % "
-        f"that single cases may use. So it takes {failures}."
+        f"{_WORDS[failures - 1].capitalize()} failures in a row happen by chance in 1 of {round(1 / before, -2):,.0f} "
+        f"such cases. The suite has {same} of them, so a gate that stopped at {_WORDS[failures - 1]} would fail "
+        f"{100 * same * before:.1f} of 100 harmless pull requests. Single cases may cause {budget:.2f}. "
+        f"{_WORDS[failures].capitalize()} happen in 1 of {round(1 / chance, -3):,.0f} cases, or in 1 of "
+        f"{round(1 / (same * chance), -2):,.0f} pull requests. So the evidence that is needed lies "
+        f"just above that of {_WORDS[failures - 1]}, and it takes {_WORDS[failures]}."
     )
     yield ""
+
+
+def _unchanged(made: Judged) -> Prior:
+    """Failure rates of the case of the first example, if nothing changed."""
+    (case,) = made.changes
+    assert case.grounds is not None
+    return made.confirmation.prior.add_record(case.grounds.history).adjust_to_day(made.confirmation.day)
+
+
+def chance_sum() -> str:
+    """The chance that the case of the first example fails that often if nothing changed, as a sum."""
+    made = judged("dead")
+    (case,) = made.changes
+    assert case.grounds is not None
+    failures, unchanged = case.grounds.current.failures, _unchanged(made)
+    shares = [(weight, rate) for weight, rate in zip(unchanged.weights, RATES, strict=True) if weight >= 0.0005]
+    terms = " + ".join(f"{weight:.4f}·{rate:g}{_POWERS[failures]}" for weight, rate in shares)
+    chance = unchanged.compute_failure_chance(Counts(failures=failures))
+    return f"{terms} + … = 1 in {round(1 / chance, -3):,.0f}.\n"
 
 
 def _suite_table(made: Judged) -> Iterator[str]:
@@ -177,9 +196,9 @@ def _suite_table(made: Judged) -> Iterator[str]:
     yield ""
     alone = round(1 / compute_tail_chance(strata, finding.failures), -4)
     yield (
-        f"{once} of these cases failed once in {runs} runs, here or on main, so {once} / {runs} = {once / runs:.2f} "
-        f"failures are expected here. {finding.failures} or more of {once} happen 1 time in {alone:,.0f} if all days "
-        "are alike."
+        f"{once} of these cases failed once in {runs} runs: here, or in {runs - 1} on main. So {once} / {runs} = "
+        f"{once / runs:.2f} failures are expected here. {finding.failures} or more of {once} happen 1 time in "
+        f"{alone:,.0f} if no day is worse than others."
     )
 
 
@@ -206,6 +225,7 @@ def _table(*rows: list[str]) -> Iterator[str]:
 
 
 _POWERS = dict(enumerate("⁰¹²³⁴⁵⁶⁷"))
+_WORDS = dict(enumerate(("no", "one", "two", "three", "four", "five", "six", "seven")))
 
 
 def _number(value: float) -> str:
@@ -217,7 +237,7 @@ def weights() -> str:
     made = judged("dead")
     (case,) = made.changes
     assert case.grounds is not None
-    unchanged = made.confirmation.prior.add_record(case.grounds.history).adjust_to_day(made.confirmation.day)
+    unchanged = _unchanged(made)
     shares = unchanged.weights, compute_alternative(unchanged)
     powers = range(1, case.grounds.current.executions + 1)
     sums = [
@@ -240,6 +260,7 @@ def pages() -> Mapping[Path, str]:
         text = _filled(
             text, f"<!-- example {example}: made by {COMMAND} -->\n", "<!-- end of example -->", block_of(example)
         )
+    text = _filled(text, f"<!-- sum: made by {COMMAND} -->\n", "<!-- end of sum -->", chance_sum())
     method = METHOD.read_text(encoding="utf-8")
     place = f"<!-- weights: made by {COMMAND} -->\n", "<!-- end of weights -->"
     return {PAGE: text, METHOD: _filled(method, *place, weights())}
