@@ -143,7 +143,7 @@ def _sums(made: Judged) -> Iterator[str]:
     record, failures = case.grounds.history, case.grounds.current.failures
     unchanged = _unchanged(made)
     chance, before = (unchanged.compute_failure_chance(Counts(failures=number)) for number in (failures, failures - 1))
-    same = sum(one.record.counts == record for one in made.facts.values())
+    same = sum(one.history.counts == record for one in made.facts.values())
     budget = 100 * made.confirmation.false_alarm_rate * THRESHOLD_SHARE
     yield (
         f"{_WORDS[failures - 1].capitalize()} failures in a row happen by chance in 1 of {round(1 / before, -2):,.0f} "
@@ -160,7 +160,7 @@ def _unchanged(made: Judged) -> Prior:
     """Failure rates of the case of the first example, if nothing changed."""
     (case,) = made.changes
     assert case.grounds is not None
-    return made.confirmation.prior.add_record(case.grounds.history).adjust_to_day(made.confirmation.day)
+    return made.confirmation.prior.add_history(case.grounds.history).adjust_to_day(made.confirmation.day)
 
 
 def chance_sum() -> str:

@@ -58,6 +58,8 @@ TERMS = {
     "yardstick": "case fingerprint, or setup fingerprint",
 }
 """Words that the glossary replaces, and the term to use in a name."""
+TERMS_OF_THE_GATE = {"ledger": "history", "past": "history", "record": "history", "records": "histories"}
+"""The same in `gate/`: elsewhere a record is one of a journal, and `record` a verb."""
 EXCEPTIONS = {
     "find_control_character": "a control character is one of Unicode",
     "reference_answer": "a field of AgentV's specification",
@@ -166,6 +168,12 @@ def test_names__words_that_the_glossary_replaces__are_in_none() -> None:
         for line, name in iter_names(path)
         if name.strip("_") not in EXCEPTIONS
         for word in split_name(name) & TERMS.keys()
+    ]
+    found += [
+        f"{path.relative_to(PACKAGE)}:{line}: {name}: write {TERMS_OF_THE_GATE[word]} for {word}"
+        for path in iter_modules(PACKAGE / "gate")
+        for line, name in iter_names(path)
+        for word in split_name(name) & TERMS_OF_THE_GATE.keys()
     ]
     assert not found, "use the terms of the glossary in docs/architecture.md"
 
