@@ -13,7 +13,7 @@ import typer
 
 from eval_gate import __version__
 from eval_gate.cli import options
-from eval_gate.cli.repository import import_evals, init, schema, validate, waive
+from eval_gate.cli.repository import draft, import_evals, init, schema, validate, waive
 from eval_gate.cli.runs import action, agent_evals, demo, run
 from eval_gate.cli.stored_runs import calibrate, check, compare, drift, merge, power, report, view
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_error, print_internal_error, print_message
@@ -58,6 +58,7 @@ for _decide, _used, _common in (
     (run.run, run.USED, run.COMMON),
     (compare.compare, compare.USED, compare.COMMON),
     (check.check, check.USED, check.COMMON),
+    (draft.draft, draft.USED, draft.COMMON),
 ):
     app.command(cls=build_command_class(_common))(options.with_options(_decide, _used, has_short_help=True))
 for _command in (
