@@ -28,21 +28,20 @@ _UNKNOWN: Final = Question("unknown", "", "I do not know the answer to that ques
 
 
 class DraftAgent:
-    """Answers the twenty questions, in words that depend on a seed, with a planted change or without."""
+    """Answers the twenty questions, in words that depend on a seed, with planted changes or without."""
 
-    def __init__(self, seed: int | None = None, plant: Plant | None = None) -> None:
+    def __init__(self, seed: int | None = None, *plants: Plant) -> None:
         self._lock = threading.Lock()
-        self.become(seed, plant)
+        self.become(seed, *plants)
 
-    def become(self, seed: int | None, plant: Plant | None = None) -> None:
-        """Start over with another seed (None: the canonical wording) and another planted change."""
+    def become(self, seed: int | None, *plants: Plant) -> None:
+        """Start over with another seed (None: the canonical wording) and other planted changes, one a question."""
         with self._lock:
             self._seed = seed
-            self._plant = plant
+            self._plants = {plant.question: plant for plant in plants}
             self._asked: Counter[str] = Counter()
             self._questions = {question.text: question for question in QUESTIONS}
-            if plant:
-                self._questions[plant.changed.text] = plant.changed
+            self._questions |= {plant.changed.text: plant.changed for plant in plants}
 
     def answer(self, message: str) -> tuple[str, Question]:
         """Return the text of the response, and the question with the calls that belong to it."""
@@ -50,9 +49,9 @@ class DraftAgent:
             question = self._questions.get(message.strip(), _UNKNOWN)
             self._asked[question.id] += 1
             chance = random.Random(f"{self._seed}/{question.id}/{self._asked[question.id]}")
-            seed, plant = self._seed, self._plant
+            seed, plant = self._seed, self._plants.get(question.id)
         text = render_canonical(question.response) if seed is None else render_randomly(question.response, chance)
-        if plant and plant.is_half and plant.question == question.id:
+        if plant and plant.is_half:
             words = text.split()
             text = " ".join(words[: (len(words) + 1) // 2])
         return text if question.response else "", question
@@ -118,7 +117,7 @@ def main() -> None:
     parser.add_argument("--plant", type=int, help="number of a planted change (default: none)")
     options = parser.parse_args()
     plants = {plant.number: plant for plant in draw_plants()}
-    with serve(DraftAgent(options.seed, plants[options.plant] if options.plant else None), options.port) as url:
+    with serve(DraftAgent(options.seed, *([plants[options.plant]] if options.plant else [])), options.port) as url:
         print(url, flush=True)
         threading.Event().wait()
 

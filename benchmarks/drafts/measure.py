@@ -1,7 +1,8 @@
 """Measures what drafted suites are worth: the planted changes they find, and how often they are red for nothing.
 
     python -m benchmarks.drafts.measure                                        # Eval Gate: about five minutes
-    python -m benchmarks.drafts.measure --suites drafted weak-response weak-tools
+    python -m benchmarks.drafts.measure --suites every                         # every possible change, 20 in a run
+    python -m benchmarks.drafts.measure --suites weak-response weak-tools
     python -m benchmarks.drafts.measure --suites capture generate --evalview PROGRAM
     python -m benchmarks.drafts.measure --table                                # only writes README.md from results.json
 
@@ -15,12 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.drafts.agent import DraftAgent, serve
-from benchmarks.drafts.plants import draw_plants
+from benchmarks.drafts.plants import COUNTS, Plant, draw_plants, list_all_changes
 from benchmarks.drafts.questions import QUESTIONS
 from benchmarks.drafts.suites import CheckOutcome, DraftedSuite, EvalGateSuite, EvalViewSuite
 from benchmarks.drafts.table import write_readme
@@ -28,7 +30,7 @@ from benchmarks.drafts.table import write_readme
 HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "results.json"
 UNCHANGED_RUNS: Final = 30
-SUITES: Final = ("drafted", "weak-response", "weak-tools", "capture", "generate")
+SUITES: Final = ("drafted", "every", "weak-response", "weak-tools", "capture", "generate")
 
 
 def measure_suite(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -60,6 +62,37 @@ def measure_suite(name: str, options: argparse.Namespace, folder: Path) -> dict[
         "plants": plants,
         "unchanged": unchanged,
     }
+
+
+def measure_every_change(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Draft a suite, and return which of all possible changes it finds.
+
+    A run checks one change of each question at once, so that a change counts as found if its case is named.
+    """
+    seed = options.seed * 100_000
+    agent = DraftAgent(seed + 1)
+    waiting: dict[str, list[Plant]] = defaultdict(list)
+    for plant in list_all_changes():
+        waiting[plant.question].append(plant)
+    found: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    missed = []
+    with serve(agent) as url:
+        suite = EvalGateSuite(folder / "every", url)
+        agent.become(seed + 2)
+        suite.record_baseline()
+        for number in range(max(map(len, waiting.values()))):
+            plants = [changes[number] for changes in waiting.values() if number < len(changes)]
+            agent.become(seed + 2000 + number, *plants)
+            outcome = suite.check()
+            for plant in plants:
+                total[plant.kind] += 1
+                if plant.question in outcome.failed:
+                    found[plant.kind] += 1
+                else:
+                    missed.append({"kind": plant.kind, "question": plant.question, "detail": plant.detail})
+            print("every", number + 1, len(plants), len(missed), flush=True)
+    return {"kinds": {kind: [found[kind], total[kind]] for kind in COUNTS}, "missed": missed}
 
 
 def _draft(name: str, folder: Path, url: str, options: argparse.Namespace) -> DraftedSuite:
@@ -128,7 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory() as temporary:
             folder = options.folder or Path(temporary)
             for name in options.suites:
-                measured = measure_suite(name, options, folder)
+                measured = (
+                    measure_every_change(options, folder) if name == "every" else measure_suite(name, options, folder)
+                )
                 results = json.loads(options.to.read_text()) if options.to.exists() else {}
                 results[name] = measured
                 options.to.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")

@@ -32,6 +32,8 @@ COUNTS: Final = {
 }
 """Number of planted changes of each kind."""
 PER_QUESTION: Final = 2
+_TRIES: Final = 500
+"""Draws after which every change of one kind and question was drawn."""
 REFUSALS: Final = (
     "I'm sorry, but I can't help with that.",
     "Unfortunately I am not able to answer this question.",
@@ -104,6 +106,22 @@ def draw_plants(seed: int = SEED) -> tuple[Plant, ...]:
         Plant(number, kind, question_id, detail, changed, kind == "half an answer")
         for number, (kind, question_id, detail, changed) in enumerate(drawn, 1)
     )
+
+
+def list_all_changes() -> tuple[Plant, ...]:
+    """List every change from which the planted ones are drawn, in the order of the questions."""
+    found: list[Plant] = []
+    for question in QUESTIONS:
+        for kind, maker in _MAKERS.items():
+            seen: dict[str, Question] = {}
+            if _can(kind, question):
+                for seed in range(_TRIES):
+                    changed, detail = maker(question, random.Random(seed))
+                    seen.setdefault(f"{detail}\n{changed}", changed)
+            for key, changed in seen.items():
+                detail, _, _ = key.partition("\n")
+                found.append(Plant(len(found) + 1, kind, question.id, detail, changed, kind == "half an answer"))
+    return tuple(found)
 
 
 def _assign_kinds(chance: random.Random) -> list[tuple[str, str]]:

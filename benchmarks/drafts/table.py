@@ -68,7 +68,9 @@ def render_tables(results: Mapping[str, Any]) -> str:
     weak = [name for name in WEAK if name in results]
     if weak:
         parts += ["## Where the suite is too weak to fail\n", _render_weak(results, plants, weak)]
-    parts += ["## Every planted change\n", _render_plants(results, plants, columns, weak)]
+    if "every" in results:
+        parts += ["## Every change that could have been planted\n", _render_every(results["every"])]
+    parts += ["## The forty planted changes\n", _render_plants(results, plants, columns, weak)]
     return "\n" + "\n".join(parts) + "\n"
 
 
@@ -108,6 +110,16 @@ def _render_weak(results: Mapping[str, Any], plants: Sequence[Plant], weak: Sequ
         "unchanged agent: names a case",
     ]
     return _render_table(head, rows)
+
+
+def _render_every(every: Mapping[str, Any]) -> str:
+    rows = [(kind, found, total) for kind, (found, total) in every["kinds"].items()]
+    rows.append(("**all**", f"**{sum(row[1] for row in rows)}**", f"**{sum(row[2] for row in rows)}**"))
+    missed = [(one["question"], one["kind"], one["detail"]) for one in every["missed"]]
+    text = _render_table(["change", "found", "possible"], rows)
+    if missed:
+        text += "\nMissed:\n\n" + _render_table(["question", "kind", "change"], missed)
+    return text
 
 
 def _render_plants(

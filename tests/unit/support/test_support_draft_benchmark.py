@@ -77,7 +77,7 @@ def test_plants__as_drawn__are_forty_of_the_announced_kinds_and_two_for_each_que
 
 def test_plants__each__changes_what_the_agent_answers_to_its_question_alone() -> None:
     for plant in draw_plants():
-        plain, changed = DraftAgent(), DraftAgent(plant=plant)
+        plain, changed = DraftAgent(), DraftAgent(None, plant)
         for question in QUESTIONS:
             request = {"message": question.text}
             is_planted = question.id == plant.question
