@@ -1,0 +1,143 @@
+"""Writes a new eval file of drafts: asks a target or reads a source, and says what came of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.cli.repository.draft_call import DraftCall, DraftMode
+from eval_gate.cli.repository.draft_sources import discard_recording, read_source
+from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
+from eval_gate.cli.terminal.live_progress import create_progress
+from eval_gate.config.settings import RunConfig
+from eval_gate.drafts.draft_file import DraftFile, SkippedQuestion, build_draft_file, find_format
+from eval_gate.drafts.observation import Observation, ObservationSet
+from eval_gate.drafts.observation_masking import mask_observations
+from eval_gate.drafts.sources.questions import read_questions
+from eval_gate.drafts.unseen import list_unseen
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.files.writing import make_folder, write_atomically
+from eval_gate.process.signals import run_async
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.session.case_observations import ObservedRun, observe_cases, remove_run_folder
+from eval_gate.session.evaluated_commit import find_git_facts
+from eval_gate.struct import replace
+from eval_gate.text.escape import to_console_line, to_one_line
+from eval_gate.text.safe_output import reveal_all_invisible
+from eval_gate.text.shell import format_shell_line
+
+_MAX_LISTED: Final = 20
+"""Questions without a case that are listed without --verbose."""
+_MAX_QUESTION: Final = 60
+_MAX_REASON: Final = 300
+_NOT_ASKED: Final = "it was not asked"
+
+
+def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
+    """Write the drafts of this call to a new file, and return the exit code.
+
+    Raises GateError before anything is asked, and `no-drafts` if there is nothing to write.
+    """
+    assert call.output is not None  # checked by the mode
+    form = find_format(call.format, call.output)
+    config = call.load_config()
+    if mode is DraftMode.QUESTIONS:
+        observed = _ask_questions(call, config)
+        if observed.interrupted is not None:
+            print_message(f"Next step: continue with --resume {observed.run.run_id} and the same options")
+            return observed.interrupted
+        found = mask_observations(_build_set(observed), observed.redactor, config.redact)
+    else:
+        observed = None
+        found = read_source(call, mode, config)
+    root = Path.cwd()
+    drafts = run_async(build_draft_file(found.observations, form, root / call.output, root))
+    if not drafts.cases:
+        raise _build_empty_error(drafts, found)
+    make_folder(call.output.parent)
+    write_atomically(call.output, drafts.text)
+    if observed is not None:
+        remove_run_folder(observed.folder)
+    elif mode is DraftMode.PROXY:
+        discard_recording(config)
+    _print_summary(drafts, found, call)
+    return ExitCode.PASSED
+
+
+def _ask_questions(call: DraftCall, config: RunConfig) -> ObservedRun:
+    root = Path.cwd()
+    suite = read_questions(root / call.files[0], root)
+    context = RunContext(root, os.environ, find_git_facts(os.environ, root), call.resume)
+    return run_async(observe_cases(config, [suite], context, create_progress(call.verbosity)))
+
+
+def _build_set(observed: ObservedRun) -> ObservationSet:
+    """Build the set of what was observed; questions that were not asked have the reason as their error."""
+    why = observed.run.stop_reason or _NOT_ASKED
+    observations = (
+        one if one.responses or one.errors else replace(one, errors=(why,)) for one in observed.observations.values()
+    )
+    return ObservationSet(tuple(observations), observed.tools, observed.run.warnings)
+
+
+def _build_empty_error(drafts: DraftFile, found: ObservationSet) -> GateError:
+    problems = [_build_problem(one) for one in drafts.skipped]
+    return GateError(
+        "no-drafts",
+        "no question got a case: nothing was written" if found.observations else "there is no question in the source",
+        "see the reason of each question",
+        problems=problems,
+        exit_code=ExitCode.INCOMPLETE,
+    )
+
+
+def _build_problem(skipped: SkippedQuestion) -> Problem:
+    where = skipped.observation.location
+    said = f"{_format_question(skipped.observation)}: {to_one_line(skipped.reason, _MAX_REASON)}"
+    return Problem(said, file=where.file if where else None, line=where.line if where else None)
+
+
+def _format_question(observation: Observation) -> str:
+    return to_one_line(observation.question, _MAX_QUESTION)
+
+
+def _print_summary(drafts: DraftFile, found: ObservationSet, call: DraftCall) -> None:
+    """Print what was written, what was not and why, and what the drafts have never seen."""
+    assert call.output is not None
+    executions = sum(len(case.observation.responses) for case in drafts.cases)
+    drafted = format_count(len(drafts.cases), "draft")
+    _print_lines([f"{call.output.as_posix()}: {drafted} from {format_count(executions, 'execution')}"])
+    if call.verbosity is Verbosity.QUIET:
+        return
+    for note in found.notes:
+        print_message(f"note: {to_console_line(note)}")
+    every = call.verbosity is Verbosity.VERBOSE
+    for case in drafts.cases:
+        _print_lines([f"  {case.id}  {_format_question(case.observation)}"])
+        if every:
+            _print_lines([f"    {to_one_line(case.expectation.description, _MAX_REASON)}"])
+    _print_skipped(drafts.skipped, every=every)
+    unseen = list_unseen([case.observation for case in drafts.cases], found.tools)
+    if unseen:
+        _print_lines(["", "These drafts have never seen:", *(f"  {one}" for one in unseen)])
+    review = format_shell_line(["eval-gate", "draft", "--review", call.output.as_posix()])
+    _print_lines(["", f"Next step: {review}"])
+
+
+def _print_skipped(skipped: Sequence[SkippedQuestion], *, every: bool) -> None:
+    if not skipped:
+        return
+    shown = skipped if every else skipped[:_MAX_LISTED]
+    _print_lines(["", f"No case for {format_count(len(skipped), 'question')}:"])
+    _print_lines([f"  {_build_problem(one)}" for one in shown])
+    if len(shown) < len(skipped):
+        _print_lines([f"  and {len(skipped) - len(shown):,} more: --verbose lists them"])
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    """Print lines that may hold untrusted text."""
+    for line in lines:
+        print_output(reveal_all_invisible(line))
