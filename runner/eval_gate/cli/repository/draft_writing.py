@@ -30,9 +30,9 @@ from eval_gate.text.safe_output import reveal_all_invisible
 from eval_gate.text.shell import format_shell_line
 
 _MAX_LISTED: Final = 20
-"""Questions without a case that are listed without --verbose."""
+"""Reasons for questions without a case that are listed without --verbose."""
 _MAX_QUESTION: Final = 60
-_MAX_REASON: Final = 300
+_MAX_REASON: Final = 500
 _NOT_ASKED: Final = "it was not asked"
 
 
@@ -56,7 +56,7 @@ def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
     root = Path.cwd()
     drafts = run_async(build_draft_file(found.observations, form, root / call.output, root))
     if not drafts.cases:
-        raise _build_empty_error(drafts, found)
+        raise _build_empty_error(drafts, observed.run.run_id if observed else None)
     make_folder(call.output.parent)
     write_atomically(call.output, drafts.text)
     if observed is not None:
@@ -83,21 +83,30 @@ def _build_set(observed: ObservedRun) -> ObservationSet:
     return ObservationSet(tuple(observations), observed.tools, observed.run.warnings)
 
 
-def _build_empty_error(drafts: DraftFile, found: ObservationSet) -> GateError:
-    problems = [_build_problem(one) for one in drafts.skipped]
+def _build_empty_error(drafts: DraftFile, run_id: str | None) -> GateError:
+    """Build the error for a source of which no draft comes; `run_id` is the run that asked, if one did."""
+    resume = f"see why, then continue with --resume {run_id} and the same options" if run_id else None
     return GateError(
         "no-drafts",
-        "no question got a case: nothing was written" if found.observations else "there is no question in the source",
-        "see the reason of each question",
-        problems=problems,
+        "no question got a case: nothing was written" if drafts.skipped else "the source holds no question",
+        resume or "see why, and use another source",
+        problems=_list_problems(drafts.skipped),
         exit_code=ExitCode.INCOMPLETE,
     )
 
 
-def _build_problem(skipped: SkippedQuestion) -> Problem:
-    where = skipped.observation.location
-    said = f"{_format_question(skipped.observation)}: {to_one_line(skipped.reason, _MAX_REASON)}"
-    return Problem(said, file=where.file if where else None, line=where.line if where else None)
+def _list_problems(skipped: Sequence[SkippedQuestion]) -> list[Problem]:
+    """List why questions got no case, each reason once, with the place of its first question."""
+    by_reason: dict[str, list[Observation]] = {}
+    for one in skipped:
+        by_reason.setdefault(to_one_line(one.reason, _MAX_REASON), []).append(one.observation)
+    problems = []
+    for reason, observations in by_reason.items():
+        where, more = observations[0].location, len(observations) - 1
+        others = f" and {format_count(more, 'other question')}" if more else ""
+        said = f"{_format_question(observations[0])}{others}: {reason}"
+        problems.append(Problem(said, file=where.file if where else None, line=where.line if where else None))
+    return problems
 
 
 def _format_question(observation: Observation) -> str:
@@ -130,11 +139,11 @@ def _print_summary(drafts: DraftFile, found: ObservationSet, call: DraftCall) ->
 def _print_skipped(skipped: Sequence[SkippedQuestion], *, every: bool) -> None:
     if not skipped:
         return
-    shown = skipped if every else skipped[:_MAX_LISTED]
-    _print_lines(["", f"No case for {format_count(len(skipped), 'question')}:"])
-    _print_lines([f"  {_build_problem(one)}" for one in shown])
-    if len(shown) < len(skipped):
-        _print_lines([f"  and {len(skipped) - len(shown):,} more: --verbose lists them"])
+    problems = _list_problems(skipped)
+    shown = problems if every else problems[:_MAX_LISTED]
+    _print_lines(["", f"No case for {format_count(len(skipped), 'question')}:", *(f"  {one}" for one in shown)])
+    if len(shown) < len(problems):
+        _print_lines([f"  {len(problems) - len(shown):,} more reasons: --verbose lists them"])
 
 
 def _print_lines(lines: Sequence[str]) -> None:

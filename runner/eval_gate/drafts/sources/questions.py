@@ -30,8 +30,8 @@ def read_questions(file: Path, root: Path) -> EvalSuite:
         line = data[: error.start].count(b"\n") + 1
         raise _build_error(shown, [Problem("is not UTF-8", file=shown, line=line)]) from error
     lines: dict[str, int] = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        question = line.strip()
+    for number, written in enumerate(text.split("\n"), 1):
+        question = written.strip()
         if question and not question.startswith(_COMMENT):
             lines.setdefault(question, number)
     problems = [
