@@ -19,6 +19,7 @@ from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
 from eval_gate.model.result import RunResult, Shard, ShardPlan
 from eval_gate.struct import replace
+from eval_gate.text.escape import format_first_few
 from eval_gate.text.quoting import describe_name, quote_value
 
 MIN_DURATION_US: Final = 1_000
@@ -80,7 +81,7 @@ def describe_drafts(suites: Iterable[EvalSuite], selection: Selection, *, is_pla
     `is_planned` is for what no run has left out yet.
     """
     return tuple(
-        f"{suite.file}: {_format_drafts(ids, is_planned=is_planned)}: {_join_names(ids)}. "
+        f"{suite.file}: {_format_drafts(ids, is_planned=is_planned)}: {format_first_few(ids, MAX_NAMED_DRAFTS)}. "
         f"Review {'it' if len(ids) == 1 else 'them'} with `eval-gate draft --review {shlex.quote(suite.file)}`"
         for suite in suites
         if (
@@ -96,11 +97,6 @@ def describe_drafts(suites: Iterable[EvalSuite], selection: Selection, *, is_pla
 def _format_drafts(ids: Sequence[str], *, is_planned: bool) -> str:
     one, many = ("is", "are") if is_planned else ("was", "were")
     return f"1 draft {one} not run" if len(ids) == 1 else f"{len(ids):,} drafts {many} not run"
-
-
-def _join_names(ids: Sequence[str]) -> str:
-    more = len(ids) - MAX_NAMED_DRAFTS
-    return ", ".join(ids[:MAX_NAMED_DRAFTS]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardPlan | None:

@@ -64,6 +64,15 @@ class JsonLayout:
                 at = self._skip_blanks(at + 1)
         return found
 
+    def find_member_lines(self, path: Sequence[str], place: int) -> tuple[int, int]:
+        """Find where the member of the list at `path` begins and ends, with the blanks before it on its line."""
+        node = self.root
+        for step in path:
+            node = dict(self.list_members(node))[step]
+        span = self.list_members(node)[place][1]
+        line = self._text.rfind("\n", 0, span.start) + 1
+        return span.start if self._text[line : span.start].strip(" \t") else line, span.end
+
     def replace(self, parent: JsonSpan | None, place: int, value: JsonValue) -> Patch:
         """Replace a value and leave its key."""
         node = self.root if parent is None else self.list_members(parent)[place][1]

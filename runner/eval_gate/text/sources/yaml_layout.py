@@ -62,6 +62,16 @@ class YamlLayout:
             return [(str(key.value), value) for key, value in node.value]
         return list(enumerate(node.value)) if isinstance(node, SequenceNode) else []
 
+    def find_member_lines(self, path: Sequence[str], place: int) -> tuple[int, int]:
+        """Find where the lines of the element of the list at `path` begin and end; in brackets, the element."""
+        node = self.root
+        for step in path:
+            node = dict(self.list_members(node))[step]
+        if _is_flow(node):
+            element = self.list_members(node)[place][1]
+            return element.start_mark.index, element.end_mark.index
+        return self._text.rfind("\n", 0, self._find_start(node, place)) + 1, self._find_end(node, place)
+
     def replace(self, parent: Node | None, place: int, value: JsonValue) -> Patch:
         """Replace a value and leave its key, and the remark behind it."""
         if parent is None:
