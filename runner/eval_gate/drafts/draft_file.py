@@ -164,7 +164,7 @@ async def _find_failing_cases(written: Sequence[EvalCase], cases: Sequence[Draft
     try:
         for one, case in zip(written, cases, strict=True):
             if one.messages[-1].content != case.observation.question:
-                failing.append((case, "its question would be written differently"))
+                failing.append((case, "its format would change the question, such as blanks at its end"))
                 continue
             error = await _find_failure(one, case, matcher)
             if error is not None:
