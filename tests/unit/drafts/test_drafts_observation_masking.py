@@ -1,5 +1,7 @@
 """Masking of observations: every text, no name of a tool, and what cannot be searched is left out."""
 
+import pytest
+
 from eval_gate.drafts.observation import Observation, ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
@@ -38,6 +40,7 @@ def test_mask_observations__patterns__mask_texts_and_numbers() -> None:
     assert (second.question, second.responses[0].tool_calls[0].name) == ("no number", "no number")
 
 
+@pytest.mark.slow
 def test_mask_observations__text_that_cannot_be_searched__is_left_out_alone() -> None:
     hard = "a" * 60 + "!"
     found = ObservationSet((observation("fine"), observation(hard)))
