@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval_gate.drafts.observation import Observation, ObservationSet
-from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.results.masking import TextChange, TextMasking, map_value
 from eval_gate.struct import replace
@@ -17,24 +16,19 @@ from eval_gate.text.secret import MASK
 def mask_observations(found: ObservationSet, redact: Redactor, patterns: Sequence[str] = ()) -> ObservationSet:
     """Mask every text of the observations, except for names of tools.
 
-    An observation whose texts cannot be searched for the patterns is left out, because it may hold anything. Notes say
-    so, and how many questions hold masked text.
+    An observation whose texts cannot be searched for the patterns is left out, because it may hold anything. A note
+    says so.
     """
     before = found.observations
     observations: list[Observation | None] = [map_observation(one, redact) for one in before]
     if patterns:
         observations = _mask_matches([one for one in observations if one is not None], patterns)
     kept = [one for one in observations if one is not None]
-    pairs = zip(before, observations, strict=True)
-    changed = sum(new is not None and _get_prompt(new) != _get_prompt(old) for old, new in pairs)
     notes = list(map(redact, found.notes))
     if len(kept) < len(before):
         notes.append(
             f"Left out {_count(len(before) - len(kept))} that could not be searched for the `redact` patterns."
         )
-    if changed:
-        verb = "holds" if changed == 1 else "hold"
-        notes.append(f"{_count(changed)} {verb} masked text ({MASK}): edit or drop the draft before you accept it.")
     tools = tuple(redact.mask_struct(tool) for tool in found.tools)
     return ObservationSet(tuple(kept), tools, tuple(notes))
 
@@ -90,10 +84,6 @@ def _map_response(response: Response, change: TextChange) -> Response:
 def _map_call(call: ToolCall, change: TextChange) -> ToolCall:
     params = {change(name): map_value(value, change) for name, value in call.params.items()}
     return replace(call, params=params, result=map_value(call.result, change))
-
-
-def _get_prompt(observation: Observation) -> tuple[JsonValue, ...]:
-    return observation.question, *(one.content for one in observation.earlier_messages)
 
 
 def _count(number: int) -> str:

@@ -29,7 +29,7 @@ def test_mask_observations__secrets__are_masked_in_every_text_but_names_of_tools
     assert (one.responses[0].text, one.responses[0].model) == ("***", "***")
     assert (call.name, call.params, call.result) == (KEY, {"***": ["***", 5550100]}, {"r": "***"})
     assert masked.tools[0].description == "***"
-    assert masked.notes == ("***", "1 question holds masked text (***): edit or drop the draft before you accept it.")
+    assert masked.notes == ("***",)
 
 
 def test_mask_observations__patterns__mask_texts_and_numbers() -> None:
