@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
+from benchmarks.drafts.clinic import CLINIC_QUESTIONS
 from benchmarks.drafts.plants import Plant, draw_plants
 from benchmarks.drafts.questions import QUESTIONS, Question
 from benchmarks.drafts.wording import render_canonical, render_randomly
@@ -28,7 +29,7 @@ _UNKNOWN: Final = Question("unknown", "", "I do not know the answer to that ques
 
 
 class DraftAgent:
-    """Answers the twenty questions, in words that depend on a seed, with planted changes or without."""
+    """Answers the questions of both agents, in words that depend on a seed, with planted changes or without."""
 
     def __init__(self, seed: int | None = None, *plants: Plant) -> None:
         self._lock = threading.Lock()
@@ -40,7 +41,7 @@ class DraftAgent:
             self._seed = seed
             self._plants = {plant.question: plant for plant in plants}
             self._asked: Counter[str] = Counter()
-            self._questions = {question.text: question for question in QUESTIONS}
+            self._questions = {question.text: question for question in (*QUESTIONS, *CLINIC_QUESTIONS)}
             self._questions |= {plant.changed.text: plant.changed for plant in plants}
 
     def answer(self, message: str) -> tuple[str, Question]:

@@ -1,7 +1,7 @@
 """Measures what drafted suites are worth: the planted changes they find, and how often they are red for nothing.
 
     python -m benchmarks.drafts.measure                                        # Eval Gate: about five minutes
-    python -m benchmarks.drafts.measure --suites every                         # every possible change, 20 in a run
+    python -m benchmarks.drafts.measure --suites every clinic                  # every possible change, 20 in a run
     python -m benchmarks.drafts.measure --suites weak-response weak-tools
     python -m benchmarks.drafts.measure --suites capture generate --evalview PROGRAM
     python -m benchmarks.drafts.measure --table                                # only writes README.md from results.json
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.drafts.agent import DraftAgent, serve
+from benchmarks.drafts.clinic import CLINIC_QUESTIONS
 from benchmarks.drafts.plants import COUNTS, Plant, draw_plants, list_all_changes
 from benchmarks.drafts.questions import QUESTIONS
 from benchmarks.drafts.suites import CheckOutcome, DraftedSuite, EvalGateSuite, EvalViewSuite
@@ -30,7 +31,9 @@ from benchmarks.drafts.table import write_readme
 HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "results.json"
 UNCHANGED_RUNS: Final = 30
-SUITES: Final = ("drafted", "every", "weak-response", "weak-tools", "capture", "generate")
+EVERY: Final = {"every": QUESTIONS, "clinic": CLINIC_QUESTIONS}
+"""Suites that are tried with every possible change, and the questions of their agents."""
+SUITES: Final = ("drafted", "every", "clinic", "weak-response", "weak-tools", "capture", "generate")
 
 
 def measure_suite(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -49,11 +52,7 @@ def measure_suite(name: str, options: argparse.Namespace, folder: Path) -> dict[
             outcome = suite.check()
             plants[str(plant.number)] = _describe(outcome, plant.question)
             print(name, plant.number, plant.kind, plant.question, _describe(outcome, plant.question), flush=True)
-        unchanged = []
-        for number in range(options.unchanged):
-            agent.become(seed + 1000 + number)
-            unchanged.append(_describe_unchanged(suite.check()))
-            print(name, "unchanged", number + 1, unchanged[-1], flush=True)
+        unchanged = _measure_unchanged(name, suite, agent, options)
     covered = sorted(set(suite.cases.values()) & {question.id for question in QUESTIONS})
     return {
         "cases": len(suite.cases),
@@ -64,21 +63,33 @@ def measure_suite(name: str, options: argparse.Namespace, folder: Path) -> dict[
     }
 
 
-def measure_every_change(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Draft a suite, and return which of all possible changes it finds.
+def _measure_unchanged(
+    name: str, suite: DraftedSuite, agent: DraftAgent, options: argparse.Namespace
+) -> list[dict[str, Any]]:
+    runs = []
+    for number in range(options.unchanged):
+        agent.become(options.seed * 100_000 + 1000 + number)
+        runs.append(_describe_unchanged(suite.check()))
+        print(name, "unchanged", number + 1, runs[-1], flush=True)
+    return runs
+
+
+def measure_every_change(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Draft a suite of one of the two agents, and return which of all possible changes it finds.
 
     A run checks one change of each question at once, so that a change counts as found if its case is named.
     """
     seed = options.seed * 100_000
     agent = DraftAgent(seed + 1)
     waiting: dict[str, list[Plant]] = defaultdict(list)
-    for plant in list_all_changes():
+    questions = EVERY[name]
+    for plant in list_all_changes(questions):
         waiting[plant.question].append(plant)
     found: Counter[str] = Counter()
     total: Counter[str] = Counter()
     missed = []
     with serve(agent) as url:
-        suite = EvalGateSuite(folder / "every", url)
+        suite = EvalGateSuite(folder / name, url, questions)
         agent.become(seed + 2)
         suite.record_baseline()
         for number in range(max(map(len, waiting.values()))):
@@ -91,8 +102,10 @@ def measure_every_change(options: argparse.Namespace, folder: Path) -> dict[str,
                     found[plant.kind] += 1
                 else:
                     missed.append({"kind": plant.kind, "question": plant.question, "detail": plant.detail})
-            print("every", number + 1, len(plants), len(missed), flush=True)
-    return {"kinds": {kind: [found[kind], total[kind]] for kind in COUNTS}, "missed": missed}
+            print(name, number + 1, len(plants), len(missed), flush=True)
+        unchanged = _measure_unchanged(name, suite, agent, options)
+    kinds = {kind: [found[kind], total[kind]] for kind in COUNTS}
+    return {"cases": len(suite.cases), "kinds": kinds, "missed": missed, "unchanged": unchanged}
 
 
 def _draft(name: str, folder: Path, url: str, options: argparse.Namespace) -> DraftedSuite:
@@ -162,7 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             folder = options.folder or Path(temporary)
             for name in options.suites:
                 measured = (
-                    measure_every_change(options, folder) if name == "every" else measure_suite(name, options, folder)
+                    measure_every_change(name, options, folder)
+                    if name in EVERY
+                    else measure_suite(name, options, folder)
                 )
                 results = json.loads(options.to.read_text()) if options.to.exists() else {}
                 results[name] = measured

@@ -7,7 +7,7 @@ a fixed seed, so that nobody chose the changes that are easy to find.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
@@ -41,15 +41,17 @@ REFUSALS: Final = (
 )
 OTHER_VALUES: Final = {
     "Ana Costa": "Rita Lopes",
-    "BERN": "BASEL",
     "CH": "AT",
+    "CHK": "XRY",
     "EUR": "SEK",
     "GB": "IE",
     "GBP": "CHF",
+    "KE": "TZ",
     "LIS": "FAO",
     "Lisbon": "Madrid",
     "NO": "SE",
     "OPO": "LIS",
+    "Okafor": "Osei",
     "OSL": "BGO",
     "Oslo": "Bergen",
     "PT": "ES",
@@ -57,10 +59,15 @@ OTHER_VALUES: Final = {
     "USD": "CAD",
     "ZRH": "GVA",
     "Zurich": "Geneva",
+    "adult": "child",
+    "blood-pressure": "weight",
+    "cardiology": "radiology",
     "damaged": "missing",
     "email": "phone",
     "en": "pt",
     "full": "short",
+    "head": "nurse",
+    "ibuprofen": "aspirin",
     "me": "team",
     "metric": "imperial",
     "price": "duration",
@@ -108,10 +115,10 @@ def draw_plants(seed: int = SEED) -> tuple[Plant, ...]:
     )
 
 
-def list_all_changes() -> tuple[Plant, ...]:
-    """List every change from which the planted ones are drawn, in the order of the questions."""
+def list_all_changes(questions: Sequence[Question] = QUESTIONS) -> tuple[Plant, ...]:
+    """List every change that can be planted, of which the forty are drawn, in the order of the questions."""
     found: list[Plant] = []
-    for question in QUESTIONS:
+    for question in questions:
         for kind, maker in _MAKERS.items():
             seen: dict[str, Question] = {}
             if _can(kind, question):

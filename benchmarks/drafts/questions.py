@@ -37,8 +37,16 @@ OTHER_TOOLS: Final = {
     "get_policy": "search_help",
     "search_flights": "search_trains",
     "create_ticket": "send_email",
+    "find_appointments": "list_free_slots",
+    "lookup_drug": "search_help",
+    "travel_advice": "search_help",
+    "get_prescription": "list_prescriptions",
+    "quote_price": "list_prices",
+    "cancel_appointment": "move_appointment",
+    "get_readings": "list_visits",
+    "find_staff": "search_help",
 }
-"""Every tool of the agent, and the tool that a planted change calls instead."""
+"""Every tool of the two agents, and the tool that a planted change calls instead."""
 
 ORDER_A1043: Final = {
     "id": "A-1043",

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from benchmarks.drafts.questions import QUESTIONS
+from benchmarks.drafts.questions import QUESTIONS, Question
 from eval_gate.struct import FrozenStruct
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -71,11 +71,11 @@ class EvalGateSuite:
     FILE: Final = Path("evals/agent.golden.json")
     PROGRAM: Final = [sys.executable, "-I", "-m", "eval_gate"]
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, questions: Sequence[Question] = QUESTIONS) -> None:
         """Draft a suite from the agent at this address, and accept all of it."""
-        self._folder, self._url = folder, url
+        self._folder, self._url, self._questions = folder, url, questions
         folder.mkdir(parents=True)
-        (folder / "questions.txt").write_text("".join(f"{question.text}\n" for question in QUESTIONS))
+        (folder / "questions.txt").write_text("".join(f"{question.text}\n" for question in questions))
         self._run("draft", "questions.txt", "-o", str(self.FILE), "--agent-endpoint", url)
         self._run("draft", "--accept", "all", str(self.FILE))
         self.cases = self._read_cases()
@@ -83,10 +83,10 @@ class EvalGateSuite:
     def keep_assertions(self, keep: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Replace the expectations of every case by these."""
         path = self._folder / self.FILE
-        suite = json.loads(path.read_text())
-        for case in suite["cases"]:
+        cases = json.loads(path.read_text())
+        for case in cases:
             case["expect"] = keep(case["expect"])
-        path.write_text(json.dumps(suite, indent=2))
+        path.write_text(json.dumps(cases, indent=2))
 
     def record_baseline(self) -> CheckOutcome:
         """Run the suite once more on what is the default branch; its runs are the baseline and its history."""
@@ -122,9 +122,9 @@ class EvalGateSuite:
         )
 
     def _read_cases(self) -> dict[str, str]:
-        by_text = {question.text: question.id for question in QUESTIONS}
-        suite = json.loads((self._folder / self.FILE).read_text())
-        return {case["id"]: by_text[case["input"]["message"]] for case in suite["cases"]}
+        by_text = {question.text: question.id for question in self._questions}
+        cases = json.loads((self._folder / self.FILE).read_text())
+        return {case["id"]: by_text[case["input"]["message"]] for case in cases}
 
     def _run(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> tuple[int, str]:
         code, _, text = run_command([*self.PROGRAM, *arguments], self._folder, allowed).partition("\n")
@@ -133,9 +133,11 @@ class EvalGateSuite:
 
 def find_behaviour_changes(result: dict[str, Any]) -> dict[str, str]:
     """Return what a run result says of cases that pass and behave differently, by id of the case."""
-    found = {}
-    for change in (result["comparison"] or {}).get("behaviourChanges") or ():
-        found[change["caseId"]] = json.dumps(change, ensure_ascii=False)
+    found: dict[str, str] = {}
+    for change in ((result["comparison"] or {}).get("behaviourChanges") or {}).get("changes") or ():
+        parts = [str(change[key]) for key in ("kind", "tool", "parameter", "difference") if change.get(key)]
+        text = f"{' '.join(parts)}: {change.get('baseline')} → {change.get('current')}"
+        found[change["caseId"]] = "; ".join(filter(None, (found.get(change["caseId"]), text)))
     return found
 
 

@@ -45,6 +45,11 @@ COLUMNS: Final = (
     Column("… `--strict`", "capture", frozenset({"regression", "tools_changed", "output_changed"})),
     Column("EvalView `generate`", "generate"),
 )
+EVERY: Final = {
+    "every": "Every change that could have been planted",
+    "clinic": "Every change of another agent",
+}
+"""Suites that are tried with every possible change, and their headings."""
 WEAK: Final = {
     "weak-response": "a response that is not empty",
     "weak-tools": "which tools were called, but not how often or with what",
@@ -68,8 +73,9 @@ def render_tables(results: Mapping[str, Any]) -> str:
     weak = [name for name in WEAK if name in results]
     if weak:
         parts += ["## Where the suite is too weak to fail\n", _render_weak(results, plants, weak)]
-    if "every" in results:
-        parts += ["## Every change that could have been planted\n", _render_every(results["every"])]
+    for name, heading in EVERY.items():
+        if name in results:
+            parts += [f"## {heading}\n", _render_every(results[name])]
     parts += ["## The forty planted changes\n", _render_plants(results, plants, columns, weak)]
     return "\n" + "\n".join(parts) + "\n"
 
@@ -116,6 +122,8 @@ def _render_every(every: Mapping[str, Any]) -> str:
     rows = [(kind, found, total) for kind, (found, total) in every["kinds"].items()]
     rows.append(("**all**", f"**{sum(row[1] for row in rows)}**", f"**{sum(row[2] for row in rows)}**"))
     missed = [(one["question"], one["kind"], one["detail"]) for one in every["missed"]]
+    red = sum(run["exit"] != 0 for run in every["unchanged"])
+    rows.append(("unchanged agent: red runs", red, len(every["unchanged"])))
     text = _render_table(["change", "found", "possible"], rows)
     if missed:
         text += "\nMissed:\n\n" + _render_table(["question", "kind", "change"], missed)
