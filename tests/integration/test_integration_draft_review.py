@@ -149,11 +149,11 @@ def test_accept__one_of_the_names_is_wrong__nothing_is_written(drafted) -> None:
     assert text_of(drafted) == AGENTV
 
 
-def review(folder: Path, answers: str, **environment: str) -> str:
-    """The review on a terminal on which these lines are typed; what is shown."""
+def on_terminal(folder: Path, answers: str, *words: str, **environment: str) -> str:
+    """Run the program on a terminal on which these lines are typed, one at each question; return what is shown."""
     terminal, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*PROGRAM, "draft", "--review", "evals"],
+        [*PROGRAM, *words],
         cwd=folder,
         env=CLEAN | {"TERM": "xterm-256color"} | environment,
         stdin=theirs,
@@ -171,6 +171,10 @@ def review(folder: Path, answers: str, **environment: str) -> str:
     assert process.wait(60) == 0
     assert left == []
     return shown.decode().replace("\r\n", "\n")
+
+
+def review(folder: Path, answers: str, **environment: str) -> str:
+    return on_terminal(folder, answers, "draft", "--review", "evals", **environment)
 
 
 def test_review__on_a_terminal__writes_each_decision_at_once(drafted) -> None:
@@ -222,3 +226,102 @@ def test_review__edit_that_is_undone_or_fails__leaves_the_file(drafted) -> None:
     shown = review(drafted, "e\nq\n", EDITOR="no-such-editor -w")
     assert "error[editor-failed]: the editor no-such-editor cannot be started" in shown
     assert text_of(drafted) == AGENTV
+
+
+UPDATED = """\
+# ours
+tests:
+  - id: gs-000   # first
+    input: ask 0
+    assertions:
+      - {type: contains, value: old}   # why
+      - Says no.
+  - id: gs-001
+    input: ask 1
+    assertions: [{type: contains, value: old}]
+"""
+
+
+async def moved(exchange: Exchange) -> None:
+    exchange.answer({"response": "It is in Oslo. {{seed:x}} \x1b[m", "toolCalls": []})
+
+
+@pytest.fixture
+def meant(tmp_path) -> Path:
+    """A suite that expects what the agent did before."""
+    file = tmp_path / "evals" / "desk.eval.yaml"
+    file.parent.mkdir()
+    file.write_text(UPDATED)
+    return tmp_path
+
+
+CHANGED = UPDATED.replace(
+    "      - {type: contains, value: old}   # why\n", "      - {type: contains, value: Oslo}   # why\n"
+)
+
+
+def test_update__without_a_terminal__shows_the_diff_and_writes_it_with_yes_only(meant) -> None:
+    with agent(moved) as running:
+        flags = ("draft", "--update", "gs-000", "--agent-endpoint", running.url, "evals")
+        done = gate(meant, *flags)
+        assert (done.returncode, len(running.requests)) == (0, 3)
+        assert "nothing was written: repeat the command with --yes" in done.stderr
+        assert "-      - {type: contains, value: old}   # why\n+      - {type: contains, value: Oslo}" in done.stdout
+        assert "gs-000: rubrics: left as it is, because responses do not show it" in done.stderr
+        assert text_of(meant) == UPDATED
+        written = gate(meant, *flags, "--yes")
+        assert (written.returncode, text_of(meant)) == (0, CHANGED)
+        assert written.stdout.startswith(done.stdout)
+        again = gate(meant, *flags, "--yes")
+        assert (again.returncode, again.stdout) == (0, "no expectation changes\n")
+        assert gate(meant, "validate", "--strict").returncode == 0
+    assert not list((meant / "evals").glob("results/**/*.json"))
+
+
+@pytest.mark.parametrize(("answer", "text"), [("y\n", CHANGED), ("n\n", UPDATED), ("\x04", UPDATED)])
+def test_update__on_a_terminal__writes_what_the_person_confirms(meant, answer, text) -> None:
+    with agent(moved) as running:
+        shown = on_terminal(meant, answer, "draft", "--update", "gs-000", "--agent-endpoint", running.url, "evals")
+    assert "Write 1 file? [y]es, [n]o? " in shown
+    assert text_of(meant) == text
+
+
+def test_update__agent_gives_no_response__changes_nothing_and_says_so(meant) -> None:
+    async def broken(exchange: Exchange) -> None:
+        exchange.answer({"error": "down"}, 400)
+
+    with agent(broken) as running:
+        done = gate(meant, "draft", "--update", "gs-*", "--yes", "--agent-endpoint", running.url, "evals")
+    assert done.returncode == 3
+    assert "gs-000: 0 of 3 executions have a response: " in done.stderr
+    assert text_of(meant) == UPDATED
+
+
+def test_update__names_that_cannot_be_updated__are_all_said_before_anything_is_asked(meant) -> None:
+    suite = {
+        "name": "s",
+        "agent": {"name": "A", "model": "gpt-5-mini", "instructions": "x"},
+        "cases": [{"id": "other", "name": "n", "prompt": "p", "assertions": []}],
+    }
+    (meant / "evals" / "suite.json").write_text(json.dumps(suite))
+    with agent() as running:
+        flags = ("--agent-endpoint", running.url, "evals")
+        done = gate(meant, "draft", "--update", "gs-00,other", *flags)
+        assert running.requests == []
+    assert done.returncode == 2
+    assert "gs-00: there is no such case" in done.stderr
+    assert "cases of the format agent-evals cannot be updated" in done.stderr
+
+
+def test_update__secret_in_the_response__is_never_written(meant) -> None:
+    async def leaking(exchange: Exchange) -> None:
+        exchange.answer({"response": "It is Oslo with the key hunter2hunter2 and Kim Li.", "toolCalls": []})
+
+    (meant / "eval-gate.json").write_text(json.dumps({"redact": ["Kim \\w+"], "passEnv": ["MY_TOKEN"]}))
+    with agent(leaking) as running:
+        flags = ("--agent-endpoint", running.url, "evals")
+        done = gate(meant, "draft", "--update", "gs-000", "--yes", *flags, MY_TOKEN="hunter2hunter2")
+    assert done.returncode == 0, done.stderr
+    everything = done.stdout + done.stderr + text_of(meant)
+    assert "Oslo" in text_of(meant)
+    assert not any(word in everything for word in ("hunter2", "Kim", "Li."))

@@ -116,7 +116,7 @@ def _review_file(path: Path, root: Path) -> bool:
         if case is None:
             break
         print_output("\n" + "\n".join(render_draft(file, case)))
-        match _ask(_CHOICES, "aedsq"):
+        match ask_for_letter(_CHOICES, "aedsq"):
             case "a":
                 accepted += _write_decision(file, case, skipped, is_accepted=True)
             case "d":
@@ -152,7 +152,7 @@ def _edit_case(file: CaseFile, case: EvalCase) -> None:
                 file.write(file.replace_case_text(case, text))
             except GateError as error:
                 print_error(error)
-                if _ask(_EDIT_CHOICES, "eu") != "e":
+                if ask_for_letter(_EDIT_CHOICES, "eu") != "e":
                     return
             else:
                 return
@@ -160,7 +160,7 @@ def _edit_case(file: CaseFile, case: EvalCase) -> None:
         print_error(error)
 
 
-def _ask(question: str, choices: str) -> str | None:
+def ask_for_letter(question: str, choices: str) -> str | None:
     """Ask until the answer begins with one of these letters, and return that letter; None at the end of the input."""
     while True:
         print_output(question, end="")
