@@ -14,35 +14,40 @@ from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from typing import Final
 
+from regress import Regex
+
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DRAFT_FACTS, STORED_RESPONSE
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.safe_output import INVISIBLE
 from eval_gate.text.secret import MASK
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
 _MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|{'|'.join(month[:3] for month in _MONTHS)})"
+_DAY: Final = "[0-9]{4}-[0-9][0-9]-[0-9][0-9]"
+_TIME: Final = "[0-9][0-9]:[0-9][0-9]"
 _ORDINAL: Final = "(?:st|nd|rd|th)?"
 _SMALL_NUMBERS: Final = (*("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),)
 _NUMBER_WORDS: Final = {word: str(number) for number, word in enumerate(_SMALL_NUMBERS, 2)}
 _WORDS_BY_NUMBER: Final = {number: word for word, number in _NUMBER_WORDS.items()}
 _FACT: Final = re.compile(
     rf"""
-    (?P<stamp>\b\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)
-    |(?P<iso>\b\d{{4}}-\d\d-\d\d\b)
-    |(?P<day_first>(?<![\d.,/:-])(?P<day1>\d{{1,2}}){_ORDINAL}(?:\ of)?\ (?P<month1>{_MONTH})\b)
-    |(?P<month_first>\b(?P<month2>{_MONTH})\ (?P<day2>\d{{1,2}}){_ORDINAL}\b)
-    |(?P<code>(?<![\w/-])(?=[\w/-]*\d)(?=[\w/-]*[A-Za-z])\d*[A-Za-z][\w]*(?:[-/_]\w+)*\b)
-    |(?P<number>(?<![\w])(?:(?<![\w.,)])[-\N{{MINUS SIGN}}])?\d+(?:[.,:/-]\d+)*)
+    (?P<stamp>\b{_DAY}[T ]{_TIME}(?::[0-9][0-9](?:\.[0-9]+)?)?(?:Z|[+-][0-9][0-9]:?[0-9][0-9])?)
+    |(?P<iso>\b{_DAY}\b)
+    |(?P<day_first>(?<![0-9.,/:-])(?P<day1>[0-9]{{1,2}}){_ORDINAL}(?:\ of)?\ (?P<month1>{_MONTH})\b)
+    |(?P<month_first>\b(?P<month2>{_MONTH})\ (?P<day2>[0-9]{{1,2}}){_ORDINAL}\b)
+    |(?P<code>(?<![\w/-])(?=[\w/-]*[0-9])(?=[\w/-]*[A-Za-z])[0-9]*[A-Za-z][A-Za-z0-9]*(?:[-/_][A-Za-z0-9]+|\.[0-9]+)*(?!\w))
+    |(?P<number>(?<![\w])(?:(?<![\w.,)])[-\N{{MINUS SIGN}}])?[0-9]+(?:[.,:/-][0-9]+)*)
     """,
     re.VERBOSE,
 )
 """Numbers and what is made of them, the longest reading first. Units are wording: 4 °C is 4 degrees."""
-_NUMBER_WORD: Final = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.IGNORECASE)
+_NUMBER_WORD: Final = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.IGNORECASE | re.ASCII)
 _LIST_NUMBER: Final = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]", re.MULTILINE)
 """The number of an entry of a list, which is form and not content."""
 _WORD: Final = re.compile(r"[^\W_](?:[\w'’&]|-(?=\w))*")
@@ -138,7 +143,7 @@ def find_shared_facts(question: str, responses: Sequence[Response], now: datetim
         return SharedFacts()
     known = _KnownTexts(question, responses)
     finder = _FactFinder(known, Clock.from_question(question, len(responses), now))
-    texts = [response.text[:STORED_RESPONSE] for response in responses]
+    texts = [to_well_formed(response.text[:STORED_RESPONSE]) for response in responses]
     by_response = [{fact.key: fact for fact in finder.iter_facts(text)} for text in texts]
     first = by_response[0]
     shared = [fact for key, fact in first.items() if all(key in found for found in by_response)]
@@ -309,8 +314,10 @@ class _FactFinder:
         found = [*self._iter_numbers(text), *names, *words]
         seen: set[str] = set()
         for begin, fact in sorted(found, key=lambda one: one[0]):
-            if fact.key not in seen and is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT:
-                seen.add(fact.key)
+            if fact.key in seen:
+                continue
+            seen.add(fact.key)
+            if is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT and _can_find(fact, text):
                 yield AnswerFact(fact.text, fact.kind, fact.pattern, begin / length)
 
     def _iter_numbers(self, text: str) -> Iterator[tuple[int, AnswerFact]]:
@@ -373,9 +380,9 @@ class _FactFinder:
         """Yield words of the tools, if the target writes the same text each time, so that no other wording is known."""
         for match in _WORD.finditer(text) if self._known.has_same_wording else ():
             word = match[0]
-            is_plain = word.islower() or self._is_start_of(text, match.start())
+            is_plain = word.islower() or (word[1:].islower() and self._is_start_of(text, match.start()))
             if is_plain and _is_content_word(word) and self._known.has_tool_word(word):
-                yield match.start(), AnswerFact(word.lower(), FactKind.WORD, _build_word_pattern(word.lower()))
+                yield match.start(), _build_word_fact(word)
 
     @staticmethod
     def _is_start_of(text: str, at: int) -> bool:
@@ -410,6 +417,11 @@ def _build_name_pattern(name: str) -> str | None:
     return rf"\b{re.escape(name)}\b" if len(name) <= 3 and name.isascii() and name.isalnum() else None
 
 
+def _can_find(fact: AnswerFact, text: str) -> bool:
+    """Whether the pattern of the fact finds it where it stands, such as not within a run of digits and dots."""
+    return fact.pattern is None or Regex(fact.pattern).find(text) is not None
+
+
 def _build_number_pattern(match: re.Match[str]) -> str | None:
     """Return the ECMAScript pattern that finds this number and no longer one; None where its text is enough."""
     if match["stamp"] or match["iso"]:
@@ -434,16 +446,21 @@ def _build_number_pattern(match: re.Match[str]) -> str | None:
 
 def _build_integer_pattern(digits: str) -> str:
     """Return the pattern that finds a number and no longer one; a small number also as a word."""
-    pattern = rf"(?<![\d.,:]){_escape_pattern(digits)}(?![.,:]?\d)"
+    pattern = rf"(?<!\d[.,:]?){_escape_pattern(digits)}(?![.,:]?\d)"
     word = _WORDS_BY_NUMBER.get(digits)
     return rf"{pattern}|\b[{word[0].upper()}{word[0]}]{word[1:]}\b" if word else pattern
 
 
-def _build_word_pattern(word: str) -> str:
-    """Return the pattern that finds a lower-case word, also at the start of a sentence and in the plural."""
+def _build_word_fact(word: str) -> AnswerFact:
+    """Build the fact of a word, which may also begin a sentence or be in the plural.
+
+    ECMAScript finds the ends of words only where these are ASCII: another word is found as it is.
+    """
+    if not word.isascii():
+        return AnswerFact(word, FactKind.WORD)
+    word = word.lower()
     stem = word.removesuffix("s")
-    first = f"[{stem[0].upper()}{stem[0]}]" if stem[0].isascii() else stem[0]
-    return rf"\b{first}{_escape_pattern(stem[1:])}s?\b"
+    return AnswerFact(word, FactKind.WORD, rf"\b[{stem[0].upper()}{stem[0]}]{stem[1:]}s?\b")
 
 
 def _escape_pattern(text: str) -> str:

@@ -73,7 +73,7 @@ def test_agentv__case__is_ordered_as_a_person_writes_it() -> None:
         "        expected:\n"
         "          - {tool: get_weather, args: {city: Lisbon, days: 1}, args_match: superset}\n"
         "      - {type: contains-all, value: [Lisbon]}\n"
-        '      - {type: regex, value: "(?<![\\\\d.,:])21(?![.,:]?\\\\d)"}\n'
+        '      - {type: regex, value: "(?<!\\\\d[.,:]?)21(?![.,:]?\\\\d)"}\n'
         '      - {type: contains, value: "{\\"", negate: true}\n'
     )
 
