@@ -7,7 +7,7 @@ its format has to accept it as strictly as it accepted the file before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import yaml
@@ -46,7 +46,7 @@ class CaseFile(FrozenStruct):
     __repr__ = object.__repr__
 
     @property
-    def shown(self) -> str:
+    def shown_as(self) -> str:
         """The name of the file for people."""
         return self.suite.file
 
@@ -61,7 +61,7 @@ class CaseFile(FrozenStruct):
         for place, raw in enumerate(self.list_raw_cases()):
             if isinstance(raw, dict) and raw.get("id") == case.id:
                 return place
-        raise _build_edit_error(case.location.file, f"{case.id} is not in {self.shown} itself")
+        raise _build_edit_error(case.location.file, f"{case.id} is not in {self.shown_as} itself")
 
     def replace_cases(self, cases: Mapping[str, RawCase | None]) -> CaseFile:
         """Replace cases by id, or remove those whose new value is None, and return the file with its new text.
@@ -73,7 +73,7 @@ class CaseFile(FrozenStruct):
         found = [(places.get(place, raw), raw) for place, raw in enumerate(old)]
         new: list[JsonValue] = [one for one, _ in found if one is not None]
         if not new:
-            raise GateError("no-cases-left", f"{self.shown} would have no case left", "delete the file instead")
+            raise GateError("no-cases-left", f"{self.shown_as} would have no case left", "delete the file instead")
         expected = self._with_cases(new)
         text = self.data.decode()
         try:
@@ -84,10 +84,10 @@ class CaseFile(FrozenStruct):
             else:
                 written = rewrite_json(text, self.document, expected)
         except (ValueError, yaml.YAMLError) as error:
-            raise _build_edit_error(self.shown, str(error)) from error
+            raise _build_edit_error(self.shown_as, str(error)) from error
         changed = self._read_again(written)
         if not is_same_value(changed.document, expected):
-            raise _build_edit_error(self.shown, "its layout is not supported")
+            raise _build_edit_error(self.shown_as, "its layout is not supported")
         return changed
 
     def get_case_text(self, case: EvalCase) -> str:
@@ -117,9 +117,9 @@ class CaseFile(FrozenStruct):
         """Write the changed file in place of this one. Raises GateError if the file has changed meanwhile."""
         if changed.data == self.data:
             return
-        if read_bytes(self.path, self.shown) != self.data:
+        if read_bytes(self.path, self.shown_as) != self.data:
             raise GateError(
-                "eval-file-changed", f"{self.shown} has changed while it was edited", "run the command again"
+                "eval-file-changed", f"{self.shown_as} has changed while it was edited", "run the command again"
             )
         write_atomically(self.path, changed.data)
 
@@ -155,7 +155,7 @@ class CaseFile(FrozenStruct):
                 return YamlLayout(text).find_member_lines(path, place)
             return JsonLayout(text).find_member_lines(path, place)
         except (ValueError, yaml.YAMLError) as error:
-            raise _build_edit_error(self.shown, str(error)) from error
+            raise _build_edit_error(self.shown_as, str(error)) from error
 
     def _read_again(self, text: str) -> CaseFile:
         return _parse_case_file(text.encode(), self.path, self.root, strict=self.is_strict)
@@ -210,9 +210,9 @@ def _rewrite_lines(text: str, old: Sequence[JsonValue], new: Sequence[JsonValue]
     return text
 
 
-def _build_edit_error(shown: str, why: str) -> GateError:
+def _build_edit_error(name: str, why: str) -> GateError:
     return GateError(
         "eval-file-not-editable",
-        f"{PurePosixPath(shown)} cannot be changed without changing other parts of it: {' '.join(why.split())[:200]}",
+        f"{name} cannot be changed without changing other parts of it: {' '.join(why.split())[:200]}",
         "change it by hand",
     )

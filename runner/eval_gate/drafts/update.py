@@ -64,25 +64,25 @@ class ObservedCase(FrozenStruct):
 
 
 async def update_case(
-    file: CaseFile, case: EvalCase, seen: ObservedCase, tokens: TokenData, now: datetime | None = None
+    file: CaseFile, case: EvalCase, observed: ObservedCase, tokens: TokenData, moment: datetime | None = None
 ) -> CaseUpdate:
     """Update the expectations of a case that fail now. Nothing is written.
 
     Raises GateError for a case that cannot be edited.
     """
-    responses = seen.scored.responses
-    if seen.scored.errors or not responses:
-        count = len(seen.scored.errors) + len(responses)
-        why = seen.scored.errors[0] if seen.scored.errors else "it was not asked"
+    responses = observed.scored.responses
+    if observed.scored.errors or not responses:
+        count = len(observed.scored.errors) + len(responses)
+        why = observed.scored.errors[0] if observed.scored.errors else "it was not asked"
         return CaseUpdate(file, remarks=(f"{len(responses)} of {count} executions have a response: {why}",))
-    if seen.masked is None:
+    if observed.masked is None:
         return CaseUpdate(file, remarks=("its responses could not be searched for the `redact` patterns",))
     raw = file.find_raw_case(case)
     matcher = PatternMatcher()
     try:
         scoring = _ResponseScoring(file.suite.format, responses, tokens, matcher)
         called = {call.name for response in responses for call in response.tool_calls}
-        merger = ExpectationMerger(derive_expectation(seen.masked, now), called, scoring.fails)
+        merger = ExpectationMerger(derive_expectation(observed.masked, moment), called, scoring.fails)
         new = await _merge_case(raw, merger, scoring)
         is_changed = new is not None and not is_same_value(raw, new)
         if is_changed and new is not None:
@@ -162,4 +162,4 @@ def _read_probe(file_format: str, part: Part) -> EvalCase:
 def render_diff(old: CaseFile, new: CaseFile) -> Iterator[str]:
     """Render the changes of a file as lines of a unified diff, as they are in the file."""
     before, after = ([line.rstrip("\r") for line in one.data.decode().split("\n")] for one in (old, new))
-    yield from difflib.unified_diff(before, after, old.shown, new.shown, lineterm="")
+    yield from difflib.unified_diff(before, after, old.shown_as, new.shown_as, lineterm="")

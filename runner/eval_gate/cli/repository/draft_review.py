@@ -86,12 +86,12 @@ def _print_list(files: Sequence[CaseFile]) -> None:
 
 
 def _format_files(files: Sequence[CaseFile]) -> str:
-    return to_console_line(files[0].shown) if len(files) == 1 else format_count(len(files), "eval file")
+    return to_console_line(files[0].shown_as) if len(files) == 1 else format_count(len(files), "eval file")
 
 
-def _format_result(file: CaseFile, accepted: int, dropped: int, left: int) -> str:
-    said = f"{format_count(accepted, 'draft')} accepted, {dropped} dropped, {left} left"
-    return f"{to_console_line(file.shown)}: {said}"
+def _format_result(file: CaseFile, accepted: int, dropped: int, remaining: int) -> str:
+    said = f"{format_count(accepted, 'draft')} accepted, {dropped} dropped, {remaining} left"
+    return f"{to_console_line(file.shown_as)}: {said}"
 
 
 def _review_files(files: Sequence[CaseFile]) -> None:

@@ -64,7 +64,7 @@ def update_cases(call: DraftCall) -> ExitCode:
 def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[CaseKey, EvalCase]:
     """Find the cases with these ids, or else those that match as globs. Raises GateError with every problem."""
     cases = [case for file in files for case in file.suite.cases]
-    formats = {file.shown: file.suite.format for file in files}
+    formats = {file.shown_as: file.suite.format for file in files}
     found: dict[CaseKey, EvalCase] = {}
     problems: list[Problem] = []
     for name in dict.fromkeys(names):
@@ -104,13 +104,13 @@ def _mask_cases(observed: ObservedRun, config: RunConfig) -> dict[CaseKey, Obser
 
 
 async def _update_file(
-    file: CaseFile, chosen: Mapping[CaseKey, EvalCase], seen: Mapping[CaseKey, ObservedCase], tokens: TokenData
+    file: CaseFile, chosen: Mapping[CaseKey, EvalCase], observed: Mapping[CaseKey, ObservedCase], tokens: TokenData
 ) -> CaseFile:
     """Update the chosen cases of a file, and say what stays although it does not hold."""
     for case in file.suite.cases:
         if case.key not in chosen:
             continue
-        update = await update_case(file, case, seen[case.key], tokens)
+        update = await update_case(file, case, observed[case.key], tokens)
         for remark in update.remarks:
             print_message(f"{to_console_line(case.id, 200)}: {to_console_line(remark)}")
         file = update.file
@@ -136,4 +136,4 @@ def _write_changes(changes: Sequence[tuple[CaseFile, CaseFile]], call: DraftCall
     for file, changed in changes:
         file.write(changed)
         if call.verbosity is not Verbosity.QUIET:
-            print_output(f"{to_console_line(file.shown)}: updated. Review the change before you commit it")
+            print_output(f"{to_console_line(file.shown_as)}: updated. Review the change before you commit it")
