@@ -58,7 +58,6 @@ for _decide, _used, _common in (
     (run.run, run.USED, run.COMMON),
     (compare.compare, compare.USED, compare.COMMON),
     (check.check, check.USED, check.COMMON),
-    (draft.draft, draft.USED, draft.COMMON),
 ):
     app.command(cls=build_command_class(_common))(options.with_options(_decide, _used, has_short_help=True))
 for _command in (
@@ -75,6 +74,7 @@ for _command in (
     options.with_options(demo.demo),
 ):
     app.command(cls=PlainCommand)(_command)
+app.command(cls=build_command_class(draft.COMMON))(options.with_options(draft.draft, draft.USED, has_short_help=True))
 app.command("import", cls=PlainCommand)(options.with_options(import_evals.import_evals))
 app.command(cls=agent_evals.AgentEvalsCommand)(options.with_options(agent_evals.agent_evals))
 app.command(cls=PlainCommand)(action.action)
