@@ -33,7 +33,6 @@ from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.value_edit import is_same_value
 from eval_gate.text.tokens import TokenData
 
-UPDATABLE_FORMATS: Final = frozenset({"tool-forge", "agentv"})
 _PROBE: Final = Path("probe.json")
 _NOT_SCORED: Final = (
     specs.Rubric,

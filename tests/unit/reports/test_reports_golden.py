@@ -278,6 +278,23 @@ def test_to_do__any_rule_that_does_not_hold__has_words_and_may_be_accepted_where
     alone, offered = suggest_next_step(failed, acceptable=False), suggest_next_step(failed, acceptable=True)
     assert alone
     assert offered in {f"{alone} or waive the failures", f"{alone}, or waive the failures"}
+    updated = suggest_next_step(failed, acceptable=True, updatable=True)
+    named = offered.replace("update the evals", "update the evals with `eval-gate draft --update CASE`")
+    assert updated == named
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_named"),
+    [({}, True), ({"format": "agentv"}, True), ({"format": "agent-evals"}, False), ({"format": "agent"}, False)],
+    ids=str,
+)
+def test_next_step__regressions__names_the_update_of_evals_that_can_be_updated(changes, is_named) -> None:
+    """The target of the run is called agent: suites of a format of this name are results of another tool."""
+    run = few()
+    provider = run.target.provider
+    changes = {key: provider if value == "agent" else value for key, value in changes.items()}
+    text = render("md", replace(run, suites=tuple(replace(suite, **changes) for suite in run.suites)), ON_GITHUB)
+    assert ("update the evals with `eval-gate draft --update CASE`" in text) == is_named
 
 
 def test_comment__green_after_red__says_what_is_fixed() -> None:
@@ -359,8 +376,8 @@ def test_console__state__totals_begin_as_the_contract_says(state) -> None:
 def test_console__the_last_block__is_the_verdict() -> None:
     """CI logs are read from the end."""
     lines = render("console", few(), ReportContext(result_path="run.json", rerun_command="again")).splitlines()
-    assert [line.split()[0] for line in lines[-4:]] == ["GATE", "Next", "result:", "rerun:"]
-    assert lines[-4].endswith("exit 1")
+    assert [line.split()[0] for line in lines[-5:] if line[0] != " "] == ["GATE", "Next", "result:", "rerun:"]
+    assert lines[-5].endswith("exit 1")
 
 
 def test_console__ascii_only__holds_nothing_else(golden) -> None:

@@ -15,10 +15,11 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.drafts.case_edit import CaseFile
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
-from eval_gate.drafts.update import UPDATABLE_FORMATS, ObservedCase, render_diff, update_case
+from eval_gate.drafts.update import ObservedCase, render_diff, update_case
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import load_seed
 from eval_gate.errors import ExitCode, GateError, Problem, format_suggestion
+from eval_gate.formats.dialect_names import UPDATABLE_DIALECTS
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.process.signals import run_async
@@ -75,7 +76,7 @@ def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[Ca
             near = format_suggestion(name, [case.id for case in cases])
             problems.append(Problem(f"{to_console_line(name, 200)}: there is no such case{near}"))
         for case in matching:
-            if formats[case.suite] not in UPDATABLE_FORMATS:
+            if formats[case.suite] not in UPDATABLE_DIALECTS:
                 said = f"cases of the format {formats[case.suite]} cannot be updated: change them by hand"
                 problems.append(Problem(f"{case.id}: {said}", file=case.location.file, line=case.location.line))
             found[case.key] = case

@@ -27,7 +27,11 @@ from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.numbers import extract_day, format_age, format_count, format_percent, format_points
 from eval_gate.reports.wording.spending import format_small_sample_interval
-from eval_gate.reports.wording.verdict import explain_inconclusive, suggest_next_step
+from eval_gate.reports.wording.verdict import (
+    explain_inconclusive,
+    has_updatable_regressions,
+    suggest_next_step,
+)
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.staleness.staleness_checks import format_console_line as stale_line
@@ -218,7 +222,11 @@ class _ConsoleSummary:
             return f"Run it again. If it ends the same way, {view.remedy}."
         if view.has_only_agent_errors:
             return "Run it again once. If every case ends with an agent error again, this change is the cause."
-        step = suggest_next_step(view.verdict, acceptable=view.context.waive_command is not None)
+        step = suggest_next_step(
+            view.verdict,
+            acceptable=view.context.waive_command is not None,
+            updatable=has_updatable_regressions(view.run),
+        )
         return f"{step}." if step else None
 
     def _render_reasons(self, words: str, colour: str, reasons: Sequence[str], ended: str) -> Iterator[str]:

@@ -139,9 +139,11 @@ class ReportView(CaseLists):
     @property
     def next_step(self) -> str | None:
         """What to do about a failed gate; None where it did not fail, or nobody knows."""
-        failed = self.verdict.outcome is Outcome.FAILED
-        return (
-            verdict_words.suggest_next_step(self.verdict, acceptable=self.waive_comment is not None) if failed else None
+        if self.verdict.outcome is not Outcome.FAILED:
+            return None
+        updatable = verdict_words.has_updatable_regressions(self.run)
+        return verdict_words.suggest_next_step(
+            self.verdict, acceptable=self.waive_comment is not None, updatable=updatable
         )
 
     @cached_property

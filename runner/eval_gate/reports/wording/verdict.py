@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from eval_gate.formats.dialect_names import UPDATABLE_DIALECTS
 from eval_gate.gate.case_comparison import has_no_response
 from eval_gate.gate.evidence.day_effects import MIN_RUNS, find_bad_days
 from eval_gate.gate.rules import iter_new_errors
@@ -46,7 +47,7 @@ INCONCLUSIVE: Final = "Inconclusive:"
 RUN_REASONS: Final = frozenset({"no-scored-cases", "too-few-scored-cases", "run-incomplete"})
 """Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
 _NEXT_STEPS: Final = {
-    RuleCode.REGRESSIONS: "Review what changed. If it is intended, update the evals{waive}",
+    RuleCode.REGRESSIONS: "Review what changed. If it is intended, update the evals{update}{waive}",
     RuleCode.SUITE_DROP: "Find what the failing cases have in common: no single case decides{waive}",
     RuleCode.SUITE_SCORES: "Find what made many responses slightly worse: no single case decides{waive}",
     RuleCode.MUST_PASS: "Fix the must-pass cases that fail{waive}",
@@ -414,8 +415,15 @@ def suggest_remedy(run: RunResult, verdict: Verdict) -> str:
     return "compare what the target does with and without this change"
 
 
-def suggest_next_step(verdict: Verdict, *, acceptable: bool) -> str | None:
-    """Suggest what to do about a failed gate, and also a waiver if `acceptable`.
+def has_updatable_regressions(run: RunResult) -> bool:
+    """Whether `eval-gate draft --update` can change the evals of a regression: those in files of some formats."""
+    formats = {suite.eval_file: suite.format for suite in run.suites}
+    regressions = select_counted_changes(run, CaseClass.REGRESSION)
+    return not run.is_external and any(formats.get(one.suite) in UPDATABLE_DIALECTS for one in regressions)
+
+
+def suggest_next_step(verdict: Verdict, *, acceptable: bool, updatable: bool = False) -> str | None:
+    """Suggest what to do about a failed gate: a waiver too if `acceptable`, and the update of evals if `updatable`.
 
     Return None if an older version named no reason that this version knows.
     """
@@ -423,7 +431,8 @@ def suggest_next_step(verdict: Verdict, *, acceptable: bool) -> str | None:
     words = next((words for rule, words in _NEXT_STEPS.items() if rule == code), None)
     if words is None:
         return None
-    return words.format(waive=f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if acceptable else "")
+    waive = f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if acceptable else ""
+    return words.format(waive=waive, update=" with `eval-gate draft --update CASE`" if updatable else "")
 
 
 def describe_changes_since_push(run: RunResult, context: ReportContext) -> str | None:
