@@ -33,7 +33,7 @@ RESULTS: Final = HERE / "results.json"
 UNCHANGED_RUNS: Final = 30
 EVERY: Final = {"every": QUESTIONS, "clinic": CLINIC_QUESTIONS}
 """Suites that are tried with every possible change, and the questions of their agents."""
-SUITES: Final = ("drafted", "every", "clinic", "weak-response", "weak-tools", "capture", "generate")
+SUITES: Final = ("drafted", "agentv", "every", "clinic", "weak-response", "weak-tools", "capture", "generate")
 
 
 def measure_suite(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def measure_every_change(name: str, options: argparse.Namespace, folder: Path) -
 def _draft(name: str, folder: Path, url: str, options: argparse.Namespace) -> DraftedSuite:
     if name in {"capture", "generate"}:
         return EvalViewSuite(options.evalview.resolve(), folder, url, name)
-    suite = EvalGateSuite(folder, url)
+    suite = EvalGateSuite(folder, url, file_format="agentv" if name == "agentv" else "tool-forge")
     keep = WEAK.get(name)
     if keep:
         suite.keep_assertions(keep)

@@ -42,7 +42,10 @@ class DraftedSuite(Protocol):
     """A suite that a tool drafted from the agent."""
 
     cases: Mapping[str, str]
-    """Id of the question, by the id of the case."""
+    """Id of the question, by the id of the case; known when the baseline is there."""
+
+    def record_baseline(self) -> CheckOutcome:
+        """Record what later checks compare with."""
 
     def check(self) -> CheckOutcome:
         """Run the suite against the agent as it is now, and compare it with the baseline."""
@@ -68,21 +71,25 @@ def run_command(command: list[str], folder: Path, allowed: tuple[int, ...], text
 class EvalGateSuite:
     """A suite that `eval-gate draft` writes and `eval-gate run` checks."""
 
-    FILE: Final = Path("evals/agent.golden.json")
+    FILES: Final = {"tool-forge": Path("evals/agent.golden.json"), "agentv": Path("evals/agent.eval.yaml")}
+    """The eval file of each format."""
     PROGRAM: Final = [sys.executable, "-I", "-m", "eval_gate"]
 
-    def __init__(self, folder: Path, url: str, questions: Sequence[Question] = QUESTIONS) -> None:
+    def __init__(
+        self, folder: Path, url: str, questions: Sequence[Question] = QUESTIONS, file_format: str = "tool-forge"
+    ) -> None:
         """Draft a suite from the agent at this address, and accept all of it."""
+        self.cases: Mapping[str, str] = {}
         self._folder, self._url, self._questions = folder, url, questions
+        self._file = self.FILES[file_format]
         folder.mkdir(parents=True)
         (folder / "questions.txt").write_text("".join(f"{question.text}\n" for question in questions))
-        self._run("draft", "questions.txt", "-o", str(self.FILE), "--agent-endpoint", url)
-        self._run("draft", "--accept", "all", str(self.FILE))
-        self.cases = self._read_cases()
+        self._run("draft", "questions.txt", "-o", str(self._file), "--format", file_format, "--agent-endpoint", url)
+        self._run("draft", "--accept", "all", str(self._file))
 
     def keep_assertions(self, keep: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Replace the expectations of every case by these."""
-        path = self._folder / self.FILE
+        """Replace the expectations of every case by these, in tool-forge's format."""
+        path = self._folder / self._file
         cases = json.loads(path.read_text())
         for case in cases:
             case["expect"] = keep(case["expect"])
@@ -103,6 +110,7 @@ class EvalGateSuite:
         return self._read_outcome(code, json.loads(newest.read_text()))
 
     def _read_outcome(self, code: int, result: dict[str, Any]) -> CheckOutcome:
+        self.cases = self.cases or self._read_cases(result)
         changes = (result["comparison"] or {}).get("changes") or []
         kinds = {change["caseId"]: change["change"] for change in changes}
         results = {case["id"]: case for suite in result["suites"] for case in suite["cases"]}
@@ -121,10 +129,10 @@ class EvalGateSuite:
             {self.cases[case_id]: text for case_id, text in behaviour.items()} | reasons,
         )
 
-    def _read_cases(self) -> dict[str, str]:
+    def _read_cases(self, result: dict[str, Any]) -> dict[str, str]:
         by_text = {question.text: question.id for question in self._questions}
-        cases = json.loads((self._folder / self.FILE).read_text())
-        return {case["id"]: by_text[case["input"]["message"]] for case in cases}
+        cases = [case for suite in result["suites"] for case in suite["cases"]]
+        return {case["id"]: by_text[case["text"]["prompt"]] for case in cases}
 
     def _run(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> tuple[int, str]:
         code, _, text = run_command([*self.PROGRAM, *arguments], self._folder, allowed).partition("\n")

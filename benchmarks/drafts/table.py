@@ -40,6 +40,7 @@ class Column(FrozenStruct):
 
 COLUMNS: Final = (
     Column("Eval Gate", "drafted"),
+    Column("… `--format agentv`", "agentv"),
     Column("EvalView `capture`", "capture"),
     Column("… `--fail-on REGRESSION,TOOLS_CHANGED`", "capture", frozenset({"regression", "tools_changed"})),
     Column("… `--strict`", "capture", frozenset({"regression", "tools_changed", "output_changed"})),
