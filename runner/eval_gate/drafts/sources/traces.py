@@ -6,9 +6,10 @@ the user's last message. Traces without agent spans are divided at each model ca
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.asked_question import AskedQuestion, QuestionError, build_question
@@ -35,6 +36,8 @@ _MODEL_ATTRIBUTES: Final = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.reques
 _TOOL_OPERATION: Final = "execute_tool"
 _OPERATION: Final = "gen_ai.operation.name"
 _CONVERSATION: Final = "gen_ai.conversation.id"
+_TOOL_NAME: Final = "gen_ai.tool.name"
+_CALL_ID: Final = "gen_ai.tool.call.id"
 _ARGUMENT_KEYS: Final = ("gen_ai.tool.call.arguments", "tool_arguments")
 _RESULT_KEYS: Final = ("gen_ai.tool.call.result", "tool_response")
 _FINAL_RESULT: Final = "final_result"
@@ -91,6 +94,16 @@ class _Turn(Struct):
         return next((found for span in self.spans if (found := span.get_text(_CONVERSATION))), "")
 
 
+class _AgentsAbove(NamedTuple):
+    """Agents that a span is below of: the topmost one, and how many."""
+
+    topmost: SpanKey | None
+    depth: int
+
+
+_NO_AGENTS: Final = _AgentsAbove(None, 0)
+
+
 class _SpanGroup(Struct):
     """Spans of one topmost agent, or of a trace without agents."""
 
@@ -113,7 +126,7 @@ def _get_operation(span: TraceSpan) -> str:
     given = span.get_text(_OPERATION)
     if given:
         return given
-    if span.get_text("gen_ai.tool.name"):
+    if span.get_text(_TOOL_NAME):
         return _TOOL_OPERATION
     is_model = any(
         name.startswith(("gen_ai.prompt", "gen_ai.completion", "gen_ai.request.")) for name in span.attributes
@@ -123,26 +136,26 @@ def _get_operation(span: TraceSpan) -> str:
 
 def _iter_turns(spans: Mapping[SpanKey, TraceSpan]) -> Iterator[_Turn]:
     groups: dict[SpanKey, _SpanGroup] = {}
-    owners: dict[SpanKey, tuple[SpanKey, ...]] = {}
+    known: dict[SpanKey, _AgentsAbove] = {}
     for span in spans.values():
         operation = _get_operation(span)
         if operation not in (*_AGENT_OPERATIONS, *_MODEL_OPERATIONS, _TOOL_OPERATION):
             continue
-        agents = _find_agents(span, spans, owners)
+        above = _find_agents(span, spans, known)
         if operation in _AGENT_OPERATIONS:
-            if not agents:
+            if above.topmost is None:
                 groups.setdefault(span.key, _SpanGroup()).agent = span
             continue
-        group = groups.setdefault(agents[-1] if agents else (span.key[0], ""), _SpanGroup())
-        (group.own if len(agents) < 2 else group.nested).append(span)
+        group = groups.setdefault(above.topmost or (span.key[0], ""), _SpanGroup())
+        (group.own if above.depth <= 1 else group.nested).append(span)
     for group in groups.values():
         yield from _divide_group(group)
 
 
 def _find_agents(
-    span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], known: dict[SpanKey, tuple[SpanKey, ...]]
-) -> tuple[SpanKey, ...]:
-    """Find the agents above a span, the nearest first. Spans that are their own ancestors have none."""
+    span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], known: dict[SpanKey, _AgentsAbove]
+) -> _AgentsAbove:
+    """Find the agents above a span. Spans that are their own ancestors have none."""
     chain: list[TraceSpan] = []
     above = span.parent
     seen = {span.key}
@@ -150,10 +163,10 @@ def _find_agents(
         seen.add(above)
         chain.append(spans[above])
         above = spans[above].parent
-    found = known.get(above, ()) if above is not None and above not in seen else ()
+    found = known.get(above, _NO_AGENTS) if above is not None and above not in seen else _NO_AGENTS
     for one in reversed(chain):
         if _get_operation(one) in _AGENT_OPERATIONS:
-            found = (one.key, *found)
+            found = _AgentsAbove(found.topmost or one.key, found.depth + 1)
         known[one.key] = found
     return found
 
@@ -263,30 +276,49 @@ def _merge_calls(
 
     A span without a call in the messages is a call, too. A call that several messages repeat counts once.
     """
-    left = list(tools)
+    spans = _ToolSpans(tools)
     seen = set[str]()
     for call in listed:
         if call.id and call.id in seen:
             continue
         seen.add(call.id)
-        span = _take_span(call, left)
+        span = spans.take(call)
         made = ToolCall(
             name=call.name, params=_to_params(call.arguments), result=results.get(call.id), id=call.id or None
         )
         yield made if span is None else _add_span(made, span)
-    for span in left:
-        name = span.get_text("gen_ai.tool.name")
+    for span in spans.list_left():
+        name = span.get_text(_TOOL_NAME)
         if name and len(name) <= CALL_NAME:
-            yield _add_span(ToolCall(name=name, id=span.get_text("gen_ai.tool.call.id") or None), span)
+            yield _add_span(ToolCall(name=name, id=span.get_text(_CALL_ID) or None), span)
 
 
-def _take_span(call: TracedCall, left: list[TraceSpan]) -> TraceSpan | None:
-    """Remove the span of a call from those that are left, and return it; None if it has none."""
-    for at, span in enumerate(left):
-        given = span.get_text("gen_ai.tool.call.id")
-        if given == call.id if given and call.id else span.get_text("gen_ai.tool.name") == call.name:
-            return left.pop(at)
-    return None
+class _ToolSpans:
+    """Spans of tools, each of which belongs to one call at most."""
+
+    def __init__(self, spans: Sequence[TraceSpan]) -> None:
+        self._spans = spans
+        self._taken = set[SpanKey]()
+        self._by_id = {key: span for span in spans if (key := span.get_text(_CALL_ID))}
+        self._by_name: dict[str, deque[TraceSpan]] = defaultdict(deque)
+        for span in spans:
+            self._by_name[span.get_text(_TOOL_NAME)].append(span)
+
+    def take(self, call: TracedCall) -> TraceSpan | None:
+        """Take the span of a call: by its id, otherwise the first one of its name; None if there is none."""
+        span = self._by_id.pop(call.id, None) if call.id else None
+        named = self._by_name.get(call.name)
+        while span is None and named:
+            first = named.popleft()
+            if first.key not in self._taken and not (call.id and first.get_text(_CALL_ID)):
+                span = first
+        if span is not None:
+            self._taken.add(span.key)
+        return span
+
+    def list_left(self) -> list[TraceSpan]:
+        """List the spans that belong to no call."""
+        return [span for span in self._spans if span.key not in self._taken]
 
 
 def _add_span(call: ToolCall, span: TraceSpan) -> ToolCall:

@@ -7,10 +7,13 @@ not read were removed.
 """
 
 import json
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources import otlp
@@ -18,6 +21,7 @@ from eval_gate.drafts.sources.traces import read_traces
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.struct import replace
+from tests.support.bounds import within_cpu
 
 FILES = Path(__file__).parent / "files"
 
@@ -446,3 +450,81 @@ def test_read_traces__spans_in_a_circle__have_no_agent_above(tmp_path) -> None:
     made.chat([user("a")], [said("b")], "s1")
     made.chat([user("c")], [said("d")], trace="u")
     assert "c" in [one.question for one in made.read(tmp_path).observations]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operation", ["invoke_agent", "chat"])
+def test_read_traces__spans_below_each_other__take_time_for_each_once(tmp_path, operation) -> None:
+    made = Traces()
+    for at in range(20_000):
+        made.add(operation, f"s{at + 2}")
+    made.chat([user("a")], [said("b")], trace="u")
+    with within_cpu(20, "spans below each other"):
+        assert made.read(tmp_path).observations[-1].question == "a"
+
+
+@pytest.mark.slow
+def test_read_traces__calls_and_spans_that_do_not_meet__take_time_for_each_once(tmp_path) -> None:
+    made = Traces()
+    parts = [{"type": "tool_call", "name": "f", "id": f"c{at}", "arguments": {}} for at in range(5_000)]
+    made.chat([user("a")], [{"role": "assistant", "parts": parts}])
+    for at in range(10_000):
+        made.add("execute_tool", **{"gen_ai.tool.name": "f", "gen_ai.tool.call.id": f"d{at}"})
+    with within_cpu(20, "calls and spans"):
+        assert len(made.read(tmp_path).observations[0].responses[0].tool_calls) == 10_000
+
+
+KEYS = st.sampled_from(
+    [
+        *("resourceSpans", "scopeSpans", "spans", "attributes", "events", "traceId", "spanId", "parentSpanId", "name"),
+        *("key", "value", "stringValue", "arrayValue", "kvlistValue", "values", "intValue", "status", "code"),
+        *("role", "content", "parts", "type", "tool_calls", "function", "arguments", "id"),
+        *("resourceLogs", "scopeLogs", "logRecords", "body", "eventName", "timeUnixNano"),
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        *(
+            "user",
+            "assistant",
+            "tool",
+            "text",
+            "tool_call",
+            "chat",
+            "invoke_agent",
+            "execute_tool",
+            "x",
+            "1",
+            "",
+            "[{}]",
+        ),
+        *("gen_ai.operation.name", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.name"),
+        *("gen_ai.prompt.0.content", "gen_ai.prompt.0.role", "gen_ai.completion.0.content", "gen_ai.user.message"),
+        *("gen_ai.choice", "gen_ai.prompt", "gen_ai.completion", "events", "gen_ai.tool.definitions", "\ud800"),
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
+    lambda one: st.lists(one, max_size=4) | st.dictionaries(KEYS, one, max_size=5),
+    max_leaves=40,
+)
+
+
+@given(st.lists(st.dictionaries(WORDS, JSON, max_size=5), max_size=5), JSON)
+def test_read_traces__any_attributes__are_read_or_refused(folder, found, other) -> None:
+    made = Traces()
+    for one in found:
+        made.add("chat", **one)
+    made.spans.append({"traceId": "t", "spanId": "other", "attributes": other, "events": other, "status": other})
+    file = folder / "any.json"
+    file.write_text(json.dumps(made.document()))
+    with suppress(GateError):
+        read_traces(file)
+    file.write_text(json.dumps(other))
+    with suppress(GateError):
+        read_traces(file)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("any")
