@@ -83,7 +83,7 @@ class CaseFile(FrozenStruct):
                 written = rewrite_yaml(text, self.document, expected)
             else:
                 written = rewrite_json(text, self.document, expected)
-        except (ValueError, yaml.YAMLError) as error:
+        except (ValueError, RecursionError, yaml.YAMLError) as error:
             raise _build_edit_error(self.shown_as, str(error)) from error
         changed = self._read_again(written)
         if not is_same_value(changed.document, expected):
@@ -154,7 +154,7 @@ class CaseFile(FrozenStruct):
             if self.path.suffix in {".yaml", ".yml"}:
                 return YamlLayout(text).find_member_lines(path, place)
             return JsonLayout(text).find_member_lines(path, place)
-        except (ValueError, yaml.YAMLError) as error:
+        except (ValueError, RecursionError, yaml.YAMLError) as error:
             raise _build_edit_error(self.shown_as, str(error)) from error
 
     def _read_again(self, text: str) -> CaseFile:

@@ -180,3 +180,12 @@ def test_replace_cases__hostile_text__is_escaped_in_both_notations(tmp_path) -> 
 def test_read_case_file__no_evals__is_said(tmp_path) -> None:
     with pytest.raises(GateError, match="is not an eval file"):
         load(tmp_path, "evals.json", json.dumps({"a": 1}))
+
+
+@each_file
+def test_replace_cases__deeply_nested_data__is_edited_or_refused(tmp_path, name) -> None:
+    deep = "[" * 180 + "]" * 180
+    text = FILES[name].replace('"draft"', f'"stubs": {{"t": {deep}}}, "draft"', 1)
+    text = text.replace("    draft: true   #", f"    metadata: {{t: {deep}}}\n    draft: true   #")
+    changed = unmark(load(tmp_path, name, text.replace('"stubs"', '"metadata"') if name == "evals.jsonl" else text))
+    assert not changed.suite.cases[0].draft

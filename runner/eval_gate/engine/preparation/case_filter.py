@@ -19,13 +19,13 @@ from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
 from eval_gate.model.result import RunResult, Shard, ShardPlan
 from eval_gate.struct import replace
-from eval_gate.text.escape import format_first_few
+from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.quoting import describe_name, quote_value
 
 MIN_DURATION_US: Final = 1_000
 """What a case costs at least: answers from a recording take no time, and are work all the same."""
 
-MAX_NAMED_DRAFTS: Final = 20
+MAX_NAMED_DRAFTS: Final = 10
 """Drafts of one eval file that a notice names."""
 
 
@@ -81,7 +81,8 @@ def describe_drafts(suites: Iterable[EvalSuite], selection: Selection, *, is_pla
     `is_planned` is for what no run has left out yet.
     """
     return tuple(
-        f"{suite.file}: {_format_drafts(ids, is_planned=is_planned)}: {format_first_few(ids, MAX_NAMED_DRAFTS)}. "
+        f"{suite.file}: {_format_drafts(ids, is_planned=is_planned)}: "
+        f"{format_first_few(ids, MAX_NAMED_DRAFTS, to_one_line)}. "
         f"Review {'it' if len(ids) == 1 else 'them'} with `eval-gate draft --review {shlex.quote(suite.file)}`"
         for suite in suites
         if (
