@@ -196,6 +196,9 @@ def test_draft__proxy_that_is_killed__goes_on_with_what_it_recorded(tmp_path) ->
             made.end(signal.SIGKILL)
         assert not (tmp_path / "a.golden.json").exists()
         with proxy(tmp_path, running.url) as made:
+            assert made.process.stderr is not None
+            journal = "evals/results/draft-recording.jsonl"
+            assert made.process.stderr.readline() == f"Continuing {journal}: remove the file to begin anew\n"
             made.ask("Weather in Oslo?")
             made.wait_for(1)
             code, out, err = made.end(signal.SIGINT)

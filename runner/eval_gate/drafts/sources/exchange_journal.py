@@ -16,6 +16,7 @@ from eval_gate.drafts.sources.asked_question import AskedQuestion
 from eval_gate.files.writing import append_data, open_to_append
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_SOURCE_BYTES
 from eval_gate.results.masking import TextChange, TextMasking, map_value
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
@@ -95,7 +96,13 @@ class ExchangeJournal:
         """Open for appending, behind what an earlier recording left. Raises GateError if it cannot be written."""
         self._file = file
         self._descriptor = open_to_append(file)
-        self._begin_line()
+        self.earlier_bytes = os.fstat(self._descriptor).st_size
+        """Size of what an earlier recording left."""
+        self._size = self.earlier_bytes
+        if self.earlier_bytes:
+            os.lseek(self._descriptor, self.earlier_bytes - 1, os.SEEK_SET)
+            if os.read(self._descriptor, 1) != b"\n":
+                self._write(b"\n")  # the last line was cut off
 
     def __enter__(self) -> Self:
         return self
@@ -105,15 +112,17 @@ class ExchangeJournal:
     ) -> None:
         os.close(self._descriptor)
 
-    def append(self, entry: dict[str, JsonValue]) -> None:
-        """Write one line. Raises GateError."""
-        line = json.dumps(entry, ensure_ascii=True, allow_nan=False)
-        append_data(self._descriptor, line.encode() + b"\n", self._file)
+    def append(self, entry: dict[str, JsonValue]) -> bool:
+        """Write one line, and return whether the journal could still be read with it: otherwise nothing is written.
 
-    def _begin_line(self) -> None:
-        """Begin a new line where the last one was cut off."""
-        size = os.fstat(self._descriptor).st_size
-        if size:
-            os.lseek(self._descriptor, size - 1, os.SEEK_SET)
-            if os.read(self._descriptor, 1) != b"\n":
-                append_data(self._descriptor, b"\n", self._file)
+        Raises GateError if it cannot be written.
+        """
+        line = json.dumps(entry, allow_nan=False).encode() + b"\n"
+        if len(line) > DRAFT_LINE_BYTES or self._size + len(line) > DRAFT_SOURCE_BYTES:
+            return False
+        self._write(line)
+        return True
+
+    def _write(self, data: bytes) -> None:
+        append_data(self._descriptor, data, self._file)
+        self._size += len(data)

@@ -32,7 +32,7 @@ from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapp
 from eval_gate.errors import GateError
 from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import MAX_ANSWER_BYTES
+from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_ANSWER_BYTES
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.container import ContainerProbe, is_local_host
@@ -88,6 +88,8 @@ async def record_proxy(port: int, settings: HttpSettings, recording: ProxyRecord
         try:
             async with proxy.listen(port):
                 recording.announce(f"Recording: send requests for {proxy.shown_agent} to http://{HOST}:{port}")
+                if journal.earlier_bytes:
+                    recording.announce(f"Continuing {recording.journal}: remove the file to begin anew")
                 recording.announce("Press Ctrl-C to end the recording and write the drafts")
                 await stopped.wait()
         finally:
@@ -312,7 +314,9 @@ class RecordingProxy:
             if entry is None:
                 self._not_recorded["which could not be searched for the `redact` patterns"] += 1
                 return
-            self._journal.append(entry)
+            if not self._journal.append(entry):
+                self._not_recorded[f"with which the recording would exceed {DRAFT_SOURCE_BYTES:,} bytes"] += 1
+                return
         except (QuestionError, DecompressionError) as error:
             self._not_recorded[str(error)] += 1
         except GateError as error:

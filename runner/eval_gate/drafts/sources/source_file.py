@@ -46,10 +46,6 @@ class SourceFile(NamedTuple):
                 yield SourceLine(number, line)
             begin = end + 1
 
-    def find_line(self, position: int) -> int:
-        """Return the number of the line at a position of the content."""
-        return self.data.count(b"\n", 0, position) + 1
-
 
 def read_source(path: Path) -> SourceFile:
     """Read a whole file that observations come from, as UTF-8 without a byte order mark.

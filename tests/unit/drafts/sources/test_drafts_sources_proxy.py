@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.drafts.observation import ObservationSet
+from eval_gate.drafts.sources import exchange_journal
 from eval_gate.drafts.sources.exchange_journal import ExchangeJournal
 from eval_gate.drafts.sources.log import read_journal
 from eval_gate.drafts.sources.proxy import ProxyRecording, RecordingProxy, record_proxy
@@ -398,6 +399,13 @@ def test_journal__earlier_recording__is_gone_on_with(tmp_path) -> None:
     made = record(tmp_path, echo, ask("new"))
     assert [one.question for one in made.found.observations] == ["old", "new"]
     assert made.found.notes[0].endswith("journal.jsonl:2): not JSON.")
+
+
+def test_journal__line_that_could_not_be_read_again__is_not_written(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(exchange_journal, "DRAFT_SOURCE_BYTES", 150)
+    made = record(tmp_path, echo, ask("a", "b", "c"))
+    assert [one.question for one in made.found.observations] == ["a"]
+    assert made.notes == ("Not recorded: 2 exchanges, with which the recording would exceed 64,000,000 bytes.",)
 
 
 def start(tmp_path: Path, port: int, **settings: object) -> GateError:
