@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate import GateError, evaluate
 from tests.integration.test_integration_run import fails_on, record, write_suite
 from tests.support.agents import Exchange, agent
 from tests.support.program import CLEAN, PROGRAM, gate
@@ -66,6 +67,18 @@ def test_run__nothing_but_drafts_is_selected__is_an_error_that_names_them(tmp_pa
     assert "error[only-drafts]: no case was run: everything that is selected is a draft" in done.stderr
     assert ("gs-000, gs-001, gs-002" if not words else "1 draft was not run: gs-001.") in done.stderr
     assert running.requests == []
+
+
+def test_evaluate__drafts__are_left_out_in_python_too(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = write_suite(tmp_path, 3)
+    mark(file, 1)
+    found = evaluate(target=lambda request: {"response": "ok", "toolCalls": []})
+    assert [key.case_id for key, _ in found.run.iter_cases()] == ["gs-000", "gs-002"]
+    assert any("1 draft was not run: gs-001." in warning for warning in found.run.warnings)
+    mark(file, 0, 1, 2)
+    with pytest.raises(GateError, match="everything that is selected is a draft"):
+        evaluate(target=lambda request: {"response": "ok", "toolCalls": []})
 
 
 def test_validate__drafts_alone__are_checked_and_named(tmp_path) -> None:
