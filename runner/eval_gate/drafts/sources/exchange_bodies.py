@@ -66,6 +66,11 @@ class BodyCopy:
             self.add(piece)
             yield piece
 
+    async def add_rest(self, stream: StreamReader) -> None:
+        """Add what is left of a stream, as far as there is room."""
+        while len(self._data) <= self._limit and (piece := await stream.readany()):
+            self.add(piece)
+
     def read(self, headers: CIMultiDictProxy[str]) -> bytes:
         """Return the body of a request without compression. Raises QuestionError and DecompressionError."""
         data = self.read_decoded(headers.getall("content-encoding", ()))

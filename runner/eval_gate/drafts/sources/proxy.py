@@ -227,6 +227,8 @@ class RecordingProxy:
             received = await self._forward(request, sent, is_exchange=is_exchange)
         except (ClientError, OSError, TimeoutError) as error:
             received = _Received(error=f"the agent cannot be reached: {self._describe_error(error)}")
+            with suppress(ConnectionError):
+                await sent.add_rest(request.content)
         except asyncio.CancelledError:
             self._not_recorded["cut off at the end of the recording"] += is_exchange
             raise

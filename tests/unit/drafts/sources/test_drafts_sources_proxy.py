@@ -304,6 +304,15 @@ def test_proxy__failures_of_the_agent__pass_and_are_recorded_as_errors(tmp_path)
     assert not any(one.responses for one in made.found.observations)
 
 
+def test_proxy__agent_that_is_not_there__is_an_error_with_its_question(tmp_path) -> None:
+    made = record(tmp_path, echo, ask("a"), url=f"http://127.0.0.1:{unused_port()}/chat")
+    assert isinstance(made.got, list)
+    assert made.got[0][0] == 502
+    [one] = made.found.observations
+    assert (one.question, one.responses) == ("a", ())
+    assert one.errors == ("the agent cannot be reached: Connection refused",)
+
+
 def test_proxy__connection_that_breaks_in_the_response__breaks_for_the_client_too(tmp_path) -> None:
     async def handler(exchange: Exchange) -> None:
         exchange.write(b'HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"response": "half')
@@ -340,6 +349,19 @@ def test_proxy__client_that_leaves__ends_the_exchange_without_a_record(tmp_path)
     made = record(tmp_path, handler, client)
     assert made.text == ""
     assert made.notes == ("Not recorded: 1 exchange, cut off by the client.",)
+
+
+def test_proxy__client_that_leaves_in_its_request__is_not_recorded(tmp_path, caplog) -> None:
+    def client(port: int) -> None:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(b"POST /chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\nhalf")
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65_536):
+                pass
+
+    made = record(tmp_path, echo, client)
+    assert (made.text, made.agent.requests, caplog.records) == ("", [], [])
+    assert [note.partition(",")[0] for note in made.notes] == ["Not recorded: 1 exchange"]
 
 
 def test_proxy__session__has_the_earlier_messages_of_its_conversation(tmp_path) -> None:
