@@ -189,3 +189,16 @@ def test_replace_cases__deeply_nested_data__is_edited_or_refused(tmp_path, name)
     text = text.replace("    draft: true   #", f"    metadata: {{t: {deep}}}\n    draft: true   #")
     changed = unmark(load(tmp_path, name, text.replace('"stubs"', '"metadata"') if name == "evals.jsonl" else text))
     assert not changed.suite.cases[0].draft
+
+
+def test_replace_cases__value_that_another_case_shares__is_refused(tmp_path) -> None:
+    """Changing the text at the anchor would change the other case too."""
+    text = (
+        "cases:\n- {id: a, input: {message: hi}, expect: &both {responseContains: [x]}}\n"
+        "- {id: b, input: {message: ho}, expect: *both}\n"
+    )
+    file = load(tmp_path, "evals.yaml", text)
+    raw = file.find_raw_case(file.suite.cases[0])
+    with pytest.raises(GateError, match="its layout is not supported") as caught:
+        file.replace_cases({"a": {**raw, "expect": {"responseContains": ["y"]}}})
+    assert caught.value.code == "eval-file-not-editable"
