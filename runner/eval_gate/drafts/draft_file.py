@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.drafts.agentv_writer import AGENTV
-from eval_gate.drafts.answer_facts import is_masked
 from eval_gate.drafts.case_format import CaseNumbering, DraftCase, DraftFormat
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.response_facts import is_masked
 from eval_gate.drafts.tool_forge_writer import TOOL_FORGE
 from eval_gate.errors import GateError, format_suggestion
 from eval_gate.evaluators.aggregation import score_case
@@ -33,7 +33,7 @@ FORMATS: Final[Mapping[str, DraftFormat]] = {one.name: one for one in (TOOL_FORG
 _NO_RESPONSE: Final = "no response"
 
 
-class SkippedQuestion(FrozenStruct):
+class SkippedObservation(FrozenStruct):
     """A question without a case, and why."""
 
     observation: Observation
@@ -45,7 +45,7 @@ class DraftFile(FrozenStruct):
 
     text: str
     cases: tuple[DraftCase, ...]
-    skipped: tuple[SkippedQuestion, ...]
+    skipped: tuple[SkippedObservation, ...]
 
 
 def find_format(name: str, file: Path) -> DraftFormat:
@@ -77,18 +77,18 @@ def find_format(name: str, file: Path) -> DraftFormat:
 
 
 async def build_draft_file(
-    observations: Sequence[Observation], form: DraftFormat, file: Path, root: Path, now: datetime | None = None
+    observations: Sequence[Observation], form: DraftFormat, file: Path, root: Path, moment: datetime | None = None
 ) -> DraftFile:
     """Build the text of a file with one draft for each observation that allows one.
 
     The text is read again as a run with `--strict` reads it. Each case passes with the responses that it was made from;
-    one that does not is left out. `now` is the moment of the responses.
+    one that does not is left out. `moment` is when the target responded.
     """
-    cases, skipped = _derive_cases(observations, form, now)
+    cases, skipped = _derive_cases(observations, form, moment)
     if cases:
         suite = _read_text(_build_text(cases, form), form, file, root)
         failing = await _find_failing_cases(suite.cases, cases)
-        skipped += [SkippedQuestion(case.observation, reason) for case, reason in failing]
+        skipped += [SkippedObservation(case.observation, reason) for case, reason in failing]
         broken = {case.id for case, _ in failing}
         cases = [case for case in cases if case.id not in broken]
     if not cases:
@@ -99,20 +99,20 @@ async def build_draft_file(
 
 
 def _derive_cases(
-    observations: Sequence[Observation], form: DraftFormat, now: datetime | None
-) -> tuple[list[DraftCase], list[SkippedQuestion]]:
+    observations: Sequence[Observation], form: DraftFormat, moment: datetime | None
+) -> tuple[list[DraftCase], list[SkippedObservation]]:
     numbering = CaseNumbering(form.id_prefix)
     cases: list[DraftCase] = []
-    skipped: list[SkippedQuestion] = []
+    skipped: list[SkippedObservation] = []
     for observation in observations:
-        expectation = derive_expectation(observation, now)
+        expectation = derive_expectation(observation, moment)
         reason = _find_problem(observation, form)
         if reason is None and expectation.checks_nothing:
             reason = "the executions have nothing in common that a case could expect"
         if reason is None:
             cases.append(DraftCase(numbering.build_id(expectation, observation), observation, expectation))
         else:
-            skipped.append(SkippedQuestion(observation, reason))
+            skipped.append(SkippedObservation(observation, reason))
     return cases, skipped
 
 
@@ -157,12 +157,14 @@ def _read_text(text: str, form: DraftFormat, file: Path, root: Path) -> EvalSuit
     )
 
 
-async def _find_failing_cases(written: Sequence[EvalCase], cases: Sequence[DraftCase]) -> list[tuple[DraftCase, str]]:
+async def _find_failing_cases(
+    eval_cases: Sequence[EvalCase], cases: Sequence[DraftCase]
+) -> list[tuple[DraftCase, str]]:
     """Find the cases that do not pass with the responses that they were made from, or that ask something else."""
     failing: list[tuple[DraftCase, str]] = []
     matcher = PatternMatcher()
     try:
-        for one, case in zip(written, cases, strict=True):
+        for one, case in zip(eval_cases, cases, strict=True):
             if one.messages[-1].content != case.observation.question:
                 failing.append((case, "its format would change the question, such as blanks at its end"))
                 continue
@@ -174,10 +176,10 @@ async def _find_failing_cases(written: Sequence[EvalCase], cases: Sequence[Draft
     return failing
 
 
-async def _find_failure(written: EvalCase, case: DraftCase, matcher: PatternMatcher) -> str | None:
+async def _find_failure(eval_case: EvalCase, case: DraftCase, matcher: PatternMatcher) -> str | None:
     for response in case.observation.responses:
         try:
-            score = await score_case(EvaluationContext(written, response, TokenData(), matcher))
+            score = await score_case(EvaluationContext(eval_case, response, TokenData(), matcher))
         except (EvaluatorError, PatternWorkerError) as error:
             return str(error)
         if not score.passed:

@@ -12,15 +12,15 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final
 
-from eval_gate.drafts.answer_facts import (
-    AnswerFact,
+from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.response_facts import (
     Clock,
+    ResponseFact,
     find_shared_facts,
     has_fact_in_second_half,
     is_safe_text,
     iter_leaf_texts,
 )
-from eval_gate.drafts.observation import Observation
 from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
@@ -78,7 +78,7 @@ class DraftExpectation(FrozenStruct):
     patterns: tuple[str, ...] = ()
     """ECMAScript patterns that find numbers, dates and words."""
     not_contains: tuple[str, ...] = ()
-    facts: tuple[AnswerFact, ...] = ()
+    facts: tuple[ResponseFact, ...] = ()
     """What `contains` and `patterns` were made of."""
     remarks: tuple[str, ...] = ()
     """What was left out and why, in sentences."""
@@ -112,13 +112,13 @@ class DraftExpectation(FrozenStruct):
         return ", ".join(filter(None, (tools, answer if self.non_empty else "")))
 
 
-def derive_expectation(observation: Observation, now: datetime | None = None) -> DraftExpectation:
-    """Derive what all responses of the observation have in common. `now` is the moment of the responses."""
+def derive_expectation(observation: Observation, moment: datetime | None = None) -> DraftExpectation:
+    """Derive what all responses of the observation have in common. `moment` is when the target responded."""
     responses = observation.responses
     if not responses:
         return DraftExpectation()
-    clock = Clock.from_question(observation.question, len(responses), now)
-    shared = find_shared_facts(observation.question, responses, now)
+    clock = Clock.from_prompt(observation.question, len(responses), moment)
+    shared = find_shared_facts(observation.question, responses, moment)
     tools = _derive_tools(responses)
     params = _ParamDerivation(observation.question, clock)
     checks = tuple(params.iter_checks(responses)) if tools.has_tools else ()
@@ -263,7 +263,7 @@ def _find_first_call(tool: str, response: Response) -> ToolCall | None:
     return next((call for call in response.tool_calls if call.name == tool), None)
 
 
-def _iter_length_patterns(facts: Iterable[AnswerFact], texts: Sequence[str]) -> Iterator[str]:
+def _iter_length_patterns(facts: Iterable[ResponseFact], texts: Sequence[str]) -> Iterator[str]:
     """Yield a pattern for a minimum length, where no fact would tell half of the answer from all of it."""
     lengths = [len(text.strip()) for text in texts]
     least = min(lengths)
@@ -271,7 +271,7 @@ def _iter_length_patterns(facts: Iterable[AnswerFact], texts: Sequence[str]) -> 
         yield rf"[\s\S]{{{int(least * _LENGTH_SHARE)}}}"
 
 
-def _iter_forbidden(facts: Sequence[AnswerFact], texts: Sequence[str], *, has_calls: bool) -> Iterator[str]:
+def _iter_forbidden(facts: Sequence[ResponseFact], texts: Sequence[str], *, has_calls: bool) -> Iterator[str]:
     """Yield what no response had and no good one has: raw JSON, and phrases of a refusal where no fact is expected."""
     if has_calls and not any(_RAW_JSON in text for text in texts):
         yield _RAW_JSON

@@ -110,7 +110,7 @@ def _build_observations(cases: Iterable[EvalCase], records: Sequence[TrialRecord
     lists = any(record.calls_listed for record in records)
     return {
         case.key: Observation(
-            question=_get_question(case.messages),
+            question=_get_prompt_text(case.messages),
             responses=tuple(
                 _build_response(record, lists=lists) for record in by_case[case.key] if record.status.is_scored
             ),
@@ -122,7 +122,7 @@ def _build_observations(cases: Iterable[EvalCase], records: Sequence[TrialRecord
     }
 
 
-def _get_question(messages: Sequence[Message]) -> str:
+def _get_prompt_text(messages: Sequence[Message]) -> str:
     content = messages[-1].content if messages else ""
     return content if isinstance(content, str) else ""
 

@@ -165,7 +165,7 @@ def test_hostile_response__leaves_nothing_of_it_in_the_file(name: str, tmp_path:
     assert case.messages[-1].content == "How is {{seed:city}}? # - [x] 'y' \"z\": {}"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(question=st.text(min_size=1, max_size=80), text=st.text(max_size=200), city=st.text(max_size=30))
 @pytest.mark.parametrize("name", FORMATS)
 def test_any_text__is_written_so_that_it_is_read_as_it_was__or_skipped(

@@ -12,7 +12,7 @@ from eval_gate.cli.repository.draft_sources import discard_recording, read_sourc
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.config.settings import RunConfig
-from eval_gate.drafts.draft_file import DraftFile, SkippedQuestion, build_draft_file, find_format
+from eval_gate.drafts.draft_file import DraftFile, SkippedObservation, build_draft_file, find_format
 from eval_gate.drafts.observation import Observation, ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
 from eval_gate.drafts.sources.questions import read_questions
@@ -95,7 +95,7 @@ def _build_empty_error(drafts: DraftFile, run_id: str | None) -> GateError:
     )
 
 
-def _list_problems(skipped: Sequence[SkippedQuestion]) -> list[Problem]:
+def _list_problems(skipped: Sequence[SkippedObservation]) -> list[Problem]:
     """List why questions got no case, each reason once, with the place of its first question."""
     by_reason: dict[str, list[Observation]] = {}
     for one in skipped:
@@ -113,7 +113,7 @@ def _format_question(observation: Observation) -> str:
     return to_one_line(observation.question, _MAX_QUESTION)
 
 
-def _print_summary(drafts: DraftFile, found: ObservationSet, call: DraftCall) -> None:
+def _print_summary(drafts: DraftFile, source: ObservationSet, call: DraftCall) -> None:
     """Print what was written, what was not and why, and what the drafts have never seen."""
     assert call.output is not None
     executions = sum(len(case.observation.responses) for case in drafts.cases)
@@ -121,7 +121,7 @@ def _print_summary(drafts: DraftFile, found: ObservationSet, call: DraftCall) ->
     _print_lines([f"{call.output.as_posix()}: {drafted} from {format_count(executions, 'execution')}"])
     if call.verbosity is Verbosity.QUIET:
         return
-    for note in found.notes:
+    for note in source.notes:
         print_message(f"note: {to_console_line(note)}")
     every = call.verbosity is Verbosity.VERBOSE
     for case in drafts.cases:
@@ -129,14 +129,14 @@ def _print_summary(drafts: DraftFile, found: ObservationSet, call: DraftCall) ->
         if every:
             _print_lines([f"    {to_one_line(case.expectation.description, _MAX_REASON)}"])
     _print_skipped(drafts.skipped, every=every)
-    unseen = list_unseen([case.observation for case in drafts.cases], found.tools)
+    unseen = list_unseen([case.observation for case in drafts.cases], source.tools)
     if unseen:
         _print_lines(["", "These drafts have never seen:", *(f"  {one}" for one in unseen)])
     review = format_shell_line(["eval-gate", "draft", "--review", call.output.as_posix()])
     _print_lines(["", f"Next step: {review}"])
 
 
-def _print_skipped(skipped: Sequence[SkippedQuestion], *, every: bool) -> None:
+def _print_skipped(skipped: Sequence[SkippedObservation], *, every: bool) -> None:
     if not skipped:
         return
     problems = _list_problems(skipped)

@@ -55,20 +55,20 @@ def read_questions(file: Path, root: Path) -> EvalSuite:
     )
 
 
-def _read_data(file: Path, shown: str) -> bytes:
+def _read_data(file: Path, shown_as: str) -> bytes:
     try:
         data = read_limited(file, DRAFT_LINE_BYTES)
     except OSError as error:
-        raise _build_error(shown, [Problem(f"cannot be read: {error.strerror}", file=shown)]) from error
+        raise _build_error(shown_as, [Problem(f"cannot be read: {error.strerror}", file=shown_as)]) from error
     if len(data) > DRAFT_LINE_BYTES:
-        raise _build_error(shown, [Problem(f"is larger than {DRAFT_LINE_BYTES:,} bytes", file=shown)])
+        raise _build_error(shown_as, [Problem(f"is larger than {DRAFT_LINE_BYTES:,} bytes", file=shown_as)])
     return data
 
 
-def _build_error(shown: str, problems: list[Problem]) -> GateError:
+def _build_error(shown_as: str, problems: list[Problem]) -> GateError:
     return GateError(
         "invalid-questions",
-        f"{shown} is not a file of questions",
+        f"{shown_as} is not a file of questions",
         "write one question a line; lines that begin with # are comments",
         problems=problems,
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from regress import Regex
 
-from eval_gate.drafts.answer_facts import Clock, find_shared_facts, is_safe_text
+from eval_gate.drafts.response_facts import Clock, find_shared_facts, is_safe_text
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import DRAFT_FACTS
@@ -139,8 +139,8 @@ def test_near_dates__question_depends_on_the_day__are_left_out() -> None:
     "text", ["550e8400-e29b-41d4-a716-446655440000", "deadbeef00112233", "2025-01-02T03:04:05Z", "123456789"]
 )
 def test_clock__only_one_response__ids_and_stamps_are_volatile(text: str) -> None:
-    assert Clock.from_question("What?", 1, NOW).is_volatile(text)
-    assert not Clock.from_question("What?", 3, NOW).is_volatile(text)
+    assert Clock.from_prompt("What?", 1, NOW).is_volatile(text)
+    assert not Clock.from_prompt("What?", 3, NOW).is_volatile(text)
 
 
 def test_facts__too_many__are_spread_over_the_response() -> None:

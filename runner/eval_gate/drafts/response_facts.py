@@ -109,7 +109,7 @@ class FactKind(IntEnum):
     WORD = 2
 
 
-class AnswerFact(FrozenStruct):
+class ResponseFact(FrozenStruct):
     """One fact of a response: its text, and the pattern that finds it; None where the text alone is enough.
 
     `place` is where it first stands, as a share of the response.
@@ -129,7 +129,7 @@ class AnswerFact(FrozenStruct):
 class SharedFacts(FrozenStruct):
     """Facts that all responses to a question have, and texts of those that only some have."""
 
-    facts: tuple[AnswerFact, ...] = ()
+    facts: tuple[ResponseFact, ...] = ()
     word_groups: tuple[tuple[str, ...], ...] = ()
     """Words of one result of a tool. One of each group is enough: another wording may replace a word."""
     differing: tuple[str, ...] = ()
@@ -137,12 +137,12 @@ class SharedFacts(FrozenStruct):
     """Facts beyond the limit."""
 
 
-def find_shared_facts(question: str, responses: Sequence[Response], now: datetime | None = None) -> SharedFacts:
+def find_shared_facts(question: str, responses: Sequence[Response], moment: datetime | None = None) -> SharedFacts:
     """Find the facts that every response to the question has, in their order in the first response."""
     if not responses:
         return SharedFacts()
     known = _KnownTexts(question, responses)
-    finder = _FactFinder(known, Clock.from_question(question, len(responses), now))
+    finder = _FactFinder(known, Clock.from_prompt(question, len(responses), moment))
     texts = [to_well_formed(response.text[:STORED_RESPONSE]) for response in responses]
     by_response = [{fact.key: fact for fact in finder.iter_facts(text)} for text in texts]
     first = by_response[0]
@@ -215,9 +215,9 @@ class Clock(FrozenStruct):
     has_one_response: bool = False
 
     @classmethod
-    def from_question(cls, question: str, response_count: int, now: datetime | None = None) -> Clock:
+    def from_prompt(cls, question: str, response_count: int, moment: datetime | None = None) -> Clock:
         """Build the clock for the responses to a question."""
-        return cls(now or datetime.now(UTC), _RELATIVE_TIME.search(question) is not None, response_count == 1)
+        return cls(moment or datetime.now(UTC), _RELATIVE_TIME.search(question) is not None, response_count == 1)
 
     def is_volatile(self, text: str) -> bool:
         """Whether a text looks like a value of this moment, such as a time stamp of today."""
@@ -305,7 +305,7 @@ class _FactFinder:
         self._known = known
         self._clock = clock
 
-    def iter_facts(self, text: str) -> Iterator[AnswerFact]:
+    def iter_facts(self, text: str) -> Iterator[ResponseFact]:
         """Yield the facts in the order of the text, each once."""
         length = max(len(text), 1)
         names = list(self._iter_names(text))
@@ -318,19 +318,19 @@ class _FactFinder:
                 continue
             seen.add(fact.key)
             if is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT and _can_find(fact, text):
-                yield AnswerFact(fact.text, fact.kind, fact.pattern, begin / length)
+                yield ResponseFact(fact.text, fact.kind, fact.pattern, begin / length)
 
-    def _iter_numbers(self, text: str) -> Iterator[tuple[int, AnswerFact]]:
+    def _iter_numbers(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
         lists = [match.span() for match in _LIST_NUMBER.finditer(text)]
         for match in _FACT.finditer(text):
             if any(begin <= match.start() < end for begin, end in lists):
                 continue
             if not self._is_stable(match):
                 continue
-            yield match.start(), AnswerFact(match[0], FactKind.NUMBER, _build_number_pattern(match))
+            yield match.start(), ResponseFact(match[0], FactKind.NUMBER, _build_number_pattern(match))
         for match in _NUMBER_WORD.finditer(text):
             pattern = _build_integer_pattern(_NUMBER_WORDS[match[0].lower()])
-            yield match.start(), AnswerFact(match[0].lower(), FactKind.NUMBER, pattern)
+            yield match.start(), ResponseFact(match[0].lower(), FactKind.NUMBER, pattern)
 
     def _is_stable(self, match: re.Match[str]) -> bool:
         text = match[0]
@@ -340,7 +340,7 @@ class _FactFinder:
             return not any(map(self._clock.is_near, _iter_days(match, self._clock.now.year)))
         return not self._clock.is_volatile(text)
 
-    def _iter_names(self, text: str) -> Iterator[tuple[int, AnswerFact]]:
+    def _iter_names(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
         """Yield names: words with capital letters.
 
         If they begin a sentence, if the language writes all nouns so, or if the target says what its tools returned,
@@ -361,7 +361,7 @@ class _FactFinder:
                 continue
             name = " ".join(word for _, word in kept)
             if len(name) >= _MIN_NAME and (name[:1].isupper() and name not in _NO_NAMES):
-                yield kept[0][0], AnswerFact(name, FactKind.NAME, _build_name_pattern(name))
+                yield kept[0][0], ResponseFact(name, FactKind.NAME, _build_name_pattern(name))
 
     def _trim_to_known(self, words: list[tuple[int, str]], *, exact: bool) -> list[tuple[int, str]]:
         """Return the longest end of the run that the question or a tool has; nothing if none is known.
@@ -376,7 +376,7 @@ class _FactFinder:
                 return words[:last]
         return []
 
-    def _iter_plain_words(self, text: str) -> Iterator[tuple[int, AnswerFact]]:
+    def _iter_plain_words(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
         """Yield words of the tools, if the target writes the same text each time, so that no other wording is known."""
         for match in _WORD.finditer(text) if self._known.has_same_wording else ():
             word = match[0]
@@ -417,7 +417,7 @@ def _build_name_pattern(name: str) -> str | None:
     return rf"\b{re.escape(name)}\b" if len(name) <= 3 and name.isascii() and name.isalnum() else None
 
 
-def _can_find(fact: AnswerFact, text: str) -> bool:
+def _can_find(fact: ResponseFact, text: str) -> bool:
     """Whether the pattern of the fact finds it where it stands, such as not within a run of digits and dots."""
     return fact.pattern is None or Regex(fact.pattern).find(text) is not None
 
@@ -451,16 +451,16 @@ def _build_integer_pattern(digits: str) -> str:
     return rf"{pattern}|\b[{word[0].upper()}{word[0]}]{word[1:]}\b" if word else pattern
 
 
-def _build_word_fact(word: str) -> AnswerFact:
+def _build_word_fact(word: str) -> ResponseFact:
     """Build the fact of a word, which may also begin a sentence or be in the plural.
 
     ECMAScript finds the ends of words only where these are ASCII: another word is found as it is.
     """
     if not word.isascii():
-        return AnswerFact(word, FactKind.WORD)
+        return ResponseFact(word, FactKind.WORD)
     word = word.lower()
     stem = word.removesuffix("s")
-    return AnswerFact(word, FactKind.WORD, rf"\b[{stem[0].upper()}{stem[0]}]{stem[1:]}s?\b")
+    return ResponseFact(word, FactKind.WORD, rf"\b[{stem[0].upper()}{stem[0]}]{stem[1:]}s?\b")
 
 
 def _escape_pattern(text: str) -> str:
@@ -487,7 +487,7 @@ def _iter_days(match: re.Match[str], year: int) -> Iterator[date]:
             yield date(one, _MONTHS.index(month) + 1, day)
 
 
-def _drop_contained(facts: Sequence[AnswerFact]) -> list[AnswerFact]:
+def _drop_contained(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
     """Leave out plain texts that are a part of another plain text."""
     texts = [fact.text for fact in facts if fact.pattern is None]
     return [
@@ -497,7 +497,7 @@ def _drop_contained(facts: Sequence[AnswerFact]) -> list[AnswerFact]:
     ]
 
 
-def _choose_facts(facts: Sequence[AnswerFact]) -> list[AnswerFact]:
+def _choose_facts(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
     """Choose as many facts as a case may have, spread over the response: half an answer must be noticed."""
     if len(facts) <= DRAFT_FACTS:
         return list(facts)
@@ -505,7 +505,7 @@ def _choose_facts(facts: Sequence[AnswerFact]) -> list[AnswerFact]:
     return [facts[round(number * step)] for number in range(DRAFT_FACTS)]
 
 
-def has_fact_in_second_half(facts: Iterable[AnswerFact]) -> bool:
+def has_fact_in_second_half(facts: Iterable[ResponseFact]) -> bool:
     """Whether the first place of some fact is in the second half of the response."""
     return any(fact.place >= 0.5 for fact in facts)
 
