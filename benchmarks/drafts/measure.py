@@ -1,7 +1,7 @@
 """Measures what drafted suites are worth: the planted changes they find, and how often they are red for nothing.
 
     python -m benchmarks.drafts.measure                                        # Eval Gate: about five minutes
-    python -m benchmarks.drafts.measure --suites every clinic                  # every possible change, 20 in a run
+    python -m benchmarks.drafts.measure --suites every every-agentv clinic     # every possible change, 20 in a run
     python -m benchmarks.drafts.measure --suites weak-response weak-tools
     python -m benchmarks.drafts.measure --suites capture generate --evalview PROGRAM
     python -m benchmarks.drafts.measure --table                                # only writes README.md from results.json
@@ -31,9 +31,13 @@ from benchmarks.drafts.table import write_readme
 HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "results.json"
 UNCHANGED_RUNS: Final = 30
-EVERY: Final = {"every": QUESTIONS, "clinic": CLINIC_QUESTIONS}
-"""Suites that are tried with every possible change, and the questions of their agents."""
-SUITES: Final = ("drafted", "agentv", "every", "clinic", "weak-response", "weak-tools", "capture", "generate")
+EVERY: Final = {
+    "every": (QUESTIONS, "tool-forge"),
+    "every-agentv": (QUESTIONS, "agentv"),
+    "clinic": (CLINIC_QUESTIONS, "tool-forge"),
+}
+"""Suites that are tried with every possible change: the questions of their agents, and their formats."""
+SUITES: Final = ("drafted", "agentv", *EVERY, "weak-response", "weak-tools", "capture", "generate")
 
 
 def measure_suite(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -82,14 +86,14 @@ def measure_every_change(name: str, options: argparse.Namespace, folder: Path) -
     seed = options.seed * 100_000
     agent = DraftAgent(seed + 1)
     waiting: dict[str, list[Plant]] = defaultdict(list)
-    questions = EVERY[name]
+    questions, file_format = EVERY[name]
     for plant in list_all_changes(questions):
         waiting[plant.question].append(plant)
     found: Counter[str] = Counter()
     total: Counter[str] = Counter()
     missed = []
     with serve(agent) as url:
-        suite = EvalGateSuite(folder / name, url, questions)
+        suite = EvalGateSuite(folder / name, url, questions, file_format)
         agent.become(seed + 2)
         suite.record_baseline()
         for number in range(max(map(len, waiting.values()))):
@@ -144,7 +148,7 @@ def _describe(outcome: CheckOutcome, question: str) -> dict[str, Any]:
         "noticed": question in outcome.noticed,
         "unclear": question in outcome.unclear,
         "reason": outcome.reasons.get(question, ""),
-        "others": [other for other in (*outcome.failed, *outcome.noticed) if other != question],
+        "others": [other for other in outcome.failed if other != question],
     }
 
 
@@ -154,7 +158,7 @@ def _describe_unchanged(outcome: CheckOutcome) -> dict[str, Any]:
         "failed": list(outcome.failed),
         "noticed": list(outcome.noticed),
         "unclear": list(outcome.unclear),
-        "reasons": dict(outcome.reasons),
+        "reasons": sorted(set(outcome.reasons.values())),
     }
 
 

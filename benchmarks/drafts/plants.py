@@ -32,7 +32,7 @@ COUNTS: Final = {
 }
 """Number of planted changes of each kind."""
 PER_QUESTION: Final = 2
-_TRIES: Final = 500
+_TRIES: Final = 250
 """Draws after which every change of one kind and question was drawn."""
 REFUSALS: Final = (
     "I'm sorry, but I can't help with that.",

@@ -34,8 +34,8 @@ class Column(FrozenStruct):
         """Count the runs of the unchanged agent that are red."""
         runs = results[self.suite]["unchanged"]
         if self.statuses is None:
-            return sum(run["exit"] != 0 for run in runs)
-        return sum(bool(self.statuses & set(run["reasons"].values())) for run in runs)
+            return _count_red(runs)
+        return sum(bool(self.statuses & set(run["reasons"])) for run in runs)
 
 
 COLUMNS: Final = (
@@ -47,10 +47,11 @@ COLUMNS: Final = (
     Column("EvalView `generate`", "generate"),
 )
 EVERY: Final = {
-    "every": "Every change that could have been planted",
-    "clinic": "Every change of another agent",
+    "every": "twenty questions",
+    "every-agentv": "twenty questions, `--format agentv`",
+    "clinic": "the clinic",
 }
-"""Suites that are tried with every possible change, and their headings."""
+"""Suites that are tried with every possible change, as columns."""
 WEAK: Final = {
     "weak-response": "a response that is not empty",
     "weak-tools": "which tools were called, but not how often or with what",
@@ -74,9 +75,9 @@ def render_tables(results: Mapping[str, Any]) -> str:
     weak = [name for name in WEAK if name in results]
     if weak:
         parts += ["## Where the suite is too weak to fail\n", _render_weak(results, plants, weak)]
-    for name, heading in EVERY.items():
-        if name in results:
-            parts += [f"## {heading}\n", _render_every(results[name])]
+    every = [name for name in EVERY if name in results]
+    if every:
+        parts += ["## Every change that could have been planted\n", _render_every(results, every)]
     parts += ["## The forty planted changes\n", _render_plants(results, plants, columns, weak)]
     return "\n" + "\n".join(parts) + "\n"
 
@@ -119,16 +120,20 @@ def _render_weak(results: Mapping[str, Any], plants: Sequence[Plant], weak: Sequ
     return _render_table(head, rows)
 
 
-def _render_every(every: Mapping[str, Any]) -> str:
-    rows = [(kind, found, total) for kind, (found, total) in every["kinds"].items()]
-    rows.append(("**all**", f"**{sum(row[1] for row in rows)}**", f"**{sum(row[2] for row in rows)}**"))
-    missed = [(one["question"], one["kind"], one["detail"]) for one in every["missed"]]
-    red = sum(run["exit"] != 0 for run in every["unchanged"])
-    rows.append(("unchanged agent: red runs", red, len(every["unchanged"])))
-    text = _render_table(["change", "found", "possible"], rows)
-    if missed:
-        text += "\nMissed:\n\n" + _render_table(["question", "kind", "change"], missed)
-    return text
+def _render_every(results: Mapping[str, Any], names: Sequence[str]) -> str:
+    counts = {name: results[name]["kinds"] for name in names}
+    rows: list[tuple[object, ...]] = [
+        (kind, *("{} of {}".format(*counts[name][kind]) for name in names)) for kind in COUNTS
+    ]
+    sums = [[sum(pair[at] for pair in counts[name].values()) for at in (0, 1)] for name in names]
+    rows.append(("**found**", *(f"**{found} of {total}**" for found, total in sums)))
+    runs = [results[name]["unchanged"] for name in names]
+    rows.append(("**unchanged agent: red runs**", *(f"**{_count_red(each)} of {len(each)}**" for each in runs)))
+    return _render_table(["change", *(EVERY[name] for name in names)], rows)
+
+
+def _count_red(runs: Sequence[Mapping[str, Any]]) -> int:
+    return sum(run["exit"] != 0 for run in runs)
 
 
 def _render_plants(

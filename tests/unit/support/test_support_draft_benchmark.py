@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections import Counter
@@ -12,8 +13,11 @@ from statistics import mean
 import pytest
 
 from benchmarks.drafts.agent import DraftAgent
-from benchmarks.drafts.plants import COUNTS, PER_QUESTION, draw_plants
+from benchmarks.drafts.clinic import CLINIC_QUESTIONS
+from benchmarks.drafts.measure import RESULTS
+from benchmarks.drafts.plants import COUNTS, PER_QUESTION, draw_plants, list_all_changes
 from benchmarks.drafts.questions import QUESTIONS
+from benchmarks.drafts.table import COLUMNS, README, render_tables
 from benchmarks.drafts.wording import (
     SHARE,
     count_changed_words,
@@ -24,7 +28,7 @@ from benchmarks.drafts.wording import (
 )
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
+@pytest.mark.parametrize("question", [*QUESTIONS, *CLINIC_QUESTIONS], ids=lambda question: question.id)
 def test_random_wording__each_question__changes_a_tenth_of_the_words_and_no_fact(question) -> None:
     canonical = render_canonical(question.response)
     wordings = {render_randomly(question.response, random.Random(seed)) for seed in range(30)}
@@ -34,7 +38,7 @@ def test_random_wording__each_question__changes_a_tenth_of_the_words_and_no_fact
         assert count_changed_words(canonical, wording) <= allowed
         assert not set("[]{}|\x00\x01") & set(wording)
         for mark in find_marks(question.response):
-            words = mark.right.replace(",", "").split()
+            words = mark.right.replace(", ", " ").split()
             assert all(word in wording for word in words), (mark, wording)
 
 
@@ -99,3 +103,25 @@ def test_agent__same_seed__repeats_its_wordings_and_another_seed_does_not() -> N
     answers = [[agent.answer(question.text)[0] for _ in range(3)] for agent in map(DraftAgent, (1, 1, 2))]
     assert answers[0] == answers[1]
     assert len(set(answers[0]) | set(answers[2])) == 6
+
+
+@pytest.mark.slow
+def test_all_changes__both_agents__hold_every_planted_change_and_each_once() -> None:
+    everything = list_all_changes()
+    keys = [(plant.question, plant.kind, str(plant.changed), plant.detail) for plant in everything]
+    assert len(set(keys)) == len(keys)
+    assert {(plant.question, plant.kind, str(plant.changed), plant.detail) for plant in draw_plants()} <= set(keys)
+    assert {plant.question for plant in list_all_changes(CLINIC_QUESTIONS)} == {one.id for one in CLINIC_QUESTIONS}
+
+
+def test_readme__its_tables__are_those_of_the_results() -> None:
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert render_tables(results) in README.read_text(encoding="utf-8")
+    assert {column.suite for column in COLUMNS} <= results.keys()
+
+
+def test_results__the_drafted_suite__finds_most_changes_and_is_never_red_without_one() -> None:
+    drafted = json.loads(RESULTS.read_text(encoding="utf-8"))["drafted"]
+    assert len(drafted["plants"]) == 40
+    assert sum(one["exit"] == 1 and one["failed"] for one in drafted["plants"].values()) >= 32
+    assert [run["exit"] for run in drafted["unchanged"]] == [0] * 30
