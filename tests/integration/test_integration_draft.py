@@ -271,6 +271,20 @@ def test_draft__hostile_response__is_no_live_token_and_no_control(tmp_path: Path
     assert (again.returncode, "0 skipped assertions" in again.stdout) == (0, True), again.stdout
 
 
+def test_draft__program_as_target__works_in_the_folder_of_the_new_file_as_a_run_of_it_does(tmp_path: Path) -> None:
+    write_questions(tmp_path, "Where are you?\n")
+    (tmp_path / "targets.yaml").write_text(
+        "targets:\n  - {name: pwd, provider: cli, command_template: 'test -d ../new && pwd > {OUTPUT_FILE} && : {PROMPT}'}\n"
+    )
+    done = gate(tmp_path, "draft", "questions.txt", "-o", "new/first.golden.json", "--target", "pwd", "-v")
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / "new/first.golden.json"
+    cases = json.loads(file.read_text())
+    file.write_text(json.dumps([{**cases[0], "draft": False, "expect": {"responseMatches": ["/new$"]}}]))
+    again = gate(tmp_path, "run", "new", "--target", "pwd")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
 def test_draft__run__leaves_drafts_out_by_name(tmp_path: Path) -> None:
     write_questions(tmp_path, "How is Lisbon?\nHow is Rome?\n")
     with agent() as running:

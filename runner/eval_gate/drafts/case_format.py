@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -17,6 +18,8 @@ NO_TOOL: Final = "no-tool"
 UNKNOWN_TOOLS: Final = "question"
 """Stands for the tool where the target does not say which tools it calls."""
 _MAX_ID_WORD: Final = 60
+_CAMEL_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where a word begins in `openingHours`."""
 
 
 class DraftCase(FrozenStruct):
@@ -52,7 +55,8 @@ class CaseNumbering:
     def build_id(self, expectation: DraftExpectation, observation: Observation) -> str:
         """Build the id of the next case, after the first tool that it calls."""
         called = observation.responses[0].tool_calls if observation.responses else ()
-        word = to_plain_word(called[0].name.replace("_", "-")).strip("-.").lower() if called else ""
+        name = _CAMEL_HUMP.sub("-", called[0].name).replace("_", "-") if called else ""
+        word = to_plain_word(name).strip("-.").lower()
         if not called:
             word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
         word = word[:_MAX_ID_WORD] or "tool"

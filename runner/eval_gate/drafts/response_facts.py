@@ -452,15 +452,15 @@ def _build_integer_pattern(digits: str) -> str:
 
 
 def _build_word_fact(word: str) -> ResponseFact:
-    """Build the fact of a word, which may also begin a sentence or be in the plural.
+    """Build the fact of a word, which may also begin a sentence; a plural also in the singular.
 
     ECMAScript finds the ends of words only where these are ASCII: another word is found as it is.
     """
     if not word.isascii():
         return ResponseFact(word, FactKind.WORD)
     word = word.lower()
-    stem = word.removesuffix("s")
-    return ResponseFact(word, FactKind.WORD, rf"\b[{stem[0].upper()}{stem[0]}]{stem[1:]}s?\b")
+    plural = f"{word[1:-1]}s?" if word.endswith("s") and not word.endswith("ss") else word[1:]
+    return ResponseFact(word, FactKind.WORD, rf"\b[{word[0].upper()}{word[0]}]{plural}\b")
 
 
 def _escape_pattern(text: str) -> str:

@@ -111,9 +111,10 @@ def test_case__whatever_tools_its_executions_called__passes_with_each_of_them(
 @pytest.mark.parametrize("name", FORMATS)
 def test_ids__are_numbered_for_each_tool(name: str) -> None:
     none = observe("Who are you?", "A bot of 2 words.")
+    camel = observe("When?", "At 10:00.", calls=[ToolCall(name="openingHours")])
     unknown = Observation("How?", (Response(text="So it is 21.", tool_calls_known=False),))
-    ids = [case.id.removeprefix("gs-") for case in build(name, WEATHER, none, WEATHER, unknown).cases]
-    assert ids == ["get-weather-001", "no-tool-001", "get-weather-002", "question-001"]
+    ids = [case.id.removeprefix("gs-") for case in build(name, WEATHER, none, WEATHER, camel, unknown).cases]
+    assert ids == ["get-weather-001", "no-tool-001", "get-weather-002", "opening-hours-001", "question-001"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from eval_gate.drafts.sources.questions import read_questions
 from eval_gate.drafts.unseen import list_unseen
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.files.file_paths import format_path
 from eval_gate.files.writing import make_folder, write_atomically
 from eval_gate.process.signals import run_async
 from eval_gate.reports.wording.numbers import format_count
@@ -45,7 +46,7 @@ def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
     form = find_format(call.format, call.output)
     config = call.load_config()
     if mode is DraftMode.QUESTIONS:
-        observed = _ask_questions(call, config)
+        observed = _ask_questions(call, call.output, config)
         if observed.interrupted is not None:
             print_message(f"Next step: continue with --resume {observed.run.run_id} and the same options")
             return observed.interrupted
@@ -67,9 +68,11 @@ def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
     return ExitCode.PASSED
 
 
-def _ask_questions(call: DraftCall, config: RunConfig) -> ObservedRun:
+def _ask_questions(call: DraftCall, output: Path, config: RunConfig) -> ObservedRun:
+    """Ask the questions as a run of the new eval file would: a program works in its folder."""
     root = Path.cwd()
-    suite = read_questions(root / call.files[0], root)
+    suite = read_questions(root / call.files[0], root, format_path(root / output, root))
+    make_folder(output.parent)
     context = RunContext(root, os.environ, find_git_facts(os.environ, root), call.resume)
     return run_async(observe_cases(config, [suite], context, create_progress(call.verbosity)))
 

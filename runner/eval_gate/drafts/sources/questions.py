@@ -17,9 +17,10 @@ from eval_gate.text.digest import fingerprint_json
 _COMMENT: Final = "#"
 
 
-def read_questions(file: Path, root: Path) -> EvalSuite:
+def read_questions(file: Path, root: Path, eval_file: str) -> EvalSuite:
     """Read the questions: one a line, without blank lines and lines that begin with `#`, each once.
 
+    `eval_file` is the file for which they are asked: a target may depend on its folder, as in later runs of it.
     Raises GateError `invalid-questions` for a file without questions, too many of them, or one that is too long.
     """
     shown = format_path(file, root)
@@ -46,12 +47,14 @@ def read_questions(file: Path, root: Path) -> EvalSuite:
     if problems:
         raise _build_error(shown, problems)
     return EvalSuite(
-        file=shown,
+        file=eval_file,
         format="questions",
         tool_name=file.stem,
         tier=None,
         file_hash=hashlib.sha256(data).hexdigest()[:12],
-        cases=tuple(_build_case(shown, question, number) for question, number in lines.items()),
+        cases=tuple(
+            _build_case(eval_file, question, Location(file=shown, line=number)) for question, number in lines.items()
+        ),
     )
 
 
@@ -74,12 +77,11 @@ def _build_error(shown_as: str, problems: list[Problem]) -> GateError:
     )
 
 
-def _build_case(file: str, question: str, line: int) -> EvalCase:
-    fingerprint = fingerprint_json(question)
+def _build_case(eval_file: str, question: str, location: Location) -> EvalCase:
     return EvalCase(
-        id=f"line {line}",
-        suite=file,
+        id=f"line {location.line}",
+        suite=eval_file,
         messages=(Message(role="user", content=question),),
-        location=Location(file=file, line=line),
-        fingerprint=fingerprint,
+        location=location,
+        fingerprint=fingerprint_json(question),
     )

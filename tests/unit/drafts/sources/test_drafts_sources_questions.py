@@ -19,8 +19,9 @@ def write(folder: Path, data: str | bytes) -> Path:
 
 def test_questions__blank_lines_comments_and_repeats__are_left_out(tmp_path: Path) -> None:
     file = write(tmp_path, "\ufeff# weather\r\nHow is Oslo?\r\n\r\n  How is Rome?  \n#How is Paris?\nHow is Oslo?\n")
-    suite = read_questions(file, tmp_path)
-    assert suite.file == "questions.txt"
+    suite = read_questions(file, tmp_path, "evals/a.golden.json")
+    assert suite.file == "evals/a.golden.json"
+    assert {case.location.file for case in suite.cases} == {"questions.txt"}
     assert [(case.messages[0].content, case.location.line) for case in suite.cases] == [
         ("How is Oslo?", 2),
         ("How is Rome?", 4),
@@ -40,11 +41,11 @@ def test_questions__blank_lines_comments_and_repeats__are_left_out(tmp_path: Pat
 )
 def test_questions__file_without_usable_ones__is_refused_with_the_place(tmp_path: Path, data: bytes, said: str) -> None:
     with pytest.raises(GateError) as error:
-        read_questions(write(tmp_path, data), tmp_path)
+        read_questions(write(tmp_path, data), tmp_path, "a.json")
     assert error.value.code == "invalid-questions"
     assert said in "\n".join(map(str, error.value.problems))
 
 
 def test_questions__missing_file__is_refused(tmp_path: Path) -> None:
     with pytest.raises(GateError, match="is not a file of questions"):
-        read_questions(tmp_path / "none.txt", tmp_path)
+        read_questions(tmp_path / "none.txt", tmp_path, "a.json")
