@@ -165,6 +165,62 @@ def test_draft__agent_unreachable__exits_3_writes_nothing_and_can_be_continued(t
 
 
 @pytest.mark.slow
+def test_draft__agentv_example__is_a_suite_that_its_agent_passes(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "agentv", tmp_path, dirs_exist_ok=True)
+    write_questions(
+        tmp_path, "When are you open on Saturday?\nIs Dune there?\nPlease reserve Emma.\nWhat can you do?\n"
+    )
+    options = ("draft", "questions.txt", "-o", "first.eval.yaml", "--format", "agentv", "--target", "desk")
+    assert gate(tmp_path, *options).returncode == 0
+    assert gate(tmp_path, "draft", "first.eval.yaml", "--accept", "all").returncode == 0
+    done = gate(tmp_path, "run", "first.eval.yaml", "--strict", "--target", "desk")
+    assert (done.returncode, "pass rate 100.0 % (4 of 4" in done.stdout) == (0, True), done.stdout
+    program = tmp_path / "desk.py"
+    program.write_text(program.read_text().replace("on loan until Friday", "on the shelf"))
+    assert gate(tmp_path, "run", "first.eval.yaml", "--target", "desk").returncode == 1
+
+
+@pytest.mark.slow
+def test_draft__agent_with_nested_json__is_a_suite_that_it_passes(tmp_path: Path) -> None:
+    write_questions(tmp_path, "How much is Dune?\n")
+
+    async def assist(exchange: Exchange) -> None:
+        assert exchange.json == {"conversation": {"question": "How much is Dune?", "locale": "en"}}
+        step = {
+            "fn": "find_book",
+            "arguments": {"query": {"title": "Dune", "limit": 1}},
+            "outcome": {"ok": True, "value": {"price": 9.99}},
+        }
+        message = {"parts": [{"text": "Dune costs 9.99 euros."}]}
+        exchange.answer({"data": {"message": message, "trace": {"steps": [step]}}})
+
+    with agent(assist) as running:
+        (tmp_path / "targets.yaml").write_text(
+            f"""\
+targets:
+  - name: shop
+    provider: http
+    url: {running.url}
+    requestTemplate: {{ conversation: {{ question: "{{{{message}}}}", locale: en }} }}
+    responsePath: data.message.parts[0].text
+    toolCallsPath: data.trace.steps
+    nameField: fn
+    argsField: arguments
+    resultField: outcome.value
+    successField: outcome.ok
+"""
+        )
+        done = gate(tmp_path, "draft", "questions.txt", *OUTPUT, "--target", "shop")
+        assert done.returncode == 0, done.stderr
+        [case] = read_cases(tmp_path)
+        [check] = case["expect"]["toolParams"]
+        assert (check["paramName"], check["value"]) == ("query", {"title": "Dune", "limit": 1})
+        assert case["expect"]["responseMatches"] == [r"\b9\.99\b"]
+        _accept_all(tmp_path)
+        assert gate(tmp_path, "run", "--target", "shop").returncode == 0
+
+
+@pytest.mark.slow
 def test_draft__interrupted__continues_without_asking_finished_executions_again(tmp_path: Path) -> None:
     write_questions(tmp_path, "One?\nTwo?\nThree?\n")
     started: list[subprocess.Popen[str]] = []
@@ -274,7 +330,8 @@ def test_draft__hostile_response__is_no_live_token_and_no_control(tmp_path: Path
 def test_draft__program_as_target__works_in_the_folder_of_the_new_file_as_a_run_of_it_does(tmp_path: Path) -> None:
     write_questions(tmp_path, "Where are you?\n")
     (tmp_path / "targets.yaml").write_text(
-        "targets:\n  - {name: pwd, provider: cli, command_template: 'test -d ../new && pwd > {OUTPUT_FILE} && : {PROMPT}'}\n"
+        "targets:\n"
+        "  - {name: pwd, provider: cli, command_template: 'test -d ../new && pwd > {OUTPUT_FILE} && : {PROMPT}'}\n"
     )
     done = gate(tmp_path, "draft", "questions.txt", "-o", "new/first.golden.json", "--target", "pwd", "-v")
     assert done.returncode == 0, done.stderr

@@ -67,13 +67,18 @@ def find_format(name: str, file: Path) -> DraftFormat:
             f"{shown} does not end with {' or '.join(found.suffixes)}, as a file of the format {name} does",
             f"name a file such as evals/first{found.suffix}",
         )
+    require_new_file(file)
+    return found
+
+
+def require_new_file(file: Path) -> None:
+    """Require that there is no file of this path. Raises GateError `draft-file-exists`."""
     if file.exists() or file.is_symlink():
         raise GateError(
             "draft-file-exists",
-            f"{shown} exists already; nothing was asked",
+            f"{quote_name(file.as_posix())} exists already; nothing was written",
             "name a new file: a run reads all eval files of a folder. To change cases, use --update",
         )
-    return found
 
 
 async def build_draft_file(

@@ -82,6 +82,8 @@ _FUNCTION_WORDS: Final = frozenset(
     }
 )
 """Words that say nothing by themselves."""
+_MAX_KNOWN: Final = 200_000
+"""Characters of the question, arguments and results in which names are looked up."""
 _MAX_FACT: Final = 80
 """Characters of one fact."""
 _UNSAFE: Final = re.compile(rf"[\x00-\x1f{INVISIBLE}]|{re.escape(MASK)}|\{{\{{|\$\{{")
@@ -276,7 +278,8 @@ class _KnownTexts:
         results = {text for call in calls for text in iter_leaf_texts(call.result)}
         self.has_results = bool(results)
         """Whether the target reports what its tools returned."""
-        self._all = "\n".join((question, *sorted(params), *sorted(results)))
+        self._all = "\n".join((question, *sorted(params), *sorted(results)))[:_MAX_KNOWN]
+        self._found: dict[tuple[str, bool], bool] = {}
         self.has_same_wording = len(responses) > 1 and len({response.text for response in responses}) == 1
         """Whether all of several responses have the same text."""
         self._question_words = {word.casefold() for word in _WORD.findall(question)}
@@ -286,8 +289,11 @@ class _KnownTexts:
 
     def has_name(self, name: str, *, exact: bool) -> bool:
         """Whether the name stands in one of the texts; `exact`: with the same capital letters."""
-        flags = re.NOFLAG if exact else re.IGNORECASE
-        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._all, flags) is not None
+        if (name, exact) not in self._found:
+            flags = re.NOFLAG if exact else re.IGNORECASE
+            pattern = rf"(?<!\w){re.escape(name)}(?!\w)"
+            self._found[name, exact] = re.search(pattern, self._all, flags) is not None
+        return self._found[name, exact]
 
     def has_tool_word(self, word: str) -> bool:
         """Whether a tool returned the word, or the question and an argument of a tool have it."""

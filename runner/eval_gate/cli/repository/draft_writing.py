@@ -12,7 +12,7 @@ from eval_gate.cli.repository.draft_sources import discard_recording, read_sourc
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.config.settings import RunConfig
-from eval_gate.drafts.draft_file import DraftFile, SkippedObservation, build_draft_file, find_format
+from eval_gate.drafts.draft_file import DraftFile, SkippedObservation, build_draft_file, find_format, require_new_file
 from eval_gate.drafts.observation import Observation, ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
 from eval_gate.drafts.sources.questions import read_questions
@@ -59,6 +59,7 @@ def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
     if not drafts.cases:
         raise _build_empty_error(drafts, observed.run.run_id if observed else None)
     make_folder(call.output.parent)
+    require_new_file(call.output)  # once more: a recording may take hours
     write_atomically(call.output, drafts.text)
     if observed is not None:
         remove_run_folder(observed.folder)
