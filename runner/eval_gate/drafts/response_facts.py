@@ -32,7 +32,10 @@ _MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|{'|'.join(month[:3] for month in _MONT
 _DAY: Final = "[0-9]{4}-[0-9][0-9]-[0-9][0-9]"
 _TIME: Final = "[0-9][0-9]:[0-9][0-9]"
 _ORDINAL: Final = "(?:st|nd|rd|th)?"
-_SMALL_NUMBERS: Final = (*("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),)
+_SMALL_NUMBERS: Final = (
+    *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),
+    *("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
 _NUMBER_WORDS: Final = {word: str(number) for number, word in enumerate(_SMALL_NUMBERS, 2)}
 _WORDS_BY_NUMBER: Final = {number: word for word, number in _NUMBER_WORDS.items()}
 _FACT: Final = re.compile(
@@ -47,7 +50,7 @@ _FACT: Final = re.compile(
     re.VERBOSE,
 )
 """Numbers and what is made of them, the longest reading first. Units are wording: 4 °C is 4 degrees."""
-_NUMBER_WORD: Final = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.IGNORECASE | re.ASCII)
+_NUMBER_WORD: Final = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b(?!-)", re.IGNORECASE | re.ASCII)
 _LIST_NUMBER: Final = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]", re.MULTILINE)
 """The number of an entry of a list, which is form and not content."""
 _WORD: Final = re.compile(r"[^\W_](?:[\w'’&]|-(?=\w))*")
