@@ -6,7 +6,7 @@ its format has to accept it as strictly as it accepted the file before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -52,43 +52,54 @@ class CaseFile(FrozenStruct):
 
     def find_raw_case(self, case: EvalCase) -> RawCase:
         """Find a case as it is written. Raises GateError for a case in another file."""
-        raw = self.list_raw_cases()[self.find_place(case)]
-        assert isinstance(raw, dict)
-        return raw
+        return self.find_raw_cases([case])[case.id]
+
+    def find_raw_cases(self, cases: Iterable[EvalCase]) -> dict[str, RawCase]:
+        """Find cases as they are written, by id. Raises GateError for a case in another file."""
+        by_id = {raw["id"]: raw for raw in self.list_raw_cases() if isinstance(raw, dict) and "id" in raw}
+        found: dict[str, RawCase] = {}
+        for case in cases:
+            if case.id not in by_id:
+                raise self._build_absence_error(case)
+            found[case.id] = by_id[case.id]
+        return found
 
     def find_place(self, case: EvalCase) -> int:
         """Find the number of a case in the list of its file. Raises GateError for a case in another file."""
         for place, raw in enumerate(self.list_raw_cases()):
             if isinstance(raw, dict) and raw.get("id") == case.id:
                 return place
-        raise _build_edit_error(case.location.file, f"{case.id} is not in {self.shown_as} itself")
+        raise self._build_absence_error(case)
+
+    def _build_absence_error(self, case: EvalCase) -> GateError:
+        return _build_edit_error(case.location.file, f"{case.id} is not in {self.shown_as} itself")
 
     def replace_cases(self, cases: Mapping[str, RawCase | None]) -> CaseFile:
         """Replace cases by id, or remove those whose new value is None, and return the file with its new text.
 
         Nothing is written. Raises GateError.
         """
-        places = {self.find_place(case): cases[case.id] for case in self.suite.cases if case.id in cases}
+        self.find_raw_cases(case for case in self.suite.cases if case.id in cases)
         old: list[JsonValue] = [*self.list_raw_cases()]
-        found = [(places.get(place, raw), raw) for place, raw in enumerate(old)]
-        new: list[JsonValue] = [one for one, _ in found if one is not None]
+        changed = [cases.get(str(raw.get("id")), raw) if isinstance(raw, dict) else raw for raw in old]
+        new: list[JsonValue] = [one for one in changed if one is not None]
         if not new:
             raise GateError("no-cases-left", f"{self.shown_as} would have no case left", "delete the file instead")
         expected = self._with_cases(new)
         text = self.data.decode()
         try:
             if self.path.suffix == _LINES:
-                written = _rewrite_lines(text, old, [one for one, _ in found])
+                written = _rewrite_lines(text, old, changed)
             elif self.path.suffix in {".yaml", ".yml"}:
                 written = rewrite_yaml(text, self.document, expected)
             else:
                 written = rewrite_json(text, self.document, expected)
         except (ValueError, RecursionError, yaml.YAMLError) as error:
             raise _build_edit_error(self.shown_as, str(error)) from error
-        changed = self._read_again(written)
-        if not is_same_value(changed.document, expected):
+        file = self._read_again(written)
+        if not is_same_value(file.document, expected):
             raise _build_edit_error(self.shown_as, "its layout is not supported")
-        return changed
+        return file
 
     def get_case_text(self, case: EvalCase) -> str:
         """Return the text of a case: its lines in the file, or less where other things stand on them."""

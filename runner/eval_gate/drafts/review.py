@@ -61,9 +61,8 @@ def decide_drafts(file: CaseFile, *, accepted: Collection[str] = (), dropped: Co
     Nothing is written. Raises GateError.
     """
     marked = {case.id: case for case in list_drafts(file)}
-    changes: dict[str, RawCase | None] = {
-        name: _remove_mark(file.find_raw_case(marked[name])) for name in accepted if name in marked
-    }
+    raw = file.find_raw_cases(marked[name] for name in accepted if name in marked)
+    changes: dict[str, RawCase | None] = {name: _remove_mark(one) for name, one in raw.items()}
     changes |= dict.fromkeys((name for name in dropped if name in marked), None)
     return file.replace_cases(changes) if changes else file
 

@@ -42,12 +42,15 @@ class JsonLayout:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._members: dict[int, list[tuple[str | int, JsonSpan]]] = {}
         begin = self._skip_blanks(text.startswith("\ufeff"))
         self.root = JsonSpan(begin, begin, _scan_value(text, begin)[1])
 
     def list_members(self, node: JsonSpan) -> Sequence[tuple[str | int, JsonSpan]]:
         """List the members of an object, or the elements of a list."""
-        text, found = self._text, list[tuple[str | int, JsonSpan]]()
+        if node.begin in self._members:
+            return self._members[node.begin]
+        text, found = self._text, self._members.setdefault(node.begin, [])
         if text[node.begin] not in "{[":
             return found
         at = self._skip_blanks(node.begin + 1)

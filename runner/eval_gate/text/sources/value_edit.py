@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple, Protocol, TypeVar
+from itertools import pairwise
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from eval_gate.model.base import JsonValue
 
 Node = TypeVar("Node")
+_MAX_MATCHED: Final = 200
+"""Elements of a list up to which insertions are told from replacements, which takes quadratic time."""
 
 
 class Patch(NamedTuple):
@@ -67,10 +70,13 @@ class Layout(Protocol[Node]):
 
 def rewrite_text(text: str, layout: Layout[Node], old: JsonValue, new: JsonValue) -> str:
     """Return the text with the patches that make `new` of the `old` value that it holds. Raises ValueError."""
-    patches = sorted(_iter_patches(layout, layout.root, old, new, (None, 0)), key=lambda patch: patch[:2])
-    for begin, end, written in reversed(patches):  # of two at one place, the earlier one stands first
-        text = text[:begin] + written + text[end:]
-    return text
+    pieces, at = list[str](), 0
+    for begin, end, written in sorted(
+        _iter_patches(layout, layout.root, old, new, (None, 0)), key=lambda patch: patch[:2]
+    ):  # of two at one place, the earlier one stands first
+        pieces += (text[at:begin], written)
+        at = max(at, end)
+    return "".join([*pieces, text[at:]])
 
 
 def is_same_value(one: JsonValue, other: JsonValue) -> bool:
@@ -130,10 +136,7 @@ def _iter_list_patches(
     members = layout.list_members(node)
     if len(members) != len(old):
         raise ValueError("it takes elements from another place")
-    matcher = SequenceMatcher(None, [_dump(one) for one in old], [_dump(one) for one in new], autojunk=False)
-    for kind, begin, end, new_begin, new_end in matcher.get_opcodes():
-        if kind == "equal":
-            continue
+    for begin, end, new_begin, new_end in _iter_changes([_dump(one) for one in old], [_dump(one) for one in new]):
         pairs = min(end - begin, new_end - new_begin)
         for number in range(pairs):
             place = begin + number
@@ -144,6 +147,30 @@ def _iter_list_patches(
             added = [NewMember(None, value) for value in new[new_begin + pairs : new_end]]
             place = begin + pairs - 1
             yield layout.insert_before(node, 0, added) if place < 0 else layout.insert_after(node, place, added)
+
+
+def _iter_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield where elements of the old list are replaced by elements of the new one.
+
+    A long list is compared in linear time if nothing was inserted: element by element, or by what was removed.
+    """
+    if len(old) == len(new) > _MAX_MATCHED:
+        yield from ((at, at + 1, at, at + 1) for at, one in enumerate(old) if one != new[at])
+        return
+    kept, at = list[int](), 0
+    for one in new:
+        while at < len(old) and old[at] != one:
+            at += 1
+        kept.append(at)
+        at += 1
+    if at <= len(old):
+        places = [-1, *kept, len(old)]
+        yield from ((before + 1, after, number, number) for number, (before, after) in enumerate(pairwise(places)))
+        return
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for kind, begin, end, new_begin, new_end in codes:
+        if kind != "equal":
+            yield begin, end, new_begin, new_end
 
 
 def _iter_runs(places: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -53,6 +53,7 @@ class YamlLayout:
         if root is None:
             raise ValueError("it is empty")
         self._text = text
+        self._elements: dict[int, list[tuple[str | int, Node]]] = {}
         self._break = detect_line_break(text)
         self.root: Node = root
 
@@ -60,7 +61,11 @@ class YamlLayout:
         """List the members of a mapping, or the elements of a list."""
         if isinstance(node, MappingNode):
             return [(str(key.value), value) for key, value in node.value]
-        return list(enumerate(node.value)) if isinstance(node, SequenceNode) else []
+        if not isinstance(node, SequenceNode):
+            return []
+        if id(node) not in self._elements:
+            self._elements[id(node)] = list(enumerate(node.value))
+        return self._elements[id(node)]
 
     def find_member_lines(self, path: Sequence[str], place: int) -> tuple[int, int]:
         """Find where the lines of the element of the list at `path` begin and end; in brackets, the element."""
@@ -103,8 +108,9 @@ class YamlLayout:
         if last + 1 >= len(members):
             raise ValueError("the first member of an element stands on the line of its dash")
         # the dash stays, and what comes next moves up to it
-        blanks = len(self._text[end:]) - len(self._text[end:].lstrip(" "))
-        return Patch(start, end + blanks, "")
+        while self._text.startswith(" ", end):
+            end += 1
+        return Patch(start, end, "")
 
     def insert_after(self, parent: Node, place: int, members: Sequence[NewMember]) -> Patch:
         """Insert members on lines of their own, or in brackets on the line of their neighbour."""

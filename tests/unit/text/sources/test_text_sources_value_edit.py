@@ -19,6 +19,7 @@ from eval_gate.text.sources.json_edit import format_json, rewrite_json
 from eval_gate.text.sources.value_edit import is_same_value
 from eval_gate.text.sources.yaml import parse_yaml
 from eval_gate.text.sources.yaml_layout import format_flow, rewrite_yaml
+from tests.support.bounds import within_cpu
 
 JSON = """\ufeff{
   "metadata": null,
@@ -272,3 +273,17 @@ def test_format__any_value__is_read_again_and_shows_nothing_invisible(value) -> 
     assert is_same_value(json.loads(format_json(value)), value)
     assert is_same_value(read_yaml(f"a: {format_flow(value)}\n")["a"], value)
     assert not any(map(is_invisible, format_json(value) + format_flow(value)))
+
+
+@pytest.mark.parametrize("size", [("json", 4_000), ("yaml", 400)], ids=str)
+def test_rewrite__thousands_of_changes__take_linear_time(size) -> None:
+    """Half of the cases lose their mark, or every second case goes."""
+    form, count = size
+    old = [{"id": f"c{number}", "draft": True, "text": "x"} for number in range(count)]
+    unmarked = [one if number % 2 else {"id": one["id"], "text": "x"} for number, one in enumerate(old)]
+    text = json.dumps(old, indent=1) if form == "json" else yaml.safe_dump(old, sort_keys=False)
+    rewrite, read = (rewrite_json, json.loads) if form == "json" else (rewrite_yaml, read_yaml)
+    for new in (unmarked, old[::2]):
+        with within_cpu(2):
+            written = rewrite(text, old, new)
+        assert read(written) == new
