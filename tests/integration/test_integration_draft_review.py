@@ -69,6 +69,17 @@ def test_run__nothing_but_drafts_is_selected__is_an_error_that_names_them(tmp_pa
     assert running.requests == []
 
 
+def test_run__several_targets__names_the_drafts_once(tmp_path) -> None:
+    mark(write_suite(tmp_path, 3), 1)
+    with agent() as running:
+        targets = [{"name": name, "provider": "http", "url": running.url} for name in ("one", "two")]
+        (tmp_path / "targets.yaml").write_text(json.dumps({"targets": targets}))
+        done = gate(tmp_path, "run", "--target", "one", "--target", "two")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("1 draft was not run: gs-001.") == 1
+    assert len(running.requests) == 4
+
+
 def test_evaluate__drafts__are_left_out_in_python_too(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = write_suite(tmp_path, 3)

@@ -77,6 +77,8 @@ class RunInputs(FrozenStruct):
     """Cases of all suites that can be run, the selected ones among them."""
     shard_cut: ShardPlan | None = None
     """How they were cut into shards; None where they were not."""
+    draft_notices: tuple[str, ...] = ()
+    """Those of the warnings that name drafts."""
 
     __repr__ = object.__repr__
 
@@ -109,7 +111,7 @@ async def read_inputs(
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
     drafts = describe_drafts(written, narrowed, is_planned=with_drafts)
     said = (*said, *others, *idle, *drafts, *describe_missed_files(written, chosen))
-    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed))
+    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), drafts)
 
 
 async def _read_registry(
