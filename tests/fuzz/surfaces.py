@@ -25,10 +25,10 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
-from eval_gate.drafts.sources.asked_question import QuestionError
-from eval_gate.drafts.sources.log import read_log
+from eval_gate.drafts.sources.json_log import read_log
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
 from eval_gate.drafts.sources.traces import read_traces
+from eval_gate.drafts.sources.user_prompt import PromptError
 from eval_gate.engine.journal import read_lines
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
@@ -198,8 +198,8 @@ def _headers(data: bytes) -> None:
     status = int(first) if first.isascii() and first.isdecimal() and len(first) <= 3 else 429
     with contextlib.suppress(DecompressionError):
         list(Decompressor([headers.get("content-encoding", "")]).iter_pieces(b"x"))
-    for asked in (agent_asks(headers.get("retry-after", "")), model_asks(None, headers)):
-        assert 0 <= RetryPolicy().compute_delay_s(1, asked) <= 60
+    for prompt in (agent_asks(headers.get("retry-after", "")), model_asks(None, headers)):
+        assert 0 <= RetryPolicy().compute_delay_s(1, prompt) <= 60
     error = build_refusal_error(ErrorResponse(status, headers, headers.get("message", "")), "reading a run")
     assert error.wait_s is None or math.isfinite(error.wait_s)
     assert len(str(error)) <= MOST_CHARACTERS
@@ -255,8 +255,8 @@ def _draft_source(read: Callable[[Path], ObservationSet], name: str) -> Callable
 def _draft_request(data: bytes) -> None:
     """As the recording proxy reads the body of a client's request."""
     for described in DRAFT_TARGETS:
-        with contextlib.suppress(QuestionError):
-            RequestMapping(described).parse_question(RequestContent("POST", "/chat", data)).question.encode()
+        with contextlib.suppress(PromptError):
+            RequestMapping(described).parse_prompt(RequestContent("POST", "/chat", data)).text.encode()
 
 
 def _event(data: bytes) -> None:

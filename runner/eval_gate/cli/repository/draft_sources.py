@@ -50,7 +50,7 @@ def discard_recording(config: RunConfig) -> None:
 def _read_mode(call: DraftCall, mode: DraftMode, config: RunConfig, redact: Redactor) -> ObservationSet:
     match mode:
         case DraftMode.LOG if call.from_log is not None:
-            from eval_gate.drafts.sources.log import read_log
+            from eval_gate.drafts.sources.json_log import read_log
 
             return read_log(call.from_log, parse_fields(call.fields))
         case DraftMode.TRACES if call.from_traces is not None:

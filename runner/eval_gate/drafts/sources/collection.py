@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from eval_gate.drafts.observation import Observation, ObservationSet
-from eval_gate.drafts.sources.asked_question import AskedQuestion
+from eval_gate.drafts.sources.user_prompt import UserPrompt
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Response, ToolSpec
 from eval_gate.model.limits import DRAFT_EXECUTIONS, DRAFT_QUESTIONS
@@ -28,7 +28,7 @@ class ObservationCollector:
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
-        self._found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[AskedQuestion, _Executions]] = {}
+        self._found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[UserPrompt, _Executions]] = {}
         self._left_out: Counter[str] = Counter()
         self._first: dict[str, str] = {}
         self._notes: dict[str, None] = {}
@@ -43,15 +43,15 @@ class ObservationCollector:
         """Every reason for which something was left out, with the first place."""
         return tuple((reason, self._first[reason]) for reason in self._left_out)
 
-    def add_response(self, asked: AskedQuestion, response: Response, location: Location | None = None) -> None:
+    def add_response(self, prompt: UserPrompt, response: Response, location: Location | None = None) -> None:
         """Add one execution of a question."""
-        found = self._get_executions(asked, location)
+        found = self._get_executions(prompt, location)
         if found is not None:
             found.responses.append(response)
 
-    def add_error(self, asked: AskedQuestion, error: str, location: Location | None = None) -> None:
+    def add_error(self, prompt: UserPrompt, error: str, location: Location | None = None) -> None:
         """Add one execution of a question that gave no response, and why."""
-        found = self._get_executions(asked, location)
+        found = self._get_executions(prompt, location)
         if found is not None:
             found.errors.append(error)
 
@@ -65,16 +65,16 @@ class ObservationCollector:
         self._notes[note] = None
 
     def build(self, tools: tuple[ToolSpec, ...] = ()) -> ObservationSet:
-        """Build the observations, in the order in which their questions were first asked."""
+        """Build the observations, in the order of the first execution of each."""
         observations = tuple(
             Observation(
-                question=asked.question,
+                question=prompt.text,
                 responses=tuple(executions.responses),
-                earlier_messages=asked.earlier_messages,
+                earlier_messages=prompt.earlier_messages,
                 errors=tuple(executions.errors),
                 location=executions.location,
             )
-            for asked, executions in self._found.values()
+            for prompt, executions in self._found.values()
         )
         return ObservationSet(observations, tools, (*self._notes, *map(self._describe_reason, self._left_out)))
 
@@ -84,15 +84,15 @@ class ObservationCollector:
         where = f" ({'' if count == 1 else 'the first at '}{place})" if place else ""
         return f"Left out {count:,} {self._unit}{several}{where}: {reason}."
 
-    def _get_executions(self, asked: AskedQuestion, location: Location | None) -> _Executions | None:
+    def _get_executions(self, prompt: UserPrompt, location: Location | None) -> _Executions | None:
         """Return the executions of a question, or None if one more would exceed a limit."""
-        key = asked.question, tuple((one.role, str(one.content)) for one in asked.earlier_messages)
+        key = prompt.text, tuple((one.role, str(one.content)) for one in prompt.earlier_messages)
         place = f"{location.file}:{location.line}" if location else ""
         if key not in self._found:
             if len(self._found) >= DRAFT_QUESTIONS:
                 self.leave_out(f"the source has more than {DRAFT_QUESTIONS:,} different questions", place)
                 return None
-            self._found[key] = asked, _Executions(location)
+            self._found[key] = prompt, _Executions(location)
         found = self._found[key][1]
         if len(found.responses) + len(found.errors) >= DRAFT_EXECUTIONS:
             self.leave_out(f"its question has {DRAFT_EXECUTIONS:,} executions already", place)

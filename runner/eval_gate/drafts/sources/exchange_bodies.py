@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from aiohttp import StreamReader
 from multidict import CIMultiDictProxy
 
-from eval_gate.drafts.sources.asked_question import QuestionError
+from eval_gate.drafts.sources.user_prompt import PromptError
 from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
@@ -72,10 +72,10 @@ class BodyCopy:
             self.add(piece)
 
     def read(self, headers: CIMultiDictProxy[str]) -> bytes:
-        """Return the body of a request without compression. Raises QuestionError and DecompressionError."""
+        """Return the body of a request without compression. Raises PromptError and DecompressionError."""
         data = self.read_decoded(headers.getall("content-encoding", ()))
         if len(data) > self._limit:
-            raise QuestionError(f"the request is larger than {self._limit:,} bytes")
+            raise PromptError(f"the request is larger than {self._limit:,} bytes")
         return data
 
     def read_decoded(self, encodings: Sequence[str]) -> bytes:

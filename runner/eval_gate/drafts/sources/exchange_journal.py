@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from eval_gate.drafts.sources.asked_question import AskedQuestion
+from eval_gate.drafts.sources.user_prompt import UserPrompt
 from eval_gate.files.writing import append_data, open_to_append
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
@@ -27,7 +27,7 @@ from eval_gate.text.secret import MASK
 class RecordedExchange(FrozenStruct):
     """One question with its response, or with the reason why there is none."""
 
-    asked: AskedQuestion
+    prompt: UserPrompt
     response: Response | None = None
     error: str | None = None
 
@@ -62,11 +62,11 @@ class ExchangeMasking:
 
 def build_entry(exchange: RecordedExchange, change: TextChange) -> dict[str, JsonValue]:
     """Build the line of an exchange with every text changed, except for names of tools."""
-    asked = exchange.asked
-    question: JsonValue = change(asked.question)
-    if asked.earlier_messages:
+    prompt = exchange.prompt
+    question: JsonValue = change(prompt.text)
+    if prompt.earlier_messages:
         earlier: list[JsonValue] = [
-            {"role": one.role, "content": change(str(one.content))} for one in asked.earlier_messages
+            {"role": one.role, "content": change(str(one.content))} for one in prompt.earlier_messages
         ]
         question = [*earlier, {"role": "user", "content": question}]
     entry: dict[str, JsonValue] = {"message": question}

@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from eval_gate.drafts.sources.asked_question import Role, find_role
 from eval_gate.drafts.sources.otlp import SpanEvent, TraceSpan
+from eval_gate.drafts.sources.user_prompt import Role, find_role
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import ANSWER_CALLS, ANSWER_MESSAGES, CALL_NAME
 from eval_gate.struct import FrozenStruct
@@ -53,7 +53,7 @@ class TracedMessage(FrozenStruct):
     results: tuple[tuple[str, JsonValue], ...] = ()
 
     @property
-    def is_question(self) -> bool:
+    def is_prompt(self) -> bool:
         """Whether a user says something in it: results of tools come in messages of a user, too."""
         return self.role == "user" and bool(self.text.strip())
 
@@ -118,7 +118,7 @@ def _read_pair(attributes: Mapping[str, JsonValue]) -> SpanMessages:
 
 def split_conversation(messages: tuple[TracedMessage, ...]) -> SpanMessages:
     """Split a whole conversation behind its last message of a user."""
-    last = max((at for at, one in enumerate(messages) if one.is_question), default=-1)
+    last = max((at for at, one in enumerate(messages) if one.is_prompt), default=-1)
     return SpanMessages(messages[: last + 1], messages[last + 1 :], is_whole=True)
 
 

@@ -24,11 +24,11 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.sources.asked_question import QuestionError, build_question
 from eval_gate.drafts.sources.exchange_bodies import BodyCopy, ResponseParser
 from eval_gate.drafts.sources.exchange_journal import ExchangeJournal, ExchangeMasking, RecordedExchange
-from eval_gate.drafts.sources.log import read_journal
+from eval_gate.drafts.sources.json_log import read_journal
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
+from eval_gate.drafts.sources.user_prompt import PromptError, build_prompt
 from eval_gate.errors import GateError
 from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.conversation import Message
@@ -216,7 +216,7 @@ class RecordingProxy:
         await self._masking.aclose()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        """Forward one request, and record the exchange if the target is asked this way."""
+        """Forward one request, and record the exchange if it is one with the target."""
         refusal = _find_refusal(request)
         if refusal is not None:
             return web.Response(status=HTTPStatus.FORBIDDEN, text=f"{refusal}\n")
@@ -256,24 +256,24 @@ class RecordingProxy:
             skip_auto_headers=_AUTOMATIC_HEADERS,
             allow_redirects=False,
             proxy=find_proxy(url),
-        ) as answer:
-            headers = _drop_connection_headers(answer.headers)
-            response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
+        ) as upstream:
+            headers = _drop_connection_headers(upstream.headers)
+            response = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
             response[_ADDED] = [name for name in _ADDED_BY_SERVER if name not in headers]
-            received = _Received(response, read_head(answer), BodyCopy(self._responses.max_bytes))
-            encodings = answer.headers.getall("content-encoding", ())
-            return await self._relay(request, answer, replace(received, encodings=tuple(encodings)))
+            received = _Received(response, read_head(upstream), BodyCopy(self._responses.max_bytes))
+            encodings = upstream.headers.getall("content-encoding", ())
+            return await self._relay(request, upstream, replace(received, encodings=tuple(encodings)))
 
-    async def _relay(self, request: web.Request, answer: ClientResponse, received: _Received) -> _Received:
+    async def _relay(self, request: web.Request, upstream: ClientResponse, received: _Received) -> _Received:
         """Send the body of a response to the client as it arrives, and keep a copy."""
         assert received.response is not None
         try:
             await received.response.prepare(request)
-            async for piece in answer.content.iter_any():
+            async for piece in upstream.content.iter_any():
                 received.body.add(piece)
                 await received.response.write(piece)
         except ConnectionError:  # of the client: those of the agent are of the class ClientError
-            return received if answer.content.at_eof() else replace(received, is_cut_off=True)
+            return received if upstream.content.at_eof() else replace(received, is_cut_off=True)
         except ClientError as error:
             if request.transport is not None:
                 request.transport.abort()  # so that the client sees that it is incomplete
@@ -319,7 +319,7 @@ class RecordingProxy:
             if not self._journal.append(entry):
                 self._not_recorded[f"with which the recording would exceed {DRAFT_SOURCE_BYTES:,} bytes"] += 1
                 return
-        except (QuestionError, DecompressionError) as error:
+        except (PromptError, DecompressionError) as error:
             self._not_recorded[str(error)] += 1
         except GateError as error:
             self.failure = self.failure or error
@@ -329,25 +329,25 @@ class RecordingProxy:
             self._recording.announce(f"Recorded {self._recorded:,}")
 
     def _build_exchange(self, content: RequestContent, received: _Received, duration_ms: float) -> RecordedExchange:
-        """Build the record of one exchange. Raises QuestionError and DecompressionError."""
-        asked = self._requests.parse_question(content)
+        """Build the record of one exchange. Raises PromptError and DecompressionError."""
+        prompt = self._requests.parse_prompt(content)
         session = self._requests.find_session(content)
-        if session is not None and not asked.earlier_messages:
-            asked = build_question(asked.question, self._conversations.get(session, ()))
+        if session is not None and not prompt.earlier_messages:
+            prompt = build_prompt(prompt.text, self._conversations.get(session, ()))
         if received.error is not None or received.head is None:
-            return RecordedExchange(asked, error=received.error)
+            return RecordedExchange(prompt, error=received.error)
         try:
             response = self._responses.parse(received.head, received.body.read_decoded(received.encodings), duration_ms)
         except (TargetError, DecompressionError) as error:
-            return RecordedExchange(asked, error=str(error))
+            return RecordedExchange(prompt, error=str(error))
         if session is not None and (session in self._conversations or len(self._conversations) < _MAX_SESSIONS):
             reply = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
             self._conversations[session] = (
-                *asked.earlier_messages,
-                Message(role="user", content=asked.question),
+                *prompt.earlier_messages,
+                Message(role="user", content=prompt.text),
                 *reply,
             )
-        return RecordedExchange(asked, response)
+        return RecordedExchange(prompt, response)
 
 
 class _Received(FrozenStruct):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from eval_gate.drafts.sources.asked_question import AskedQuestion, QuestionError, parse_message, parse_question
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_message, parse_prompt
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.settings import HttpSettings
@@ -16,7 +16,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 from eval_gate.text.untrusted.surrogates import replace_surrogates
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
-_QUESTION_NAMES: Final = ("conversation", "message", "prompt")
+_PROMPT_NAMES: Final = ("conversation", "message", "prompt")
 """Placeholders for the question, the one that says most first."""
 _SESSION: Final = "session"
 _DEFAULT_TEMPLATE: Final[JsonValue] = {"message": "{{message}}", "conversation": "{{conversation}}"}
@@ -69,29 +69,29 @@ class RequestMapping:
             templates[RequestPart.BODY] = {**body, **settings.request_fields.open()} if isinstance(body, dict) else body
         self._places = {
             name: [place for part, template in templates.items() for place in _iter_places(template, name, part)]
-            for name in (*_QUESTION_NAMES, _SESSION)
+            for name in (*_PROMPT_NAMES, _SESSION)
         }
 
     def is_exchange(self, request: RequestContent) -> bool:
-        """Whether the target is asked this way: by its method and at its path."""
+        """Whether a request is one to the target, by method and path."""
         path = request.target.partition("?")[0]
         return request.method == self._method and self._path.fullmatch(path.removesuffix("/") or "/") is not None
 
-    def parse_question(self, request: RequestContent) -> AskedQuestion:
+    def parse_prompt(self, request: RequestContent) -> UserPrompt:
         """Parse the question in a request.
 
-        Raises QuestionError if it has none at the places that the target's settings name.
+        Raises PromptError if it has none at the places that the target's settings name.
         """
         values = _RequestValues(request)
-        wrong = QuestionError("no question where the target sends it (requestTemplate, form, query)")
-        for name in _QUESTION_NAMES:
+        wrong = PromptError("no question where the target sends it (requestTemplate, form, query)")
+        for name in _PROMPT_NAMES:
             for place in self._places[name]:
                 found = values.find(place)
                 if found is None:
                     continue
                 try:
-                    return parse_question(self._normalize_messages(found))
-                except QuestionError as error:
+                    return parse_prompt(self._normalize_messages(found))
+                except PromptError as error:
                     wrong = error
         raise wrong
 

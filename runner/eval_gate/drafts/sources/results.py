@@ -8,9 +8,9 @@ from typing import Final
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.sources.asked_question import AskedQuestion, QuestionError, parse_question
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import build_source_error
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
 from eval_gate.errors import Problem
 from eval_gate.external_results.format_detection import detect_format
 from eval_gate.external_results.result_files import ResultsFile, find_result_files
@@ -78,8 +78,8 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
         collector.leave_out(reason, place)
         return
     try:
-        asked = _parse_prompt(row.prompt)
-    except QuestionError as error:
+        prompt = _parse_prompt(row.prompt)
+    except PromptError as error:
         collector.leave_out(str(error), place)
         return
     response = Response(
@@ -90,16 +90,16 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
         duration_ms=row.duration_ms or 0.0,
     )
     line = row.place.line
-    collector.add_response(asked, response, Location(file=row.place.file, line=line or 1))
+    collector.add_response(prompt, response, Location(file=row.place.file, line=line or 1))
 
 
-def _parse_prompt(prompt: str) -> AskedQuestion:
-    """Parse a prompt, which may be the JSON text of a list of messages. Raises QuestionError."""
+def _parse_prompt(prompt: str) -> UserPrompt:
+    """Parse a prompt, which may be the JSON text of a list of messages. Raises PromptError."""
     if prompt.lstrip().startswith("["):
         try:
             value = parse_untrusted_json(prompt)
         except UntrustedJsonError:
-            return parse_question(prompt)
+            return parse_prompt(prompt)
         if isinstance(value, list) and value and all(isinstance(one, dict) and "role" in one for one in value):
-            return parse_question(value)
-    return parse_question(prompt)
+            return parse_prompt(value)
+    return parse_prompt(prompt)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.sources.asked_question import AskedQuestion, QuestionError, build_question
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.genai_messages import (
     SpanMessages,
@@ -23,6 +22,7 @@ from eval_gate.drafts.sources.genai_messages import (
 )
 from eval_gate.drafts.sources.otlp import SpanKey, TraceSpan, read_spans
 from eval_gate.drafts.sources.source_file import build_source_error, read_source
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, build_prompt
 from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
@@ -128,10 +128,7 @@ def _get_operation(span: TraceSpan) -> str:
         return given
     if span.get_text(_TOOL_NAME):
         return _TOOL_OPERATION
-    is_model = any(
-        name.startswith(("gen_ai.prompt", "gen_ai.completion", "gen_ai.request.")) for name in span.attributes
-    )
-    return "chat" if is_model else ""
+    return "chat" if any(name.startswith(_MODEL_ATTRIBUTES) for name in span.attributes) else ""
 
 
 def _iter_turns(spans: Mapping[SpanKey, TraceSpan]) -> Iterator[_Turn]:
@@ -182,7 +179,7 @@ def _divide_group(group: _SpanGroup) -> Iterator[_Turn]:
             turn.tools.append(span)
             continue
         messages = read_messages(span)
-        begins = bool(messages.input) and messages.input[-1].is_question
+        begins = bool(messages.input) and messages.input[-1].is_prompt
         if begins and turn.models and group.agent is None:
             yield turn
             turn = _Turn(None)
@@ -202,11 +199,11 @@ def _collect_turn(
     first_input = next((one.input for _, one in turn.models if one.input), ())
     given = first_input if own.is_whole and first_input else own.input or first_input
     try:
-        asked = _find_question(given)
+        prompt = _find_prompt(given)
         before = conversations.get(turn.conversation, [])
-        if not asked.earlier_messages and turn.conversation and before:
-            asked = build_question(asked.question, tuple(before))
-    except QuestionError as error:
+        if not prompt.earlier_messages and turn.conversation and before:
+            prompt = build_prompt(prompt.text, tuple(before))
+    except PromptError as error:
         collector.leave_out(str(error), place)
         return
     response = _build_response(turn, own)
@@ -214,26 +211,26 @@ def _collect_turn(
     if failed is None and not response.text.strip() and not response.tool_calls:
         failed = next((span.error for span, _ in turn.models if span.error), "the trace has no response")
     if failed is not None:
-        collector.add_error(asked, failed, location)
+        collector.add_error(prompt, failed, location)
         return
-    collector.add_response(asked, response, location)
+    collector.add_response(prompt, response, location)
     if turn.conversation:
-        known = asked.earlier_messages or ()
+        known = prompt.earlier_messages or ()
         replies = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
-        conversations[turn.conversation] = [*known, Message(role="user", content=asked.question), *replies]
+        conversations[turn.conversation] = [*known, Message(role="user", content=prompt.text), *replies]
 
 
-def _find_question(given: Sequence[TracedMessage]) -> AskedQuestion:
-    """Find the question in the messages that a model or an agent was given. Raises QuestionError."""
-    last = max((at for at, one in enumerate(given) if one.is_question), default=None)
+def _find_prompt(given: Sequence[TracedMessage]) -> UserPrompt:
+    """Find the question in the messages that a model or an agent was given. Raises PromptError."""
+    last = max((at for at, one in enumerate(given) if one.is_prompt), default=None)
     if last is None:
-        raise QuestionError(_NO_CONTENT)
+        raise PromptError(_NO_CONTENT)
     earlier = tuple(
         Message(role=one.role, content=one.text)
         for one in given[:last]
         if one.role in ("user", "assistant") and one.text.strip()
     )
-    return build_question(given[last].text, earlier)
+    return build_prompt(given[last].text, earlier)
 
 
 def _build_response(turn: _Turn, own: SpanMessages) -> Response:

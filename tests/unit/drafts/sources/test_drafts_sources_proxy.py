@@ -15,7 +15,7 @@ import pytest
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources import exchange_journal
 from eval_gate.drafts.sources.exchange_journal import ExchangeJournal
-from eval_gate.drafts.sources.log import read_journal
+from eval_gate.drafts.sources.json_log import read_journal
 from eval_gate.drafts.sources.proxy import ProxyRecording, RecordingProxy, record_proxy
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolCall
@@ -227,7 +227,7 @@ def test_proxy__compressed_response__passes_as_it_is_and_can_be_read(tmp_path) -
     assert isinstance(made.got, list)
     assert all(one.endswith(b"\r\n\r\n" + packed) for one in made.got)
     assert made.found.observations[0].responses[0].text == "you said x"
-    # only what can be read is asked for, and only where it is recorded
+    # only what can be read is prompt for, and only where it is recorded
     assert [one.header("Accept-Encoding") for one in made.agent.requests] == ["gzip", "br;q=1, gzip"]
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.drafts.sources.asked_question import QuestionError
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
+from eval_gate.drafts.sources.user_prompt import PromptError
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request
 from eval_gate.targets.container import ContainerProbe
@@ -59,34 +59,34 @@ CONVERSATIONS = {
 
 
 @pytest.mark.parametrize("form", SINGLE)
-def test_parse_question__request_of_the_target__has_the_question_that_was_sent(form) -> None:
+def test_parse_prompt__request_of_the_target__has_the_question_that_was_sent(form) -> None:
     settings = describe(**SINGLE[form])
     content = build(settings, HISTORY[-1:])
     mapping = RequestMapping(settings)
     assert mapping.is_exchange(content)
-    assert mapping.parse_question(content).question == "second & ä/?"
+    assert mapping.parse_prompt(content).text == "second & ä/?"
 
 
 @pytest.mark.parametrize("form", CONVERSATIONS)
-def test_parse_question__request_with_a_conversation__has_the_earlier_messages_too(form) -> None:
+def test_parse_prompt__request_with_a_conversation__has_the_earlier_messages_too(form) -> None:
     settings = describe(**CONVERSATIONS[form])
     content = build(settings, HISTORY)
-    asked = RequestMapping(settings).parse_question(content)
-    assert (asked.question, asked.earlier_messages) == ("second & ä/?", HISTORY[:-1])
+    prompt = RequestMapping(settings).parse_prompt(content)
+    assert (prompt.text, prompt.earlier_messages) == ("second & ä/?", HISTORY[:-1])
 
 
 @pytest.mark.parametrize("protocol", ["a2a", "langserve"])
-def test_parse_question__protocol_with_one_text__has_the_question(protocol) -> None:
+def test_parse_prompt__protocol_with_one_text__has_the_question(protocol) -> None:
     settings = describe(agentProtocol=protocol, poll=None)
-    assert RequestMapping(settings).parse_question(build(settings, HISTORY[-1:])).question == "second & ä/?"
+    assert RequestMapping(settings).parse_prompt(build(settings, HISTORY[-1:])).text == "second & ä/?"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(str.strip))
-def test_parse_question__any_text__comes_back(text) -> None:
+def test_parse_prompt__any_text__comes_back(text) -> None:
     for form in ("default", "text around", "form", "query"):
         settings = describe(**SINGLE[form])
-        asked = RequestMapping(settings).parse_question(build(settings, (Message(role="user", content=text),)))
-        assert asked.question == text, form
+        prompt = RequestMapping(settings).parse_prompt(build(settings, (Message(role="user", content=text),)))
+        assert prompt.text == text, form
 
 
 def test_is_exchange__path_and_method__are_those_of_the_target() -> None:
@@ -113,18 +113,18 @@ def test_is_exchange__path_and_method__are_those_of_the_target() -> None:
         ({"message": "", "conversation": []}, "blank question"),
     ],
 )
-def test_parse_question__request_without_one__says_what_is_missing(body, said) -> None:
-    with pytest.raises(QuestionError) as caught:
-        RequestMapping(describe()).parse_question(RequestContent("POST", "/chat", json.dumps(body).encode()))
+def test_parse_prompt__request_without_one__says_what_is_missing(body, said) -> None:
+    with pytest.raises(PromptError) as caught:
+        RequestMapping(describe()).parse_prompt(RequestContent("POST", "/chat", json.dumps(body).encode()))
     assert str(caught.value) == said
 
 
 @pytest.mark.parametrize("target", [f"/ask?{'&' * 2_000}q=1", "/ask?q=%ff%00", f"/ask?q={quote('x' * 9)}&q=2"])
-def test_parse_question__hostile_query__is_bounded(target) -> None:
+def test_parse_prompt__hostile_query__is_bounded(target) -> None:
     mapping = RequestMapping(describe(method="GET", url="http://127.0.0.1:9/ask?q={{message}}"))
     try:
-        assert mapping.parse_question(RequestContent("GET", target, b"")).question in {"\ufffd\x00", "x" * 9}
-    except QuestionError as error:
+        assert mapping.parse_prompt(RequestContent("GET", target, b"")).text in {"\ufffd\x00", "x" * 9}
+    except PromptError as error:
         assert "no question" in str(error)
 
 

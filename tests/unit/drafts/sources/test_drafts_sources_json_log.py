@@ -5,8 +5,8 @@ import json
 import pytest
 
 from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.sources import log, source_file
-from eval_gate.drafts.sources.log import read_journal, read_log
+from eval_gate.drafts.sources import json_log, source_file
+from eval_gate.drafts.sources.json_log import read_journal, read_log
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolCall
 
@@ -205,5 +205,5 @@ def test_read_journal__nothing_recorded__is_no_error(tmp_path) -> None:
 
 
 def test_default_paths__are_those_of_a_target() -> None:
-    mapping = log.build_log_mapping({})
-    assert (str(mapping.question), mapping.settings.response_path) == ("message", ("response",))
+    mapping = json_log.build_log_mapping({})
+    assert (str(mapping.prompt), mapping.settings.response_path) == ("message", ("response",))

@@ -1,4 +1,4 @@
-"""Find the question and the messages before it in a text or a list of messages."""
+"""The prompt of a user: the last message of a conversation, and the messages before it."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ _ROLE_KEYS: Final = ("role", "type", "sender", "author")
 _CONTENT_KEYS: Final = ("content", "text", "parts", "message")
 
 
-class QuestionError(ValueError):
-    """A conversation without a usable question. The message names what is wrong, such as `blank question`."""
+class PromptError(ValueError):
+    """A conversation without a usable prompt. The message names what is wrong, such as `blank question`."""
 
 
-class AskedQuestion(FrozenStruct):
+class UserPrompt(FrozenStruct):
     """The last message of a user, and the messages before it, oldest first."""
 
-    question: str
+    text: str
     earlier_messages: tuple[Message, ...] = ()
 
 
-def build_question(question: str, earlier_messages: tuple[Message, ...] = ()) -> AskedQuestion:
-    """Build a question within the limits.
+def build_prompt(text: str, earlier_messages: tuple[Message, ...] = ()) -> UserPrompt:
+    """Build a prompt within the limits.
 
-    Raises QuestionError if it is blank, or if the conversation is too large.
+    Raises PromptError if it is blank, or if the conversation is too large.
     """
-    if not question.strip():
-        raise QuestionError("blank question")
+    if not text.strip():
+        raise PromptError("blank question")
     if len(earlier_messages) > DRAFT_EARLIER_MESSAGES:
-        raise QuestionError(f"more than {DRAFT_EARLIER_MESSAGES:,} messages before the question")
-    if any(len(str(one)) > DRAFT_QUESTION for one in (question, *(one.content for one in earlier_messages))):
-        raise QuestionError(f"message of more than {DRAFT_QUESTION:,} characters")
-    return AskedQuestion(to_well_formed(question), earlier_messages)
+        raise PromptError(f"more than {DRAFT_EARLIER_MESSAGES:,} messages before the question")
+    if any(len(str(one)) > DRAFT_QUESTION for one in (text, *(one.content for one in earlier_messages))):
+        raise PromptError(f"message of more than {DRAFT_QUESTION:,} characters")
+    return UserPrompt(to_well_formed(text), earlier_messages)
 
 
-def parse_question(value: JsonValue) -> AskedQuestion:
-    """Parse a question: a text, or a list of messages of which the last one of a user is the question.
+def parse_prompt(value: JsonValue) -> UserPrompt:
+    """Parse a prompt: a text, or a list of messages of which the last one of a user counts.
 
-    Messages of the system and of tools are left out, because a target makes them itself. Raises QuestionError.
+    Messages of the system and of tools are left out, because a target makes them itself. Raises PromptError.
     """
     if isinstance(value, str):
-        return build_question(value)
+        return build_prompt(value)
     if not isinstance(value, list):
-        raise QuestionError("the question is neither a text nor a list of messages")
+        raise PromptError("the question is neither a text nor a list of messages")
     messages = [one for entry in value if (one := parse_message(entry)) is not None]
     last = max((at for at, one in enumerate(messages) if one.role == "user"), default=None)
     if last is None:
-        raise QuestionError("no message of a user")
-    return build_question(str(messages[last].content), tuple(messages[:last]))
+        raise PromptError("no message of a user")
+    return build_prompt(str(messages[last].content), tuple(messages[:last]))
 
 
 def parse_message(entry: JsonValue) -> Message | None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.sources.asked_question import AskedQuestion, QuestionError, parse_question
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import SourceFile, SourceLine, build_source_error, read_source
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
@@ -45,9 +45,9 @@ _UNUSED_URL: Final = SecretAddress("http://127.0.0.1/")
 
 
 class LogMapping(FrozenStruct):
-    """Places of the question and of the parts of the response in a log entry."""
+    """Places of the prompt and of the parts of the response in a log entry."""
 
-    question: FieldPath
+    prompt: FieldPath
     settings: HttpSettings
 
 
@@ -115,7 +115,7 @@ class _LogReader:
 
     def __init__(self, source: SourceFile, mapping: LogMapping) -> None:
         self._source = source
-        self._question = mapping.question
+        self._prompt = mapping.prompt
         self._responses = ResponseReader(mapping.settings)
         self._collector = ObservationCollector("line")
         self._has_response = False
@@ -128,16 +128,16 @@ class _LogReader:
         except UntrustedJsonError as error:
             self._leave_out(line, "not JSON" if not error.too_much else f"the JSON {error}")
             return
-        value = self._question.find_first(entry)
+        value = self._prompt.find_first(entry)
         if isinstance(value, MissingValue) or value is None:
-            self._leave_out(line, f"no question at {self._question}", self._question.describe_nearest_keys(entry))
+            self._leave_out(line, f"no question at {self._prompt}", self._prompt.describe_nearest_keys(entry))
             return
         try:
-            asked = parse_question(value)
-        except QuestionError as error:
+            prompt = parse_prompt(value)
+        except PromptError as error:
             self._leave_out(line, str(error))
             return
-        self._read_response(line, entry, asked)
+        self._read_response(line, entry, prompt)
 
     def build(self) -> ObservationSet:
         """Build the observations of all lines so far."""
@@ -155,17 +155,17 @@ class _LogReader:
             problems, "say where the parts are: --field question=request.text --field response=reply"
         )
 
-    def _read_response(self, line: SourceLine, entry: JsonValue, asked: AskedQuestion) -> None:
+    def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> None:
         location = Location(file=self._source.shown, line=line.number)
         try:
             response = self._parse_response(entry)
         except (ResponseShapeError, TargetError) as error:
             own = entry.get("error") if isinstance(entry, dict) else None
             self._add_problem(line, str(error))
-            self._collector.add_error(asked, own if isinstance(own, str) and own.strip() else str(error), location)
+            self._collector.add_error(prompt, own if isinstance(own, str) and own.strip() else str(error), location)
             return
         self._has_response = True
-        self._collector.add_response(asked, response, location)
+        self._collector.add_response(prompt, response, location)
 
     def _parse_response(self, entry: JsonValue) -> Response:
         """Parse the response in an entry. Raises ResponseShapeError and TargetError."""
