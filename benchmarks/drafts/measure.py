@@ -105,7 +105,8 @@ def measure_every_change(name: str, options: argparse.Namespace, folder: Path) -
                 if plant.question in outcome.failed:
                     found[plant.kind] += 1
                 else:
-                    missed.append({"kind": plant.kind, "question": plant.question, "detail": plant.detail})
+                    described = {"kind": plant.kind, "question": plant.question, "detail": plant.detail}
+                    missed.append(described | {"noticed": plant.question in outcome.noticed})
             print(name, number + 1, len(plants), len(missed), flush=True)
         unchanged = _measure_unchanged(name, suite, agent, options)
     kinds = {kind: [found[kind], total[kind]] for kind in COUNTS}

@@ -1,7 +1,7 @@
 """Forty planted changes, drawn at random from everything that can change.
 
 Every question gets two changes of different kinds. Which kind, which call, which parameter and which fact is drawn with
-a fixed seed, so that nobody chose the changes that are easy to find.
+a fixed seed, and not chosen by hand.
 """
 
 from __future__ import annotations

@@ -127,6 +127,8 @@ def _render_every(results: Mapping[str, Any], names: Sequence[str]) -> str:
     ]
     sums = [[sum(pair[at] for pair in counts[name].values()) for at in (0, 1)] for name in names]
     rows.append(("**found**", *(f"**{found} of {total}**" for found, total in sums)))
+    noticed = [sum(one["noticed"] for one in results[name]["missed"]) for name in names]
+    rows.append(("passes, and is named as changed", *noticed))
     runs = [results[name]["unchanged"] for name in names]
     rows.append(("**unchanged agent: red runs**", *(f"**{_count_red(each)} of {len(each)}**" for each in runs)))
     return _render_table(["change", *(EVERY[name] for name in names)], rows)
