@@ -69,6 +69,7 @@ def test_run__nothing_but_drafts_is_selected__is_an_error_that_names_them(tmp_pa
     assert running.requests == []
 
 
+@pytest.mark.slow
 def test_run__several_targets__names_the_drafts_once(tmp_path) -> None:
     mark(write_suite(tmp_path, 3), 1)
     with agent() as running:
@@ -212,6 +213,7 @@ def test_review__on_a_terminal__writes_each_decision_at_once(drafted) -> None:
     assert "gs-001" not in text_of(drafted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["q\n", "\x04"], ids=["quit", "end of input"])
 def test_review__ended_early__keeps_what_was_decided(drafted, end) -> None:
     shown = review(drafted, f"accept\n{end}")
@@ -245,6 +247,7 @@ def test_review__edit__a_problem_is_shown_and_can_be_corrected(drafted) -> None:
     assert text_of(drafted) == accepted
 
 
+@pytest.mark.slow
 def test_review__edit_that_is_undone_or_fails__leaves_the_file(drafted) -> None:
     shown = review(drafted, "e\nu\nq\n", VISUAL=editor(drafted, ("type: contains", "type: contians")), EDITOR="false")
     assert "error[" in shown
