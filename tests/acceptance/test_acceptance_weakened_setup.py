@@ -53,6 +53,16 @@ def test_failing_case_is_removed__is_green_and_said_above_the_fold(bent) -> None
     expect(blocked, 1, "1 removed case", first="removed", removed=[0])
 
 
+def test_failing_case_is_marked_as_draft__is_said_and_blocked_as_one_that_is_removed(bent) -> None:
+    of_case(bent, 0, draft=True)
+    seen = bent.here("FPPPPPPP")
+    expect(seen, 0, "no regressions", removed=[0])
+    assert "was removed: `gs-000`" in differs(seen)
+    assert "1 draft was not run: gs-000. Review it with" in " ".join(seen.report.split())
+    blocked = bent.here("FPPPPPPP", "--fail-on", "removed")
+    expect(blocked, 1, "1 removed case", first="removed", removed=[0])
+
+
 LOST = "PPPPPPPP*3 LPPPPPPP"
 """Main's newest run got no answer for the first case, which passed before."""
 

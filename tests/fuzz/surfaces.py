@@ -23,6 +23,12 @@ from eval_gate.action.relay import recompute_result
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import ResultsFormat
+from eval_gate.drafts.observation import ObservationSet
+from eval_gate.drafts.observation_masking import mask_observations
+from eval_gate.drafts.sources.json_log import read_log
+from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
+from eval_gate.drafts.sources.traces import read_traces
+from eval_gate.drafts.sources.user_prompt import PromptError
 from eval_gate.engine.journal import read_lines
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
@@ -73,6 +79,16 @@ from eval_gate.text.untrusted.decompression import DecompressionError, Decompres
 
 TODAY = date(2026, 11, 22)
 SECRET = 'k/3+y "\\=abcdefgh'
+DRAFT_TARGETS = tuple(
+    HttpSettings.model_validate({"name": "a", "url": "http://127.0.0.1/chat", **settings})
+    for settings in (
+        {},
+        {"agentProtocol": "openai-chat"},
+        {"agentProtocol": "vercel-ai"},
+        {"requestTemplate": ["Case {{caseId}} asks: {{message}}.", {"thread": "{{session}}"}]},
+        {"form": {"q": "{{message}}"}},
+    )
+)
 MOST_LINES = 60
 MOST_CHARACTERS = 5_000
 _PLACES = {"root": Path(tempfile.gettempdir())}
@@ -182,8 +198,8 @@ def _headers(data: bytes) -> None:
     status = int(first) if first.isascii() and first.isdecimal() and len(first) <= 3 else 429
     with contextlib.suppress(DecompressionError):
         list(Decompressor([headers.get("content-encoding", "")]).iter_pieces(b"x"))
-    for asked in (agent_asks(headers.get("retry-after", "")), model_asks(None, headers)):
-        assert 0 <= RetryPolicy().compute_delay_s(1, asked) <= 60
+    for prompt in (agent_asks(headers.get("retry-after", "")), model_asks(None, headers)):
+        assert 0 <= RetryPolicy().compute_delay_s(1, prompt) <= 60
     error = build_refusal_error(ErrorResponse(status, headers, headers.get("message", "")), "reading a run")
     assert error.wait_s is None or math.isfinite(error.wait_s)
     assert len(str(error)) <= MOST_CHARACTERS
@@ -219,6 +235,28 @@ def _brought(data: bytes) -> None:
             case = build_case_result(rows, (), None, (), max_reruns=6)
             assert msgspec.json.decode(msgspec.json.encode(case).decode(), type=CaseResult) == case
         assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
+
+
+def _draft_source(read: Callable[[Path], ObservationSet], name: str) -> Callable[[bytes], None]:
+    """As the sources of drafts are read: what is kept can be stored, and is masked."""
+
+    def surface(data: bytes) -> None:
+        with _sentences():
+            found = read(_file(name, data))
+            mask_observations(found, Redactor([SECRET]))
+            assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
+            for one in found.observations:
+                assert one.question.encode().strip()
+                msgspec.json.encode((one.earlier_messages, one.responses, one.errors)).decode()
+
+    return surface
+
+
+def _draft_request(data: bytes) -> None:
+    """As the recording proxy reads the body of a client's request."""
+    for described in DRAFT_TARGETS:
+        with contextlib.suppress(PromptError):
+            RequestMapping(described).parse_prompt(RequestContent("POST", "/chat", data)).text.encode()
 
 
 def _event(data: bytes) -> None:
@@ -358,6 +396,9 @@ SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(
         "headers": _headers,
         "ledger": _ledger,
         "waivers": _waivers,
+        "draft-log": _draft_source(read_log, "agent.log"),
+        "draft-request": _draft_request,
+        "draft-traces": _draft_source(read_traces, "traces.json"),
         "journal": _lines(read_lines, "cases.jsonl"),
         "recording": _lines(lambda file: read_recording(file).entries, "recording.jsonl"),
         "event": _event,

@@ -11,6 +11,7 @@ from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judge_targets import Judges, is_rubric_case
 from eval_gate.engine.rerun_policy import RerunPolicy
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseFingerprints, CaseText, GitFacts, Shard, ShardPlan
 from eval_gate.model.selection import CaseSelection
@@ -58,6 +59,8 @@ class RunPlan(FrozenStruct):
     """What of it they do not get."""
     redactor: Redactor = field(default_factory=Redactor)
     """Knows every secret of the run."""
+    tools: tuple[ToolSpec, ...] = ()
+    """The tools of the registry; empty if none is configured."""
     patterns: tuple[str, ...] = ()
     """What they find is masked in everything that is stored."""
     case_texts: Mapping[CaseKey, CaseText] = field(default_factory=dict)

@@ -7,3 +7,5 @@ DIALECT_NAMES: Final = ("agentv", "tool-forge", "agent-evals")
 
 Asked in this order; the first that recognises a document reads it.
 """
+UPDATABLE_DIALECTS: Final = frozenset({"agentv", "tool-forge"})
+"""Dialects whose cases `eval-gate draft --update` can change."""

@@ -99,6 +99,8 @@ class EvalCase(Frozen, kw_only=True):
     aggregation: Aggregation = Aggregation.FIRST_FAILURE
     difficulty: str | None = None
     tags: tuple[str, ...] = ()
+    draft: bool = False
+    """Whether the case is still to be reviewed: a run leaves it out and names it. Not part of the fingerprint."""
     stubs: dict[str, JsonValue] | None = None
     max_turns: int = 5
     timeout_ms: int | None = None

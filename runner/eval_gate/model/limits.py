@@ -101,6 +101,18 @@ ANSWER_EVENTS: Final = 100_000
 PATH_CHARACTERS: Final = 1_000
 ERROR_BYTES: Final = 4_096
 COMMAND_BYTES: Final = 8_000_000
+DRAFT_SOURCE_BYTES: Final = 64_000_000
+DRAFT_LINE_BYTES: Final = 16_000_000
+DRAFT_QUESTIONS: Final = 10_000
+"""Maximum different questions in one source of drafts."""
+DRAFT_QUESTION: Final = 100_000
+"""Maximum characters of a question, or of an earlier message of its conversation."""
+DRAFT_EARLIER_MESSAGES: Final = 100
+DRAFT_EXECUTIONS: Final = 100
+"""Maximum executions of a question that are kept. Further ones are counted."""
+DRAFT_FACTS: Final = 30
+"""Maximum numbers, names and words that a draft expects in a response."""
+TRACE_SPANS: Final = 200_000
 BATCH_BYTES: Final = 64_000_000
 CODEX_BYTES: Final = 32_000_000
 VSCODE_BYTES: Final = 4_000_000
@@ -231,6 +243,17 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("response file of an editor's agent", VSCODE_BYTES, "bytes"),
             LimitRow("recording", RECORDING_BYTES, "bytes"),
             LimitRow("recorded response", RECORDING_LINE_BYTES, "bytes"),
+        ),
+        "Sources of drafts": (
+            LimitRow("log or file of traces", DRAFT_SOURCE_BYTES, "bytes"),
+            LimitRow("line of it", DRAFT_LINE_BYTES, "bytes"),
+            LimitRow("values in a line, or in a file that is one document", DOCUMENT_VALUES, "values"),
+            LimitRow("spans and log records in traces", TRACE_SPANS, "spans"),
+            LimitRow("different questions in a source", DRAFT_QUESTIONS, "questions"),
+            LimitRow("executions of a question that are kept", DRAFT_EXECUTIONS, "executions"),
+            LimitRow("question, or message of a conversation before it", DRAFT_QUESTION, "characters"),
+            LimitRow("numbers, names and words that a draft expects in a response", DRAFT_FACTS, "facts"),
+            LimitRow("messages of a conversation before a question", DRAFT_EARLIER_MESSAGES, "messages"),
         ),
         "LLM judges and graders": (
             LimitRow("reply of an LLM judge", VERDICT_CHARACTERS, "characters"),

@@ -117,6 +117,15 @@ class TargetCatalog:
             self._record_notices(chosen, self._targets[key])
         return self._targets[key]
 
+    def resolve_target(self) -> ResolvedTarget:
+        """Return the description of the target that is chosen for all cases, and mask its secrets from now on.
+
+        Raises GateError if none is chosen, or if it is wrong.
+        """
+        chosen = self._resolve_target("", None)[1]
+        self._context.redact.include(chosen.redact)
+        return chosen
+
     def find_judge(self, eval_file: str, wanted: str | None, named: str | None) -> tuple[str, Grader] | None:
         """Who grades these cases; None when nobody does.
 

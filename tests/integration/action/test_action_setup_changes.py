@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 
 import pytest
 
@@ -70,6 +71,32 @@ def test_pull_request__removes_the_failing_case__is_said_and_blocked(job, github
     assert ended.code == 1, ended.log
     assert "1 case that passes on main was removed: `gs-002`" in above_the_fold(github)
     assert the_check(github, pull.head_sha)["output"]["title"].startswith("1 removed case")
+
+
+def test_pull_request__marks_the_failing_case_as_draft__is_said_and_blocked_as_its_removal(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    file = job.workspace / "evals/weather.golden.json"
+    cases = json.loads(file.read_text())
+    file.write_text(json.dumps([case | {"draft": case["id"] == "gs-002"} for case in cases]))
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 1, ended.log
+    assert "1 case that passes on main was removed: `gs-002`" in above_the_fold(github)
+    assert the_check(github, pull.head_sha)["output"]["title"].startswith("1 removed case")
+    for place in (comments_of(github)[0], ended.summary, ended.log):
+        assert "1 draft was not run: gs-002." in unescape(place).replace("\u200b", "")
+
+
+def test_pull_request__has_nothing_but_drafts__is_red_and_names_them(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    file = job.workspace / "evals/weather.golden.json"
+    cases = json.loads(file.read_text())
+    file.write_text(json.dumps([case | {"draft": True} for case in cases]))
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 2, ended.log
+    assert "No case was run: everything that is selected is a draft" in comments_of(github)[0]
+    assert "gs-000, gs-001" in unescape(comments_of(github)[0]).replace("\u200b", "")
 
 
 def test_policy_from_base__pull_request_loosens_the_rules__is_judged_by_the_bases(job, github, branch) -> None:

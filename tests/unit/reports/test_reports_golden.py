@@ -280,6 +280,20 @@ def test_to_do__any_rule_that_does_not_hold__has_words_and_may_be_accepted_where
     assert offered in {f"{alone} or waive the failures", f"{alone}, or waive the failures"}
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_named"),
+    [({}, True), ({"format": "agentv"}, True), ({"format": "agent-evals"}, False), ({"format": "agent"}, False)],
+    ids=str,
+)
+def test_next_step__regressions__names_the_update_of_evals_that_can_be_updated(changes, is_named) -> None:
+    """The target of the run is called agent: suites of a format of this name are results of another tool."""
+    run = few()
+    provider = run.target.provider
+    changes = {key: provider if value == "agent" else value for key, value in changes.items()}
+    text = render("md", replace(run, suites=tuple(replace(suite, **changes) for suite in run.suites)), ON_GITHUB)
+    assert ("update the evals with `eval-gate draft --update CASE`" in text) == is_named
+
+
 def test_comment__green_after_red__says_what_is_fixed() -> None:
     text = render("md", none(), replace(ON_GITHUB, previous_red_sha="1c2d3e4f5a6b"))
     assert "Earlier regressions at `1c2d3e4` are fixed." in text

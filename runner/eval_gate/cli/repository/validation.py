@@ -59,7 +59,7 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
     book = TargetCatalog(config.target, building)
     found = _ProblemCollector()
     try:
-        inputs = await read_inputs(config, Selection(), RunContext(root, environment), offline=True)
+        inputs = await read_inputs(config, Selection(), RunContext(root, environment), offline=True, with_drafts=True)
     except GateError as error:
         if config.target.is_chosen:
             found.run_check(book.get_target)

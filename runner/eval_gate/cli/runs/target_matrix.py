@@ -188,9 +188,13 @@ def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_jso
 
 
 async def check_sessions(sessions: Iterable[Session]) -> None:
-    """Raise GateError for invalid files or targets, without any request."""
+    """Raise GateError for invalid files or targets, without any request. Drafts, which no target gets, are named."""
+    notices: dict[str, None] = {}
     for session in sessions:
         config, context = session.config, session.context
         inputs = await read_inputs(config, session.selection, context, offline=True)
         shared = BuildContext(context.environment, context.root, recording=Recording(config.recording))
         assign_targets(inputs.suites, TargetCatalog(config.target, shared), config)
+        notices |= dict.fromkeys(inputs.draft_notices)
+    for notice in notices:
+        print_message(f"warning: {to_console_line(notice)}")

@@ -24,7 +24,10 @@ HELP_ALL: Final = "--help-all"
 """The option that shows all options of a command whose `--help` shows the most used ones."""
 _LIMITS: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 _NON_PATH_METAVARS: Final = frozenset(
-    {"CASE", "DATE", "GLOB", "I/N", "KIND", "NAME", "RUN_ID", "TAG", "TEXT", "TIER", "TOOL", "URL"}
+    {
+        *("CASE", "DATE", "FORMAT", "GLOB", "I/N", "KIND", "NAME", "NAME=PATH", "RUN_ID", "TAG", "TEXT", "TIER"),
+        *("TOOL", "URL"),
+    }
 )
 """What stands for a value that is no path, in the help of options that are no settings. Each other text may be one."""
 

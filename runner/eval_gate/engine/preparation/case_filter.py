@@ -8,20 +8,25 @@ microseconds and ordered by place, so that nothing depends on a machine.
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapreplace
 from statistics import median_low
 from typing import Final, NamedTuple
 
 from eval_gate.config.selection import Selection
-from eval_gate.errors import GateError, format_suggestion
+from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
 from eval_gate.model.result import RunResult, Shard, ShardPlan
 from eval_gate.struct import replace
+from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.quoting import describe_name, quote_value
 
 MIN_DURATION_US: Final = 1_000
 """What a case costs at least: answers from a recording take no time, and are work all the same."""
+
+MAX_NAMED_DRAFTS: Final = 10
+"""Drafts of one eval file that a notice names."""
 
 
 def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
@@ -46,6 +51,53 @@ def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[Eva
             "list the cases with `eval-gate validate --verbose`",
         )
     return chosen
+
+
+def leave_out_drafts(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
+    """Return the suites without their drafts, and without the suites that have nothing else.
+
+    Raises GateError `only-drafts` if the selection names nothing but drafts: a gate must not pass without a check.
+    """
+    suites = tuple(suites)
+    reviewed = tuple(
+        replace(suite, cases=cases) if len(cases) < len(suite.cases) else suite
+        for suite in suites
+        if (cases := tuple(case for case in suite.cases if not case.draft))
+    )
+    problems = describe_drafts(suites, selection)
+    if problems and not _filter_suites(reviewed, selection):
+        raise GateError(
+            "only-drafts",
+            "no case was run: everything that is selected is a draft",
+            "review the drafts, and accept those that expect the right thing",
+            problems=[Problem(problem) for problem in problems],
+        )
+    return reviewed
+
+
+def describe_drafts(suites: Iterable[EvalSuite], selection: Selection, *, is_planned: bool = False) -> tuple[str, ...]:
+    """Return a sentence for each eval file with drafts that the selection names: which, and how to review them.
+
+    `is_planned` is for what no run has left out yet.
+    """
+    return tuple(
+        f"{suite.file}: {_format_drafts(ids, is_planned=is_planned)}: "
+        f"{format_first_few(ids, MAX_NAMED_DRAFTS, to_one_line)}. "
+        f"Review {'it' if len(ids) == 1 else 'them'} with `eval-gate draft --review {shlex.quote(suite.file)}`"
+        for suite in suites
+        if (
+            ids := [
+                case.id
+                for case in suite.cases
+                if case.draft and selection.includes_case(case.key, case.tags, suite.tier)
+            ]
+        )
+    )
+
+
+def _format_drafts(ids: Sequence[str], *, is_planned: bool) -> str:
+    one, many = ("is", "are") if is_planned else ("was", "were")
+    return f"1 draft {one} not run" if len(ids) == 1 else f"{len(ids):,} drafts {many} not run"
 
 
 def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardPlan | None:

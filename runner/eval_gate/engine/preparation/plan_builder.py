@@ -12,7 +12,13 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, Resp
 from eval_gate.engine.judge_targets import skip_ungradable
 from eval_gate.engine.preparation.assignment import Assignment, assign_targets
 from eval_gate.engine.preparation.base_agent_target import build_base_agent_target, describe_unused_base_agent
-from eval_gate.engine.preparation.case_filter import describe_missed_files, find_shard_cut, select_cases
+from eval_gate.engine.preparation.case_filter import (
+    describe_drafts,
+    describe_missed_files,
+    find_shard_cut,
+    leave_out_drafts,
+    select_cases,
+)
 from eval_gate.engine.preparation.case_texts import build_case_texts
 from eval_gate.engine.preparation.program_user import check_command_user, check_programs
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
@@ -71,17 +77,19 @@ class RunInputs(FrozenStruct):
     """Cases of all suites that can be run, the selected ones among them."""
     shard_cut: ShardPlan | None = None
     """How they were cut into shards; None where they were not."""
+    draft_notices: tuple[str, ...] = ()
+    """Those of the warnings that name drafts."""
 
     __repr__ = object.__repr__
 
 
 async def read_inputs(
-    config: RunConfig, selection: Selection, context: RunContext, *, offline: bool = False
+    config: RunConfig, selection: Selection, context: RunContext, *, offline: bool = False, with_drafts: bool = False
 ) -> RunInputs:
     """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once.
 
     A registry that is a program gets of the environment what all programs get. `offline` leaves one that is a server
-    alone, and says so.
+    alone, and says so. Drafts are left out by name before anything is selected, unless `with_drafts` keeps them.
     """
     root, answerer = context.root, context.custom_target
     registry, said = await _read_registry(config, context, offline=offline)
@@ -89,10 +97,11 @@ async def read_inputs(
     instead = answerer.identity.name if answerer else _find_chosen_target(config)
     reading = ReadOptions(config.strict, names, instead, root / context.tmp.folder, context.tmp.in_place)
     others: list[str] = []
-    suites = load_suites(find_eval_files(config.evals, root), root, reading, others)
+    written = context.custom_suites or load_suites(find_eval_files(config.evals, root), root, reading, others)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     narrowed = replace(selection, paths=())  # which have led to these files
+    suites = written if with_drafts else leave_out_drafts(written, narrowed)
     chosen = select_cases(suites, narrowed)
     every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
     # what other files hold is not known
@@ -100,8 +109,9 @@ async def read_inputs(
         () if selection.paths else check_unmatched_patterns(config.policy.must_pass, every_case, strict=config.strict)
     )
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
-    said = (*said, *others, *idle, *describe_missed_files(suites, chosen))
-    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed))
+    drafts = describe_drafts(written, narrowed, is_planned=with_drafts)
+    said = (*said, *others, *idle, *drafts, *describe_missed_files(written, chosen))
+    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), drafts)
 
 
 async def _read_registry(
@@ -202,6 +212,7 @@ async def build_run_plan(config: RunConfig, selection: Selection, context: RunCo
         environment=given,
         withheld=WithheldVariables.from_environment(context.environment, given),
         redactor=shared.redact,
+        tools=shared.tools,
         recording=shared.recording,
         keeps_artifacts=home.existing_folder is None,
         rubrics_wait=config.rubric is RubricMode.AFTER_PASS,

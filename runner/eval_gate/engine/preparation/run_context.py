@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eval_gate.engine.preparation.project_tmp import ProjectTmp
+from eval_gate.model.case import EvalSuite
 from eval_gate.model.result import GitFacts
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Target
@@ -32,6 +33,8 @@ class RunContext(FrozenStruct):
     """The folder of the run that is the baseline, where it is on this machine: with the responses that it used."""
     custom_target: Target | None = None
     """Who answers, where that is nobody whom a configuration could describe, such as a function."""
+    custom_suites: tuple[EvalSuite, ...] = ()
+    """The suites of the run, in place of those in eval files; empty to read the eval files."""
     tmp: ProjectTmp = field(default_factory=ProjectTmp)
     """The folder that agents of Agent Evals suites work in, or in copies of."""
     owns_process: bool = True

@@ -111,6 +111,7 @@ class AgentEvalsCase(FileModel):
         default=None, description="Time limit in milliseconds; by default defaults.timeout, or else 30000."
     )
     tags: list[Text] = Field(default_factory=list)
+    draft: bool = Field(default=False, description="Not reviewed yet: a run leaves the case out and names it.")
 
 
 class AgentEvalsAgent(FileModel):

@@ -119,6 +119,7 @@ def _build_case(
         evaluators=tuple(_build_spec(assertion) for assertion in case.assertions),
         aggregation=Aggregation.ALL,
         tags=tuple(case.tags),
+        draft=case.draft,
         max_turns=agent.max_turns,
         timeout_ms=math.ceil(timeout_ms),
         agent=agent,

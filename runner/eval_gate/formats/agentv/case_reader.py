@@ -121,6 +121,7 @@ class CaseReader:
             evaluators=judged.specs,
             aggregation=Aggregation.WEIGHTED_MEAN,
             tags=tuple(found.tags or ()),
+            draft=found.draft,
             brief=replace(build_brief(said.turns, said.expected, outcome), metadata=said.metadata),
             target=target,
             conversation_id=found.conversation_id,

@@ -237,6 +237,7 @@ class AgentVCase(AgentVFileModel):
     )
     description: str | None = None
     tags: Tags | None = None
+    draft: bool = Field(default=False, description="Not reviewed yet: a run leaves the case out and names it.")
     note: AnyJson = Field(default=None, description="For people; ignored.")
 
 

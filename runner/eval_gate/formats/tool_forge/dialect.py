@@ -174,6 +174,7 @@ def _build_case(
         evaluators=expected.evaluators,
         difficulty=case.difficulty,
         tags=tuple(case.tags or ()),
+        draft=case.draft,
         stubs=case.stubs,
         max_turns=max_turns,
         location=location,

@@ -101,6 +101,7 @@ class ToolForgeCase(FileModel):
     created_at: str | None = None
     bug_ref: str | None = None
     tags: list[Text] | None = None
+    draft: bool = Field(default=False, description="Not reviewed yet: a run leaves the case out and names it.")
     input: CaseInput
     expect: Expect | None = None
     stubs: dict[str, JsonValue] | None = Field(

@@ -28,7 +28,10 @@ from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.numbers import extract_day, format_age, format_count, format_percent, format_points
 from eval_gate.reports.wording.spending import format_small_sample_interval
-from eval_gate.reports.wording.verdict import explain_inconclusive, suggest_next_step
+from eval_gate.reports.wording.verdict import (
+    explain_inconclusive,
+    suggest_next_step,
+)
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.staleness.staleness_checks import format_console_line as stale_line

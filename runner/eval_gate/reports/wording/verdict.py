@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from eval_gate.formats.dialect_names import UPDATABLE_DIALECTS
 from eval_gate.gate.case_comparison import has_no_response
 from eval_gate.gate.evidence.day_effects import MIN_RUNS, find_bad_days
 from eval_gate.gate.must_pass import find_must_pass_cases
@@ -48,7 +49,7 @@ RUN_REASONS: Final = frozenset({"no-scored-cases", "too-few-scored-cases", "run-
 """Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
 _FIX_ERRORS: Final = "Look up the error in the log of the agent, and fix the change{waive}"
 _NEXT_STEPS: Final = {
-    RuleCode.REGRESSIONS: "Fix the change. If the agent should behave this way now, update the evals{waive}",
+    RuleCode.REGRESSIONS: "Fix the change. If the agent should behave this way now, update the evals{update}{waive}",
     RuleCode.SUITE_DROP: (
         "Re-run the job. If many cases fail at first again, this change makes the agent less reliable: find what these "
         "cases have in common{waive}"
@@ -448,6 +449,13 @@ def suggest_remedy(run: RunResult, verdict: Verdict) -> str:
     return "run the failing cases with and without this change, and compare the responses"
 
 
+def has_updatable_regressions(run: RunResult) -> bool:
+    """Whether `eval-gate draft --update` can change the evals of a regression: those in files of some formats."""
+    formats = {suite.eval_file: suite.format for suite in run.suites}
+    regressions = select_counted_changes(run, CaseClass.REGRESSION)
+    return not run.is_external and any(formats.get(one.suite) in UPDATABLE_DIALECTS for one in regressions)
+
+
 def suggest_next_step(run: RunResult, verdict: Verdict, *, can_waive: bool) -> str | None:
     """Suggest what to do about a failed gate, and also a waiver if one is possible.
 
@@ -461,7 +469,9 @@ def suggest_next_step(run: RunResult, verdict: Verdict, *, can_waive: bool) -> s
         return None
     if code == RuleCode.REGRESSIONS and has_only_error_regressions(run):
         code, words = "", _FIX_ERRORS
-    return words.format(waive=f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if can_waive else "")
+    waive = f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if can_waive else ""
+    update = " with `eval-gate draft --update CASE`" if has_updatable_regressions(run) else ""
+    return words.format(waive=waive, update=update)
 
 
 def has_only_error_regressions(run: RunResult) -> bool:

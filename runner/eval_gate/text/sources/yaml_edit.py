@@ -20,15 +20,22 @@ from eval_gate.text.shell import is_invisible
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
 _NON_TEXT_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 """Words that some YAML takes for something else than text."""
+_NON_YAML_CHARACTERS: Final = frozenset("\ufffe\uffff")
+"""Characters that YAML only allows as escapes, although they are not control characters."""
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
-def format_scalar(text: str) -> str:
-    """Format a text as a YAML value on one line: bare if nothing can misread it, else in double quotes."""
-    if _DAY.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in _NON_TEXT_WORDS):
+def format_scalar(text: str, *, quoted: bool = False) -> str:
+    """Format a text as a YAML value on one line: bare if nothing can misread it, else in double quotes.
+
+    With `quoted` it always has quotes.
+    """
+    if not quoted and (_DAY.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in _NON_TEXT_WORDS)):
         return text
-    quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(f"\\U{ord(char):08x}" if is_invisible(char) else char for char in quoted)
+    written = json.dumps(text, ensure_ascii=False)
+    return "".join(
+        f"\\U{ord(char):08x}" if is_invisible(char) or char in _NON_YAML_CHARACTERS else char for char in written
+    )
 
 
 def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
@@ -56,7 +63,7 @@ def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
         text = text[:begin].rstrip(" ") + text[end:]
     return _insert_lines(
         text,
-        _find_line_end(text, found.key.end_mark.index),
+        find_line_end(text, found.key.end_mark.index),
         _format_block_entry(entry, found.key.start_mark.column + 2),
     )
 
@@ -120,11 +127,11 @@ def _append_to_list(text: str, items: SequenceNode, entry: Mapping[str, str]) ->
     begin = text.rfind("\n", 0, first) + 1
     dash = re.match(r" *(?=-)", text[begin:])
     column = len(dash[0]) if dash else items.start_mark.column
-    return _insert_lines(text, _find_list_end(text, items.end_mark.index, column), _format_block_entry(entry, column))
+    return _insert_lines(text, find_list_end(text, items.end_mark.index, column), _format_block_entry(entry, column))
 
 
-def _find_list_end(text: str, end: int, column: int) -> int:
-    """Where the last line of a block list ends: empty lines, and comments as far left, belong to what follows."""
+def find_list_end(text: str, end: int, column: int) -> int:
+    """Find where the last line of a block ends: empty lines, and comments as far left, belong to what follows."""
     at = text.rfind("\n", 0, end) + 1 if end < len(text) or text.endswith("\n") else len(text)
     while at > 0:
         line = text[text.rfind("\n", 0, at - 1) + 1 : at].rstrip("\r\n")
@@ -153,22 +160,23 @@ def _replace_node(text: str, node: Node, value: str) -> str:
     begin, end = node.start_mark.index, node.end_mark.index
     # the end of a block scalar is the beginning of the next line
     own_line = isinstance(node, ScalarNode) and node.style in {"|", ">"}
-    return text[:begin] + value + (_detect_line_break(text) if own_line else "") + text[end:]
+    return text[:begin] + value + (detect_line_break(text) if own_line else "") + text[end:]
 
 
-def _find_line_end(text: str, index: int) -> int:
+def find_line_end(text: str, index: int) -> int:
+    """Find the beginning of the next line, or the end of the text."""
     found = text.find("\n", index)
     return found + 1 if found >= 0 else len(text)
 
 
 def _insert_lines(text: str, at: int, lines: Iterable[str]) -> str:
     """Insert these lines at the beginning of a line, and return the text."""
-    before, broken = text[:at], _detect_line_break(text)
+    before, broken = text[:at], detect_line_break(text)
     if before.strip("\ufeff") and not before.endswith("\n"):
         before += broken
     return before + "".join(line + broken for line in lines) + text[at:]
 
 
-def _detect_line_break(text: str) -> str:
+def detect_line_break(text: str) -> str:
     """Detect the line break that the text uses."""
     return "\r\n" if "\r\n" in text else "\n"

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparation.case_filter import describe_missed_files, select_cases
+from eval_gate.engine.preparation.case_filter import (
+    describe_drafts,
+    describe_missed_files,
+    leave_out_drafts,
+    select_cases,
+)
 from eval_gate.errors import GateError
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import CaseKey, Tier
@@ -50,6 +55,52 @@ def test_select__globs_tags_tiers__all_have_to_fit(selection, ids) -> None:
 def test_select__nothing_left__is_an_error(selection, said) -> None:
     with pytest.raises(GateError, match=said):
         select_cases(SUITES, selection)
+
+
+DRAFTED = (
+    make_suite(make_case("refund/a"), make_case("refund/new", draft=True, tags=("slow",)), file="one.json"),
+    make_suite(*(make_case(f"faq/{number}", draft=True) for number in range(22)), file="a b.json"),
+)
+
+
+def test_leave_out_drafts__some_and_all_of_a_file__only_reviewed_cases_stay() -> None:
+    [left] = leave_out_drafts(DRAFTED, Selection())
+    assert (left.file, [case.id for case in left.cases]) == ("one.json", ["refund/a"])
+    assert leave_out_drafts(SUITES, Selection()) == SUITES
+
+
+def test_describe_drafts__several_files__names_them_up_to_a_bound_and_the_command() -> None:
+    one, many = describe_drafts(DRAFTED, Selection())
+    assert one == ("one.json: 1 draft was not run: refund/new. Review it with `eval-gate draft --review one.json`")
+    assert many.startswith("a b.json: 22 drafts were not run: faq/0, faq/1, ")
+    assert many.endswith(" faq/9 and 12 more. Review them with `eval-gate draft --review 'a b.json'`")
+
+
+@pytest.mark.parametrize(
+    ("selection", "files"),
+    [
+        (Selection(cases=("refund/a",)), []),
+        (Selection(cases=("refund/*",)), ["one.json"]),
+        (Selection(tags=("slow",)), ["one.json"]),
+        (Selection(keys=frozenset({CaseKey("a b.json", "faq/3")})), ["a b.json"]),
+    ],
+    ids=str,
+)
+def test_describe_drafts__selection__names_only_what_it_would_have_run(selection, files) -> None:
+    assert [said.partition(":")[0] for said in describe_drafts(DRAFTED, selection)] == files
+
+
+@pytest.mark.parametrize("selection", [Selection(cases=("faq/1",)), Selection(tags=("slow",))], ids=str)
+def test_leave_out_drafts__nothing_else_selected__is_an_error_with_their_names(selection) -> None:
+    with pytest.raises(GateError, match="everything that is selected is a draft") as caught:
+        leave_out_drafts(DRAFTED, selection)
+    assert caught.value.code == "only-drafts"
+    assert [str(problem) for problem in caught.value.problems] == [*describe_drafts(DRAFTED, selection)]
+
+
+def test_leave_out_drafts__selection_of_nothing__is_left_to_the_selection() -> None:
+    with pytest.raises(GateError, match="no case selected: none of 1 matches zzz"):
+        select_cases(leave_out_drafts(DRAFTED, Selection(cases=("zzz",))), Selection(cases=("zzz",)))
 
 
 AGENT = SuiteAgent(name="a", model="gpt-5-mini", instructions="", tools=("writeFile",))

@@ -409,6 +409,7 @@ def test_fingerprint__is_of_what_is_asked_and_expected_and_not_of_who_answers() 
     plain = load(suite()).cases[0].fingerprint
     for same in (
         suite(agent={"instructions": "be long", "tools": TOOLS, "maxTurns": 9, "name": "B"}),
+        suite(case(draft=True)),
         suite(case(name="other", timeout=1, tags=["t"], description="d"), version="2.0.0"),
         suite(case(assertions=[{"value": "x", "type": "contains", "description": "d", "caseSensitive": True}])),
     ):

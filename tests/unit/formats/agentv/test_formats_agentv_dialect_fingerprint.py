@@ -76,6 +76,7 @@ def test_fingerprint__absolute_path_of_an_attachment__is_not_in_it(tmp_path) -> 
         ("type: llm_judge", "type: llm-judge"),
         ("weight: 2}", "weight: 2.0}"),
         ("id: one", "id: two"),
+        ("note: First.", "draft: true"),
         ("        note: First.\n", "        conversation_id: c\n        tags: [slow]\n"),
         ("prompt: judge.md", 'prompt: "Grade {{candidate_answer}}.\\n"'),
     ],

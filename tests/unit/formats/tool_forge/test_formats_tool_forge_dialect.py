@@ -337,12 +337,21 @@ def test_load__rubric_beside_expectations__is_graded_after_them() -> None:
     assert [spec.type for spec in load([both]).cases[0].evaluators] == ["responseContains", "rubric"]
 
 
+def test_load__case_marked_as_draft__is_one_and_only_true_marks_it() -> None:
+    suite = load([case("a", draft=True), case("b", draft=False), case("c")], strict=True)
+    assert [one.draft for one in suite.cases] == [True, False, False]
+    assert refused([case(draft="yes")]) == [
+        'evals/weather.golden.json:11: [0].draft: expected true or false, got text "yes"'
+    ]
+
+
 def test_fingerprint__changes_with_what_is_asked_and_expected_only() -> None:
     def fingerprint(**fields) -> str:
         return load([case(**fields)]).cases[0].fingerprint
 
     same = fingerprint()
     assert fingerprint(description="other", tags=["t"], difficulty="edge", id="gs-other") == same
+    assert fingerprint(draft=True) == same
     assert fingerprint(input={"message": "other"}) != same
     assert fingerprint(expect={"responseNonEmpty": True, "maxTokens": 9}) != same
     assert fingerprint(stubs={}) != same

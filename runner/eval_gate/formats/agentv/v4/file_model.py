@@ -203,6 +203,7 @@ class AgentV4Case(AgentVFileModel):
     vars: dict[str, JsonValue] | None = None
     description: str | None = None
     tags: Tags | None = None
+    draft: bool = Field(default=False, description="Not reviewed yet: a run leaves the case out and names it.")
 
 
 class AgentV4Suite(AgentVFileModel):

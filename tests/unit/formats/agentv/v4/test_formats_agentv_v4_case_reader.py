@@ -146,6 +146,12 @@ def test_case__without_anything_that_is_expected__is_named_by_its_id_and_place(r
     ]
 
 
+def test_case__marked_as_draft__is_one_with_the_same_fingerprint(repository) -> None:
+    marked, plain = repository.case(file("  criteria: x\n  draft: true\n")), repository.case(file("  criteria: x\n"))
+    assert (marked.draft, plain.draft) == (True, False)
+    assert marked.fingerprint == plain.fingerprint
+
+
 @pytest.mark.contract("agentv.today.cases")
 def test_case__fingerprint__changes_with_everything_that_is_asked(repository) -> None:
     texts = [

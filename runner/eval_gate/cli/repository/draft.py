@@ -1,0 +1,186 @@
+"""`eval-gate draft`: writes draft cases from what a target answers, and lets a person review them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+from eval_gate.config.setting import Panel
+
+USED = (
+    *("agentEndpoint", "agentProtocol", "target", "targets", "provider", "model", "baseUrl", "systemPromptPath"),
+    *("concurrency", "waitFor", "maxRetries", "requestsPerMinute", "passEnv"),
+    *("toolRegistryPath", "timeoutMs", "maxCostUsd", "keepResponses", "outputDir"),
+)
+"""The configuration keys that apply to a draft."""
+COMMON = (
+    *("output", "file_format", "trials", "agentEndpoint", "target", "targets", "toolRegistryPath", "config"),
+    *("from_log", "from_traces", "from_results", "proxy", "review", "accept", "drop", "update", "yes"),
+)
+"""The options that `--help` shows."""
+_SOURCE = "Sources"
+_REVIEW = "Review"
+
+
+def draft(
+    context: typer.Context,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUESTIONS",
+            help="Text file with one question a line; for a review or an update, eval files.",
+            show_default=False,
+        ),
+    ] = None,
+    config: options.Config = None,
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="New eval file to write.", rich_help_panel=Panel.OUTPUT),
+    ] = None,
+    file_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Format of the eval file: tool-forge or agentv.",
+            rich_help_panel=Panel.OUTPUT,
+        ),
+    ] = "tool-forge",
+    from_log: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Log of conversations to draft from, as JSON lines.", rich_help_panel=_SOURCE
+        ),
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--field",
+            metavar="NAME=PATH",
+            help="Path of a part in each entry of the log, such as question=request.text. Repeatable.",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    from_traces: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="OpenTelemetry traces to draft from, as OTLP JSON with the GenAI conventions.",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    from_results: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Results of another tool to draft from, as `check` reads them. Repeatable.",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    proxy: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="Port of a proxy that records what a client asks the agent, until you stop it.",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    review: Annotated[
+        bool,
+        typer.Option(
+            "--review",
+            help="Show the drafts one after the other, to accept, edit or drop each.",
+            rich_help_panel=_REVIEW,
+        ),
+    ] = False,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CASE", help="Draft to accept, or all. Repeatable.", rich_help_panel=_REVIEW),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CASE", help="Draft to remove, or all. Repeatable.", rich_help_panel=_REVIEW),
+    ] = None,
+    update: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CASE",
+            help="Case whose expectations are taken from what the target does now. Repeatable.",
+            rich_help_panel=_REVIEW,
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Write an update without asking.", rich_help_panel=_REVIEW)
+    ] = False,
+    trials: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, max=100, help="Number of executions of each question.", rich_help_panel=Panel.RUN
+        ),
+    ] = 3,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN_ID", help="Id of interrupted questions to continue.", rich_help_panel=Panel.RUN),
+    ] = None,
+    **settings: object,
+) -> None:
+    """Write draft cases from what a target answers, for you to review.
+
+    Asks the target each question three times and writes a case with what was the same each time: tools, parameters,
+    and the words that carry the answer. Drafts never gate: a run skips them by name until somebody accepts them.
+
+      eval-gate draft questions.txt -o evals/first.golden.json --agent-endpoint http://127.0.0.1:8000/chat
+
+      eval-gate draft --review evals/first.golden.json
+
+    It asks nothing that is not in the file. Other sources are a log, traces, results of another tool, and a proxy.
+
+    Exit codes: 0 written, 2 usage or configuration error (nothing was asked), 3 no question got a response, 130 and 143
+    interrupted (finished executions are stored).
+    """
+    from pathlib import Path
+
+    from eval_gate.cli.repository.draft_call import DraftCall, DraftMode
+
+    call = DraftCall(
+        files=tuple(files or ()),
+        flags=options.select_given_settings(settings) | {"trials": trials},
+        config_file=Path(config) if config else None,
+        verbosity=context.obj,
+        output=Path(output) if output else None,
+        format=file_format,
+        from_log=Path(from_log) if from_log else None,
+        from_traces=Path(from_traces) if from_traces else None,
+        from_results=tuple(map(Path, from_results or ())),
+        fields=tuple(fields or ()),
+        port=proxy,
+        is_review=review,
+        accept=options.split_commas(accept),
+        drop=options.split_commas(drop),
+        update=options.split_commas(update),
+        assume_yes=yes,
+        resume=resume,
+    )
+    match call.mode:
+        case DraftMode.REVIEW:
+            from eval_gate.cli.repository.draft_review import review_drafts
+
+            code = review_drafts(call)
+        case DraftMode.DECIDE:
+            from eval_gate.cli.repository.draft_review import decide_drafts
+
+            code = decide_drafts(call)
+        case DraftMode.UPDATE:
+            from eval_gate.cli.repository.draft_update import update_cases
+
+            code = update_cases(call)
+        case mode:
+            from eval_gate.cli.repository.draft_writing import write_drafts
+
+            code = write_drafts(call, mode)
+    raise typer.Exit(code)

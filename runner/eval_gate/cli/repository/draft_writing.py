@@ -1,0 +1,156 @@
+"""Writes a new eval file of drafts: asks a target or reads a source, and says what came of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.cli.repository.draft_call import DraftCall, DraftMode
+from eval_gate.cli.repository.draft_sources import discard_recording, read_source
+from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
+from eval_gate.cli.terminal.live_progress import create_progress
+from eval_gate.config.settings import RunConfig
+from eval_gate.drafts.draft_file import DraftFile, SkippedObservation, build_draft_file, find_format, require_new_file
+from eval_gate.drafts.observation import Observation, ObservationSet
+from eval_gate.drafts.observation_masking import mask_observations
+from eval_gate.drafts.sources.questions import read_questions
+from eval_gate.drafts.unseen import list_unseen
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.files.file_paths import format_path
+from eval_gate.files.writing import make_folder, write_atomically
+from eval_gate.process.signals import run_async
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.session.case_observations import ObservedRun, observe_cases, remove_run_folder
+from eval_gate.session.evaluated_commit import find_git_facts
+from eval_gate.struct import replace
+from eval_gate.text.escape import to_console_line, to_one_line
+from eval_gate.text.safe_output import reveal_all_invisible
+from eval_gate.text.shell import format_shell_line
+
+_MAX_LISTED: Final = 20
+"""Reasons for questions without a case that are listed without --verbose."""
+_MAX_QUESTION: Final = 60
+_MAX_REASON: Final = 500
+_NOT_ASKED: Final = "it was not asked"
+
+
+def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
+    """Write the drafts of this call to a new file, and return the exit code.
+
+    Raises GateError before anything is asked, and `no-drafts` if there is nothing to write.
+    """
+    assert call.output is not None  # checked by the mode
+    form = find_format(call.format, call.output)
+    config = call.load_config()
+    if mode is DraftMode.QUESTIONS:
+        observed = _ask_questions(call, call.output, config)
+        if observed.interrupted is not None:
+            print_message(f"Next step: continue with --resume {observed.run.run_id} and the same options")
+            return observed.interrupted
+        found = mask_observations(_build_set(observed), observed.redactor, config.redact)
+    else:
+        observed = None
+        found = read_source(call, mode, config)
+    root = Path.cwd()
+    drafts = run_async(build_draft_file(found.observations, form, root / call.output, root))
+    if not drafts.cases:
+        raise _build_empty_error(drafts, observed.run.run_id if observed else None)
+    make_folder(call.output.parent)
+    require_new_file(call.output)  # once more: a recording may take hours
+    write_atomically(call.output, drafts.text)
+    if observed is not None:
+        remove_run_folder(observed.folder)
+    elif mode is DraftMode.PROXY:
+        discard_recording(config)
+    _print_summary(drafts, found, call)
+    return ExitCode.PASSED
+
+
+def _ask_questions(call: DraftCall, output: Path, config: RunConfig) -> ObservedRun:
+    """Ask the questions as a run of the new eval file would: a program works in its folder."""
+    root = Path.cwd()
+    suite = read_questions(root / call.files[0], root, format_path(root / output, root))
+    make_folder(output.parent)
+    context = RunContext(root, os.environ, find_git_facts(os.environ, root), call.resume)
+    return run_async(observe_cases(config, [suite], context, create_progress(call.verbosity)))
+
+
+def _build_set(observed: ObservedRun) -> ObservationSet:
+    """Build the set of what was observed; questions that were not asked have the reason as their error."""
+    why = observed.run.stop_reason or _NOT_ASKED
+    observations = (
+        one if one.responses or one.errors else replace(one, errors=(why,)) for one in observed.observations.values()
+    )
+    return ObservationSet(tuple(observations), observed.tools, observed.run.warnings)
+
+
+def _build_empty_error(drafts: DraftFile, run_id: str | None) -> GateError:
+    """Build the error for a source of which no draft comes; `run_id` is the run that asked, if one did."""
+    resume = f"see why, then continue with --resume {run_id} and the same options" if run_id else None
+    return GateError(
+        "no-drafts",
+        "no question got a case: nothing was written" if drafts.skipped else "the source holds no question",
+        resume or "see why, and use another source",
+        problems=_list_problems(drafts.skipped),
+        exit_code=ExitCode.INCOMPLETE,
+    )
+
+
+def _list_problems(skipped: Sequence[SkippedObservation]) -> list[Problem]:
+    """List why questions got no case, each reason once, with the place of its first question."""
+    by_reason: dict[str, list[Observation]] = {}
+    for one in skipped:
+        by_reason.setdefault(to_one_line(one.reason, _MAX_REASON), []).append(one.observation)
+    problems = []
+    for reason, observations in by_reason.items():
+        where, more = observations[0].location, len(observations) - 1
+        others = f" and {format_count(more, 'other question')}" if more else ""
+        said = f"{_format_question(observations[0])}{others}: {reason}"
+        problems.append(Problem(said, file=where.file if where else None, line=where.line if where else None))
+    return problems
+
+
+def _format_question(observation: Observation) -> str:
+    return to_one_line(observation.question, _MAX_QUESTION)
+
+
+def _print_summary(drafts: DraftFile, source: ObservationSet, call: DraftCall) -> None:
+    """Print what was written, what was not and why, and what the drafts have never seen."""
+    assert call.output is not None
+    executions = sum(len(case.observation.responses) for case in drafts.cases)
+    drafted = format_count(len(drafts.cases), "draft")
+    _print_lines([f"{call.output.as_posix()}: {drafted} from {format_count(executions, 'execution')}"])
+    if call.verbosity is Verbosity.QUIET:
+        return
+    for note in source.notes:
+        print_message(f"note: {to_console_line(note)}")
+    every = call.verbosity is Verbosity.VERBOSE
+    for case in drafts.cases:
+        _print_lines([f"  {case.id}  {_format_question(case.observation)}"])
+        if every:
+            _print_lines([f"    {to_one_line(case.expectation.description, _MAX_REASON)}"])
+    _print_skipped(drafts.skipped, every=every)
+    unseen = list_unseen([case.observation for case in drafts.cases], source.tools)
+    if unseen:
+        _print_lines(["", "These drafts have never seen:", *(f"  {one}" for one in unseen)])
+    review = format_shell_line(["eval-gate", "draft", "--review", call.output.as_posix()])
+    _print_lines(["", f"Next step: {review}"])
+
+
+def _print_skipped(skipped: Sequence[SkippedObservation], *, every: bool) -> None:
+    if not skipped:
+        return
+    problems = _list_problems(skipped)
+    shown = problems if every else problems[:_MAX_LISTED]
+    _print_lines(["", f"No case for {format_count(len(skipped), 'question')}:", *(f"  {one}" for one in shown)])
+    if len(shown) < len(problems):
+        _print_lines([f"  {len(problems) - len(shown):,} more reasons: --verbose lists them"])
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    """Print lines that may hold untrusted text."""
+    for line in lines:
+        print_output(reveal_all_invisible(line))

@@ -1,0 +1,150 @@
+"""Writes drafts as cases of current AgentV, in the order in which a person writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from eval_gate.drafts.case_format import DraftCase, DraftFormat
+from eval_gate.drafts.expectations import DraftExpectation, ToolMode
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Message
+from eval_gate.text.sources.yaml_edit import format_scalar
+
+_WIDTH: Final = 100
+"""Characters up to which a list or a mapping stands on one line."""
+
+
+def build_assertions(expectation: DraftExpectation) -> list[JsonValue]:
+    """Build the `assertions` of a case."""
+    return [*_iter_tool_assertions(expectation), *_iter_text_assertions(expectation)]
+
+
+def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
+    match expectation.tool_mode:
+        case ToolMode.IN_ORDER if expectation.tools:
+            calls = zip(expectation.tools, expectation.call_args, strict=True)
+            yield {
+                "type": "tool-trajectory",
+                "mode": "exact",
+                "expected": [_build_call(tool, args) for tool, args in calls],
+            }
+        case ToolMode.ANY_ORDER:
+            yield {"type": "tool-trajectory", "mode": "superset", "expected": _build_calls(expectation.tools)}
+            yield {"type": "execution-metrics", "max_tool_calls": len(expectation.tools)}
+        case ToolMode.ACCEPTABLE:
+            always = set.intersection(*map(set, expectation.tool_sets))
+            ever = dict.fromkeys(name for one in expectation.tool_sets for name in one)
+            always_in_order = tuple(name for name in ever if name in always)
+            if always_in_order:
+                yield {"type": "tool-trajectory", "mode": "superset", "expected": _build_calls(always_in_order)}
+            yield {"type": "tool-trajectory", "mode": "subset", "expected": _build_calls(tuple(ever))}
+        case ToolMode.IN_ORDER:
+            yield {"type": "execution-metrics", "max_tool_calls": 0}
+        case ToolMode.UNKNOWN:
+            return
+
+
+def _build_call(tool: str, args: dict[str, JsonValue]) -> JsonValue:
+    return {"tool": tool, "args": args, "args_match": "superset"} if args else {"tool": tool}
+
+
+def _build_calls(tools: Sequence[str]) -> list[JsonValue]:
+    return [{"tool": tool} for tool in tools]
+
+
+def _iter_text_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
+    if expectation.contains:
+        yield {"type": "contains-all", "value": list(expectation.contains)}
+    for group in expectation.contains_any:
+        yield {"type": "contains-any", "value": list(group)}
+    for pattern in expectation.patterns:
+        yield {"type": "regex", "value": pattern}
+    if expectation.non_empty and not (expectation.contains or expectation.patterns):
+        yield {"type": "regex", "value": r"\S"}
+    for text in expectation.not_contains:
+        yield {"type": "contains", "value": text, "negate": True}
+
+
+def build_agentv_case(case: DraftCase) -> dict[str, JsonValue]:
+    """Build the case as it is written."""
+    observation = case.observation
+    earlier: list[JsonValue] = [_build_message(message) for message in observation.earlier_messages]
+    return {
+        "id": case.id,
+        "description": case.expectation.description,
+        "draft": True,
+        "input": [*earlier, {"role": "user", "content": observation.question}] if earlier else observation.question,
+        "assertions": build_assertions(case.expectation),
+    }
+
+
+def _build_message(message: Message) -> JsonValue:
+    content = message.content
+    return {"role": message.role, "content": content if isinstance(content, str | dict) else json.dumps(content)}
+
+
+def build_agentv_text(cases: Sequence[dict[str, JsonValue]]) -> str:
+    """Build the text of a file with these cases, with a blank line between them."""
+    blocks = ["\n".join(_iter_block_lines([case], 2)) for case in cases]
+    return "tests:\n" + "\n\n".join(blocks) + "\n"
+
+
+def _iter_block_lines(value: JsonValue, indent: int) -> Iterator[str]:
+    """Yield the lines of a list or mapping that is not empty."""
+    blank = " " * indent
+    if isinstance(value, dict):
+        for key, member in value.items():
+            head = f"{blank}{format_scalar(key)}:"
+            if _is_short(member, indent + len(key)):
+                yield f"{head} {_format_flow(member)}"
+            else:
+                yield head
+                yield from _iter_block_lines(member, indent + 2)
+        return
+    assert isinstance(value, list)
+    for member in value:
+        if not isinstance(member, dict) or not member or (indent > 2 and _is_short(member, indent)):
+            yield f"{blank}- {_format_flow(member)}"
+            continue
+        first, *others = _iter_block_lines(member, indent + 2)
+        yield f"{blank}- {first.lstrip(' ')}"
+        yield from others
+
+
+def _is_short(value: JsonValue, indent: int) -> bool:
+    """Whether a value stands on one line: a scalar, and a short list or mapping without mappings in a list."""
+    if not isinstance(value, list | dict) or not value:
+        return True
+    if isinstance(value, list) and any(isinstance(member, dict) for member in value):
+        return False
+    return len(_format_flow(value)) + indent <= _WIDTH
+
+
+def _format_flow(value: JsonValue) -> str:
+    match value:
+        case str():
+            return format_scalar(value)
+        case bool() | None:
+            return json.dumps(value)
+        case float():
+            text = repr(value)
+            return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
+        case int():
+            return str(value)
+        case list():
+            return f"[{', '.join(map(_format_flow, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{format_scalar(key)}: {_format_flow(one)}' for key, one in value.items())}}}"
+
+
+AGENTV: Final = DraftFormat(
+    name="agentv",
+    suffix=".eval.yaml",
+    suffixes=(".yaml", ".yml"),
+    id_prefix="",
+    has_earlier_messages=True,
+    build_case=build_agentv_case,
+    build_text=build_agentv_text,
+)

@@ -1,0 +1,192 @@
+"""Builds a new eval file of drafts from observations, and checks it with the reader of its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from eval_gate.drafts.agentv_writer import AGENTV
+from eval_gate.drafts.case_format import CaseNumbering, DraftCase, DraftFormat
+from eval_gate.drafts.expectations import derive_expectation
+from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.response_facts import is_masked
+from eval_gate.drafts.tool_forge_writer import TOOL_FORGE
+from eval_gate.errors import GateError, format_suggestion
+from eval_gate.evaluators.aggregation import score_case
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError
+from eval_gate.files.file_paths import format_path
+from eval_gate.formats.base import EvalSource, ReadOptions
+from eval_gate.formats.discovery import DIALECTS
+from eval_gate.formats.documents import parse_document
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.limits import DRAFT_QUESTION
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
+from eval_gate.text.quoting import quote_name, quote_value
+from eval_gate.text.tokens import TokenData
+from eval_gate.text.untrusted.surrogates import is_well_formed
+
+FORMATS: Final[Mapping[str, DraftFormat]] = {one.name: one for one in (TOOL_FORGE, AGENTV)}
+_NO_RESPONSE: Final = "no response"
+
+
+class SkippedObservation(FrozenStruct):
+    """A question without a case, and why."""
+
+    observation: Observation
+    reason: str
+
+
+class DraftFile(FrozenStruct):
+    """Text of a new eval file, its cases in order, and the questions without a case."""
+
+    text: str
+    cases: tuple[DraftCase, ...]
+    skipped: tuple[SkippedObservation, ...]
+
+
+def find_format(name: str, file: Path) -> DraftFormat:
+    """Find the format of this name, which a new file of this path may have.
+
+    Raises GateError `unknown-value` for another name, and `invalid-output-path` for another suffix or an existing file.
+    """
+    found = FORMATS.get(name)
+    if found is None:
+        raise GateError(
+            "unknown-value",
+            f"format: {quote_value(name)} is not known{format_suggestion(name, FORMATS)}",
+            f"allowed: {', '.join(FORMATS)}",
+        )
+    shown = quote_name(file.as_posix())
+    if file.suffix not in found.suffixes:
+        raise GateError(
+            "invalid-output-path",
+            f"{shown} does not end with {' or '.join(found.suffixes)}, as a file of the format {name} does",
+            f"name a file such as evals/first{found.suffix}",
+        )
+    require_new_file(file)
+    return found
+
+
+def require_new_file(file: Path) -> None:
+    """Require that there is no file of this path. Raises GateError `draft-file-exists`."""
+    if file.exists() or file.is_symlink():
+        raise GateError(
+            "draft-file-exists",
+            f"{quote_name(file.as_posix())} exists already; nothing was written",
+            "name a new file: a run reads all eval files of a folder. To change cases, use --update",
+        )
+
+
+async def build_draft_file(
+    observations: Sequence[Observation], form: DraftFormat, file: Path, root: Path, moment: datetime | None = None
+) -> DraftFile:
+    """Build the text of a file with one draft for each observation that allows one.
+
+    The text is read again as a run with `--strict` reads it. Each case passes with the responses that it was made from;
+    one that does not is left out. `moment` is when the target responded.
+    """
+    cases, skipped = _derive_cases(observations, form, moment)
+    if cases:
+        suite = _read_text(_build_text(cases, form), form, file, root)
+        failing = await _find_failing_cases(suite.cases, cases)
+        skipped += [SkippedObservation(case.observation, reason) for case, reason in failing]
+        broken = {case.id for case, _ in failing}
+        cases = [case for case in cases if case.id not in broken]
+    if not cases:
+        return DraftFile("", (), tuple(skipped))
+    text = _build_text(cases, form)
+    _read_text(text, form, file, root)
+    return DraftFile(text, tuple(cases), tuple(skipped))
+
+
+def _derive_cases(
+    observations: Sequence[Observation], form: DraftFormat, moment: datetime | None
+) -> tuple[list[DraftCase], list[SkippedObservation]]:
+    numbering = CaseNumbering(form.id_prefix)
+    cases: list[DraftCase] = []
+    skipped: list[SkippedObservation] = []
+    for observation in observations:
+        expectation = derive_expectation(observation, moment)
+        reason = _find_problem(observation, form)
+        if reason is None and expectation.checks_nothing:
+            reason = "the executions have nothing in common that a case could expect"
+        if reason is None:
+            cases.append(DraftCase(numbering.build_id(expectation, observation), observation, expectation))
+        else:
+            skipped.append(SkippedObservation(observation, reason))
+    return cases, skipped
+
+
+def _find_problem(observation: Observation, form: DraftFormat) -> str | None:
+    """Find why no case can be written for an observation; None if one can."""
+    texts = [observation.question, *_iter_texts(observation)]
+    if not observation.responses:
+        return observation.errors[0] if observation.errors else _NO_RESPONSE
+    if observation.earlier_messages and not form.has_earlier_messages:
+        return f"it is a further turn of a conversation, which the format {form.name} does not have: use agentv"
+    if not observation.question.strip():
+        return "the question is empty"
+    if any(map(is_masked, texts)):
+        return "it holds a secret or personal data, which was masked"
+    if not all(map(is_well_formed, texts)):
+        return "it is not valid Unicode"
+    if sum(map(len, texts)) > DRAFT_QUESTION:
+        return f"it is longer than {DRAFT_QUESTION:,} characters"
+    if form is AGENTV and any("${{" in text for text in texts):
+        return "it holds ${{, which the format agentv takes for a variable"
+    return None
+
+
+def _iter_texts(observation: Observation) -> Iterator[str]:
+    for message in observation.earlier_messages:
+        if isinstance(message.content, str):
+            yield message.content
+
+
+def _build_text(cases: Sequence[DraftCase], form: DraftFormat) -> str:
+    written: list[dict[str, JsonValue]] = [form.build_case(case) for case in cases]
+    return form.build_text(written)
+
+
+def _read_text(text: str, form: DraftFormat, file: Path, root: Path) -> EvalSuite:
+    """Read the text as a run with --strict reads the file. Raises GateError with every problem."""
+    shown, data = format_path(file, root), text.encode()
+    dialect = DIALECTS[form.name]
+    document = parse_document(dialect.notations[file.suffix], data, file, shown)
+    return dialect.load(
+        document.value, document.positions, EvalSource(shown, data, file, root), ReadOptions(strict=True)
+    )
+
+
+async def _find_failing_cases(
+    eval_cases: Sequence[EvalCase], cases: Sequence[DraftCase]
+) -> list[tuple[DraftCase, str]]:
+    """Find the cases that do not pass with the responses that they were made from, or that ask something else."""
+    failing: list[tuple[DraftCase, str]] = []
+    matcher = PatternMatcher()
+    try:
+        for one, case in zip(eval_cases, cases, strict=True):
+            if one.messages[-1].content != case.observation.question:
+                failing.append((case, "its format would change the question, such as blanks at its end"))
+                continue
+            error = await _find_failure(one, case, matcher)
+            if error is not None:
+                failing.append((case, f"its own responses would not pass: {error}"))
+    finally:
+        await matcher.aclose()
+    return failing
+
+
+async def _find_failure(eval_case: EvalCase, case: DraftCase, matcher: PatternMatcher) -> str | None:
+    for response in case.observation.responses:
+        try:
+            score = await score_case(EvaluationContext(eval_case, response, TokenData(), matcher))
+        except (EvaluatorError, PatternWorkerError) as error:
+            return str(error)
+        if not score.passed:
+            return score.error or "they score too low"
+    return None

@@ -1,0 +1,279 @@
+"""Merges what a case expects with what its target does now: what fails is replaced, and what passes stays.
+
+A part of an expectation is the smallest thing that can fail by itself: one text, one pattern, one parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from eval_gate.drafts.agentv_writer import build_assertions
+from eval_gate.drafts.expectations import DraftExpectation
+from eval_gate.drafts.tool_forge_writer import build_expect
+from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.tokens import find_tokens
+
+Part: TypeAlias = Mapping[str, JsonValue]
+PartCheck: TypeAlias = Callable[[Part], Awaitable[bool]]
+"""Whether a part of an expectation, written as in its format, fails for at least one of the responses."""
+_ROUTING: Final = ("toolsCalled", "toolsCalledAnyOrder", "toolsAcceptable")
+_LITERALS: Final = ("contains", "contains-all")
+_GROUP: Final = "contains-any"
+_PATTERN: Final = "regex"
+_TEXT_TYPES: Final = frozenset(
+    {
+        *(*_LITERALS, _GROUP, _PATTERN),
+        *("icontains", "icontains-any", "icontains-all", "starts-with", "ends-with", "equals"),
+    }
+)
+_TOOL_TYPES: Final = frozenset({"tool-trajectory", "tool_trajectory"})
+_CALL_COUNT: Final = frozenset({"type", "max_tool_calls"})
+"""The keys of a limit of calls, which says that no tool is called, or how many are."""
+_KEPT_FIELDS: Final = ("name", "weight", "required", "min_score")
+"""Fields of an assertion that say how it counts, not what it expects."""
+
+
+class _TextParts(FrozenStruct):
+    """Expectations of the text: texts, groups of which one is enough, and patterns."""
+
+    contains: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+    patterns: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is expected."""
+        return not (self.contains or self.groups or self.patterns)
+
+
+class ExpectationMerger:
+    """Merges expectations with what was found in the responses of `found`, which called `called_tools`."""
+
+    def __init__(self, found: DraftExpectation, called_tools: Collection[str], fails: PartCheck) -> None:
+        self._found = found
+        self._called = called_tools
+        self._fails = fails
+
+    async def merge_expect(self, old: Part) -> dict[str, JsonValue]:
+        """Merge the `expect` of a tool-forge case. What cannot be found in responses stays as it is."""
+        derived = build_expect(self._found)
+        routing = next((key for key in _ROUTING if key in old), None)
+        new = dict(old)
+        tools_changed = False
+        if routing is not None and self._found.has_tools:
+            tools_changed = await self._fails({routing: old[routing]})
+            new = _replace_routing(new, routing, derived) if tools_changed else new
+        if "toolParams" in old:
+            new["toolParams"] = await self._merge_params(old, derived, tools_changed=tools_changed)
+        for key in ("toolsNotCalled", "responseNotContains"):
+            if failing := await self._list_failing(old, key):
+                new[key] = [one for one in _get_list(old, key) if one not in failing]
+        await self._merge_expected_texts(old, new)
+        return {key: value for key, value in new.items() if value != [] or old.get(key) == [] or key in _ROUTING}
+
+    async def _list_failing(self, old: Part, key: str) -> list[JsonValue]:
+        """List the elements of a list that fail. Those with tokens, which somebody wrote by hand, count as passing."""
+        return [one for one in _get_list(old, key) if not _has_token(one) and await self._fails({key: [one]})]
+
+    async def _merge_params(self, old: Part, derived: Part, *, tools_changed: bool) -> list[JsonValue]:
+        """Merge the checks of parameters. With other tools, checks of tools that are not called any more give way."""
+        fresh = [one for one in _get_list(derived, "toolParams") if isinstance(one, dict)]
+        by_param = {(one["tool"], one["paramName"]): one for one in fresh}
+        failing, merged = await self._list_failing(old, "toolParams"), list[JsonValue]()
+        known = set[JsonValue]()
+        for check in _get_list(old, "toolParams"):
+            assert isinstance(check, dict)
+            tool, name = check["tool"], check["paramName"]
+            known.add(str(tool))
+            new = by_param.get((tool, name), check) if check in failing else check
+            if not (tools_changed and tool not in self._called) and new not in merged:
+                merged.append(new)
+        return merged + [one for one in fresh if tools_changed and one["tool"] not in known]
+
+    async def _merge_expected_texts(self, old: Part, new: dict[str, JsonValue]) -> None:
+        texts, groups, patterns = "responseContains", "responseContainsAny", "responseMatches"
+        failing = {key: await self._list_failing(old, key) for key in (texts, groups, patterns)}
+        single = old.get("regexPattern")
+        single_fails = single is not None and await self._fails({"regexPattern": single})
+        if not any(failing.values()) and not single_fails:
+            return
+        passing = {key: [one for one in _get_list(old, key) if one not in gone] for key, gone in failing.items()}
+        added = self._list_new_texts(
+            [str(one) for one in passing[texts]],
+            [*passing[groups]],
+            [*passing[patterns], *([] if single is None or single_fails else [single])],
+            with_groups=bool(failing[groups]),
+            with_lengths=bool(failing[patterns]) or single_fails,
+        )
+        if added.is_empty and not any(passing.values()):
+            return  # nothing would be expected of the text any more
+        for key, more in ((texts, added.contains), (groups, added.groups), (patterns, added.patterns)):
+            if key in old or more:
+                fresh: list[JsonValue] = [list(one) if isinstance(one, tuple) else one for one in more]
+                new[key] = _merge_list(_get_list(old, key), failing[key], fresh)
+        if single_fails:
+            del new["regexPattern"]
+
+    def _list_new_texts(
+        self,
+        literals: Sequence[str],
+        groups: Sequence[JsonValue],
+        patterns: Sequence[JsonValue],
+        *,
+        with_groups: bool,
+        with_lengths: bool,
+    ) -> _TextParts:
+        """List what was found and what passing expectations do not cover yet."""
+        facts = [
+            fact
+            for fact in self._found.facts
+            if fact.pattern not in patterns and not any(fact.text in one or one in fact.text for one in literals if one)
+        ]
+        lengths = set(self._found.patterns) - {fact.pattern for fact in self._found.facts}
+        return _TextParts(
+            contains=tuple(fact.text for fact in facts if fact.pattern is None),
+            groups=tuple(one for one in self._found.contains_any if with_groups and list(one) not in groups),
+            patterns=(
+                *(fact.pattern for fact in facts if fact.pattern is not None),
+                *(one for one in self._found.patterns if with_lengths and one in lengths and one not in patterns),
+            ),
+        )
+
+    async def merge_assertions(self, old: Sequence[JsonValue]) -> list[JsonValue]:
+        """Merge the assertions of an AgentV case. What cannot be found in responses stays as it is."""
+        failing: list[JsonValue] = [one for one in old if _is_mergeable(one) and await self._fails(_as_part(one))]
+        tools = [one for one in failing if _is_about_tools(one)]
+        texts = [one for one in failing if not _is_about_tools(one)]
+        new = list(old)
+        if tools and self._found.has_tools:
+            kept = [one for one in new if one not in tools]
+            derived = [one for one in build_assertions(self._found) if _is_about_tools(one)]
+            new = _merge_list(new, tools, [one for one in _inherit(tools, derived) if one not in kept])
+        unwanted = [one for one in texts if _as_part(one).get("negate")]
+        new = [one for one in new if one not in unwanted]
+        wanted = [one for one in texts if one not in unwanted]
+        return await self._merge_text_assertions(new, wanted) if wanted else new
+
+    async def _merge_text_assertions(self, old: Sequence[JsonValue], failing: Sequence[JsonValue]) -> list[JsonValue]:
+        """Merge assertions about the text. Of a list of texts, those that pass stay in it."""
+        parts: dict[int, list[str]] = {id(one): await self._list_passing_texts(_as_part(one)) for one in failing}
+        others = [_as_part(one) for one in old if isinstance(one, dict) and one not in failing]
+        literals = [text for one in others for text in _list_texts(one) if one["type"] in _LITERALS]
+        literals += [text for texts in parts.values() for text in texts]
+        types = {_as_part(one)["type"] for one in failing}
+        added = self._list_new_texts(
+            literals,
+            [one.get("value") for one in others],
+            [one.get("value") for one in others],
+            with_groups=_GROUP in types,
+            with_lengths=_PATTERN in types,
+        )
+        if added.is_empty and not any(parts.values()) and not any(one["type"] in _TEXT_TYPES for one in others):
+            return list(old)  # nothing would be expected of the text any more
+        return list(self._iter_text_assertions(old, failing, parts, added))
+
+    def _iter_text_assertions(
+        self,
+        old: Sequence[JsonValue],
+        failing: Sequence[JsonValue],
+        passing: Mapping[int, Sequence[JsonValue]],
+        added: _TextParts,
+    ) -> Iterator[JsonValue]:
+        first = next(one for one in old if one in failing)
+        listed = next((one for one in failing if _as_part(one)["type"] == "contains-all"), None)
+        for one in old:
+            if one not in failing:
+                yield one
+                continue
+            texts: list[JsonValue] = [*passing[id(one)], *(added.contains if one is listed else ())]
+            if texts:
+                yield {**_as_part(one), "value": texts}
+            if one is first:
+                if listed is None and added.contains:
+                    text, *more = added.contains
+                    yield (
+                        _build_assertion("contains-all", [text, *more]) if more else _build_assertion("contains", text)
+                    )
+                yield from (_build_assertion(_GROUP, [*group]) for group in added.groups)
+                yield from (_build_assertion(_PATTERN, pattern) for pattern in added.patterns)
+
+    async def _list_passing_texts(self, part: Part) -> list[str]:
+        """List the texts of a failing list that pass by themselves."""
+        if part["type"] != "contains-all":
+            return []
+        return [text for text in _list_texts(part) if not await self._fails({**part, "value": [text]})]
+
+
+def _replace_routing(expect: Part, routing: str, derived: Part) -> dict[str, JsonValue]:
+    """Replace the expectation of the tools, in its place; an order that the case leaves open stays open."""
+    key = next(one for one in _ROUTING if one in derived)
+    value = derived[key]
+    if key == "toolsCalled" and routing != key:
+        assert isinstance(value, list)
+        names = [str(name) for name in value]
+        value = list(names) if routing == "toolsCalledAnyOrder" else [list(dict.fromkeys(names)) or ["__none__"]]
+        key = routing
+    return {(key if name == routing else name): (value if name == routing else one) for name, one in expect.items()}
+
+
+def _merge_list(old: Sequence[JsonValue], failing: Sequence[JsonValue], added: Sequence[JsonValue]) -> list[JsonValue]:
+    """Return the list with the added elements in the place of the first failing one, and without the others."""
+    places = [place for place, one in enumerate(old) if one in failing]
+    first = places[0] if places else len(old)
+    before, after = old[:first], [one for one in old[first:] if one not in failing]
+    return [*before, *added, *after]
+
+
+def _inherit(old: Sequence[JsonValue], new: Sequence[JsonValue]) -> list[JsonValue]:
+    """Give the first new assertion what says how the only old one counts."""
+    if len(old) != 1 or not new:
+        return list(new)
+    kept = {key: value for key, value in _as_part(old[0]).items() if key in _KEPT_FIELDS}
+    return [{**_as_part(new[0]), **kept}, *new[1:]]
+
+
+def _build_assertion(kind: str, value: JsonValue) -> JsonValue:
+    return {"type": kind, "value": value}
+
+
+def _get_list(part: Part, key: str) -> list[JsonValue]:
+    listed = part.get(key)
+    return listed if isinstance(listed, list) else []
+
+
+def _as_part(value: JsonValue) -> dict[str, JsonValue]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _list_texts(part: Part) -> list[str]:
+    value = part.get("value")
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+
+
+def _has_token(value: JsonValue) -> bool:
+    match value:
+        case str():
+            return bool(find_tokens(value))
+        case list():
+            return any(map(_has_token, value))
+        case dict():
+            return any(map(_has_token, value.values()))
+        case _:
+            return False
+
+
+def _is_about_tools(assertion: JsonValue) -> bool:
+    part = _as_part(assertion)
+    return part["type"] in _TOOL_TYPES or (
+        part["type"] == "execution-metrics" and part.keys() - _KEPT_FIELDS <= _CALL_COUNT
+    )
+
+
+def _is_mergeable(assertion: JsonValue) -> bool:
+    """Whether an assertion is of a kind that can be found in responses."""
+    if not isinstance(assertion, dict) or not isinstance(assertion.get("type"), str):
+        return False
+    return assertion["type"] in _TEXT_TYPES or _is_about_tools(assertion)

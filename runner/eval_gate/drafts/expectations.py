@@ -1,0 +1,308 @@
+"""Derive what a draft case expects: what was the same in all executions of its question.
+
+What differed is left out and said, and so are values of the moment such as time stamps and ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from enum import Enum
+from itertools import pairwise
+from typing import Final
+
+from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.response_facts import (
+    Clock,
+    ResponseFact,
+    find_shared_facts,
+    has_fact_in_second_half,
+    is_safe_text,
+    iter_leaf_texts,
+)
+from eval_gate.evaluators.json_equality import are_json_equal
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.specs.evaluator import ParamCheck
+from eval_gate.struct import FrozenStruct, field
+from eval_gate.text.escape import format_first_few, to_one_line
+from eval_gate.text.javascript.strings import dump_compact_json
+
+REFUSAL_PHRASES: Final = ("I'm sorry", "I can't", "I cannot", "unable to")
+"""What a refusal usually says."""
+_RAW_JSON: Final = '{"'
+_MAX_CALLS: Final = 50
+"""Calls of one response that are expected one by one."""
+_MAX_ACCEPTABLE: Final = 2
+"""Different sets of tools that are all acceptable; where there are more, nothing is expected of the tools."""
+_MAX_VALUE: Final = 300
+"""Characters of an argument that is expected as it is."""
+_MIN_LENGTH: Final = 40
+"""Characters of a response from which half of it is noticed by its length."""
+_MAX_LENGTH_RATIO: Final = 1.6
+_LENGTH_SHARE: Final = 0.6
+_MAX_LISTED: Final = 6
+"""Things of one kind that a remark names."""
+_MAX_SHOWN: Final = 40
+_MAX_FACTS_SHOWN: Final = 3
+
+
+class ToolMode(Enum):
+    """How the tools of a case are expected."""
+
+    IN_ORDER = "in order"
+    """The same tools in the same order in all executions."""
+    ANY_ORDER = "any order"
+    ACCEPTABLE = "acceptable"
+    """One of several sets of tools."""
+    UNKNOWN = "unknown"
+    """Nothing is expected of the tools."""
+
+
+class DraftExpectation(FrozenStruct):
+    """What a draft case expects of a response."""
+
+    tool_mode: ToolMode = ToolMode.UNKNOWN
+    tools: tuple[str, ...] = ()
+    """Names of the called tools; empty where no tool is called."""
+    tool_sets: tuple[tuple[str, ...], ...] = ()
+    call_args: tuple[dict[str, JsonValue], ...] = field(default_factory=tuple)
+    """The stable arguments of each call, in the order of `tools`; only for tools in order."""
+    params: tuple[ParamCheck, ...] = ()
+    """Checks of the first call of each tool."""
+    no_tool_errors: bool = False
+    non_empty: bool = False
+    contains: tuple[str, ...] = ()
+    contains_any: tuple[tuple[str, ...], ...] = ()
+    patterns: tuple[str, ...] = ()
+    """ECMAScript patterns that find numbers, dates and words."""
+    not_contains: tuple[str, ...] = ()
+    facts: tuple[ResponseFact, ...] = ()
+    """What `contains` and `patterns` were made of."""
+    remarks: tuple[str, ...] = ()
+    """What was left out and why, in sentences."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether something is expected of the tools, and be it that none is called."""
+        return self.tool_mode is not ToolMode.UNKNOWN
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether every response would pass, so that there is nothing to write a case of."""
+        return not (self.has_tools or self.non_empty or self.contains or self.patterns)
+
+    @property
+    def description(self) -> str:
+        """The description of the case: what it expects in short, and what was left out."""
+        return ". ".join((self._summary, *self.remarks))
+
+    @property
+    def _summary(self) -> str:
+        match self.tool_mode:
+            case ToolMode.UNKNOWN:
+                tools = ""
+            case ToolMode.ACCEPTABLE:
+                tools = f"calls {' or '.join(_format_tools(one) for one in self.tool_sets)}"
+            case _:
+                tools = f"calls {_format_tools(self.tools)}"
+        texts = [to_one_line(fact.text, _MAX_SHOWN) for fact in self.facts]
+        answer = f"answers with {format_first_few(texts, _MAX_FACTS_SHOWN)}" if texts else "answers in words"
+        return ", ".join(filter(None, (tools, answer if self.non_empty else "")))
+
+
+def derive_expectation(observation: Observation, moment: datetime | None = None) -> DraftExpectation:
+    """Derive what all responses of the observation have in common. `moment` is when the target responded."""
+    responses = observation.responses
+    if not responses:
+        return DraftExpectation()
+    clock = Clock.from_prompt(observation.question, len(responses), moment)
+    shared = find_shared_facts(observation.question, responses, moment)
+    tools = _derive_tools(responses)
+    params = _ParamDerivation(observation.question, clock)
+    checks = tuple(params.iter_checks(responses)) if tools.has_tools else ()
+    args = params.list_call_args(responses) if tools.tool_mode is ToolMode.IN_ORDER else ()
+    calls = [call for response in responses for call in response.tool_calls]
+    texts = [response.text for response in responses]
+    patterns = [fact.pattern for fact in shared.facts if fact.pattern is not None]
+    differing = [*tools.remarks, *params.differing, *_describe_texts(shared.differing)]
+    return DraftExpectation(
+        tool_mode=tools.tool_mode,
+        tools=tools.tools,
+        tool_sets=tools.tool_sets,
+        call_args=args,
+        params=checks,
+        no_tool_errors=tools.has_tools and bool(calls) and all(call.success is True for call in calls),
+        non_empty=all(text.strip() for text in texts),
+        contains=tuple(fact.text for fact in shared.facts if fact.pattern is None),
+        contains_any=shared.word_groups,
+        patterns=(*patterns, *_iter_length_patterns(shared.facts, texts)),
+        not_contains=tuple(_iter_forbidden(shared.facts, texts, has_calls=bool(calls))),
+        facts=shared.facts,
+        remarks=tuple(_iter_remarks(observation, differing, params.volatile, shared.omitted_count)),
+    )
+
+
+def _derive_tools(responses: Sequence[Response]) -> DraftExpectation:
+    """Derive the expectation of the tools; `remarks` names what differed."""
+    if any(response.tool_calls_known is not True and not response.tool_calls for response in responses):
+        return DraftExpectation()
+    called = [tuple(call.name for call in response.tool_calls) for response in responses]
+    names = {name for one in called for name in one}
+    if not all(name and is_safe_text(name) for name in names) or max(map(len, called)) > _MAX_CALLS:
+        return DraftExpectation()
+    if len(set(called)) == 1:
+        return DraftExpectation(tool_mode=ToolMode.IN_ORDER, tools=called[0])
+    if all(Counter(one) == Counter(called[0]) for one in called):
+        return DraftExpectation(
+            tool_mode=ToolMode.ANY_ORDER, tools=tuple(sorted(called[0])), remarks=("the order of the tools",)
+        )
+    sets = list(dict.fromkeys(tuple(dict.fromkeys(one)) for one in called))
+    sets = list({frozenset(one): one for one in reversed(sets)}.values())[::-1]
+    if len(sets) == 1:
+        return DraftExpectation(
+            tool_mode=ToolMode.ACCEPTABLE, tool_sets=tuple(sets), remarks=("how often tools were called",)
+        )
+    said = f"the tools: {' or '.join(_format_tools(one) for one in sets[:_MAX_LISTED])}"
+    if len(sets) > _MAX_ACCEPTABLE or not _are_nested(sets):
+        return DraftExpectation(remarks=(said,))
+    return DraftExpectation(tool_mode=ToolMode.ACCEPTABLE, tool_sets=tuple(sets), remarks=(said,))
+
+
+def _are_nested(sets: Sequence[Sequence[str]]) -> bool:
+    """Whether each set but the largest is a part of the next larger one, and none is empty."""
+    by_size = sorted(map(set, sets), key=len)
+    return all(by_size) and all(small <= large for small, large in pairwise(by_size))
+
+
+class _ParamDerivation:
+    """Derives checks of arguments, and collects what differed and what is volatile."""
+
+    def __init__(self, question: str, clock: Clock) -> None:
+        self._question = question
+        self._clock = clock
+        self.differing: list[str] = []
+        self.volatile: list[str] = []
+
+    def iter_checks(self, responses: Sequence[Response]) -> Iterator[ParamCheck]:
+        """Yield the checks of the first call of each tool that every response called."""
+        for tool in dict.fromkeys(call.name for call in responses[0].tool_calls):
+            calls = [_find_first_call(tool, response) for response in responses]
+            present = [call.params for call in calls if call is not None]
+            if len(present) < len(responses):
+                continue
+            for name in dict.fromkeys(key for params in present for key in params):
+                if name and is_safe_text(name):
+                    yield from self._iter_param_checks(tool, name, present)
+
+    def _iter_param_checks(self, tool: str, name: str, present: Sequence[dict[str, JsonValue]]) -> Iterator[ParamCheck]:
+        shown = f"{to_one_line(name, _MAX_SHOWN)} of {to_one_line(tool, _MAX_SHOWN)}"
+        if not all(name in params for params in present):
+            self.differing.append(f"whether {shown} is sent")
+            return
+        values = [params[name] for params in present]
+        if not self._are_same(values):
+            self.differing.append(f"the value of {shown}")
+        elif self._is_lasting(values[0]):
+            yield ParamCheck(tool=tool, param_name=name, assertion="equals", value=values[0])
+            return
+        elif _is_expectable(values[0]):
+            self.volatile.append(shown)
+        yield ParamCheck(tool=tool, param_name=name, assertion="exists")
+
+    def list_call_args(self, responses: Sequence[Response]) -> tuple[dict[str, JsonValue], ...]:
+        """List the arguments of each call that are lasting and the same in all responses, which call the same tools."""
+        found: list[dict[str, JsonValue]] = []
+        for calls in zip(*(response.tool_calls for response in responses), strict=True):
+            first, *others = calls
+            found.append(
+                {
+                    name: value
+                    for name, value in first.params.items()
+                    if name
+                    and is_safe_text(name)
+                    and self._is_lasting(value)
+                    and all(name in call.params and are_json_equal(value, call.params[name]) for call in others)
+                }
+            )
+        return tuple(found)
+
+    def _are_same(self, values: Sequence[JsonValue]) -> bool:
+        """Whether all values are equal, and written as the same JSON: some formats compare the text."""
+        return all(are_json_equal(values[0], one) for one in values) and (
+            len({dump_compact_json(one) for one in values}) == 1
+        )
+
+    def _is_lasting(self, value: JsonValue) -> bool:
+        """Whether a later execution may be expected to send this value."""
+        return _is_expectable(value) and not any(
+            text not in self._question and self._clock.is_volatile(text) for text in iter_leaf_texts(value)
+        )
+
+
+def _is_expectable(value: JsonValue) -> bool:
+    """Whether a value can be written as an expectation: it is short, and nothing in it is masked, hidden or a token."""
+    return len(dump_compact_json(value)) <= _MAX_VALUE and all(map(is_safe_text, _iter_texts_and_keys(value)))
+
+
+def _iter_texts_and_keys(value: JsonValue) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for member in value:
+                yield from _iter_texts_and_keys(member)
+        case dict():
+            for key, member in value.items():
+                yield key
+                yield from _iter_texts_and_keys(member)
+
+
+def _find_first_call(tool: str, response: Response) -> ToolCall | None:
+    return next((call for call in response.tool_calls if call.name == tool), None)
+
+
+def _iter_length_patterns(facts: Iterable[ResponseFact], texts: Sequence[str]) -> Iterator[str]:
+    """Yield a pattern for a minimum length, where no fact would tell half of the answer from all of it."""
+    lengths = [len(text.strip()) for text in texts]
+    least = min(lengths)
+    if least >= _MIN_LENGTH and max(lengths) <= least * _MAX_LENGTH_RATIO and not has_fact_in_second_half(facts):
+        yield rf"[\s\S]{{{int(least * _LENGTH_SHARE)}}}"
+
+
+def _iter_forbidden(facts: Sequence[ResponseFact], texts: Sequence[str], *, has_calls: bool) -> Iterator[str]:
+    """Yield what no response had and no good one has: raw JSON, and phrases of a refusal where no fact is expected."""
+    if has_calls and not any(_RAW_JSON in text for text in texts):
+        yield _RAW_JSON
+    if not facts:
+        yield from (phrase for phrase in REFUSAL_PHRASES if not any(phrase in text for text in texts))
+
+
+def _describe_texts(texts: Sequence[str]) -> list[str]:
+    if not texts:
+        return []
+    return [f"in the response: {format_first_few([to_one_line(one, _MAX_SHOWN) for one in texts], _MAX_LISTED)}"]
+
+
+def _iter_remarks(
+    observation: Observation, differing: Sequence[str], volatile: Sequence[str], omitted_count: int
+) -> Iterator[str]:
+    count = len(observation.responses)
+    failed = dict.fromkeys(
+        call.name for response in observation.responses for call in response.tool_calls if call.success is False
+    )
+    if failed:
+        yield f"A call failed: {_format_tools(tuple(failed))}"
+    if differing:
+        yield f"Left out, because it differed between {count} executions: {'; '.join(differing)}"
+    if volatile:
+        yield f"Only sent, because the value looks like one of this moment: {format_first_few(volatile, _MAX_LISTED)}"
+    if omitted_count:
+        yield f"{omitted_count} more numbers and names of the response are not expected"
+    if observation.errors:
+        yield f"{len(observation.errors)} of {count + len(observation.errors)} executions had no response"
+
+
+def _format_tools(names: Sequence[str]) -> str:
+    return format_first_few([to_one_line(name, _MAX_SHOWN) for name in names], _MAX_LISTED) if names else "no tool"

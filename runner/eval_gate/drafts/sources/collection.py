@@ -1,0 +1,100 @@
+"""Collect executions into observations: executions of the same question belong together."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from eval_gate.drafts.observation import Observation, ObservationSet
+from eval_gate.drafts.sources.user_prompt import UserPrompt
+from eval_gate.model.case import Location
+from eval_gate.model.conversation import Response, ToolSpec
+from eval_gate.model.limits import DRAFT_EXECUTIONS, DRAFT_QUESTIONS
+from eval_gate.struct import Struct, field
+
+
+class _Executions(Struct):
+    """Executions of one question."""
+
+    location: Location | None
+    responses: list[Response] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+class ObservationCollector:
+    """Collector of executions, with a count of what is left out and why.
+
+    `unit` names what is left out, such as `line`.
+    """
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[UserPrompt, _Executions]] = {}
+        self._left_out: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+        self._notes: dict[str, None] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no question was found."""
+        return not self._found
+
+    @property
+    def reasons(self) -> tuple[tuple[str, str], ...]:
+        """Every reason for which something was left out, with the first place."""
+        return tuple((reason, self._first[reason]) for reason in self._left_out)
+
+    def add_response(self, prompt: UserPrompt, response: Response, location: Location | None = None) -> None:
+        """Add one execution of a question."""
+        found = self._get_executions(prompt, location)
+        if found is not None:
+            found.responses.append(response)
+
+    def add_error(self, prompt: UserPrompt, error: str, location: Location | None = None) -> None:
+        """Add one execution of a question that gave no response, and why."""
+        found = self._get_executions(prompt, location)
+        if found is not None:
+            found.errors.append(error)
+
+    def leave_out(self, reason: str, place: str = "") -> None:
+        """Count something that is left out. `reason` is a phrase, such as `not JSON`."""
+        self._left_out[reason] += 1
+        self._first.setdefault(reason, place)
+
+    def add_note(self, note: str) -> None:
+        """Add a sentence for people."""
+        self._notes[note] = None
+
+    def build(self, tools: tuple[ToolSpec, ...] = ()) -> ObservationSet:
+        """Build the observations, in the order of the first execution of each."""
+        observations = tuple(
+            Observation(
+                question=prompt.text,
+                responses=tuple(executions.responses),
+                earlier_messages=prompt.earlier_messages,
+                errors=tuple(executions.errors),
+                location=executions.location,
+            )
+            for prompt, executions in self._found.values()
+        )
+        return ObservationSet(observations, tools, (*self._notes, *map(self._describe_reason, self._left_out)))
+
+    def _describe_reason(self, reason: str) -> str:
+        count, place = self._left_out[reason], self._first[reason]
+        several = "" if count == 1 else "s"
+        where = f" ({'' if count == 1 else 'the first at '}{place})" if place else ""
+        return f"Left out {count:,} {self._unit}{several}{where}: {reason}."
+
+    def _get_executions(self, prompt: UserPrompt, location: Location | None) -> _Executions | None:
+        """Return the executions of a question, or None if one more would exceed a limit."""
+        key = prompt.text, tuple((one.role, str(one.content)) for one in prompt.earlier_messages)
+        place = f"{location.file}:{location.line}" if location else ""
+        if key not in self._found:
+            if len(self._found) >= DRAFT_QUESTIONS:
+                self.leave_out(f"the source has more than {DRAFT_QUESTIONS:,} different questions", place)
+                return None
+            self._found[key] = prompt, _Executions(location)
+        found = self._found[key][1]
+        if len(found.responses) + len(found.errors) >= DRAFT_EXECUTIONS:
+            self.leave_out(f"its question has {DRAFT_EXECUTIONS:,} executions already", place)
+            return None
+        return found

@@ -1,0 +1,88 @@
+"""Bodies of recorded exchanges: bounded copies, and the response that a target's settings find in one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from aiohttp import StreamReader
+from multidict import CIMultiDictProxy
+
+from eval_gate.drafts.sources.user_prompt import PromptError
+from eval_gate.model.conversation import Response
+from eval_gate.struct import replace
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.http.connection import ResponseHead
+from eval_gate.targets.http.response import ResponseReader
+from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
+from eval_gate.targets.http.stream import StreamCollector
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.untrusted.decompression import Decompressor
+from eval_gate.text.untrusted.excerpt import format_excerpt
+
+
+class ResponseParser:
+    """Parser of whole responses as a target describes them."""
+
+    def __init__(self, settings: HttpSettings, redact: Redactor) -> None:
+        self._settings = settings
+        self._redact = redact
+        self._reader = ResponseReader(settings)
+        self.max_bytes = settings.max_response_bytes
+
+    def parse(self, head: ResponseHead, body: bytes, duration_ms: float) -> Response:
+        """Parse a response without compression. `duration_ms` is in milliseconds. Raises TargetError."""
+        if len(body) > self.max_bytes:
+            what = f"the response is larger than {self.max_bytes:,} bytes"
+            raise TargetError(what, fault=TargetFault.MALFORMED)
+        masked = self._redact.mask_bytes(body)
+        if not head.is_success:
+            said = f": {format_excerpt(masked)}" if masked.strip() else ""
+            raise TargetError(f"agent error: HTTP {head.status} {head.reason}{said}", fault=TargetFault.REFUSED)
+        match self._settings.response_format:
+            case ResponseFormat.TEXT:
+                return self._reader.read_text(masked, head.charset, duration_ms)
+            case ResponseFormat.JSON:
+                return self._reader.read(masked, duration_ms)
+            case _:
+                collector = StreamCollector(self._settings, self._reader, self._redact.mask_bytes)
+                collector.feed(body)
+                return replace(collector.build_response(duration_ms), first_token_ms=None)
+
+
+class BodyCopy:
+    """Copy of a body, up to one byte more than a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        """Add the next bytes, as far as there is room."""
+        self._data += piece[: self._limit + 1 - len(self._data)]
+
+    async def iter_copied(self, stream: StreamReader) -> AsyncIterator[bytes]:
+        """Yield all pieces of a stream, and keep a copy."""
+        async for piece in stream.iter_any():
+            self.add(piece)
+            yield piece
+
+    async def add_rest(self, stream: StreamReader) -> None:
+        """Add what is left of a stream, as far as there is room."""
+        while len(self._data) <= self._limit and (piece := await stream.readany()):
+            self.add(piece)
+
+    def read(self, headers: CIMultiDictProxy[str]) -> bytes:
+        """Return the body of a request without compression. Raises PromptError and DecompressionError."""
+        data = self.read_decoded(headers.getall("content-encoding", ()))
+        if len(data) > self._limit:
+            raise PromptError(f"the request is larger than {self._limit:,} bytes")
+        return data
+
+    def read_decoded(self, encodings: Sequence[str]) -> bytes:
+        """Return the body without compression, up to some bytes more than the limit. Raises DecompressionError."""
+        unpacker, found = Decompressor(encodings), bytearray()
+        for piece in unpacker.iter_pieces(bytes(self._data)):
+            found += piece
+            if len(found) > self._limit:
+                break
+        return bytes(found)

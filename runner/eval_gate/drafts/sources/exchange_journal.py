@@ -1,0 +1,128 @@
+"""Journal of recorded exchanges: one line for each, in the form that `read_log` reads by default.
+
+A line is written before the next exchange is recorded, so a killed recording loses nothing that was complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from eval_gate.drafts.sources.user_prompt import UserPrompt
+from eval_gate.files.writing import append_data, open_to_append
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_SOURCE_BYTES
+from eval_gate.results.masking import TextChange, TextMasking, map_value
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.secret import MASK
+
+
+class RecordedExchange(FrozenStruct):
+    """One question with its response, or with the reason why there is none."""
+
+    prompt: UserPrompt
+    response: Response | None = None
+    error: str | None = None
+
+
+class ExchangeMasking:
+    """Masks secrets and the matches of the team's `redact` patterns in exchanges before they are kept."""
+
+    def __init__(self, redact: Redactor, patterns: Sequence[str] = ()) -> None:
+        self._redact = redact
+        self._patterns = tuple(patterns)
+        self._matcher = PatternMatcher()
+
+    async def mask_entry(self, exchange: RecordedExchange) -> dict[str, JsonValue] | None:
+        """Build the masked line of an exchange.
+
+        Return None if its texts could not be searched for the patterns: they may hold anything.
+        """
+        if not self._patterns:
+            return build_entry(exchange, self._redact)
+        masked = TextMasking()
+        build_entry(exchange, lambda text: masked.collect_text(self._redact(text)))
+        try:
+            masked.set_masked(await self._matcher.replace_matches(self._patterns, masked.texts, MASK))
+        except (PatternError, PatternWorkerError):
+            return None
+        return build_entry(exchange, lambda text: masked.mask_text(self._redact(text)))
+
+    async def aclose(self) -> None:
+        """End the process that searches for patterns."""
+        await self._matcher.aclose()
+
+
+def build_entry(exchange: RecordedExchange, change: TextChange) -> dict[str, JsonValue]:
+    """Build the line of an exchange with every text changed, except for names of tools."""
+    prompt = exchange.prompt
+    question: JsonValue = change(prompt.text)
+    if prompt.earlier_messages:
+        earlier: list[JsonValue] = [
+            {"role": one.role, "content": change(str(one.content))} for one in prompt.earlier_messages
+        ]
+        question = [*earlier, {"role": "user", "content": question}]
+    entry: dict[str, JsonValue] = {"message": question}
+    if exchange.response is not None:
+        entry["response"] = change(exchange.response.text)
+        if exchange.response.tool_calls_known:
+            entry["toolCalls"] = [_build_call(call, change) for call in exchange.response.tool_calls]
+    if exchange.error is not None:
+        entry["error"] = change(exchange.error)
+    return entry
+
+
+def _build_call(call: ToolCall, change: TextChange) -> dict[str, JsonValue]:
+    built: dict[str, JsonValue] = {"name": call.name, "params": map_value(call.params, change)}
+    optional: dict[str, JsonValue] = {
+        "success": call.success,
+        "durationMs": call.duration_ms,
+        "result": map_value(call.result, change),
+    }
+    return built | {name: value for name, value in optional.items() if value is not None}
+
+
+class ExchangeJournal:
+    """Open journal. Use it as a context manager; `append` survives a kill at any time."""
+
+    def __init__(self, file: Path) -> None:
+        """Open for appending, behind what an earlier recording left. Raises GateError if it cannot be written."""
+        self._file = file
+        self._descriptor = open_to_append(file)
+        self.earlier_bytes = os.fstat(self._descriptor).st_size
+        """Size of what an earlier recording left."""
+        self._size = self.earlier_bytes
+        if self.earlier_bytes:
+            os.lseek(self._descriptor, self.earlier_bytes - 1, os.SEEK_SET)
+            if os.read(self._descriptor, 1) != b"\n":
+                self._write(b"\n")  # the last line was cut off
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def append(self, entry: dict[str, JsonValue]) -> bool:
+        """Write one line, and return whether the journal could still be read with it: otherwise nothing is written.
+
+        Raises GateError if it cannot be written.
+        """
+        line = json.dumps(entry, allow_nan=False).encode() + b"\n"
+        if len(line) > DRAFT_LINE_BYTES or self._size + len(line) > DRAFT_SOURCE_BYTES:
+            return False
+        self._write(line)
+        return True
+
+    def _write(self, data: bytes) -> None:
+        append_data(self._descriptor, data, self._file)
+        self._size += len(data)

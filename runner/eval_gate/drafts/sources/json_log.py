@@ -1,0 +1,180 @@
+"""Read observations from a log of JSON lines, each with a question and the response to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from eval_gate.drafts.observation import ObservationSet
+from eval_gate.drafts.sources.collection import ObservationCollector
+from eval_gate.drafts.sources.source_file import SourceFile, SourceLine, build_source_error, read_source
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
+from eval_gate.errors import GateError, Problem, format_suggestion
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import Location
+from eval_gate.model.conversation import Response
+from eval_gate.model.limits import DOCUMENT_VALUES
+from eval_gate.struct import FrozenStruct
+from eval_gate.targets.base import TargetError
+from eval_gate.targets.http.field_paths import FieldPath, MissingValue
+from eval_gate.targets.http.response import ResponseReader, ResponseShapeError
+from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.text.quoting import quote_value
+from eval_gate.text.secret import SecretAddress
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+
+QUESTION_FIELD: Final = "question"
+DEFAULT_QUESTION_PATH: Final = "message"
+PATH_SETTINGS: Final[Mapping[str, str]] = {
+    "response": "response_path",
+    "toolCalls": "tool_calls_path",
+    "name": "name_field",
+    "args": "args_field",
+    "result": "result_field",
+    "success": "success_field",
+    "error": "error_field",
+    "id": "id_field",
+    "duration": "duration_field",
+}
+"""Settings of an HTTP target that say where a part of a response stands, by the name of the part."""
+_LIST_SETTINGS: Final = frozenset({"response_path", "id_field"})
+_MAX_PROBLEMS: Final = 10
+_FIELD_EXAMPLE: Final = "--field question=request.text --field response=reply"
+_UNUSED_URL: Final = SecretAddress("http://127.0.0.1/")
+
+
+class LogMapping(FrozenStruct):
+    """Places of the prompt and of the parts of the response in a log entry."""
+
+    prompt: FieldPath
+    settings: HttpSettings
+
+
+def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
+    """Build the mapping of a log from paths by the name of their part.
+
+    The parts are `question` and those of `PATH_SETTINGS`. A name may be spelled as the setting of a target, such as
+    `responsePath`. The other paths are the defaults of an HTTP target. Raises GateError `unknown-value` with all
+    problems.
+    """
+    question, changes, problems = FieldPath.parse(DEFAULT_QUESTION_PATH), dict[str, object](), list[Problem]()
+    for given, text in fields.items():
+        name = given.removesuffix("Path").removesuffix("Field")
+        if name != QUESTION_FIELD and name not in PATH_SETTINGS:
+            known = (QUESTION_FIELD, *PATH_SETTINGS)
+            what = f"{quote_value(given)} is not known{format_suggestion(given, known)}"
+            problems.append(Problem(f"{what}; known: {', '.join(known)}", field="--field"))
+            continue
+        try:
+            path = FieldPath.parse(text)
+        except ValueError as error:
+            problems.append(Problem(str(error), field=f"--field {name}"))
+            continue
+        if name == QUESTION_FIELD:
+            question = path
+        else:
+            key = PATH_SETTINGS[name]
+            changes[key] = (text,) if key in _LIST_SETTINGS else text
+    if problems:
+        what = "--field does not say where the parts of a log entry are"
+        raise GateError(
+            "unknown-value", what, "--field question=request.text --field response=reply", problems=problems
+        )
+    return LogMapping(question, HttpSettings(name="log", url=_UNUSED_URL).model_copy(update=changes))
+
+
+def read_log(path: Path, fields: Mapping[str, str] | None = None) -> ObservationSet:
+    """Read a log of JSON lines.
+
+    Each line has a question (a text, or a list of messages) and a response, at the paths of `build_log_mapping`. Lines
+    with the same question are executions of it. Lines without a question are left out and counted in the notes.
+
+    Raises GateError: `unknown-value` for wrong paths, and `invalid-draft-source` for a file that cannot be read or has
+    no line with both a question and a response.
+    """
+    mapping = build_log_mapping(fields or {})
+    source = read_source(path)
+    reader = _LogReader(source, mapping)
+    for line in source.iter_lines():
+        reader.read_line(line)
+    return reader.build_or_refuse()
+
+
+def read_journal(path: Path) -> ObservationSet:
+    """Read the journal of a recording, which may be empty or hold errors only. Raises GateError."""
+    source = read_source(path)
+    reader = _LogReader(source, build_log_mapping({}))
+    for line in source.iter_lines():
+        reader.read_line(line)
+    return reader.build()
+
+
+class _LogReader:
+    """Reader of the lines of one log."""
+
+    def __init__(self, source: SourceFile, mapping: LogMapping) -> None:
+        self._source = source
+        self._prompt = mapping.prompt
+        self._responses = ResponseReader(mapping.settings)
+        self._collector = ObservationCollector("line")
+        self._has_response = False
+        self._problems: list[Problem] = []
+
+    def read_line(self, line: SourceLine) -> None:
+        """Read one line, or count it as left out."""
+        try:
+            entry = parse_untrusted_json(line.data, values=DOCUMENT_VALUES)
+        except UntrustedJsonError as error:
+            self._leave_out(line, "not JSON" if not error.too_much else f"the JSON {error}")
+            return
+        value = self._prompt.find_first(entry)
+        if isinstance(value, MissingValue) or value is None:
+            self._leave_out(line, f"no question at {self._prompt}", self._prompt.describe_nearest_keys(entry))
+            return
+        try:
+            prompt = parse_prompt(value)
+        except PromptError as error:
+            self._leave_out(line, str(error))
+            return
+        self._read_response(line, entry, prompt)
+
+    def build(self) -> ObservationSet:
+        """Build the observations of all lines so far."""
+        return self._collector.build()
+
+    def build_or_refuse(self) -> ObservationSet:
+        """Build the observations of all lines.
+
+        Raises GateError if no line has both a question and a response.
+        """
+        if self._has_response:
+            return self.build()
+        problems = self._problems[:_MAX_PROBLEMS] or [Problem("has no lines", self._source.shown)]
+        raise build_source_error(
+            problems, "say where the parts are: --field question=request.text --field response=reply"
+        )
+
+    def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> None:
+        location = Location(file=self._source.shown, line=line.number)
+        try:
+            response = self._parse_response(entry)
+        except (ResponseShapeError, TargetError) as error:
+            own = entry.get("error") if isinstance(entry, dict) else None
+            self._add_problem(line, str(error))
+            self._collector.add_error(prompt, own if isinstance(own, str) and own.strip() else str(error), location)
+            return
+        self._has_response = True
+        self._collector.add_response(prompt, response, location)
+
+    def _parse_response(self, entry: JsonValue) -> Response:
+        """Parse the response in an entry. Raises ResponseShapeError and TargetError."""
+        return self._responses.read_document(entry, 0.0, escaped=True)
+
+    def _leave_out(self, line: SourceLine, reason: str, detail: str = "") -> None:
+        self._collector.leave_out(reason, f"{self._source.shown}:{line.number}")
+        self._add_problem(line, f"{reason}; {detail}" if detail else reason)
+
+    def _add_problem(self, line: SourceLine, what: str) -> None:
+        if len(self._problems) < _MAX_PROBLEMS:
+            self._problems.append(Problem(what, self._source.shown, line.number))

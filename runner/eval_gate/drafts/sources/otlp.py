@@ -1,0 +1,273 @@
+"""Read spans and the events that belong to them from OTLP JSON, as the file exporter of a collector writes it.
+
+A file is one JSON document, or one document a line, with `resourceSpans` and `resourceLogs` (OpenTelemetry protocol,
+"JSON Protobuf Encoding", and "OpenTelemetry Protocol File Exporter"). Unknown fields are ignored, as the protocol asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from eval_gate.drafts.sources.source_file import SourceFile, build_source_error
+from eval_gate.errors import GateError, Problem
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import DOCUMENT_VALUES, TRACE_SPANS
+from eval_gate.struct import Struct, field
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+
+SpanKey = tuple[str, str]
+"""Trace id and span id."""
+_SIGNALS: Final = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
+_SPAN_ID: Final = re.compile(rb'"spanId"\s{0,10}:\s{0,10}"([0-9A-Za-z+/=]{1,64})"')
+_ERROR_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
+_TOO_MUCH_HINT: Final = "export fewer traces, or write one document a line as the collector's file exporter does"
+
+
+class SpanEvent(NamedTuple):
+    """Event of a span, or log record that was written in it. `body` is None for an event of a span."""
+
+    name: str
+    time_ns: int
+    attributes: Mapping[str, JsonValue]
+    body: JsonValue = None
+
+
+class TraceSpan(Struct):
+    """One span. Times are in nanoseconds; `error` is why it failed, or None if it did not."""
+
+    key: SpanKey
+    parent: SpanKey | None
+    name: str
+    start_ns: int
+    end_ns: int
+    error: str | None
+    attributes: Mapping[str, JsonValue]
+    line: int
+    events: list[SpanEvent] = field(default_factory=list)
+
+    def get_text(self, name: str) -> str:
+        """Return the attribute `name` if it is a text, otherwise an empty text."""
+        value = self.attributes.get(name)
+        return value if isinstance(value, str) else ""
+
+
+class TraceContent(NamedTuple):
+    """All spans of a file by their ids, in file order, and sentences for people."""
+
+    spans: Mapping[SpanKey, TraceSpan]
+    notes: tuple[str, ...]
+
+
+class _Entry(NamedTuple):
+    """Span or log record as it is written, with its place."""
+
+    value: Mapping[str, JsonValue]
+    line: int
+    place: str
+
+
+def read_spans(source: SourceFile) -> TraceContent:
+    """Read all spans and give each the events and log records of it.
+
+    Raises GateError `invalid-draft-source`.
+    """
+    spans: dict[SpanKey, TraceSpan] = {}
+    events: list[tuple[SpanKey, SpanEvent]] = []
+    notes: list[str] = []
+    count = 0
+    lines: Mapping[str, int] = {}
+    for document, line in _iter_documents(source, notes):
+        if line is None:
+            lines = _find_span_lines(source)
+        for entry, is_span in _iter_entries(document, line or 1, source.shown):
+            count += 1
+            if count > TRACE_SPANS:
+                what = f"has more than {TRACE_SPANS:,} spans and log records"
+                raise build_source_error([Problem(what, source.shown, entry.line)], _TOO_MUCH_HINT)
+            if is_span:
+                span = _parse_span(entry, source.shown)
+                span.line = lines.get(span.key[1], span.line)
+                spans.setdefault(span.key, span)
+            else:
+                events.append(_parse_log_record(entry))
+    for key, event in events:
+        if key in spans:
+            spans[key].events.append(event)
+    for span in spans.values():
+        span.events.sort(key=lambda event: event.time_ns)
+    return TraceContent(spans, tuple(notes))
+
+
+def _iter_documents(source: SourceFile, notes: list[str]) -> Iterator[tuple[JsonValue, int | None]]:
+    """Yield every document of the file with its line, or None for one document with line breaks.
+
+    A last line that is cut off is left out, with a note. Raises GateError for anything else that is not JSON.
+    """
+    lines = list(source.iter_lines())
+    if not lines:
+        raise build_source_error([Problem("is empty", source.shown)])
+    try:
+        first = parse_untrusted_json(lines[0].data, values=DOCUMENT_VALUES)
+    except UntrustedJsonError as error:
+        if len(lines) == 1 or not error.cut_off:
+            raise _build_json_error(source, error, lines[0].number) from None
+        try:  # a document with line breaks
+            yield parse_untrusted_json(source.data, values=DOCUMENT_VALUES), None
+        except UntrustedJsonError as whole:
+            raise _build_json_error(source, whole, None) from None
+        return
+    yield first, lines[0].number
+    for line in lines[1:]:
+        try:
+            yield parse_untrusted_json(line.data, values=DOCUMENT_VALUES), line.number
+        except UntrustedJsonError as error:
+            if not error.cut_off or line is not lines[-1]:
+                raise _build_json_error(source, error, line.number) from None
+            notes.append(f"Left out the last line ({source.shown}:{line.number}): it ends in the middle.")
+
+
+def _find_span_lines(source: SourceFile) -> dict[str, int]:
+    """Find the line of every span in a document with line breaks, by the id of the span."""
+    found: dict[str, int] = {}
+    line, done = 1, 0
+    for match in _SPAN_ID.finditer(source.data):
+        line += source.data.count(b"\n", done, match.start())
+        done = match.start()
+        found.setdefault(match[1].decode(), line)
+    return found
+
+
+def _build_json_error(source: SourceFile, error: UntrustedJsonError, line: int | None) -> GateError:
+    detail = f": {error.detail}" if error.detail else ""
+    hint = _TOO_MUCH_HINT if error.too_much else None
+    return build_source_error([Problem(f"{error}{detail}", source.shown, line)], hint)
+
+
+def _iter_entries(document: JsonValue, line: int, shown: str) -> Iterator[tuple[_Entry, bool]]:
+    """Yield every span and log record of a document, and whether it is a span.
+
+    Raises GateError if it is not a document of OTLP.
+    """
+    documents = document if isinstance(document, list) else [document]
+    for one in documents:
+        if not isinstance(one, dict) or not any(isinstance(one.get(names[0]), list) for names in _SIGNALS):
+            if isinstance(one, dict) and any(key.startswith("resource") for key in one):
+                continue  # metrics, or a document without entries
+            what = "has neither resourceSpans nor resourceLogs, so it is not OTLP JSON"
+            raise build_source_error([Problem(what, shown, line)])
+        for names in _SIGNALS:
+            for entry in _iter_nested(one, names, line, ""):
+                yield entry, names[-1] == "spans"
+
+
+def _iter_nested(value: Mapping[str, JsonValue], names: Sequence[str], line: int, place: str) -> Iterator[_Entry]:
+    """Yield the members of the innermost of three nested lists, with their places."""
+    members = value.get(names[0])
+    for at, member in enumerate(members if isinstance(members, list) else ()):
+        if not isinstance(member, dict):
+            continue
+        where = f"{place}{names[0]}[{at}]"
+        if len(names) == 1:
+            yield _Entry(member, line, where)
+        else:
+            yield from _iter_nested(member, names[1:], line, f"{where}.")
+
+
+def _parse_span(entry: _Entry, shown: str) -> TraceSpan:
+    """Parse one span. Raises GateError if it has no ids."""
+    value = entry.value
+    trace, own = value.get("traceId"), value.get("spanId")
+    if not isinstance(trace, str) or not isinstance(own, str) or not own:
+        raise build_source_error([Problem("has no traceId and spanId", shown, entry.line, entry.place)])
+    parent = value.get("parentSpanId")
+    attributes = decode_attributes(value.get("attributes"))
+    events = value.get("events")
+    return TraceSpan(
+        key=(trace, own),
+        parent=(trace, parent) if isinstance(parent, str) and parent.strip("0") else None,
+        name=str(value.get("name") or ""),
+        start_ns=_parse_time(value.get("startTimeUnixNano")),
+        end_ns=_parse_time(value.get("endTimeUnixNano")),
+        error=_find_error(value.get("status"), attributes),
+        attributes=attributes,
+        line=entry.line,
+        events=[_parse_event(event) for event in events if isinstance(event, dict)] if isinstance(events, list) else [],
+    )
+
+
+def _find_error(status: JsonValue, attributes: Mapping[str, JsonValue]) -> str | None:
+    """Find why a span failed: the words of its status, else its `error.type`."""
+    kind = attributes.get("error.type")
+    if isinstance(status, dict) and status.get("code") in _ERROR_CODES:
+        return str(status.get("message") or kind or "failed")
+    return str(kind) if kind else None
+
+
+def _parse_event(value: Mapping[str, JsonValue]) -> SpanEvent:
+    attributes = decode_attributes(value.get("attributes"))
+    return SpanEvent(str(value.get("name") or ""), _parse_time(value.get("timeUnixNano")), attributes)
+
+
+def _parse_log_record(entry: _Entry) -> tuple[SpanKey, SpanEvent]:
+    value = entry.value
+    attributes = decode_attributes(value.get("attributes"))
+    name = value.get("eventName") or attributes.get("event.name") or ""
+    time_ns = _parse_time(value.get("timeUnixNano")) or _parse_time(value.get("observedTimeUnixNano"))
+    event = SpanEvent(str(name), time_ns, attributes, decode_value(value.get("body")))
+    return (str(value.get("traceId") or ""), str(value.get("spanId") or "")), event
+
+
+def decode_attributes(value: JsonValue) -> dict[str, JsonValue]:
+    """Decode a list of attributes. The last of two with the same key counts."""
+    found: dict[str, JsonValue] = {}
+    for one in value if isinstance(value, list) else ():
+        key = one.get("key") if isinstance(one, dict) else None
+        if isinstance(one, dict) and isinstance(key, str):
+            found[key] = decode_value(one.get("value"))
+    return found
+
+
+def decode_value(value: JsonValue) -> JsonValue:
+    """Decode an `AnyValue` of OTLP. An unknown or empty one is None."""
+    if not isinstance(value, dict):
+        return None
+    for kind, content in value.items():
+        match kind, content:
+            case "stringValue" | "bytesValue", str():
+                return content
+            case "boolValue", bool():
+                return content
+            case "intValue" | "doubleValue", _:
+                return _parse_number(content)
+            case "arrayValue", dict():
+                members = content.get("values")
+                return [decode_value(member) for member in members] if isinstance(members, list) else []
+            case "kvlistValue", dict():
+                return decode_attributes(content.get("values"))
+            case _:
+                continue
+    return None
+
+
+def _parse_number(value: JsonValue) -> int | float | None:
+    """Parse a number, which is a text if it has 64 bits."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        pass
+    try:
+        found = float(value)
+    except ValueError:
+        return None
+    return found if found - found == 0 else None
+
+
+def _parse_time(value: JsonValue) -> int:
+    found = _parse_number(value)
+    return int(found) if found is not None and found > 0 else 0

@@ -1,0 +1,105 @@
+"""Read observations from results of other tools, in every format that `eval-gate check` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.drafts.observation import ObservationSet
+from eval_gate.drafts.sources.collection import ObservationCollector
+from eval_gate.drafts.sources.source_file import build_source_error
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
+from eval_gate.errors import Problem
+from eval_gate.external_results.format_detection import detect_format
+from eval_gate.external_results.result_files import ResultsFile, find_result_files
+from eval_gate.external_results.result_rows import MAX_ROWS, FileFacts, ResultRow, RowPlace, build_unreadable_error
+from eval_gate.model.case import Location
+from eval_gate.model.conversation import Response
+from eval_gate.model.execution import Status
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+
+_EXCLUDED: Final = {
+    Status.FAILED: "the tool says that it failed, so its response is no example",
+    Status.ERROR: "the tool says that it ended with an error",
+    Status.SKIPPED: "it was skipped",
+}
+_NO_PROMPT: Final = "the results do not have its prompt"
+_NO_RESPONSE: Final = "the results do not have its response"
+
+
+def read_results(paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFormat.AUTO) -> ObservationSet:
+    """Read results files and folders.
+
+    Executions that passed, or that the tool did not decide, and have a prompt and a response become observations.
+    Others are left out and counted in the notes, because a response that failed is no example of what is expected.
+
+    Raises GateError: those of `check` for files that cannot be read, and `invalid-draft-source` if nothing is left.
+    """
+    collector, rows = ObservationCollector("execution"), 0
+    given = [str(path) for path in paths]
+    for file in find_result_files(given):
+        if file.skip_reason:
+            collector.add_note(f"{file.shown} {file.skip_reason}")
+            continue
+        rows += _read_file(file, wanted, collector)
+        if rows > MAX_ROWS:
+            raise build_unreadable_error(RowPlace(file.shown), f"has more than {MAX_ROWS:,} executions")
+    if collector.is_empty:
+        shown = ", ".join(given)
+        problems = [Problem(reason, place or shown) for reason, place in collector.reasons]
+        hint = "use results that hold prompts and responses, and in which something passed"
+        raise build_source_error(problems or [Problem("has no executions", shown)], hint)
+    return collector.build()
+
+
+def _read_file(file: ResultsFile, wanted: ResultsFormat, collector: ObservationCollector) -> int:
+    """Read one file and return the number of executions in it."""
+    known, facts = detect_format(file.path, file.shown, wanted), FileFacts()
+    rows = 0
+    for row in known.load_reader()(file.path, file.shown, facts):
+        rows += 1
+        _read_row(row, collector)
+    for note in facts.notes:
+        collector.add_note(note)
+    return rows
+
+
+def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
+    """Read one execution, or count it as left out."""
+    place = str(row.place)
+    reason = _EXCLUDED.get(row.status) if row.status is not None else None
+    if reason is None and not row.prompt.strip():
+        reason = _NO_PROMPT
+    if reason is None and row.response is None and not row.calls:
+        reason = _NO_RESPONSE
+    if reason is not None:
+        collector.leave_out(reason, place)
+        return
+    try:
+        prompt = _parse_prompt(row.prompt)
+    except PromptError as error:
+        collector.leave_out(str(error), place)
+        return
+    response = Response(
+        text=row.response or "",
+        tool_calls=row.calls,
+        tool_calls_known=True if row.calls else None,
+        tool_calls_location="" if row.calls else "a list of tool calls in the results",
+        duration_ms=row.duration_ms or 0.0,
+    )
+    line = row.place.line
+    collector.add_response(prompt, response, Location(file=row.place.file, line=line or 1))
+
+
+def _parse_prompt(prompt: str) -> UserPrompt:
+    """Parse a prompt, which may be the JSON text of a list of messages. Raises PromptError."""
+    if prompt.lstrip().startswith("["):
+        try:
+            value = parse_untrusted_json(prompt)
+        except UntrustedJsonError:
+            return parse_prompt(prompt)
+        if isinstance(value, list) and value and all(isinstance(one, dict) and "role" in one for one in value):
+            return parse_prompt(value)
+    return parse_prompt(prompt)

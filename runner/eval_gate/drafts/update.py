@@ -1,0 +1,164 @@
+"""Updates the expectations of existing cases from what their target does now.
+
+Only what fails is replaced. What cannot be found in responses, such as a rubric, stays and is named.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from eval_gate.drafts.case_edit import ANY_TARGET, CaseFile, RawCase
+from eval_gate.drafts.expectation_merge import ExpectationMerger, Part
+from eval_gate.drafts.expectations import derive_expectation
+from eval_gate.drafts.observation import Observation
+from eval_gate.errors import GateError
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError
+from eval_gate.evaluators.dispatch import run_evaluator
+from eval_gate.formats.agentv.detection import find_used_name
+from eval_gate.formats.agentv.v4.file_model import ASSERTIONS
+from eval_gate.formats.base import EvalSource, ReadOptions
+from eval_gate.formats.discovery import DIALECTS
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase
+from eval_gate.model.conversation import Response
+from eval_gate.model.specs import evaluator as specs
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.javascript.regex import PatternMatcher
+from eval_gate.text.sources.json import parse_json
+from eval_gate.text.sources.value_edit import is_same_value
+from eval_gate.text.tokens import TokenData
+
+_PROBE: Final = Path("probe.json")
+_NOT_SCORED: Final = (
+    specs.Rubric,
+    specs.RubricJudge,
+    specs.LlmJudge,
+    specs.CodeJudge,
+    specs.CodeGrader,
+    specs.Composite,
+)
+"""Evaluators that ask a model or start a program, or may do so: an update leaves them alone."""
+
+
+class CaseUpdate(FrozenStruct):
+    """The new text of a file after one of its cases was updated, and what stays although it does not hold."""
+
+    file: CaseFile
+    is_changed: bool = False
+    remarks: tuple[str, ...] = ()
+    """Sentences for people about the case."""
+
+
+class ObservedCase(FrozenStruct):
+    """What the target did for a case: as it was, to score it, and with secrets masked, to write it down."""
+
+    scored: Observation
+    masked: Observation | None
+    """None where it could not be masked, so that nothing of it may be written."""
+
+
+async def update_case(
+    file: CaseFile, case: EvalCase, observed: ObservedCase, tokens: TokenData, moment: datetime | None = None
+) -> CaseUpdate:
+    """Update the expectations of a case that fail now. Nothing is written.
+
+    Raises GateError for a case that cannot be edited.
+    """
+    responses = observed.scored.responses
+    if observed.scored.errors or not responses:
+        count = len(observed.scored.errors) + len(responses)
+        why = observed.scored.errors[0] if observed.scored.errors else "it was not asked"
+        return CaseUpdate(file, remarks=(f"{len(responses)} of {count} executions have a response: {why}",))
+    if observed.masked is None:
+        return CaseUpdate(file, remarks=("its responses could not be searched for the `redact` patterns",))
+    raw = file.find_raw_case(case)
+    matcher = PatternMatcher()
+    try:
+        scoring = _ResponseScoring(file.suite.format, responses, tokens, matcher)
+        called = {call.name for response in responses for call in response.tool_calls}
+        merger = ExpectationMerger(derive_expectation(observed.masked, moment), called, scoring.fails)
+        new = await _merge_case(raw, merger, scoring)
+        is_changed = new is not None and not is_same_value(raw, new)
+        if is_changed and new is not None:
+            file = file.replace_cases({case.id: new})
+            case = next(one for one in file.suite.cases if one.id == case.id)
+        return CaseUpdate(file, is_changed, tuple([one async for one in scoring.iter_failures(case)]))
+    finally:
+        await matcher.aclose()
+
+
+async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _ResponseScoring) -> RawCase | None:
+    """Return the case with its merged expectations; None if it has none that can be found in responses."""
+    if scoring.format == "tool-forge":
+        expect = raw.get("expect")
+        return {**raw, "expect": await merger.merge_expect(expect)} if isinstance(expect, dict) else None
+    name = find_used_name(raw, ASSERTIONS)
+    listed = raw.get(name) if name else None
+    if name is None or not isinstance(listed, list):
+        return None
+    return {**raw, name: await merger.merge_assertions(listed)}
+
+
+class _ResponseScoring:
+    """Scores responses with parts of expectations, each of which is read as a case of its own."""
+
+    def __init__(
+        self, file_format: str, responses: Sequence[Response], tokens: TokenData, matcher: PatternMatcher
+    ) -> None:
+        self.format = file_format
+        self._responses = responses
+        self._tokens = tokens
+        self._matcher = matcher
+
+    async def fails(self, part: Part) -> bool:
+        """Whether a part of the expectation fails for a response. What cannot be scored does not."""
+        try:
+            case = _read_probe(self.format, part)
+        except GateError:
+            return False
+        for spec in case.evaluators:
+            if await self._find_error(case, spec) is not None:
+                return True
+        return False
+
+    async def iter_failures(self, case: EvalCase) -> AsyncIterator[str]:
+        """Yield a sentence for each evaluator of a case that fails, and for those that are not scored here."""
+        for spec in case.evaluators:
+            if isinstance(spec, _NOT_SCORED):
+                yield f"{spec.name}: left as it is, because responses do not show it"
+            elif (error := await self._find_error(case, spec)) is not None:
+                yield f"still fails: {error}"
+
+    async def _find_error(self, case: EvalCase, spec: specs.EvaluatorSpec) -> str | None:
+        for response in self._responses:
+            try:
+                score = await run_evaluator(spec, EvaluationContext(case, response, self._tokens, self._matcher))
+            except EvaluatorError:
+                return None
+            if not score.passed:
+                return score.error or spec.name
+        return None
+
+
+def _read_probe(file_format: str, part: Part) -> EvalCase:
+    """Read a case that expects this part alone. Raises GateError."""
+    document: JsonValue
+    if file_format == "tool-forge":
+        document = [{"id": "probe", "input": {"message": "probe"}, "expect": dict(part)}]
+    else:
+        document = {"tests": [{"id": "probe", "input": "probe", "assertions": [dict(part)]}]}
+    data = json.dumps(document).encode()
+    value, positions = parse_json(data, _PROBE.name)
+    source = EvalSource(_PROBE.name, data, _PROBE, Path())
+    return DIALECTS[file_format].load(value, positions, source, ReadOptions(target_override=ANY_TARGET)).cases[0]
+
+
+def render_diff(old: CaseFile, new: CaseFile) -> Iterator[str]:
+    """Render the changes of a file as lines of a unified diff, as they are in the file."""
+    before, after = ([line.rstrip("\r") for line in one.data.decode().split("\n")] for one in (old, new))
+    yield from difflib.unified_diff(before, after, old.shown_as, new.shown_as, lineterm="")

@@ -1,0 +1,163 @@
+"""Run cases without their evaluators, and return what the target responded, for drafts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import BaseAgentChoice, ResponseRetention, RunConfig
+from eval_gate.drafts.observation import Observation
+from eval_gate.engine.journal import JOURNAL_NAME, TrialKey, TrialRecord, read_lines
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.files.writing import remove_file
+from eval_gate.model.case import Aggregation, CaseKey, EvalCase, EvalSuite
+from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
+from eval_gate.model.execution import StoredCall
+from eval_gate.model.result import RunResult
+from eval_gate.results.baseline import NOT_REQUESTED
+from eval_gate.results.result_names import LATEST_NAME
+from eval_gate.session.run import RunObserver, execute_plan, plan_run
+from eval_gate.session.session import open_session
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.redaction import Redactor
+
+DRAFTS_FOLDER: Final = "drafts"
+"""Folder below the results in which executions are kept until their drafts are written."""
+
+
+class ObservedRun(FrozenStruct):
+    """What a target responded to cases, and how the run ended."""
+
+    observations: Mapping[CaseKey, Observation]
+    """One observation for each case, in the order of the cases."""
+    tools: tuple[ToolSpec, ...]
+    """The tools of the registry."""
+    redactor: Redactor
+    """Knows every secret of the run."""
+    run: RunResult
+    folder: Path
+    """The folder of the run, with its journal. Remove it when nothing more is needed of it."""
+    interrupted: ExitCode | None = None
+    """The exit code of the signal that ended the run early, if one did."""
+
+
+async def observe_cases(
+    config: RunConfig, suites: Sequence[EvalSuite], context: RunContext, progress: RunObserver
+) -> ObservedRun:
+    """Run the cases `limits.trials` times each, and return the responses. Nothing is scored, compared or re-run.
+
+    Each finished execution is journalled, so that `context.resume` continues an interrupted run. Raises GateError
+    before anything is requested.
+    """
+    if config.limits.keep_responses is ResponseRetention.NONE:
+        raise GateError(
+            "conflicting-settings",
+            "keepResponses is none, but drafts are made of responses",
+            "allow it for this call: --keep-responses all",
+        )
+    bare = tuple(replace(suite, cases=tuple(map(_strip_case, suite.cases))) for suite in suites)
+    context = replace(context, custom_suites=bare)
+    session = open_session(_build_config(config), Selection(), context, NOT_REQUESTED)
+    plan = await plan_run(session)
+    tools, redactor, trials = plan.tools, plan.redactor, plan.limits.trials
+    executed = await execute_plan(session, plan, progress)
+    run = executed.take_result()
+    folder = session.folder / run.run_id
+    records = _read_records(folder / JOURNAL_NAME, trials)
+    cases = [case for suite in bare for case in suite.cases]
+    return ObservedRun(_build_observations(cases, records), tools, redactor, run, folder, executed.interrupted)
+
+
+def _strip_case(case: EvalCase) -> EvalCase:
+    """Return the case without evaluators, so that each response passes and no judge is called."""
+    return replace(case, evaluators=(), aggregation=Aggregation.ALL, draft=False, skip_reason=None)
+
+
+def _build_config(config: RunConfig) -> RunConfig:
+    """Return the configuration without all that only scoring and comparing need."""
+    return replace(
+        config,
+        base_agent=BaseAgentChoice(),
+        judge=None,
+        snapshot_enabled=False,
+        policy=replace(config.policy, must_pass=(), reruns=0),
+        limits=replace(config.limits, keep_responses=ResponseRetention.ALL),
+        output_dir=str(Path(config.output_dir) / DRAFTS_FOLDER),
+    )
+
+
+def _read_records(journal: Path, trials: int) -> list[TrialRecord]:
+    """Read the executions of the run; of several with one number the last one counts."""
+    records: dict[TrialKey, TrialRecord] = {}
+    for record, _ in read_lines(journal):
+        if record.trial < trials and not record.preparatory:
+            records[record.key] = record
+    return sorted(records.values(), key=lambda record: record.trial)
+
+
+def _build_observations(cases: Iterable[EvalCase], records: Sequence[TrialRecord]) -> dict[CaseKey, Observation]:
+    """Build one observation for each case.
+
+    A response without a list of tool calls means that no tool was called only if another one has such a list.
+    """
+    by_case: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
+    for record in records:
+        by_case[record.case].append(record)
+    lists = any(record.calls_listed for record in records)
+    return {
+        case.key: Observation(
+            question=_get_prompt_text(case.messages),
+            responses=tuple(
+                _build_response(record, lists=lists) for record in by_case[case.key] if record.status.is_scored
+            ),
+            earlier_messages=case.messages[:-1],
+            errors=tuple(record.error or "" for record in by_case[case.key] if not record.status.is_scored),
+            location=case.location,
+        )
+        for case in cases
+    }
+
+
+def _get_prompt_text(messages: Sequence[Message]) -> str:
+    content = messages[-1].content if messages else ""
+    return content if isinstance(content, str) else ""
+
+
+def _build_response(record: TrialRecord, *, lists: bool) -> Response:
+    details = record.details
+    return Response(
+        text=details.response or "",
+        tool_calls=tuple(map(_build_call, details.tool_calls)),
+        conversation=details.conversation,
+        max_turns_reached=details.max_turns_reached,
+        tool_calls_known=record.calls_listed or lists,
+        duration_ms=record.duration_ms,
+    )
+
+
+def _build_call(call: StoredCall) -> ToolCall:
+    """Build a call of its stored form; arguments that are cut or no mapping are left out."""
+    params = call.arguments if isinstance(call.arguments, dict) and "arguments" not in call.truncated_parts else {}
+    return ToolCall(
+        name=call.name, params=params, success=call.success, result=call.result, duration_ms=call.duration_ms
+    )
+
+
+def remove_run_folder(folder: Path) -> None:
+    """Remove the folder of a run whose drafts are written, and the folders above it that it leaves empty.
+
+    Raises GateError.
+    """
+    for file in folder.iterdir():
+        remove_file(file)
+    folder.rmdir()
+    others = [one for one in folder.parent.iterdir() if one.name != LATEST_NAME]
+    if not others:
+        remove_file(folder.parent / LATEST_NAME)
+        folder.parent.rmdir()
+        if not any(folder.parent.parent.iterdir()):
+            folder.parent.parent.rmdir()

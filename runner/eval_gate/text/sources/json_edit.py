@@ -1,0 +1,113 @@
+"""Edit a JSON text in place and keep its layout."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from json import decoder
+from typing import Any, Final, NamedTuple
+
+from eval_gate.model.base import JsonValue
+from eval_gate.text.shell import is_invisible
+from eval_gate.text.sources.value_edit import NewMember, Patch, rewrite_text
+
+_BLANKS: Final = re.compile(r"[ \t\n\r]*")
+_scanstring: Final[Any] = vars(decoder)["scanstring"]  # the types of the standard library name neither of the two
+_scan_value: Final[Any] = vars(json.JSONDecoder(parse_int=len, parse_float=len))["scan_once"]
+
+
+def rewrite_json(text: str, old: JsonValue, new: JsonValue) -> str:
+    """Return the text of valid JSON, which holds the `old` value, with the `new` value in it."""
+    return rewrite_text(text, JsonLayout(text), old, new)
+
+
+def format_json(value: JsonValue) -> str:
+    """Format a value as JSON on one line, with invisible characters as escapes."""
+    return "".join(
+        json.dumps(char)[1:-1] if is_invisible(char) else char for char in json.dumps(value, ensure_ascii=False)
+    )
+
+
+class JsonSpan(NamedTuple):
+    """Place of a value. `start` is where its key begins; of an element, where the value does."""
+
+    start: int
+    begin: int
+    end: int
+
+
+class JsonLayout:
+    """Where the values of a JSON text stand. One level is scanned at a time."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._members: dict[int, list[tuple[str | int, JsonSpan]]] = {}
+        begin = self._skip_blanks(text.startswith("\ufeff"))
+        self.root = JsonSpan(begin, begin, _scan_value(text, begin)[1])
+
+    def list_members(self, node: JsonSpan) -> Sequence[tuple[str | int, JsonSpan]]:
+        """List the members of an object, or the elements of a list."""
+        if node.begin in self._members:
+            return self._members[node.begin]
+        text, found = self._text, self._members.setdefault(node.begin, [])
+        if text[node.begin] not in "{[":
+            return found
+        at = self._skip_blanks(node.begin + 1)
+        while text[at] not in "]}":
+            key: str | int = len(found)
+            start = at
+            if text[node.begin] == "{":
+                key, at = _scanstring(text, at + 1)
+                at = self._skip_blanks(self._skip_blanks(at) + 1)
+            end = _scan_value(text, at)[1]
+            found.append((key, JsonSpan(start, at, end)))
+            at = self._skip_blanks(end)
+            if text[at] == ",":
+                at = self._skip_blanks(at + 1)
+        return found
+
+    def find_member_lines(self, path: Sequence[str], place: int) -> tuple[int, int]:
+        """Find where the member of the list at `path` begins and ends, with the blanks before it on its line."""
+        node = self.root
+        for step in path:
+            node = dict(self.list_members(node))[step]
+        span = self.list_members(node)[place][1]
+        line = self._text.rfind("\n", 0, span.start) + 1
+        return span.start if self._text[line : span.start].strip(" \t") else line, span.end
+
+    def replace(self, parent: JsonSpan | None, place: int, value: JsonValue) -> Patch:
+        """Replace a value and leave its key."""
+        node = self.root if parent is None else self.list_members(parent)[place][1]
+        return Patch(node.begin, node.end, format_json(value))
+
+    def remove(self, parent: JsonSpan, first: int, last: int) -> Patch:
+        """Remove members with the comma and the blanks that led to them."""
+        members = self.list_members(parent)
+        if first > 0:
+            return Patch(members[first - 1][1].end, members[last][1].end, "")
+        return Patch(members[first][1].start, members[last + 1][1].start, "")
+
+    def insert_after(self, parent: JsonSpan, place: int, members: Sequence[NewMember]) -> Patch:
+        """Insert members, each on a line of its own where its neighbours have one."""
+        there = self.list_members(parent)
+        joint, at = self._find_joint(parent, there[0][1]), there[place][1].end
+        return Patch(at, at, "".join(joint + _format_member(one) for one in members))
+
+    def insert_before(self, parent: JsonSpan, place: int, members: Sequence[NewMember]) -> Patch:
+        """Insert members, each on a line of its own where its neighbours have one."""
+        there = self.list_members(parent)
+        joint, at = self._find_joint(parent, there[0][1]), there[place][1].start
+        return Patch(at, at, "".join(_format_member(one) + joint for one in members))
+
+    def _find_joint(self, parent: JsonSpan, first: JsonSpan) -> str:
+        """Find what stands between two members: a comma, and the blanks before the first one."""
+        return "," + (self._text[parent.begin + 1 : first.start] or " ")
+
+    def _skip_blanks(self, at: int) -> int:
+        blanks = _BLANKS.match(self._text, at)
+        return blanks.end() if blanks else at
+
+
+def _format_member(member: NewMember) -> str:
+    return (f"{format_json(member.key)}: " if member.key is not None else "") + format_json(member.value)

@@ -1,0 +1,164 @@
+"""Facts of responses: what carries an answer, and what is only wording."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from regress import Regex
+
+from eval_gate.drafts.response_facts import Clock, find_shared_facts, is_safe_text
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.limits import DRAFT_FACTS
+
+NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
+
+
+def responses(*texts: str, params: dict[str, JsonValue] | None = None, result: JsonValue = None) -> list[Response]:
+    calls = (ToolCall(name="look_up", params=params or {}, result=result),) if params or result is not None else ()
+    return [Response(text=text, tool_calls=calls) for text in texts]
+
+
+def facts(*texts: str, question: str = "What?", **call: JsonValue) -> list[str]:
+    return [fact.text for fact in find_shared_facts(question, responses(*texts, **call), NOW).facts]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is 21 °C in Lisbon.", ["21", "Lisbon"]),
+        ("It was -4 degrees, and 6 cm of snow fell.", ["-4", "6"]),
+        ("It costs 1,234.50 euros, or 12.5 % less.", ["1,234.50", "12.5"]),
+        ("You fly with TAP 762 at 07:20 to New York.", ["TAP", "762", "07:20", "New York"]),
+        ("Order A-1043 has the number CE558201.", ["A-1043", "CE558201"]),
+        ("It arrives on 12 December or on January 3rd, 2027.", ["12 December", "January 3rd", "2027"]),
+        ("There are three of them.", ["three"]),
+        ("1. First do this.\n2. Then do that.", []),
+        ("It is 4 EUR or 5 USD, which is good.", ["4", "5"]),
+        ("I can help you. Which one do you mean? Please say so.", []),
+        ("Das Wetter ist nicht gut und die Stadt Lissabon hat 21 Grad.", ["21"]),
+    ],
+)
+def test_facts__of_a_response__are_numbers_dates_codes_and_names(text: str, expected: list[str]) -> None:
+    assert facts(text, text + " Good.") == expected
+
+
+def test_facts__names_at_the_start_of_a_sentence__count_where_the_question_has_them() -> None:
+    assert facts("Oslo is cold.", "Oslo is cold today.", question="How is Oslo?") == ["Oslo"]
+    assert facts("Cold it is.", "Cold it is today.", question="Is it cold?") == []
+
+
+def test_facts__target_reports_results__only_names_that_a_tool_or_the_question_has() -> None:
+    text = "The hotel Bristol in Braga is open on Monday."
+    assert facts(text, text + " Yes.", result={"city": "Braga"}) == ["Braga"]
+
+
+@pytest.mark.parametrize(
+    ("fact", "other"),
+    [
+        ("4", "42"),
+        ("4", "14"),
+        ("17", "17.5"),
+        ("17", "3.17"),
+        ("17", "1,017"),
+        ("4.12", "4.125"),
+        ("09:30", "09:300"),
+        ("-4", "-42"),
+        ("1 December", "11 December"),
+        ("1 December", "1 November"),
+        ("December 1", "December 12"),
+        ("three", "two"),
+    ],
+)
+def test_pattern__of_a_number__is_not_found_in_another_one(fact: str, other: str) -> None:
+    [found] = find_shared_facts("What?", responses(f"so it is {fact} now"), NOW).facts
+    assert found.pattern is not None
+    assert Regex(found.pattern).find(f"so it is {fact}, then") is not None
+    assert Regex(found.pattern).find(f"so it is {other}, then") is None
+
+
+@pytest.mark.parametrize(
+    ("fact", "same"),
+    [
+        ("12 December", "December 12"),
+        ("12 December", "the 12th of December"),
+        ("3 January", "Jan 3rd"),
+        ("three", "3"),
+        ("3", "Three"),
+    ],
+)
+def test_pattern__of_a_date_or_small_number__finds_other_ways_to_write_it(fact: str, same: str) -> None:
+    [found] = find_shared_facts("What?", responses(f"so it is {fact} now"), NOW).facts
+    assert found.pattern is not None
+    assert Regex(found.pattern).find(f"that is {same}.") is not None
+
+
+def test_facts__that_only_some_responses_have__are_left_out_and_named() -> None:
+    found = find_shared_facts("What?", responses("It is 21 in Lisbon.", "It is 22 in Lisbon."), NOW)
+    assert [fact.text for fact in found.facts] == ["Lisbon"]
+    assert found.differing == ("21", "22")
+
+
+def test_words_of_a_result__target_varies_its_words__one_of_several_is_enough() -> None:
+    found = find_shared_facts(
+        "What?",
+        responses("It is cold with light rain.", "It's cold, with light rain.", result={"sky": "light rain"}),
+        NOW,
+    )
+    assert found.word_groups == (("light", "rain"),)
+    assert found.facts == ()
+
+
+def test_words_of_a_result__target_uses_the_same_words_each_time__are_facts() -> None:
+    found = find_shared_facts(
+        "What?", responses("Emma is on the shelf.", "Emma is on the shelf.", result="on the shelf"), NOW
+    )
+    assert [fact.text for fact in found.facts] == ["shelf"]
+    assert found.word_groups == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-11-27T11:59:58Z", "2026-11-27", "27 November", "November 27", "1795780000", "2026"],
+)
+def test_values_of_this_moment__are_left_out__unless_the_question_has_them(text: str) -> None:
+    assert facts(f"so it is {text} now", f"so it is {text} now!") == []
+    assert facts(f"so it is {text} now", f"so it is {text} now!", question=f"Is it {text}?") == [text]
+
+
+def test_near_dates__question_depends_on_the_day__are_left_out() -> None:
+    text = "so it is on 29 November"
+    assert facts(text, text + " then", question="What is on this weekend?") == []
+    assert facts(text, text + " then", question="When is the fair?") == ["29 November"]
+
+
+@pytest.mark.parametrize(
+    "text", ["550e8400-e29b-41d4-a716-446655440000", "deadbeef00112233", "2025-01-02T03:04:05Z", "123456789"]
+)
+def test_clock__only_one_response__ids_and_stamps_are_volatile(text: str) -> None:
+    assert Clock.from_prompt("What?", 1, NOW).is_volatile(text)
+    assert not Clock.from_prompt("What?", 3, NOW).is_volatile(text)
+
+
+def test_facts__too_many__are_spread_over_the_response() -> None:
+    text = " ".join(f"and {number}" for number in range(1000, 1000 + 5 * DRAFT_FACTS))
+    found = find_shared_facts("What?", responses(text), NOW)
+    assert len(found.facts) == DRAFT_FACTS
+    assert (found.facts[0].text, found.facts[-1].text) == ("1000", str(1000 + 5 * DRAFT_FACTS - 1))
+    assert found.omitted_count == 4 * DRAFT_FACTS
+
+
+@pytest.mark.parametrize("text", ["a\u202eb", "a\x00b", "a\nb", "{{seed:x}}", "{{date}}", "${{ X }}", "***", "\ud800"])
+def test_unsafe_texts__are_recognized(text: str) -> None:
+    assert not is_safe_text(f"x {text} y")
+
+
+@given(st.text(max_size=200), st.text(max_size=60))
+def test_facts__any_text__are_safe_and_found_in_it(text: str, question: str) -> None:
+    for fact in find_shared_facts(question, responses(text), NOW).facts:
+        assert is_safe_text(fact.text)
+        found = fact.text in text if fact.pattern is None else Regex(fact.pattern).find(text) is not None
+        assert found, (fact, text)
