@@ -63,7 +63,7 @@ def test_shards__agent_limits_all_of_them_together__settle_on_it_and_every_case_
     first = Counter(served[: cases // 3])
     assert min(first[who] for who in range(SHARDS)) >= cases // 3 // SHARDS // 4, first  # nobody starves
     records = [json.loads(file.read_text()) for file in tmp_path.glob("parts/*/*/run.json")]
-    assert any("this shard went down to" in warning for record in records for warning in record["warnings"])
+    assert any("this shard was reduced to" in warning for record in records for warning in record["warnings"])
 
 
 @pytest.mark.slow

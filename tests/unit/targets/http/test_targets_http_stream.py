@@ -176,8 +176,8 @@ def test_respond__secret_in_pieces_of_an_answer__is_masked_behind_the_door() -> 
     ("pieces", "settings", "said"),
     [
         ([event({"a": 1})], {}, "none of the 1 events has text at the configured path; its events are {a: number}"),
-        ([], {}, "none of 0 events has text"),
-        ([event({"r": "[" * 0, "d": 1})], {"responsePath": "d"}, "none of 1 events has text"),
+        ([], {}, "none of the 0 events has text"),
+        ([event({"r": "[" * 0, "d": 1})], {"responsePath": "d"}, "none of the 1 events has text"),
         ([b"data: " + b"[" * 300 + b"\n\n"], {}, "an event is nested deeper than 200 levels"),
         ([event("x\n") * 1000] * 101, {}, "the stream has more than 100,000 events"),
         ([event("x" * 1000)] * 200, {"maxResponseBytes": 100_000}, "the response is larger than 100,000 bytes"),
@@ -197,7 +197,7 @@ def test_respond__secret_in_pieces_of_an_answer__is_masked_behind_the_door() -> 
 )
 def test_respond__stream_that_is_wrong_or_too_much__is_ended_and_said(pieces, settings, said) -> None:
     error = broken(*pieces, **settings)
-    assert error.message.startswith(f"agent error: {said}")
+    assert error.message.removeprefix("agent error: ").startswith(said)
     assert error.fault is TargetFault.MALFORMED
     assert len(error.message) < 500
 
