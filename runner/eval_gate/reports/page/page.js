@@ -164,7 +164,7 @@
 
   function row(item) {
     const n = item.n;
-    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.stale.includes(n) && "stale"];
+    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.behaves.includes(n) && "different", rows.stale.includes(n) && "stale"];
     const below = rows.what[n] || (rows.about && rows.about[n]) || suiteOf(n);
     const made = make("li", { "aria-setsize": items.length, "aria-posinset": item.at + 1 },
       make("a", { href: `#${anchorOf(n)}`, class: "row", "data-n": n, "aria-current": n === open ? "true" : false },
@@ -481,6 +481,7 @@
       said && said.waived ? make("span", { class: "tag" }, said.waived.done) : null,
       rows.flaky.includes(n) ? make("span", { class: "tag warn" }, "flaky") : null,
       rows.dropped.includes(n) ? make("span", { class: "tag warn" }, "score drop") : null,
+      rows.behaves.includes(n) ? make("span", { class: "tag" }, "behaves differently") : null,
       rows.stale.includes(n) ? make("span", { class: "tag warn" }, "stale") : null, tags);
     const bar = make("div", { class: "bar" },
       make("button", { type: "button", class: "button back", onclick: close }, "← All cases"), status,
@@ -508,6 +509,7 @@
         said.compared ? foreign("p", said.compared, { class: "soft" }) : null,
         said.waived ? waived(said.waived) : null,
         (said.warnings || []).map((warning) => foreign("p", `⚠️ ${warning}`))),
+      part("What is different", said.behaves ? behaves(said.behaves) : null),
       part("Prompt", said.question ? whole(said.question, "asked") : null,
         said.expected ? make("div", { class: "expected" }, make("h4", {}, "Expected"),
           make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
@@ -520,6 +522,14 @@
       part("Time and cost", numbers(before, now)),
       ways(n, said),
     ];
+  }
+
+  /* What a passing case does differently; names are in backticks. */
+  function behaves(found) {
+    const names = (text) => text.split("`").map((piece, place) => (place % 2 ? foreign("code", piece) : piece));
+    return make("table", { class: "numbers" },
+      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, "This run"))),
+      make("tbody", {}, found.map(([what, then, now]) => make("tr", {}, make("th", { scope: "row" }, names(what)), foreign("td", then), foreign("td", now)))));
   }
 
   function waived(one) {
