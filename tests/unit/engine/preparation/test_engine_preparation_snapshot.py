@@ -291,8 +291,8 @@ def test_capture_snapshot__url__is_asked(tmp_path, page) -> None:
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        ("gone", "http://HOST/gone answered 503: come back later"),
-        ("slow", "http://HOST/slow did not answer within 0.5 s"),
+        ("gone", "http://HOST/gone responded with 503: come back later"),
+        ("slow", "http://HOST/slow did not respond within 0.5 s"),
         ("bad", "http://HOST/bad is not valid JSON"),
         ("circle", "http://HOST/circle: Exceeded maximum allowed redirects."),
     ],
