@@ -1,8 +1,9 @@
 """Cases that pass in both runs and behave differently: another tool, number of calls, parameter or response. Pure.
 
 No verdict reads them. Said is what all stored executions of this run have in common and none of the baseline's shows;
-what was not stored, or truncated, is not compared. What varies by itself is left out (`_varies`): the executions of one
-run differ, the newest runs of the baseline's branch keep changing, or one of them did what this run does.
+what was not stored, or truncated, is not compared. What varies by itself is left out: the executions of one run differ,
+the newest runs of the baseline's branch keep changing, or one of them did what this run does. So is what varies in a
+good part of all cases there, because the history of a single case is short.
 
 With a single earlier run nobody can know what varies. An id or a time of day in a parameter then differs in most cases,
 each time in another way, and becomes one line (`WidespreadChange`).
@@ -13,13 +14,12 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.config.settings import RetentionRules
 from eval_gate.gate.case_matching import find_earlier_keys
-from eval_gate.model.behaviour import (
+from eval_gate.model.behaviour_change import (
     BehaviourChange,
     BehaviourChanges,
     BehaviourKind,
@@ -53,6 +53,9 @@ MIN_WIDESPREAD: Final = 2
 """Cases in which something differs, at least, before it is one line."""
 _MIN_CHANGES: Final = 2
 """Changes between neighboring runs of the branch from which something varies by itself; one may be a change of code."""
+_MIN_VARYING_CASES: Final = 2
+_VARYING_SHARE: Final = 0.2
+"""Share of the cases with a tool, a parameter or a response in which it varies, from which it may in all of them."""
 _Value = TypeVar("_Value")
 
 
@@ -68,7 +71,7 @@ def find_behaviour_changes(run: RunResult, baseline: RunResult, history: History
     for key, case, old, before in _iter_pairs(run, baseline):
         if _has_equal_details(case, before):
             continue
-        sides = _Sides(key, list_behaviours(before), list_behaviours(case), partial(branch.list_runs, old))
+        sides = _Sides(key, list_behaviours(before), list_behaviours(case), old, branch)
         if not (sides.baseline and sides.current):
             continue
         if case.target in listing and before.target in listed:
@@ -88,7 +91,7 @@ def _iter_pairs(run: RunResult, baseline: RunResult) -> Iterator[tuple[CaseKey, 
 
 
 class _Place(NamedTuple):
-    """Parameter of a tool, or the response if both are None."""
+    """Parameter of a tool, its number of calls if only the tool is given, or the response if both are None."""
 
     tool: str | None = None
     parameter: str | None = None
@@ -120,12 +123,18 @@ class _Sides(FrozenStruct):
     key: CaseKey
     baseline: Sequence[Behaviour]
     current: Sequence[Behaviour]
-    _find_runs: Callable[[], Sequence[Sequence[BehaviourDigest]]]
+    earlier_key: CaseKey
+    branch: _BranchBehaviour
 
-    @property
-    def runs(self) -> Sequence[Sequence[BehaviourDigest]]:
-        """Runs up to the baseline, newest first; each has the behaviour of its executions."""
-        return self._find_runs()
+    def list_values(self, place: _Place) -> list[list[object]]:
+        """List what each run of the branch had at a place, newest first."""
+        return self.branch.list_values(self.earlier_key, place)
+
+    def varies(self, place: _Place, current: object) -> bool:
+        """Whether something varies by itself, or may, or was what it is now in a run of the branch."""
+        values = self.list_values(place)
+        seen = any(current in run for run in values)
+        return seen or _keeps_changing(values) or self.branch.varies_in_many_cases(place)
 
 
 class _BranchBehaviour:
@@ -139,17 +148,58 @@ class _BranchBehaviour:
             place == 0 or (run.is_usable and run.target == runs[0].target) for place, run in enumerate(runs)
         ]
 
-    def list_runs(self, key: CaseKey) -> Sequence[Sequence[BehaviourDigest]]:
+        self._runs: dict[CaseKey, list[tuple[BehaviourDigest, ...]]] = {}
+        self._varying: dict[_Place, bool] = {}
+
+    def list_values(self, key: CaseKey, place: _Place) -> list[list[object]]:
+        """List the values of a case at a place by run, newest first, for each of its executions that is known."""
+        values = [[_get_value(one, place) for one in run] for run in self._list_runs(key)]
+        known = [[one for one in run if one is not _UNKNOWN] for run in values]
+        return [run for run in known if run]
+
+    def varies_in_many_cases(self, place: _Place) -> bool:
+        """Whether a good part of the cases that have something at a place keep changing it."""
+        if place not in self._varying:
+            values = [self.list_values(key, place) for key in self._cases]
+            if place == _RESPONSE:
+                having = [one for one in values if one]
+                varying = sum(map(_loses_words_often, having))
+            else:
+                having = [one for one in values if any(any(run) for run in one)]
+                varying = sum(map(_keeps_changing, having))
+            self._varying[place] = varying >= _MIN_VARYING_CASES and varying >= _VARYING_SHARE * len(having)
+        return self._varying[place]
+
+    def _list_runs(self, key: CaseKey) -> Sequence[Sequence[BehaviourDigest]]:
         """List what the comparable runs know of a case, newest first."""
+        if key not in self._runs:
+            self._runs[key] = list(self._iter_runs(key))
+        return self._runs[key]
+
+    def _iter_runs(self, key: CaseKey) -> Iterator[tuple[BehaviourDigest, ...]]:
         known, fingerprint = self._history.get_case(key), compute_result_fingerprint(self._cases[key])
         fits = [match_fingerprints(one, fingerprint).same_case for one in known.fingerprints]
-        entries = known.decode_entries_unchecked()
-        return [
-            digests
-            for digests, entry, usable in zip(known.decode_behaviours(), entries, self._usable, strict=False)
-            if usable and digests and entry is not None and entry.fingerprint_index < len(fits)
-            if fits[entry.fingerprint_index]
-        ]
+        runs = zip(known.decode_behaviours(), known.decode_entries_unchecked(), self._usable, strict=False)
+        for digests, entry, usable in runs:
+            if entry is None or not (usable and digests):
+                continue
+            if entry.fingerprint_index < len(fits) and fits[entry.fingerprint_index]:
+                yield digests
+
+
+_UNKNOWN: Final = object()
+
+
+def _get_value(digest: BehaviourDigest, place: _Place) -> object:
+    """Return what an execution had at a place: a number of calls, a hash, or whether the response lost words."""
+    if place.tool is None:
+        return _UNKNOWN if digest.lost_words is None else digest.lost_words
+    tool = hash_tool(place.tool)
+    if place.parameter is None:
+        return digest.calls.get(tool, 0)
+    if tool not in digest.calls or tool in digest.unknown:
+        return _UNKNOWN
+    return digest.values.get(hash_place(place.tool, place.parameter))
 
 
 def _find_listing_targets(run: RunResult) -> frozenset[str | None]:
@@ -171,10 +221,8 @@ def _has_same_prompt(case: CaseResult, before: CaseResult) -> bool:
 
 
 def _has_equal_details(case: CaseResult, before: CaseResult) -> bool:
-    """Whether a case had one execution in both runs and did the same, as in most cases of a stable agent."""
+    """Whether a case did the same in both runs, as most cases of a stable agent do."""
     now, then = case.details, before.details
-    if len(case.trials) > 1 or len(before.trials) > 1:
-        return False
     # as texts, because Python takes 1 and true for equal
     calls = [repr([call.arguments for call in details.tool_calls]) for details in (now, then)]
     return (now.response, now.tools_called, calls[0]) == (then.response, then.tools_called, calls[1])
@@ -199,17 +247,20 @@ def _iter_places(before: Behaviour, now: Behaviour) -> Iterator[_Place]:
             yield from (_Place(tool, name) for name in parameters if name in others)
 
 
-def _varies(runs: Sequence[Sequence[_Value]], current: _Value) -> bool:
+def _keeps_changing(runs: Sequence[Sequence[object]]) -> bool:
     """Whether a value varies by itself, by what each run of the branch had, newest first.
 
-    It does if executions of one run differ, if a run has the `current` value, or if it changed between neighboring
-    runs twice or at least every second time. A value that changed once, long ago or not, may be a change of code.
+    It does if executions of one run differ, or if it changed between neighboring runs twice or at least every second
+    time. A value that changed once, long ago or not, may be a change of code.
     """
-    values = [tuple(dict.fromkeys(run)) for run in runs if run]
-    if any(len(one) > 1 or one[0] == current for one in values):
+    if any(one != run[0] for run in runs for one in run):
         return True
-    changes = sum(one != other for one, other in pairwise(values))
-    return changes >= _MIN_CHANGES or (changes > 0 and changes * 2 >= len(values) - 1)
+    changes = sum(one[0] != other[0] for one, other in pairwise(runs))
+    return _is_often(changes, len(runs) - 1)
+
+
+def _is_often(number: int, times: int) -> bool:
+    return number >= _MIN_CHANGES or (number > 0 and number * 2 >= times)
 
 
 def _get_common(values: Iterable[_Value]) -> _Value | None:
@@ -232,8 +283,7 @@ def _find_call_changes(sides: _Sides) -> list[_Finding]:
         if then == now:
             found += _find_parameter_changes(sides, tool)
             continue
-        name = hash_tool(tool)
-        if _varies([[one.calls.get(name, 0) for one in run] for run in sides.runs], now):
+        if sides.varies(_Place(tool), now):
             continue
         if then and now:
             change = BehaviourChange(
@@ -260,8 +310,8 @@ def _find_parameter_changes(sides: _Sides, tool: str) -> Iterator[_Finding]:
         now = _get_common(_get_values(one, tool, place) for one in sides.current)
         if then is None or now is None or then == now:
             continue
-        runs = [_list_values(run, tool, place) for run in sides.runs]
-        if _varies(runs, hash_values(now) if now else None):
+        where = _Place(tool, place)
+        if sides.varies(where, hash_values(now) if now else None):
             continue
         gone, new = _subtract(then, now), _subtract(now, then)
         difference = _classify_difference(then, now, gone, new)
@@ -274,17 +324,11 @@ def _find_parameter_changes(sides: _Sides, tool: str) -> Iterator[_Finding]:
             baseline=_format_values(gone),
             current=_format_values(new),
         )
-        yield _Finding(change, sum(map(bool, runs)))
+        yield _Finding(change, len(sides.list_values(where)))
 
 
 def _get_values(behaviour: Behaviour, tool: str, place: str) -> tuple[str, ...]:
     return (behaviour.parameters.get(tool) or {}).get(place, ())
-
-
-def _list_values(run: Sequence[BehaviourDigest], tool: str, place: str) -> list[str | None]:
-    """List the hashes of a parameter in the executions of a run that called the tool with known parameters."""
-    name, where = hash_tool(tool), hash_place(tool, place)
-    return [one.values.get(where) for one in run if name in one.calls and name not in one.unknown]
 
 
 def _subtract(values: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
@@ -323,9 +367,8 @@ def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
         return
     if _differ_among_themselves(then) or _differ_among_themselves(now):
         return
-    losses = [[one.lost_words for one in run if one.lost_words is not None] for run in sides.runs]
-    known = [any(run) for run in losses if run]
-    if sum(known) >= _MIN_CHANGES or (any(known) and sum(known) * 2 >= len(known)):
+    losses = sides.list_values(_RESPONSE)
+    if _loses_words_often(losses) or sides.branch.varies_in_many_cases(_RESPONSE):
         return
     change = BehaviourChange(
         **sides.key._asdict(),
@@ -333,7 +376,12 @@ def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
         baseline=_describe_response(then[0] or ""),
         current=_describe_response(now[0] or ""),
     )
-    yield _Finding(change, len(known) + 1)
+    yield _Finding(change, len(losses) + 1)
+
+
+def _loses_words_often(losses: Sequence[Sequence[object]]) -> bool:
+    """Whether the response lost most of its words between neighboring runs twice, or at least every second time."""
+    return _is_often(sum(any(run) for run in losses), len(losses))
 
 
 def _differ_among_themselves(responses: Sequence[str | None]) -> bool:

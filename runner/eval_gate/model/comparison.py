@@ -7,7 +7,7 @@ from msgspec import field
 
 from eval_gate.errors import ExitCode
 from eval_gate.model.base import Record
-from eval_gate.model.behaviour import BehaviourChanges
+from eval_gate.model.behaviour_change import BehaviourChanges
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.evidence import CaseHistorySummary, Evidence, Grounds, RunReference, ScoreFinding, SuiteFinding
 from eval_gate.model.execution import BaselineResult

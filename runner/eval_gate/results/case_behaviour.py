@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from eval_gate.model.base import JsonValue
@@ -30,6 +30,8 @@ _WORD: Final = re.compile(
     # a character of a script without blanks between words, or a word
     r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
+_PASSED: Final = frozenset({Status.PASSED})
+_SCORED: Final = frozenset({Status.PASSED, Status.FAILED})
 _NO_CALLS: Final = "0"
 _TOOL_DIGITS, _PLACE_DIGITS, _VALUE_DIGITS = 4, 6, 4
 _EXECUTION: Final = re.compile(r"(?P<items>[0-9a-f=x?,]+)(?P<lost>[!.]?)")
@@ -67,16 +69,20 @@ class BehaviourDigest(FrozenStruct):
 
 def list_behaviours(case: CaseResult) -> list[Behaviour]:
     """List the behaviour of each passed execution whose details are stored."""
-    return [found for details in _iter_passed_details(case) if (found := _build_behaviour(details)) is not None]
+    return _list_behaviours(case, _PASSED)
 
 
-def _iter_passed_details(case: CaseResult) -> Iterator[CaseDetails]:
+def _list_behaviours(case: CaseResult, statuses: Collection[Status]) -> list[Behaviour]:
+    return [found for details in _iter_details(case, statuses) if (found := _build_behaviour(details)) is not None]
+
+
+def _iter_details(case: CaseResult, statuses: Collection[Status]) -> Iterator[CaseDetails]:
     if not any(trial.decisive or trial.details is not None for trial in case.trials):
-        if case.status is Status.PASSED:
+        if case.status in statuses:
             yield case.details
         return
     for trial in case.trials:
-        if trial.status is Status.PASSED:
+        if trial.status in statuses:
             details = case.details if trial.decisive else trial.details
             if details is not None:
                 yield details
@@ -169,16 +175,21 @@ def _hash(text: str, digits: int) -> str:
 def encode_behaviour(case: CaseResult, before: CaseResult | None) -> str:
     """Encode the behaviour of a case in one run; the text is empty if nothing is known of a passed execution.
 
-    `before` is the same case in the run before, if it is known.
+    Of a graded case every scored execution counts, because the score that passes may change. `before` is the same case
+    in the run before, if it is known.
     """
-    found = list_behaviours(case)
+    found = _list_known_behaviours(case)
     lost = _has_lost_words_since(found, before) if before is not None else None
     mark = "" if lost is None else "!" if lost else "."
     return "/".join(list(dict.fromkeys(f"{_encode_items(one)}{mark}" for one in found))[:BEHAVIOUR_EXECUTIONS])
 
 
+def _list_known_behaviours(case: CaseResult) -> list[Behaviour]:
+    return _list_behaviours(case, _SCORED if case.graded else _PASSED)
+
+
 def _has_lost_words_since(behaviours: Iterable[Behaviour], before: CaseResult) -> bool | None:
-    earlier = [one.response for one in list_behaviours(before) if one.response is not None]
+    earlier = [one.response for one in _list_known_behaviours(before) if one.response is not None]
     responses = [one.response for one in behaviours if one.response is not None]
     return has_lost_words(earlier[0], responses[0]) if earlier and responses else None
 

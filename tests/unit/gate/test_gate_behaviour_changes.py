@@ -7,7 +7,7 @@ import pytest
 from eval_gate.config.settings import ResponseRetention, RetentionRules
 from eval_gate.gate.behaviour_changes import add_behaviour_changes, find_behaviour_changes, limit_behaviour_changes
 from eval_gate.gate.verdict_decision import GateInputs, decide_provisional_verdict, decide_verdict
-from eval_gate.model.behaviour import BehaviourKind, ParameterDifference
+from eval_gate.model.behaviour_change import BehaviourKind, ParameterDifference
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import BEHAVIOUR_CHANGES, BEHAVIOUR_PARAMETERS, BEHAVIOUR_TOOLS
@@ -135,8 +135,8 @@ def test_behaviour__case_that_does_not_pass_in_both_runs__is_left_to_the_verdict
     "fields",
     [
         {"fingerprint": "another prompt"},
-        {"fingerprints": CaseFingerprints(seeds="2")},
-        {"fingerprints": CaseFingerprints(snapshot="2")},
+        {"fingerprints": CaseFingerprints(seeds="2", snapshot="1")},
+        {"fingerprints": CaseFingerprints(seeds="1", snapshot="2")},
     ],
 )
 def test_behaviour__case_that_is_asked_something_else__is_not_compared(fields) -> None:
@@ -162,6 +162,7 @@ def test_behaviour__renamed_case__is_compared_by_its_old_name() -> None:
         (make_details([("search", {"id": "B9"})], REFUSAL), [KIND.TOOL, KIND.RESPONSE]),
         (make_details([("search", {"id": "B9"})], None, tool_calls=()), [KIND.TOOL]),
         (make_details([("lookup", {"id": "B9"})], None, tool_calls=()), []),
+        (make_details([("lookup", {"id": "B9"})] * 2, tool_calls=make_details([LOOKUP]).tool_calls), [KIND.CALL_COUNT]),
         (make_details([LOOKUP], REFUSAL, response_truncated=True), []),
         (make_details([LOOKUP], REFUSAL, dropped_counts={"characters": 9}), []),
     ],
@@ -204,7 +205,8 @@ def test_behaviour__more_tools_or_parameters_than_are_compared__says_nothing_of_
     [
         ([[LOOKUP]], [("search", {})], ["tool"]),
         ([[LOOKUP]] * 3, [("search", {})], ["tool"]),
-        ([[("search", {})], [LOOKUP], [LOOKUP]], [("search", {})], []),
+        ([[("search", {})], [LOOKUP], [LOOKUP], [LOOKUP], [LOOKUP]], [("search", {})], []),
+        ([[("stock", {})], [LOOKUP], [LOOKUP], [LOOKUP], [LOOKUP]], [("search", {})], ["tool"]),
         ([([LOOKUP], [("search", {})])], [("search", {})], []),
         ([([LOOKUP], [LOOKUP, LOOKUP])], [LOOKUP, LOOKUP, LOOKUP], []),
         ([[LOOKUP], [LOOKUP]], ([LOOKUP], [("search", {})]), []),
@@ -214,7 +216,7 @@ def test_behaviour__more_tools_or_parameters_than_are_compared__says_nothing_of_
         ([called(t=1)] * 3 + [called(t=2)], called(t=3), ["parameter"]),
         ([called(t=1), called(t=1, u=1), called(t=1)], called(t=1, u=1), []),
         ([called(t=1), called(t=1)], called(t=1, u=1), ["parameter"]),
-        ([[LOOKUP], [LOOKUP, LOOKUP], [LOOKUP]], [LOOKUP] * 4, []),
+        ([[LOOKUP], [LOOKUP, LOOKUP], [LOOKUP], [LOOKUP], [LOOKUP], [LOOKUP]], [LOOKUP] * 4, []),
         ([called(t=1, id=1), called(t=2, id=1), called(t=3, id=1)], called(t=4, id=2), ["parameter"]),
         ([SAID, SAID, SAID], REFUSAL, ["response"]),
         ([SAID, REFUSAL, SAID], "It was sent to you.", []),
@@ -241,6 +243,22 @@ def test_behaviour__runs_of_another_target_or_prompt__say_nothing_about_what_var
     assert find_behaviour_changes(now, baseline, history).cases == 1
 
 
+def test_behaviour__calls_of_which_only_the_first_are_stored__say_nothing_about_parameters() -> None:
+    some = make_details(called(id="B9") * 2)
+    some = replace(some, tool_calls=some.tool_calls[:1])
+    baseline, _ = make_branch([make_behaving("a", make_details(called(id="A7") * 2)), OTHER])
+    assert not find_behaviour_changes(make_here(make_behaving("a", some), OTHER), baseline).changes
+
+
+def test_behaviour__case_that_passed_once_of_three_times_in_the_baseline__is_left_to_the_verdict() -> None:
+    then = make_behaving("a", make_details([LOOKUP]), make_details([LOOKUP]), make_details([LOOKUP]))
+    failed = tuple(replace(one, status=Status.FAILED) for one in then.trials[1:])
+    then = replace(then, trials=(then.trials[0], *failed), passed=False, status=Status.FAILED)
+    baseline, history = make_branch([then, OTHER])
+    now = make_here(make_behaving("a", make_details([("search", {})])), OTHER)
+    assert not find_behaviour_changes(now, baseline, history).changes
+
+
 def test_behaviour__failed_executions__do_not_count() -> None:
     flaky = make_behaving("a", make_details([LOOKUP]), make_details([("search", {})]), make_details([LOOKUP]))
     failed = replace(flaky.trials[1], status=Status.FAILED)
@@ -248,6 +266,30 @@ def test_behaviour__failed_executions__do_not_count() -> None:
     baseline, history = make_branch([flaky, OTHER])
     now = make_here(make_behaving("a", make_details([("search", {})])), OTHER)
     assert [one.kind for one in find_behaviour_changes(now, baseline, history).changes] == [KIND.TOOL]
+
+
+@pytest.mark.parametrize(("flickering", "said"), [(0, 1), (1, 1), (2, 0)])
+def test_behaviour__what_varies_in_many_other_cases__may_vary_in_all(flickering, said) -> None:
+    """A branch of three runs; the tool comes and goes in so many of ten cases."""
+    steady, more = make_details([LOOKUP, ("stock", {})]), make_details([LOOKUP])
+    cases = [f"c{number}" for number in range(10)]
+    runs = [
+        [make_behaving(name, more if place < flickering and run == 1 else steady) for place, name in enumerate(cases)]
+        for run in range(3)
+    ]
+    baseline, history = make_branch(*runs)
+    now = make_here(*[make_behaving(name, more if name == "c9" else steady) for name in cases])
+    assert find_behaviour_changes(now, baseline, history).cases == said
+
+
+def test_behaviour__responses_that_lose_their_words_in_many_other_cases__say_nothing() -> None:
+    def run(number: int) -> list:
+        said = [REFUSAL if number == 1 and place < 2 else SAID for place in range(6)]
+        return [make_behaving(f"c{place}", make_details([LOOKUP], one)) for place, one in enumerate(said)]
+
+    now = make_here(*run(0)[:5], make_behaving("c5", make_details([LOOKUP], REFUSAL)))
+    assert find_behaviour_changes(now, *make_branch(run(0), run(0), run(0))).cases == 1
+    assert find_behaviour_changes(now, *make_branch(run(0), run(1), run(0))).cases == 0
 
 
 # With one earlier run
@@ -316,6 +358,19 @@ def test_verdict__case_behaves_differently__stays_green_and_shows_both_sides() -
     assert judged.verdict == plain.verdict
     assert judged.verdict.outcome is Outcome.PASSED
     assert [one.change for one in judged.comparison.changes] == [one.change for one in plain.comparison.changes]
+
+
+def test_verdict__graded_case_that_passes_by_the_pass_score__is_compared_and_has_a_history() -> None:
+    def made(number: int, tool: str):
+        details = make_details([(tool, {"trace": number})])
+        return [make_result("a", "failed", graded=True, score=0.8, details=details), OTHER]
+
+    policy = replace(REGRESSIONS, pass_score=0.7)
+    baseline, history = make_branch(*[made(number, "lookup") for number in range(4)])
+    inputs = GateInputs(Baseline(baseline, "main", history=history), policy)
+    same, other = (decide_verdict(make_here(*made(9, tool)), inputs) for tool in ("lookup", "search"))
+    assert same.comparison.behaviour_changes.changes == ()
+    assert [one.kind for one in other.comparison.behaviour_changes.changes] == [KIND.TOOL]
 
 
 def test_provisional_verdict__case_behaves_differently__is_the_same_without_it() -> None:

@@ -90,6 +90,13 @@ def test_encode__many_executions_and_calls__is_bounded() -> None:
     assert len(made) < 4_000
 
 
+def test_encode__graded_case_below_1__counts_because_another_score_may_pass() -> None:
+    details = make_details([LOOKUP])
+    assert encode_behaviour(make_result("a", "failed", graded=True, score=0.8, details=details), None) == word(details)
+    assert encode_behaviour(make_result("a", "failed", details=details), None) == ""
+    assert encode_behaviour(make_result("a", "error", graded=True, details=details), None) == ""
+
+
 @pytest.mark.parametrize("text", ["-", "", "0x", "zz", "3fa9x1,", "3fa9x1/-", "3fa9x1,0b1c2d=77", "3fa9x1;0", "?"])
 def test_decode__word_that_says_nothing__is_unknown(text) -> None:
     assert decode_behaviour(text) == ()

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
 
-from eval_gate.model.behaviour import BehaviourChange, BehaviourChanges
+from eval_gate.model.behaviour_change import BehaviourChange, BehaviourChanges
 from eval_gate.model.case import CaseKey
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.behaviour import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.model.behaviour import (
+from eval_gate.model.behaviour_change import (
     BehaviourChange,
     BehaviourChanges,
     BehaviourKind,
