@@ -109,9 +109,8 @@ def test_append_entry__nothing_but_a_mark_of_its_encoding__begins_behind_it() ->
     ("text", "expected"),
     [
         (
-            "waivers:\n  - case: a # a\n    suite: |\n      s\n  - case: b\n",
-            "waivers:\n  - reason: still\n    until: 2027-01-01\n    owner: Kim\n    case: a # a\n    suite: |\n"
-            "      s\n  - case: b\n",
+            "waivers:\n  - case: a # a\n  - case: b\n",
+            "waivers:\n  - reason: still\n    until: 2027-01-01\n    owner: Kim\n    case: a # a\n  - case: b\n",
         ),
         ("waivers: [{case: a}]\n", "waivers: [{reason: still, until: 2027-01-01, owner: Kim, case: a}]\n"),
         (
