@@ -164,7 +164,7 @@
 
   function row(item) {
     const n = item.n;
-    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.behaves.includes(n) && "different", rows.stale.includes(n) && "stale"];
+    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.stale.includes(n) && "stale"];
     const below = rows.what[n] || (rows.about && rows.about[n]) || suiteOf(n);
     const made = make("li", { "aria-setsize": items.length, "aria-posinset": item.at + 1 },
       make("a", { href: `#${anchorOf(n)}`, class: "row", "data-n": n, "aria-current": n === open ? "true" : false },
@@ -172,7 +172,8 @@
         make("span", { class: "name" },
           foreign("span", rows.id[n], { class: "id" }),
           foreign("span", below, { class: "below" })),
-        make("span", { class: "aside" }, measureOf(n), ...flags.filter(Boolean).map((flag) => make("span", { class: "flag" }, flag)))));
+        make("span", { class: "aside" }, measureOf(n), ...flags.filter(Boolean).map((flag) => make("span", { class: "flag" }, flag)),
+          rows.behaves.includes(n) ? make("span", { class: "different" }, "different") : null)));
     made.style.top = `${item.top}px`;
     return made;
   }
