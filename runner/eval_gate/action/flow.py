@@ -237,7 +237,7 @@ def _run_gate(
         build_workflow_context(step, variables, origin, judged),
         ignored_rules=ruled.unused_rules,
         evals=ruled.config.evals,
-        saving=describe_saving(made.saving, "`concurrency`"),
+        saving=describe_saving(made.saving, "`concurrency: {}`"),
     )
     # a relay keeps nothing of what it was given
     kept = None if step.plan.mode is StepMode.RELAY else store_run(session, judged, made)

@@ -76,15 +76,20 @@ def store_run(session: Session, run: RunResult, made: ExecutedRun | None = None)
     return EvaluatedRun(written.run, written.file, made.interrupted, made.saving)
 
 
-def build_report_context(session: Session, evaluated_run: EvaluatedRun) -> ReportContext:
-    """Build the report context from what every session knows."""
+def build_report_context(
+    session: Session, evaluated_run: EvaluatedRun, concurrency_setting: str = "--concurrency {}"
+) -> ReportContext:
+    """Build the report context from what every session knows.
+
+    `concurrency_setting` is how whoever reads the reports sets the concurrency.
+    """
     baseline = session.gate_inputs.baseline
     reason = baseline.reason if isinstance(baseline, NoBaseline) else None
     return ReportContext(
         result_path=str(evaluated_run.result_path),
         no_baseline_reason=reason,
         junit=session.config.junit_failures,
-        saving=describe_saving(evaluated_run.saving, "--concurrency"),
+        saving=describe_saving(evaluated_run.saving, concurrency_setting),
     )
 
 

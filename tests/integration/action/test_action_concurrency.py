@@ -34,7 +34,7 @@ def test_action__one_case_at_a_time_took_long__the_summary_says_what_more_would_
     with agent(thinks) as running:
         ended = job.pull_request(pull, running.url)
     assert ended.code == 0, ended.log
-    said = "Cases ran one at a time. With `concurrency` 4, this run would take about "
+    said = "Cases ran one at a time. With `concurrency: 4`, this run would take about "
     assert said in ended.summary
     assert said in ended.log
     assert all(said not in one.body for one in github.state.comments.values())

@@ -57,13 +57,13 @@ def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
 def describe_saving(saving: ConcurrencySaving | None, setting: str) -> str | None:
     """Describe what more concurrency would have saved a run; None if nothing worth a sentence.
 
-    `setting` is how the reader sets it, such as `--concurrency`.
+    `setting` is how the reader sets it, such as `--concurrency {}`.
     """
     if saving is None:
         return None
     took, expected = (f"{max(round(seconds), 1):,} s" for seconds in (saving.wall_s, saving.expected_s))
     return (
-        f"Cases ran one at a time. With {setting} {saving.concurrency}, this run would take about {expected} "
+        f"Cases ran one at a time. With {setting.format(saving.concurrency)}, this run would take about {expected} "
         f"instead of {took}."
     )
 
