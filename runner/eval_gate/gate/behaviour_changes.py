@@ -28,6 +28,7 @@ from eval_gate.model.behaviour_change import (
 )
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
+from eval_gate.model.execution import CaseDetails
 from eval_gate.model.limits import BEHAVIOUR_CHANGES
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.case_behaviour import (
@@ -40,8 +41,9 @@ from eval_gate.results.case_behaviour import (
     list_behaviours,
     split_words,
 )
+from eval_gate.results.detail_truncation import drop_response
 from eval_gate.results.history import EMPTY_HISTORY, History, compute_result_fingerprint, match_fingerprints
-from eval_gate.results.masking import TextMasking
+from eval_gate.results.masking import TextMasking, map_details
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
 from eval_gate.text.secret import MASK
@@ -65,6 +67,11 @@ def find_behaviour_changes(run: RunResult, baseline: RunResult, history: History
     `history` ends with the baseline, and tells what varies by itself. Without it, only executions of the same run do.
     Values are complete; `limit_behaviour_changes` truncates them.
     """
+    found = _find_all(run, baseline, history)
+    return _collect_changes(found, lambda: _count_places(run, baseline))
+
+
+def _find_all(run: RunResult, baseline: RunResult, history: History) -> list[_Finding]:
     listing, listed = _find_listing_targets(run), _find_listing_targets(baseline)
     branch = _BranchBehaviour(history, baseline)
     found: list[_Finding] = []
@@ -77,7 +84,7 @@ def find_behaviour_changes(run: RunResult, baseline: RunResult, history: History
         if case.target in listing and before.target in listed:
             found += _find_call_changes(sides)
         found += _find_response_change(sides)
-    return _collect_changes(found, lambda: _count_places(run, baseline))
+    return found
 
 
 def _iter_pairs(run: RunResult, baseline: RunResult) -> Iterator[tuple[CaseKey, CaseResult, CaseKey, CaseResult]]:
@@ -443,8 +450,9 @@ def add_behaviour_changes(
     ):
         found = recorded.behaviour_changes
     else:
-        found = find_behaviour_changes(run, baseline, branch_history)
-    found = limit_behaviour_changes(_redact_changes(found, retention))
+        shown = _redact_baseline(run, baseline, branch_history, retention.patterns) if retention.patterns else baseline
+        found = find_behaviour_changes(run, shown, branch_history)
+    found = limit_behaviour_changes(found)
     keys = {one.key for one in found.changes}
     changes = comparison.changes
     if keys:
@@ -452,35 +460,37 @@ def add_behaviour_changes(
     return replace(comparison, changes=changes, behaviour_changes=found)
 
 
-def _redact_changes(found: BehaviourChanges, retention: RetentionRules) -> BehaviourChanges:
-    """Mask the matches of the `redact` patterns: the baseline may have been stored before a pattern existed.
+def _redact_baseline(run: RunResult, baseline: RunResult, history: History, patterns: Sequence[str]) -> RunResult:
+    """Mask the matches of the `redact` patterns in the cases of the baseline that behave differently.
 
-    A change that the masks alone made is dropped.
+    The baseline may have been stored before a pattern existed. Without the masks, its values would be shown, and each
+    mask would be a change. If the patterns take too long, only names of tools are left to compare.
     """
-    if not retention.patterns or not found.changes:
-        return found
-    masked = TextMasking()
-    for one in found.changes:
-        _map_texts(one, masked.collect_text)
-    try:
-        masked.set_masked(replace_matches_sync(retention.patterns, masked.texts, MASK))
-    except PatternError:
-        masked.set_masked(None)
-    told = [_map_texts(one, masked.mask_text) for one in found.changes]
-    kept = tuple(one for one in told if one.kind is BehaviourKind.TOOL or one.baseline != one.current)
-    return replace(found, changes=kept, cases=len({one.key for one in kept}))
-
-
-def _map_texts(change: BehaviourChange, alter: Callable[[str], str]) -> BehaviourChange:
-    """Apply `alter` to the texts of a change that are no names of tools."""
-    if change.kind is BehaviourKind.TOOL:
-        return change
-    return replace(
-        change,
-        parameter=change.parameter and alter(change.parameter),
-        baseline=change.baseline and alter(change.baseline),
-        current=change.current and alter(change.current),
+    keys, earlier, cases = (
+        {one.change.key for one in _find_all(run, baseline, history)},
+        find_earlier_keys(baseline, run),
+        baseline.index_cases(),
     )
+    chosen = {old: cases[old] for old in (earlier.get(key, key) for key in keys)}
+    masked = TextMasking()
+    for case in chosen.values():
+        _map_case_details(case, lambda details: map_details(details, masked.collect_text))
+    try:
+        masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
+    except PatternError:
+        return baseline.replace_cases({key: _map_case_details(case, drop_response) for key, case in chosen.items()})
+    return baseline.replace_cases(
+        {
+            key: _map_case_details(case, lambda details: map_details(details, masked.mask_text))
+            for key, case in chosen.items()
+        }
+    )
+
+
+def _map_case_details(case: CaseResult, change: Callable[[CaseDetails], CaseDetails]) -> CaseResult:
+    """Apply `change` to the details of each execution of a case."""
+    trials = tuple(one if one.details is None else replace(one, details=change(one.details)) for one in case.trials)
+    return replace(case, details=change(case.details), trials=trials)
 
 
 def limit_behaviour_changes(found: BehaviourChanges) -> BehaviourChanges:

@@ -392,12 +392,36 @@ def test_verdict__stored_run_without_history_any_more__keeps_what_it_knew() -> N
 
 
 def test_verdict__pattern_that_the_baseline_was_stored_without__shows_no_value_and_no_change_of_its_own() -> None:
-    then = make_details([("lookup", {"card": "4111", "id": "A7"})])
-    now = make_details([("lookup", {"card": "***", "id": "B9"})])
-    retention = RetentionRules(patterns=("[0-9]{4}", "A7"))
+    arguments = {"card": "4111", "number": 4222, "id": "A7", "4333": 1}
+    then = make_details([("lookup", arguments)], f"{SAID} 4444")
+    now = make_details([("lookup", {"card": "***", "number": "***", "id": "B9", "***": 1})], "Sent.")
+    retention = RetentionRules(patterns=("^[0-9]{4}$", "A7", " [0-9]{4}"))
+    judged = judge(
+        [[make_behaving("a", then, then), OTHER]], make_here(make_behaving("a", now, now), OTHER), retention=retention
+    )
+    found = judged.comparison.behaviour_changes.changes
+    assert [(one.parameter, one.baseline, one.current) for one in found] == [
+        ("id", '"***"', '"B9"'),
+        (None, f"{len(SAID.split()) - 1} words: {SAID.replace('A7', '***')}***", "1 word: Sent."),
+    ]
+
+
+def test_verdict__name_of_a_parameter_that_differs_everywhere__is_masked() -> None:
+    then, now = (
+        [make_behaving(f"c{n}", make_details([("lookup", {name: f"{n}{side}"})])) for n in range(3)]
+        for side, name in (("a", "jane"), ("b", "***"))
+    )
+    judged = judge([then], make_here(*now), retention=RetentionRules(patterns=("jane",)))
+    (line,) = judged.comparison.behaviour_changes.widespread
+    assert (line.parameter, line.cases) == ("***", 3)
+
+
+def test_verdict__pattern_that_takes_too_long__compares_only_tools() -> None:
+    then = make_details([("lookup", {"id": "a" * 60 + "!"})], "a" * 60 + "!")
+    now = make_details([("lookup", {"id": "***"}), ("send", {})], "***")
+    retention = RetentionRules(patterns=("(a+)+$",))
     judged = judge([[make_behaving("a", then), OTHER]], make_here(make_behaving("a", now), OTHER), retention=retention)
-    (change,) = judged.comparison.behaviour_changes.changes
-    assert (change.parameter, change.baseline, change.current) == ("id", '"***"', '"B9"')
+    assert [one.kind for one in judged.comparison.behaviour_changes.changes] == [KIND.TOOL]
 
 
 def test_verdict__only_the_mask_is_new__says_nothing() -> None:
@@ -418,6 +442,14 @@ def test_verdict__responses_are_not_kept__names_tools_only() -> None:
     )
     (change,) = judged.comparison.behaviour_changes.changes
     assert (change.baseline, change.current) == ("lookup", "search")
+
+
+def test_verdict__responses_of_failing_cases_only_are_kept__has_no_response_of_the_baseline() -> None:
+    then, now = make_details([LOOKUP]), make_details([("search", {})], None, tool_calls=())
+    retention = RetentionRules(ResponseRetention.FAILING)
+    judged = judge([[make_behaving("a", then), OTHER]], make_here(make_behaving("a", now), OTHER), retention=retention)
+    side = judged.comparison.changes[0].baseline_result.details
+    assert (side.response, side.tool_calls, side.tools_called) == (None, (), ("lookup",))
 
 
 def test_limit__very_many_long_changes__are_counted_and_truncated() -> None:
