@@ -262,6 +262,8 @@ SOUP = st.lists(
 @example("rec `# '` ' ` {PROMPT} '", "$(owned)")
 @example("rec $'\\' {PROMPT}'", "$(owned)")
 @example('for x in {PROMPT}; do rec "$x"; done\nrec ${x:-small} {PROMPT}', ".")
+@example(r"rec \;;{PROMPT}", ".")
+@example(r"rec \>&{PROMPT}", ".")
 def test_finding_11__template_that_is_taken__hostile_value_is_one_word_and_runs_nothing(
     shells, shell, template, value
 ) -> None:

@@ -94,8 +94,24 @@ def test_failing__accepted__is_left_to_whoever_accepted_it(tmp_path) -> None:
     with agent(fails_on(0, 1)) as running:
         run(tmp_path, running)
     with agent() as running:
-        run(tmp_path, running, "--failing")
+        done = run(tmp_path, running, "--failing")
         assert asked(running) == ["ask 1"]
+        assert "--failing leaves out 1 waived failure: gs-000 (--case runs it)" in done.stderr
+
+
+@pytest.mark.parametrize("kind", [(), ("--quarantine",)], ids=["waived", "quarantined"])
+def test_failing__only_waived_cases_failed__says_so_and_names_them(tmp_path, kind) -> None:
+    write_suite(tmp_path, 3)
+    gate(tmp_path, "waive", "gs-000", "gs-002", "--reason", "known", "--until", "14d", *kind)
+    with agent(fails_on(0, 2)) as running:
+        run(tmp_path, running)
+        before = len(running.requests)
+        done = run(tmp_path, running, "--failing")
+        assert len(running.requests) == before
+    assert done.returncode == 2
+    said = "error[no-failing-cases]: only waived cases failed in their last run (evals/results): gs-000, gs-002"
+    assert said in done.stderr
+    assert "hint: run them with --case, or run without --failing" in done.stderr
 
 
 def test_failing__summary__names_the_cases_to_run_again_and_not_the_option(tmp_path) -> None:

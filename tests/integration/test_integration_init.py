@@ -18,7 +18,7 @@ from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.starter import file_texts, folder_contents
 from eval_gate.cli.starter.evaluated_agent import AgentPlace, EvaluatedAgent
 from eval_gate.cli.starter.file_writer import write_new_files
-from eval_gate.config.settings import TargetChoice
+from eval_gate.config.settings import SUGGESTED_CONCURRENCY, TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.model.providers.credentials import resolve_credentials
@@ -68,6 +68,7 @@ def gate_step(folder: Path) -> dict:
 
 
 STRICT = {"strict": True}
+USUAL = STRICT | {"concurrency": SUGGESTED_CONCURRENCY}
 
 
 def config(folder: Path) -> dict:
@@ -83,7 +84,7 @@ def test_init__empty_folder__writes_everything_and_says_what_to_do_next(tmp_path
     assert (done.returncode, done.stderr) == (0, "")
     assert set(files_in(tmp_path)) == EVERYTHING
     golden("init/empty.txt", done.stdout)
-    assert config(tmp_path) == STRICT | {"evals": ["evals"], "agentEndpoint": "http://localhost:8080/chat"}
+    assert config(tmp_path) == USUAL | {"evals": ["evals"], "agentEndpoint": "http://localhost:8080/chat"}
     assert gate_step(tmp_path)["with"] == {"agent-endpoint": "http://host.docker.internal:8080/chat"}
     assert workflow(tmp_path)["on"] == {
         "pull_request": None,
@@ -255,7 +256,7 @@ def test_init__agent_elsewhere__is_not_started(tmp_path) -> None:
 def test_init__model__stands_in_the_configuration_and_its_key_comes_from_a_secret(tmp_path, golden) -> None:
     done = init(tmp_path, *WAYS["model"])
     golden("init/model.txt", done.stdout)
-    assert config(tmp_path) == STRICT | {"evals": ["evals"], "provider": "openai", "model": "gpt-4o"}
+    assert config(tmp_path) == USUAL | {"evals": ["evals"], "provider": "openai", "model": "gpt-4o"}
     assert gate_step(tmp_path)["env"] == {"OPENAI_API_KEY": "${{ secrets.OPENAI_API_KEY }}"}
     assert "with" not in gate_step(tmp_path)
     assert gate(tmp_path, "validate", OPENAI_API_KEY="none").returncode == 0
@@ -318,7 +319,7 @@ def test_init__evals_of_several_places__are_taken_into_the_configuration(tmp_pat
     done = init(tmp_path)
     assert done.returncode == 0, done.stderr
     golden("init/several.txt", done.stdout)
-    assert config(tmp_path) == STRICT | {
+    assert config(tmp_path) == USUAL | {
         "evals": ["services/a/evals", "services/b/evals"],
         "seedManifestPath": "services/b/evals/seed-manifest.json",
         "agentEndpoint": "http://localhost:8080/chat",
@@ -381,7 +382,9 @@ def test_init__agentv_evals_with_their_targets__leave_the_choice_to_these(tmp_pa
     (tmp_path / "checks/targets.yaml").write_text("targets: [{name: default, provider: mock, judge_target: default}]\n")
     assert init(tmp_path).returncode == 0
     assert config(tmp_path) == STRICT | {"evals": ["checks"]}
-    assert "described in checks/targets.yaml" in (tmp_path / "eval-gate.yaml").read_text()
+    written = (tmp_path / "eval-gate.yaml").read_text()
+    assert "described in checks/targets.yaml" in written
+    assert "\n# concurrency: 4\n" in written, "a list has `workers` of its own"
     assert "with" not in gate_step(tmp_path)
     assert gate(tmp_path, "validate").returncode == 0
 
@@ -392,7 +395,7 @@ def test_init__agent_evals_suites__need_nobody_else(tmp_path) -> None:
     (tmp_path / WORKFLOW).unlink()
     (tmp_path / "evals").rename(tmp_path / "suites")
     done = init(tmp_path)
-    assert config(tmp_path) == STRICT | {"evals": ["suites"]}
+    assert config(tmp_path) == USUAL | {"evals": ["suites"]}
     assert gate_step(tmp_path)["env"] == {"OPENAI_API_KEY": "${{ secrets.OPENAI_API_KEY }}"}
     assert "export OPENAI_API_KEY=..." in done.stdout
     assert gate(tmp_path, "validate").returncode == 0

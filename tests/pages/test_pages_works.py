@@ -9,12 +9,16 @@ import pytest
 from eval_gate.model.case import CaseKey
 from eval_gate.reports.links import build_anchor
 from eval_gate.reports.rendering import render
+from eval_gate.results.baseline import Baseline
 from tests.pages.runs import LONG
+from tests.support.behaviours import make_behaving
+from tests.support.behaviours import make_details as make_calls
 from tests.support.browser import opened
 from tests.support.evidence import NOW, PULL_REQUEST, THEN, make_details, make_shown, sixty, with_evidence
 from tests.support.pages import page_data
 from tests.support.program import gate
 from tests.support.results import make_baseline_run, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 
 @pytest.fixture
@@ -302,3 +306,23 @@ def test_results_of_another_tool__what_its_format_never_carries__leaves_no_gap(c
     assert sides == "Baseline: ✓ pass 200 ms · This run: ✕ fail 200 ms"
     for absent in ("not kept", "Tool calls", "Prompt", "Conversation", "assertions run", "None"):
         assert absent not in case
+
+
+def test_cases_that_pass_and_behave_differently__have_a_filter_a_mark_and_both_sides(chrome, tmp_path) -> None:
+    then = [make_behaving(f"case-{number}", make_calls([("lookup", {"id": "A7"})])) for number in range(4)]
+    calls = [("lookup", {"id": "<b>B9</b>"}), ("send`|", {})]
+    now = [make_behaving("case-2", make_calls(calls)), *(one for one in then if one.id != "case-2")]
+    run = judge_against(make_run(make_suite_result(now)), Baseline(make_baseline_run(make_suite_result(then)), "main"))
+    (tmp_path / "page.html").write_text(render("html", run, PULL_REQUEST))
+    with opened(chrome, tmp_path / "page.html") as seen:
+        page = seen.page
+        page.get_by_role("button", name="Pass and behave differently 1").click()
+        assert ids(page) == ["case-2"]
+        assert page.locator("#rows .different").all_inner_texts() == ["different"]
+        page.keyboard.press("j")
+        assert "behaves differently" in page.locator("#case .status").inner_text()
+        rows = page.locator("#case section", has_text="What is different").locator("tbody tr").all_inner_texts()
+        assert rows == ['parameter id of lookup\t"A7"\t"<b>B9</b>"', "new tool\t–\tsend`|"]
+        assert page.locator("#case .timeline").count() == 1
+        assert seen.complaints == []
+        assert seen.violations() == []

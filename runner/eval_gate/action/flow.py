@@ -51,6 +51,7 @@ from eval_gate.process.signals import FINAL_ACTIONS, defer_signals
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
+from eval_gate.reports.wording.spending import describe_saving
 from eval_gate.session.evaluation import EvaluatedRun, store_run, write_run_reports
 from eval_gate.struct import replace
 from eval_gate.targets.coding_agent import WRITTEN_FOLDERS
@@ -236,6 +237,7 @@ def _run_gate(
         build_workflow_context(step, variables, origin, judged),
         ignored_rules=ruled.unused_rules,
         evals=ruled.config.evals,
+        saving=describe_saving(made.saving, "`concurrency: {}`"),
     )
     # a relay keeps nothing of what it was given
     kept = None if step.plan.mode is StepMode.RELAY else store_run(session, judged, made)

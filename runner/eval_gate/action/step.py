@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -237,6 +237,17 @@ def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
         )
     event = read_event(environment.event_name, environment.event_path)
     client = GitHubClient(environment.api_url, settings.token, environment.repository)
+    with ExitStack() as unplanned:
+        unplanned.callback(client.close)
+        plan = _make_plan(environment, settings, event, client)
+        unplanned.pop_all()
+    return Step(environment, settings, plan, client)
+
+
+def _make_plan(
+    environment: WorkflowEnvironment, settings: StepSettings, event: WorkflowEvent, client: GitHubClient
+) -> StepPlan:
+    """Make the plan from what GitHub and the workspace say. Raises GateError if planning is impossible."""
     try:
         pull = _find_dispatched_pull(client, event)
         checkout = find_evaluated_checkout(settings, environment.workspace, environment.repository)
@@ -247,13 +258,11 @@ def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
             parents=_find_needed_parents(client, environment, event, pull, checkout.commit),
         )
     except GitHubError as error:
-        client.close()
         raise build_unavailable_error(str(error)) from error
     try:
-        plan = make_step_plan(environment, event, settings, known)
+        return make_step_plan(environment, event, settings, known)
     except GateError as error:
         raise checkout.locate_error(error) from error
-    return Step(environment, settings, plan, client)
 
 
 def open_publishing_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step | None:

@@ -12,6 +12,7 @@ from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.base_agent_run import BaseAgentRun, RunServices
 from eval_gate.engine.case_result import build_trial
 from eval_gate.engine.circuit_breaker import CircuitBreaker, append_hint
+from eval_gate.engine.concurrency_saving import SequentialTimes
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints, describe_discarded_executions
 from eval_gate.engine.journal import (
     JOURNAL_NAME,
@@ -44,6 +45,7 @@ from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, re
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunStopReason, RunResult
+from eval_gate.model.run_totals import ConcurrencySaving
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.results.run_writer import make_run_folder, write_initial_result
 from eval_gate.struct import replace
@@ -116,6 +118,9 @@ class Run:
         self._leavings = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
         self._masking = PatternMatcher()
         """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
+        self._sequential_times = SequentialTimes()
+        self.saving: ConcurrencySaving | None = None
+        """What more concurrency would have saved, once the run is over; None if that is little, or if it was chosen."""
 
     def stop(self, reason: str) -> None:
         """End the run as soon as possible; the first reason given is the one that is told."""
@@ -150,7 +155,9 @@ class Run:
                 await self._rerun_suspects(plan.rerun_policy, journal)
             self._notices += self._list_budget_notices()
             del plan, jobs
-            return self._build_result(round((time.perf_counter() - started) * 1000, 3), over=True)
+            wall_s = time.perf_counter() - started
+            self.saving = self._sequential_times.compute_saving(wall_s)
+            return self._build_result(round(wall_s * 1000, 3), over=True)
 
     async def _run_jobs(self, jobs: list[TrialJob], journal: Journal) -> None:
         """All jobs, target by target: what was asked for at once (`--concurrency`) holds for the whole run."""
@@ -208,6 +215,7 @@ class Run:
         shared = TrialServices.from_plan(plan, patterns, plan.run_id, self._leavings)
         trials = TrialRunner(target, plan.limits, shared)
         lane = _TargetLane(target, trials, batched, concurrency, journal)
+        self._sequential_times.begin_pool()
 
         async def work(job: TrialJob | None) -> None:
             while job is not None and not self._lane.is_set():
@@ -242,12 +250,15 @@ class Run:
         self._add_cost(record)
 
     async def _run_trial(self, job: TrialJob, lane: _TargetLane) -> TrialRecord:
+        given, started = lane.batch_responses.responses.get(job.key), time.perf_counter()
         try:
-            record = await self._prepare_record(await lane.trials.run(job, lane.batch_responses.responses.get(job.key)))
+            record = await self._prepare_record(await lane.trials.run(job, given))
             self._unanswered.record_response(lane.target)
         except NoResponseError as failure:
             record = await self._prepare_record(failure.record)
             self._count_failure(lane.target, lane.concurrency, NoResponseError(record, failure.hint))
+        if job.trial < self._plan.limits.trials and given is None and not self._plan.is_concurrency_set(lane.target):
+            self._sequential_times.add(job, time.perf_counter() - started)
         return record
 
     async def _check_if_red(self, journal: Journal) -> bool:

@@ -106,8 +106,9 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         )
     yield from inside
     if others:
-        are = "files that are" if len(others) > 1 else "file that is"
-        said = f"holds {len(others):,} {are} none of {', '.join(SUFFIXES)}, so not read{_format_names(others, ': ')}"
+        count = f"{len(others):,} files that were" if len(others) > 1 else "1 file that was"
+        *kinds, last = SUFFIXES
+        said = f"contains {count} not read{_format_names(others, ': ')} (only {', '.join(kinds)} and {last} are read)"
         yield ResultsFile(path, given, said)
 
 

@@ -310,7 +310,8 @@ def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
 
     Raises GateError for anything else and for a name that is too long.
     """
-    named = to_text(value).strip() if isinstance(value, str) or (isinstance(value, int) and value is not True) else ""
+    is_name = isinstance(value, str | int) and not isinstance(value, bool)
+    named = to_text(value).strip() if is_name else ""
     if not named or len(named) > MAX_NAME:
         raise build_unreadable_error(place, f"has no {what} of up to {MAX_NAME:,} characters")
     return named

@@ -14,7 +14,7 @@ from eval_gate.config.settings import ResponseRetention, RetentionRules
 from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.evidence.case_history import count_executions
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseChange, Comparison, RecentRun
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, RecentRun
 from eval_gate.model.execution import BaselineResult
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.detail_truncation import (
@@ -64,8 +64,9 @@ def add_baseline_sides(
         letters = summarize_outcomes(branch_history, {earlier.get(key, key): here[key] for key in sides}, pass_score)
         past = {key: letters[earlier.get(key, key)] for key in sides}
     known, kept = past, {key: build_baseline_side(case) for key, case in sides.items()}
-    if retention.keep_responses is ResponseRetention.NONE:
-        kept = {key: drop_response_text(side) for key, side in kept.items()}
+    if retention.keep_responses is not ResponseRetention.ALL:
+        without = {one.key for one in comparison.changes if _keeps_no_response(one, retention.keep_responses)}
+        kept = {key: drop_response_text(side) if key in without else side for key, side in kept.items()}
     if retention.patterns:
         kept = _redact_sides(kept, retention.patterns)
 
@@ -76,6 +77,12 @@ def add_baseline_sides(
         )
 
     return replace(comparison, changes=tuple(map(add_baseline_side, comparison.changes)), recent_runs=history)
+
+
+def _keeps_no_response(change: CaseChange, kept: ResponseRetention) -> bool:
+    """Whether nothing of a response is kept of a case: of none, or of one that passes as before."""
+    passes = change.change is CaseClass.STILL_PASSING and not change.score_drop
+    return kept is ResponseRetention.NONE or (kept is ResponseRetention.FAILING and passes)
 
 
 def build_baseline_side(case: CaseResult) -> BaselineResult:

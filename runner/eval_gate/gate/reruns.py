@@ -16,7 +16,7 @@ from eval_gate.gate.suspects import ENOUGH_CONFIRMED, Suspects, compute_shard_sh
 from eval_gate.gate.verdict_decision import (
     GateInputs,
     build_facts_before_reruns,
-    decide_verdict,
+    decide_provisional_verdict,
     find_waived_regressions,
     get_allowed_regressions,
 )
@@ -157,11 +157,11 @@ class Reruns:
         return bool(found)
 
     def _is_failing_already(self, result: RunResult) -> bool:
-        verdict = decide_verdict(result, replace(self._question, waiver_lookup=None)).verdict
+        verdict = decide_provisional_verdict(result, replace(self._question, waiver_lookup=None)).verdict
         return verdict is not None and any(not rule.ok and rule.code in _CASE_RULES for rule in verdict.rules)
 
     def _can_fail(self, result: RunResult) -> bool:
-        verdict = decide_verdict(result, replace(self._question, waiver_lookup=None)).verdict
+        verdict = decide_provisional_verdict(result, replace(self._question, waiver_lookup=None)).verdict
         return verdict is not None and verdict.outcome is Outcome.FAILED
 
     def _is_open(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:

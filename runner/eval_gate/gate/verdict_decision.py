@@ -13,6 +13,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.settings import RetentionRules
 from eval_gate.gate.base_agent.clearance import iter_base_agent_notes
 from eval_gate.gate.baseline_side import add_baseline_sides
+from eval_gate.gate.behaviour_changes import add_behaviour_changes
 from eval_gate.gate.case_comparison import add_contract_fields, compare_cases
 from eval_gate.gate.case_matching import find_earlier_keys, has_all_cases
 from eval_gate.gate.comparison_refinement import (
@@ -73,6 +74,15 @@ def decide_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
 
     Both are made from the two runs with the policy's pass score applied.
     """
+    return _decide(run, inputs, behaviour=True)
+
+
+def decide_provisional_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
+    """Decide the verdict that a run would have now, without how passing cases behave, which takes as long again."""
+    return _decide(run, inputs, behaviour=False)
+
+
+def _decide(run: RunResult, inputs: GateInputs, *, behaviour: bool) -> RunResult:
     policy, baseline = inputs.policy, inputs.baseline
     run = _mark_unknown_calls(add_judges(run, inputs.judge_lookup), inputs)
     held = apply_pass_score(run, policy.pass_score)
@@ -84,6 +94,8 @@ def decide_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
     known = _get_prior_evidence(held, inputs)
     differs = find_setup_changes(then, held, policy.to_run_policy(run), lost=known.unscored_in_baseline)
     comparison = replace(_compare_with_baseline(held, then, known, inputs), setup_changes=differs)
+    if behaviour:
+        comparison = add_behaviour_changes(comparison, held, then, baseline.own_history, inputs.retention)
     comparison = add_baseline_sides(comparison, held, then, baseline.own_history, policy.pass_score, inputs.retention)
     waiving = _build_waiving(held, comparison, inputs)
     comparison = _add_renamed_waivers(comparison, waiving, held, then)

@@ -7,6 +7,7 @@ from msgspec import field
 
 from eval_gate.errors import ExitCode
 from eval_gate.model.base import Record
+from eval_gate.model.behaviour_change import BehaviourChanges
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.evidence import CaseHistorySummary, Evidence, Grounds, RunReference, ScoreFinding, SuiteFinding
 from eval_gate.model.execution import BaselineResult
@@ -104,6 +105,8 @@ class CaseChange(CaseName, kw_only=True):
     None."""
     score_drop: bool = False
     """The score dropped by more than the tolerance of the comparison."""
+    behaves_differently: bool = False
+    """The case passes in both runs and behaves differently: `Comparison.behaviour_changes` has how."""
     grounds: Grounds | None = None
     """Evidence for the class, if it rests on more than the two runs."""
     case_history: CaseHistorySummary | None = None
@@ -179,6 +182,8 @@ class Comparison(Record, kw_only=True):
     """Further data behind the classes; None if an older version wrote the result."""
     setup_changes: SetupChanges | None = None
     """Changes of the evaluation setup since the baseline; None if an older version wrote the result."""
+    behaviour_changes: BehaviourChanges | None = None
+    """How cases that pass in both runs behave differently; None if an older version wrote the result."""
     recent_runs: tuple[RecentRun, ...] = ()
     """Newest runs of the baseline's branch up to the baseline, newest first; at most 50."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE

@@ -92,6 +92,17 @@ HISTORY_BYTES: Final = 64_000_000
 HISTORY_RUNS: Final = 50
 HISTORY_LEVELS: Final = 100
 HISTORY_EXECUTIONS: Final = 100
+HISTORY_BEHAVIOURS: Final = 10
+"""Runs of a history whose behaviour is kept for each case: enough to see what varies by itself."""
+BEHAVIOUR_EXECUTIONS: Final = 4
+"""Executions of a case in one run whose behaviour a history keeps."""
+BEHAVIOUR_TOOLS: Final = 20
+BEHAVIOUR_PARAMETERS: Final = 60
+"""Parameters of all calls of an execution that are compared with the baseline."""
+BEHAVIOUR_DEPTH: Final = 8
+"""Depth to which the members of a parameter are compared one by one."""
+BEHAVIOUR_CHANGES: Final = 200
+"""Changes of behaviour that a run result lists."""
 RECORDING_BYTES: Final = 256_000_000
 RECORDING_LINE_BYTES: Final = 16_000_000
 ANSWER_CALLS: Final = 10_000
@@ -292,6 +303,12 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("runs in a history", HISTORY_RUNS, "runs"),
             LimitRow("runs whose levels are kept for drift", HISTORY_LEVELS, "runs"),
             LimitRow("executions of a case in one run of a history", HISTORY_EXECUTIONS, "executions"),
+            LimitRow("runs in a history whose behaviour is kept", HISTORY_BEHAVIOURS, "runs"),
+            LimitRow("executions of a case in one of these runs", BEHAVIOUR_EXECUTIONS, "executions"),
+            LimitRow("different tools of an execution whose behaviour is compared", BEHAVIOUR_TOOLS, "tools"),
+            LimitRow("parameters of its calls that are compared", BEHAVIOUR_PARAMETERS, "parameters"),
+            LimitRow("nesting of parameters that are compared one by one", BEHAVIOUR_DEPTH, "levels"),
+            LimitRow("changed behaviours that a run result lists", BEHAVIOUR_CHANGES, "changes"),
             LimitRow("entries of an archive", ARCHIVE_ENTRIES, "entries"),
         ),
         "What a run result keeps of a case": (

@@ -18,10 +18,12 @@ from eval_gate.reports.detail_levels import COMMENT_LIMIT, DETAIL_LEVELS, Detail
 from eval_gate.reports.markdown_fragments import format_case_link, format_evidence_cell, format_name_link
 from eval_gate.reports.template_engine import build_environment, tidy_markdown
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS
+from eval_gate.reports.view.behaviour_rows import BehaviourReport, BehaviourRow
 from eval_gate.reports.view.groups import Cause
 from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
 from eval_gate.reports.view.response_comparison import ResponseComparison
 from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.wording.behaviour import NO_EFFECT
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
@@ -48,6 +50,8 @@ MAX_EVIDENCE_TEXT: Final = 600
 """Characters of all evidence of a case."""
 MAX_EVIDENCE_NAMES: Final = 20
 """Cases with the same evidence that are named."""
+MAX_BEHAVIOUR_NAMES: Final = 3
+"""Cases with the same change of behaviour that are named."""
 _NONE: Final = "–"
 _MIN_SHARED_ROWS: Final = 3
 """Rows that have to share something before it is said once: two can be read."""
@@ -113,7 +117,7 @@ def get_environment() -> Environment:
             markdown_fragments.format_waiver,
         ),
         *(render_case_table, render_regression_table, render_score_table, render_cause_table, render_cause_lines),
-        *(render_responses, render_evidence),
+        *(render_responses, render_evidence, render_behaviour),
     )
     filters = {piece.__name__: piece for piece in pieces}
     return build_environment({**filters, "html": escape.escape_html, "block": escape.format_code_block}, html=False)
@@ -181,6 +185,27 @@ def render_evidence(rows: Sequence[CaseRow], limit: int, more: bool = False) -> 
     number = sum(map(len, groups.values()))
     title = f"Evidence of {format_count(number, 'more case' if more else 'case')}"
     return "\n".join([f"<details><summary>{title}</summary>", "", *lines, "", "</details>"])
+
+
+def render_behaviour(found: BehaviourReport, limit: int, current_title: str) -> str:
+    """Render the table of passing cases that behave differently, at most `limit` rows, and what differs in most."""
+    lines, rows = [], found.rows[:limit]
+    if rows:
+        lines += [f"| Case | What is different | Baseline | {current_title} |", "|:--|:--|:--|:--|"]
+        lines += map(_format_behaviour_row, rows)
+    shown = {case.key for row in rows for case in row.cases}
+    if left_out := found.found.cases - len(shown):
+        lines += ["", f"{format_count(left_out, 'more case')} not shown here."]
+    for words in found.widespread[: limit or 1]:
+        lines += ["", markdown_fragments.format_prose(words)]
+    return "\n".join([*lines, "", NO_EFFECT])
+
+
+def _format_behaviour_row(row: BehaviourRow) -> str:
+    names = escape.format_first_few(row.cases, MAX_BEHAVIOUR_NAMES, format_name_link)
+    what = markdown_fragments.format_prose(row.what).replace("|", "\\|")  # only within code are there any left
+    sides = (format_code_cell(side) if side is not None else _NONE for side in (row.baseline, row.current))
+    return f"| {names} | {what} | {' | '.join(sides)} |"
 
 
 def _format_prompt_lines(sides: ResponseComparison) -> list[str]:

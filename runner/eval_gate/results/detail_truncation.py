@@ -154,7 +154,7 @@ def drop_trial_details(trials: Iterable[Trial]) -> tuple[Trial, ...]:
 
 def is_unchanged(change: CaseChange) -> bool:
     """Whether nothing about this case differs from the baseline, or whether the baseline does not have it."""
-    return change.change in _UNCHANGED_CLASSES and not change.score_drop
+    return change.change in _UNCHANGED_CLASSES and not (change.score_drop or change.behaves_differently)
 
 
 class DroppedDetails(NamedTuple):

@@ -7,7 +7,8 @@ The entry of a case in one run is a few letters: its first executions, then a ba
 failed, `C` agent error, `T` timed out, `U` agent unreachable, `O` evaluation error (`ErrorKind`); `-` is a run without
 the case. A graded case has a score for each letter. The entries of a case run from the newest run to the oldest, and
 equal neighbors are written once: `0P*9 0F|PP` passed in the nine newest runs and recovered in the tenth. The number is
-the index of the case's fingerprint in its list of fingerprints.
+the index of the case's fingerprint in its list of fingerprints. What the case did in the newest runs in which it passed
+is beside that, in the same order (`case_behaviour`).
 """
 
 import hashlib
@@ -26,6 +27,7 @@ from eval_gate.model.evidence import RunReference
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.run_totals import count_scored_cases
+from eval_gate.results.case_behaviour import BehaviourDigest, decode_behaviour, encode_behaviour
 from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
 from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
@@ -37,6 +39,8 @@ MAX_RUNS: Final = limits.HISTORY_RUNS
 MAX_HISTORY_BYTES: Final = limits.HISTORY_BYTES
 MAX_EXECUTIONS: Final = limits.HISTORY_EXECUTIONS
 """Maximum first executions of a case in one run, and maximum re-runs."""
+MAX_BEHAVIOURS: Final = limits.HISTORY_BEHAVIOURS
+"""Maximum runs whose behaviour is kept for each case."""
 MANY_FINGERPRINTS: Final = 8
 NO_ENTRY: Final = "-"
 _ENTRY_PATTERN: Final = re.compile(
@@ -88,6 +92,17 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
 
     fingerprints: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
     runs: Annotated[str, Meta(max_length=200_000)] = ""
+    behaviour: Annotated[str, Meta(max_length=200_000)] = ""
+    """Digest of the case's behaviour in each of the newest runs, newest first. Empty if an older version wrote it."""
+
+    def decode_behaviours(self) -> "tuple[tuple[BehaviourDigest, ...], ...]":
+        """Decode the behaviour of the case in each of the newest runs, newest first; empty where nothing is known."""
+        return tuple(decode_behaviour(word) for word in self.list_behaviour_words())
+
+    def list_behaviour_words(self) -> list[str]:
+        """List the digest of the case's behaviour in each of the newest runs, newest first."""
+        words = [what for what, times in _iter_words(self.behaviour) for _ in range(min(times, MAX_BEHAVIOURS))]
+        return words[:MAX_BEHAVIOURS]
 
     def decode_entries(self) -> "tuple[HistoryEntry | None, ...]":
         """Decode the entry of the case in each run, newest first.
@@ -158,7 +173,11 @@ class History(Record, kw_only=True, omit_defaults=True):
             return self
         suites = {
             suite: {
-                case_id: CaseHistory(fingerprints=case.fingerprints, runs=_drop_runs(case.runs, start))
+                case_id: CaseHistory(
+                    fingerprints=case.fingerprints,
+                    runs=_drop_runs(case.runs, start),
+                    behaviour=_drop_runs(case.behaviour, start),
+                )
                 for case_id, case in cases.items()
             }
             for suite, cases in self.suites.items()
@@ -171,25 +190,32 @@ class History(Record, kw_only=True, omit_defaults=True):
         """Return the history with these levels, newest first, instead of its own."""
         return replace(self, levels=levels[:MAX_LEVELS])
 
-    def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> "History":
+    def with_run(
+        self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None, before: RunResult | None = None
+    ) -> "History":
         """Return the history with `run` added as the newest; a run that it already has stays in its place.
 
-        `earlier` maps each renamed or moved case to the key of its history.
+        `earlier` maps each renamed or moved case to the key of its history. `before` is the run before this one, if it
+        is at hand: only then is it known whether responses lost words.
         """
         if any(known.run_id == run.run_id for known in self.runs):
             return self
-        earlier = earlier or {}
+        earlier, there = earlier or {}, before.index_cases() if before else {}
         suites: dict[str, dict[str, CaseHistory]] = {}
         taken: set[CaseKey] = set()
         for key, case in run.iter_cases():
-            before = earlier.get(key, key)
-            taken.add(before)
-            known = self.suites.get(before.suite, {}).get(before.case_id)
-            suites.setdefault(key.suite, {})[key.case_id] = _add_run(known, case, len(self.runs))
+            old = earlier.get(key, key)
+            taken.add(old)
+            known = self.suites.get(old.suite, {}).get(old.case_id)
+            suites.setdefault(key.suite, {})[key.case_id] = _add_run(known, case, len(self.runs), there.get(old))
         for key in self.iter_keys():
             gone = self.suites[key.suite][key.case_id]
             if key not in taken and key.case_id not in suites.get(key.suite, {}):
-                kept = CaseHistory(fingerprints=gone.fingerprints, runs=_limit_runs(f"{NO_ENTRY} {gone.runs}"))
+                kept = CaseHistory(
+                    fingerprints=gone.fingerprints,
+                    runs=_limit_runs(f"{NO_ENTRY} {gone.runs}"),
+                    behaviour=_add_behaviour(NO_ENTRY, gone.behaviour),
+                )
                 if not _is_empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
         runs = (build_history_run(run), *self.runs)[:MAX_RUNS]
@@ -222,16 +248,16 @@ def build_target_key(run: RunResult) -> str:
 
 def build_history(runs: Iterable[RunResult]) -> History:
     """Build the history of these runs, newest first, without any older history."""
-    ledger = EMPTY_HISTORY
+    ledger, before = EMPTY_HISTORY, None
     for run in reversed(list(runs)[:MAX_RUNS]):
-        ledger = ledger.with_run(run)
+        ledger, before = ledger.with_run(run, before=before), run
     return ledger
 
 
-def build_case_history(seen: Iterable[tuple[str, HistoryEntry] | None]) -> CaseHistory:
+def build_case_history(seen: Iterable[tuple[str, HistoryEntry] | None], behaviours: Iterable[str] = ()) -> CaseHistory:
     """Build a case's history from the fingerprint and entry of each run, newest first.
 
-    The fingerprint index of the given entries is ignored.
+    The fingerprint index of the given entries is ignored. `behaviours` are the digests of the same runs.
     """
     yardsticks: dict[str, int] = {}
     words = []
@@ -243,7 +269,11 @@ def build_case_history(seen: Iterable[tuple[str, HistoryEntry] | None]) -> CaseH
             words.append(
                 _encode_entry(entry._replace(fingerprint_index=yardsticks.setdefault(yardstick, len(yardsticks))))
             )
-    return CaseHistory(fingerprints=tuple(yardsticks), runs=_limit_runs(" ".join(words)))
+    return CaseHistory(
+        fingerprints=tuple(yardsticks),
+        runs=_limit_runs(" ".join(words)),
+        behaviour=_limit_behaviours(" ".join(one or NO_ENTRY for one in behaviours)),
+    )
 
 
 def assemble_history(
@@ -305,8 +335,20 @@ def check_entries(history: History) -> None:
 
 
 def encode_history(history: History) -> bytes:
-    """Encode a history as its file stores it: JSON without default values, ended by a line break."""
-    return json.encode(history) + b"\n"
+    """Encode a history as its file stores it: JSON without default values, ended by a line break.
+
+    A history that behaviour would make too large to be read leaves it out.
+    """
+    data = json.encode(history) + b"\n"
+    return data if len(data) <= MAX_HISTORY_BYTES else json.encode(_drop_behaviours(history)) + b"\n"
+
+
+def _drop_behaviours(history: History) -> History:
+    suites = {
+        suite: {case_id: replace(case, behaviour="") for case_id, case in cases.items()}
+        for suite, cases in history.suites.items()
+    }
+    return replace(history, suites=suites)
 
 
 def split_executions(case: CaseResult) -> tuple[tuple[HistoryExecution, ...], tuple[HistoryExecution, ...]]:
@@ -370,21 +412,34 @@ def match_fingerprints(one: str, other: str) -> FingerprintMatch:
     return FingerprintMatch(same, same and one.partition(".")[2] == other.partition(".")[2])
 
 
-def _add_run(known: CaseHistory | None, case: CaseResult, runs: int) -> CaseHistory:
+def _add_run(known: CaseHistory | None, case: CaseResult, runs: int, before: CaseResult | None) -> CaseHistory:
     """Add a run to the front of a case's history; a new case has no entries for older runs.
 
-    `runs` is the number of older runs.
+    `runs` is the number of older runs, and `before` the case in the newest of them, if that run is at hand.
     """
     yardsticks = known.fingerprints if known else ()
     older = known.runs if known else f"{NO_ENTRY} " * runs
     first, again = split_executions(case)
+    behaviour = _add_behaviour(encode_behaviour(case, before) or NO_ENTRY, known.behaviour if known else "")
     if not first:
-        return CaseHistory(fingerprints=yardsticks, runs=_limit_runs(f"{NO_ENTRY} {older}"))
+        return CaseHistory(fingerprints=yardsticks, runs=_limit_runs(f"{NO_ENTRY} {older}"), behaviour=behaviour)
     yardstick = compute_result_fingerprint(case)
     if yardstick not in yardsticks:
         yardsticks = (*yardsticks, yardstick)
     word = _encode_entry(HistoryEntry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
-    return _drop_unused_fingerprints(CaseHistory(fingerprints=yardsticks, runs=_limit_runs(f"{word} {older}")))
+    return _drop_unused_fingerprints(
+        CaseHistory(fingerprints=yardsticks, runs=_limit_runs(f"{word} {older}"), behaviour=behaviour)
+    )
+
+
+def _add_behaviour(word: str, older: str) -> str:
+    return _limit_behaviours(f"{word} {older}")
+
+
+def _limit_behaviours(words: str) -> str:
+    """Limit the behaviour of a case to the newest runs; the text is empty if none of them says anything."""
+    kept = _limit_words(words, MAX_BEHAVIOURS)
+    return "" if _is_empty(kept) else kept
 
 
 @lru_cache(maxsize=1_000)
@@ -400,8 +455,12 @@ def _encode_entry(entry: HistoryEntry) -> str:
 @lru_cache(maxsize=50_000)
 def _limit_runs(runs: str) -> str:
     """Limit the entries to the maximum of a history, and write equal neighbors once."""
+    return _limit_words(runs, MAX_RUNS)
+
+
+def _limit_words(runs: str, most: int) -> str:
     counted: list[tuple[str, int]] = []
-    left = MAX_RUNS
+    left = most
     for what, times in _iter_words(runs):
         number = min(times, left)
         left -= number
@@ -436,7 +495,7 @@ def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:
         + (f"*{times}" if times > 1 else "")
         for entry, times in entries
     ]
-    return CaseHistory(fingerprints=tuple(case.fingerprints[old] for old in places), runs=" ".join(words))
+    return replace(case, fingerprints=tuple(case.fingerprints[old] for old in places), runs=" ".join(words))
 
 
 def _is_empty(runs: str) -> bool:

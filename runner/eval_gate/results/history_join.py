@@ -31,7 +31,10 @@ def join_histories(newest: History, others: Sequence[History]) -> History:
     suites: dict[str, dict[str, CaseHistory]] = {}
     for key in keys:
         seen = _collect_entries(key, ledgers)
-        suites.setdefault(key.suite, {})[key.case_id] = build_case_history([seen.get(run.run_id) for run in runs])
+        behaviours = _collect_behaviours(key, ledgers)
+        suites.setdefault(key.suite, {})[key.case_id] = build_case_history(
+            [seen.get(run.run_id) for run in runs], [behaviours.get(run.run_id, "") for run in runs]
+        )
     return assemble_history(runs, suites, newest.levels)
 
 
@@ -40,6 +43,15 @@ def _merge_runs(ledgers: Sequence[History]) -> tuple[HistoryRun, ...]:
     runs = {run.run_id: run for ledger in reversed(ledgers) for run in ledger.runs if run.run_id != first.run_id}
     older = sorted(runs.values(), key=lambda run: run.timestamp, reverse=True)
     return (first, *older)[:MAX_RUNS]
+
+
+def _collect_behaviours(key: CaseKey, ledgers: Sequence[History]) -> dict[str, str]:
+    """Collect the digest of a case's behaviour, by run id. If several histories have a run, the first counts."""
+    return {
+        run.run_id: word
+        for ledger in reversed(ledgers)
+        for run, word in zip(ledger.runs, ledger.get_case(key).list_behaviour_words(), strict=False)
+    }
 
 
 def _collect_entries(key: CaseKey, ledgers: Sequence[History]) -> dict[str, tuple[str, HistoryEntry]]:

@@ -53,7 +53,7 @@ def build_next_history(run: RunResult, baseline: Baseline | NoBaseline) -> Histo
     if isinstance(baseline, NoBaseline):
         return _with_levels(EMPTY_HISTORY.with_run(run), run, None, {})
     before, earlier = baseline.result, find_earlier_keys(baseline.result, run)
-    return _with_levels(baseline.own_history.with_run(run, earlier), run, before, earlier)
+    return _with_levels(baseline.own_history.with_run(run, earlier, before), run, before, earlier)
 
 
 def _with_levels(

@@ -57,6 +57,10 @@ ACCESS_REFUSED_STATUSES: Final = frozenset({401, 402, 403, 407, 429, 529})
 """HTTP statuses that refuse access: authentication, credit or rate limit (529: Anthropic is overloaded)."""
 
 
+OVERLOAD_STATUSES: Final = frozenset({429, 503, 529})
+"""HTTP statuses of a target that gets more requests than it takes."""
+
+
 class TargetFault(StrEnum):
     """Kind of a target's failure, as far as it determines what happens next."""
 

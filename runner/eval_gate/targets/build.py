@@ -15,7 +15,7 @@ from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.sandbox_setup import SandboxSetup
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import DescribedTarget, Target
-from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpSettings
 from eval_gate.targets.kinds import is_model_provider
 from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.targets.model.recording import Recording
@@ -158,7 +158,7 @@ def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None,
     """
     try:
         to_public_url(url.open())
-        described = {"name": "agent", "url": url.open()} | ({} if preset is None else {"agentProtocol": preset})
+        described = {"name": ENDPOINT_NAME, "url": url.open()} | ({} if preset is None else {"agentProtocol": preset})
         return HttpSettings.model_validate(described).set_place_source("agentEndpoint")
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else describe_error(list_errors(error)[0])

@@ -69,6 +69,12 @@ class TargetCatalog:
         """Of these, what the author of a target may not have meant, wherever it is run."""
         return tuple(self._remarks)
 
+    async def aclose(self) -> None:
+        """Close all targets and graders that were built, for a run that does not begin."""
+        answerers = (self._answerer,) if self._answerer is not None else ()
+        for one in (*answerers, *self._targets.values(), *self._graders.values()):
+            await one.aclose()
+
     def learn_secrets(self, eval_files: Iterable[str]) -> None:
         """Learn what the references stand for in the lists that belong to these eval files, whoever of them is asked.
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, structs
@@ -12,6 +13,7 @@ from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError
+from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.deadline import note_retry_wait
 from eval_gate.targets.rate_limit import TOO_MANY_REQUESTS, get_active_limiter
 
@@ -46,29 +48,36 @@ def build_retry_policy(settings: BaseModel, max_retries: int | None = None) -> R
     return policy if max_retries is None else replace(policy, max_retries=max_retries)
 
 
-async def respond_with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPolicy) -> Response:
+async def respond_with_retries(
+    call: Callable[[], Awaitable[Response]], policy: RetryPolicy, limiter: ConcurrencyLimiter | None = None
+) -> Response:
     """As `call_with_retries`, for a whole response: its `attempts` count every try. Raises TargetError."""
-    response, attempts = await call_with_retries(call, policy)
+    response, attempts = await call_with_retries(call, policy, limiter)
     return response if attempts == 1 else replace(response, attempts=attempts)
 
 
-async def call_with_retries(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> tuple[T, int]:
+async def call_with_retries(
+    call: Callable[[], Awaitable[T]], policy: RetryPolicy, limiter: ConcurrencyLimiter | None = None
+) -> tuple[T, int]:
     """Call until it succeeds, breaks for good, or the retries are used up; the last TargetError is raised.
 
     The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made. Where the
-    target has a pace, being refused is no failure while others are answered: the next try begins later.
+    target has a pace, a 429 is no failure while others are answered: the next try begins later. Without a pace,
+    `limiter` lowers the number of requests at the same time, and what was refused at a higher load is no failure.
     """
-    rate, tries, failures = get_active_limiter(), 0, 0
+    rate, tries, failures, began, limit = get_active_limiter(), 0, 0, 0.0, 0
     while True:
-        began = await rate.wait_for_turn() if rate else 0.0
         tries += 1
         try:
-            found = await call()
+            async with limiter.hold_slot() if limiter else nullcontext(0) as limit:
+                began = await rate.wait_for_turn() if rate else 0.0
+                found = await call()
         except TargetError as error:
-            a_matter_of_pace = (
-                rate and error.status == TOO_MANY_REQUESTS and rate.note_refusal(began, error.retry_after_s)
-            )
-            if not (a_matter_of_pace and policy.max_retries and tries < MAX_TRIES):
+            if rate and error.status == TOO_MANY_REQUESTS:
+                is_pace = rate.note_refusal(began, error.retry_after_s)
+            else:
+                is_pace = limiter is not None and limiter.note_refusal(error, limit)
+            if not (is_pace and policy.max_retries and tries < MAX_TRIES):
                 failures += 1
             if not error.retryable or failures > policy.max_retries:
                 raise

@@ -80,7 +80,10 @@ class ShellPosition:
         self._word += text
 
     def read_sign(self, sign: str, before: str) -> None:
-        """Read a character that is not quoted and opens nothing; `before` is the character before it."""
+        """Read a character that is not quoted and opens nothing.
+
+        `before` is the character before it, empty if a backslash makes that one a part of a word.
+        """
         if sign in _BETWEEN_WORDS:
             self._end_word()
         elif sign in "&|" and before and before in "<>":
@@ -206,6 +209,8 @@ class _TemplateScanner:
         self._inside: list[tuple[str, int]] = []
         """What is open: the sign that closes it, and where it begins."""
         self._here_document = _HERE_DOCUMENT.search(text)
+        self._escape_end = 0
+        """Behind the last backslash and the character that it makes a part of a word."""
         self._positions = [ShellPosition()]
         """Where in a command it is: in the whole line, and in each thing that is open and holds commands of its own."""
 
@@ -314,6 +319,7 @@ class _TemplateScanner:
         the two characters around it into one sign.
         """
         before, after = self._text[place - 1 : place], self._text[place + 2 : place + 3]
+        self._escape_end = place + 2
         if not self._text.startswith("\n", place + 1):
             self._positions[-1].append("\\")
         elif before == "$" or (self._closing_sign != '"' and before not in _WORD_BREAKS and after not in _BLANK):
@@ -372,7 +378,8 @@ class _TemplateScanner:
         elif text[place] == "\n":
             self._end_line(place)
         else:
-            self._positions[-1].read_sign(text[place], text[place - 1 : place])
+            before = "" if place == self._escape_end else text[place - 1 : place]
+            self._positions[-1].read_sign(text[place], before)
 
     def _end_line(self, place: int) -> None:
         """End the line at `place`; if it announces a here-document, its text begins on the next line."""

@@ -46,7 +46,7 @@ class FakeGitHub:
         self.storage, self.results, self.graphql = Storage(self), ResultsService(self), GraphQL(self)
         self.web = Web(self)
         self.rest = Rest(self)
-        servers = [
+        self._servers = servers = [
             LoopbackServer(service, self.faults, self.state.lock, self._note, address)
             for service in (self.rest, self.storage, self.results)
         ]
@@ -60,6 +60,11 @@ class FakeGitHub:
 
     def start(self) -> None:
         self._door.open()
+
+    @property
+    def open_connections(self) -> int:
+        """How many clients are connected now."""
+        return sum(server.open_connections for server in self._servers)
 
     def close(self) -> None:
         self._door.close()

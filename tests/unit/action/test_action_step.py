@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,9 @@ from eval_gate.action.inputs import read_inputs
 from eval_gate.action.step import open_publishing_step, open_step, open_temporary_folder
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.text.escape import MAX_KEY
+from tests.support.github import FakeGitHub
 from tests.support.jobs import RUNNER_ID, pull_request_event
+from tests.unit.action.conftest import Desk
 
 PUSH = {"ref": "refs/heads/main"}
 
@@ -166,3 +169,27 @@ def test_temporary__on_the_machine_of_the_job__is_not_where_others_may_put_anoth
             os.seteuid(0)
     assert place is not None
     assert place.is_relative_to(folder) is taken
+
+
+@pytest.fixture
+def unplannable(desk) -> Desk:
+    """A step that asks GitHub for its pull request, which is none."""
+    desk.event("workflow_dispatch", {"ref": "refs/heads/main", "inputs": {"pr-number": "99"}})
+    return desk
+
+
+def closes_its_connections(github: FakeGitHub) -> bool:
+    """Whether GitHub sees the end of all connections, of which there were some, within a minute."""
+    assert github.log, "nothing was requested: this test says nothing"
+    end = time.monotonic() + 60
+    while github.open_connections and time.monotonic() < end:
+        time.sleep(0.01)
+    return not github.open_connections
+
+
+def test_open_step__planning_fails__closes_its_connection(unplannable, github) -> None:
+    environment = unplannable.environment("workflow_dispatch")
+    with pytest.raises(GateError, match="pull request #99 not found") as caught:
+        open_step(environment, read_inputs({"INPUT_GITHUB-TOKEN": github.token}))
+    assert closes_its_connections(github)
+    assert caught.value.code == "pull-request-not-found"

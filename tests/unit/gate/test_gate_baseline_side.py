@@ -62,12 +62,13 @@ def test_decide_verdict__regression__has_the_baselines_side() -> None:
     ],
 )
 def test_decide_verdict__only_what_is_not_as_it_was_and_was_judged__has_it(was, status, has) -> None:
-    (change,) = compared(then(status=was), make_result("a", status)).comparison.changes
+    (change,) = compared(then(status=was), make_result("a", status, details=DETAILS)).comparison.changes
     assert (change.baseline_result is not None) is has
 
 
 def test_decide_verdict__score_drop_of_a_case_that_passes_on_both_sides__has_it() -> None:
-    before, now = then(graded=True, score=1.0), make_result("a", "failed", graded=True, score=0.8)
+    before = then(graded=True, score=1.0)
+    now = make_result("a", "failed", graded=True, score=0.8, details=DETAILS)
     (change,) = compared(before, now, pass_score=0.7).comparison.changes
     assert (change.change, change.score_drop) == ("still_passing", True)
     assert change.baseline_result is not None

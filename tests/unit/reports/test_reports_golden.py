@@ -11,7 +11,7 @@ from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.case import Tier
 from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.execution import ErrorKind, EvaluatorResult
-from eval_gate.model.result import RunResult, StaleFact, StaleKind
+from eval_gate.model.result import CaseResult, RunResult, StaleFact, StaleKind
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -22,6 +22,7 @@ from eval_gate.reports.wording.verdict import suggest_next_step
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.history import build_history
 from eval_gate.struct import replace
+from tests.support.behaviours import make_behaving, make_details
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
 from tests.support.pages import without_assets
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -251,7 +252,35 @@ def only_drops(policy: Policy = ONLY_REGRESSIONS) -> RunResult:
     return judged(make_graded_run({"a": 0.4, "b": 0.85}), then, policy)
 
 
+def behaviour() -> RunResult:
+    """Nothing failed, and five cases do something else; ids in a parameter differ each time."""
+    names = ("order/status", "order/late", "faq/hours", "refund/expired", "refund/partial-order", "faq/contact")
+
+    def make_side(*, here: bool) -> list[CaseResult]:
+        day, tool = ("Sunday", "search_orders") if here else ("2026-11-22", "lookup_order")
+        said = "I cannot help with this." if here else "You have fourteen days to send it back, at no cost."
+        calls = {
+            "order/status": [("lookup_order", {"id": "A7", "day": day})],
+            "order/late": [("lookup_order", {"id": "A8", "day": day})],
+            "faq/hours": [(tool, {"id": "`|@octocat"})],
+            "refund/expired": [("lookup_order", {"id": "A9"})],
+            "refund/partial-order": [("lookup_order", {"id": 9 if here else "9"}), *([("refund", {})] * (1 + here))],
+            "faq/contact": [("lookup_order", {"id": "A4"})],
+        }
+        for place, name in enumerate(names):
+            calls[name][0][1]["trace"] = f"{place}{here:d}f3"
+        return [
+            make_behaving(name, make_details(calls[name], *([said] if name == "refund/expired" else [])))
+            for name in names
+        ]
+
+    return judged(
+        make_run(make_suite_result(make_side(here=True))), make_baseline_run(make_suite_result(make_side(here=False)))
+    )
+
+
 STATES |= {
+    "behaviour": behaviour(),
     "scores": scores(Policy(frozenset({FailOn.REGRESSIONS}), max_errors=1)),
     "scores-threshold": scores(Policy(frozenset({FailOn.REGRESSIONS}), 0.5, 1, pass_score=0.8)),
     "scores-drops-only": only_drops(),
@@ -386,7 +415,15 @@ def test_console__ascii_only__holds_nothing_else(golden) -> None:
     assert text.isascii()
 
 
-@pytest.mark.parametrize("state", ["few", "could-not-decide", "stale-evals", "no-baseline", "scores-threshold"])
+def test_console__cases_behave_differently__are_one_line_and_a_table_with_verbose(golden) -> None:
+    golden("console/behaviour.txt", render("console", behaviour(), ReportContext()))
+    text = render("console", behaviour(), ReportContext(), style=ConsoleStyle(verbose=True))
+    golden("console/behaviour-verbose.txt", text)
+
+
+@pytest.mark.parametrize(
+    "state", ["few", "could-not-decide", "behaviour", "stale-evals", "no-baseline", "scores-threshold"]
+)
 def test_summary__state__looks_like_this(golden, state) -> None:
     golden(f"summary/{state}.md", render_summary(build_view(STATES[state], ON_GITHUB)))
 
@@ -422,6 +459,10 @@ def test_junit__scores__look_like_this(golden, state) -> None:
 
 def test_html__scores__are_on_the_page(golden) -> None:
     golden("html/scores-threshold.html", without_assets(render("html", STATES["scores-threshold"], ON_GITHUB)))
+
+
+def test_html__cases_behave_differently__has_a_filter_a_mark_and_both_sides(golden) -> None:
+    golden("html/behaviour.html", without_assets(render("html", behaviour(), ON_GITHUB)))
 
 
 def test_html__few__is_one_whole_page(golden) -> None:

@@ -197,7 +197,7 @@ def test_load_mcp__no_url__is_a_usage_error(url) -> None:
 @pytest.mark.parametrize(
     ("body", "encoding", "said"),
     [
-        (twice_packed, "gzip, gzip", "is compressed 2 times"),
+        (twice_packed, "gzip, gzip", "is compressed 2 times, which is not supported"),
         (once_packed, "gzip", "is larger than 10,000,000 bytes"),
         (lambda: b"[" + b"[]," * 3_000_000 + b"0]", "identity", "has more than 250,000 values"),
     ],

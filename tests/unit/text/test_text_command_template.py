@@ -176,6 +176,11 @@ def test_of_command__shells_begin_and_end_what_is_quoted_elsewhere__is_refused(t
         "f() {}",
         "f() { {}; }",
         "function f { {}; }",
+        r"agent \;;{}",
+        r"agent \;; {}",
+        r"agent \>&{}",
+        r"agent \<| {}",
+        r"agent \\;{}",
     ],
 )
 def test_of_command__value_that_would_name_the_program__is_refused(text, name) -> None:

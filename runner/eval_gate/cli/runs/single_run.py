@@ -19,9 +19,11 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.formats.discovery import find_partial_selection
+from eval_gate.model.case import CaseKey
 from eval_gate.process.signals import run_async
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun_command import build_rerun_command
+from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.waivers import build_waive_command
 from eval_gate.session.evaluated_commit import find_git_facts
 from eval_gate.session.evaluation import EvaluatedRun, build_report_context, evaluate_session, write_run_reports
@@ -46,7 +48,7 @@ class RunCall(FrozenStruct):
 def run_and_decide(call: RunCall) -> ExitCode:
     """Run, store, compare and print; return the exit code. Raises GateError for problems found before the run."""
     config = load_call_config(call)
-    keys = find_failing_cases(Path(config.output_dir), config.target.name) if call.only_failing else None
+    keys = _find_failing_keys(call, config)
     context = build_run_context(call.resume)
     session = open_session(config, replace(build_selection(call, config, context.root), keys=keys), context)
     kept = run_async(evaluate_session(session, create_progress(call.verbosity)))
@@ -54,6 +56,18 @@ def run_and_decide(call: RunCall) -> ExitCode:
     if kept.interrupted is not None:
         print_message(f"Next step: continue with eval-gate run --resume {kept.run.run_id} and the same options")
     return kept.exit_code
+
+
+def _find_failing_keys(call: RunCall, config: RunConfig) -> frozenset[CaseKey] | None:
+    """Find the cases of `--failing`, and say which waived failures are left out; None without the option."""
+    if not call.only_failing:
+        return None
+    failing = find_failing_cases(Path(config.output_dir), config.target.name)
+    if failing.waived and call.verbosity is not Verbosity.QUIET:
+        them = "it" if len(failing.waived) == 1 else "them"
+        count = format_count(len(failing.waived), "waived failure")
+        print_message(f"--failing leaves out {count}: {failing.waived_names} (--case runs {them})")
+    return failing.keys
 
 
 def build_selection(call: RunCall, config: RunConfig, root: Path) -> Selection:

@@ -62,6 +62,8 @@ def render_config(
         paragraphs["evals"] += f"\n\n{_SNAPSHOT}\nsnapshotPath: {_format_scalar(tools.snapshot)}"
     if not strict:
         paragraphs["strict"] = re.sub(r"(?m)^strict:", "# strict:", paragraphs["strict"])
+    if agent.kind is AgentPlace.DESCRIBED and agent.command is None:
+        paragraphs["concurrency"] = _WORKERS_TEXT
     paragraphs["agentEndpoint"] = _render_target(agent, paragraphs["agentEndpoint"])
     if agent.command is not None:
         steps = {len(PurePosixPath(place).parts) for place in evals}
@@ -112,6 +114,9 @@ _COMMAND_HEAD: Final = """\
 # `cwd` is relative to the folder of the eval file. Pass secrets with `env`."""
 _MODEL_HEAD: Final = "# The model to evaluate without an agent, with this prompt and these tools."
 _MODEL_REST: Final = "# systemPromptPath: prompt.md\n# toolRegistryPath: tools.json"
+_WORKERS_TEXT: Final = """\
+# Number of cases to run at the same time, for all targets. Without it, `workers` of each target applies, or 1.
+# concurrency: 4"""
 _SUITES_TEXT: Final = """\
 # The suites define their own agents, which use OpenAI's gpt-5-mini. To use another model, or your own agent:
 # model: anthropic:claude-sonnet-4-5

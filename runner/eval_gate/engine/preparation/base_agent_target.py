@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 from eval_gate.config.settings import RecordingMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.model.setup import TargetIdentity
@@ -22,13 +24,18 @@ class BaseAgentTarget(FrozenStruct):
 
 
 def build_base_agent_target(
-    config: RunConfig, context: BuildContext, main: Target | None, eval_file: str
+    config: RunConfig,
+    context: BuildContext,
+    main: Target | None,
+    eval_file: str,
+    opened: AsyncExitStack | None = None,
 ) -> BaseAgentTarget | None:
     """Build the base agent's target from the configuration; None if none is configured.
 
     The target is not connected yet. `main` is the evaluated agent, or None if it is unknown. The base agent never
-    responds from a recording: its present behavior counts. Raises GateError if the agent is not described, is
-    described twice, or is the evaluated agent, which would clear every regression that it causes.
+    responds from a recording: its present behavior counts. `opened` closes it if the run does not begin. Raises
+    GateError if the agent is not described, is described twice, or is the evaluated agent, which would clear every
+    regression that it causes.
     """
     choice = config.base_agent
     if choice.endpoint is None and choice.target is None:
@@ -41,6 +48,8 @@ def build_base_agent_target(
         )
     made = replace(context, recording=Recording(RecordingMode.OFF))
     book = TargetCatalog(_build_choice(config.target, choice.endpoint, choice.target), made)
+    if opened is not None:
+        opened.push_async_callback(book.aclose)
     try:
         target = book.get_target(eval_file)
     except GateError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -161,9 +162,19 @@ async def build_run_plan(config: RunConfig, selection: Selection, context: RunCo
     """Everything decided. The snapshot is captured last, immediately before the run.
 
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
-    registry or snapshot that is configured and cannot be had.
+    registry or snapshot that is configured and cannot be had. No target is open then.
     """
     inputs = await read_inputs(config, selection, context)
+    async with AsyncExitStack() as opened:
+        plan = await _build_plan(config, selection, context, inputs, opened)
+        opened.pop_all()
+    return plan
+
+
+async def _build_plan(
+    config: RunConfig, selection: Selection, context: RunContext, inputs: RunInputs, opened: AsyncExitStack
+) -> RunPlan:
+    """Build the plan; `opened` closes its targets. Raises GateError."""
     home, home_notices = build_home(inputs.suites, context.root, context.tmp)
     files = ProgramFiles(context.root)
     shared = replace(
@@ -173,12 +184,13 @@ async def build_run_plan(config: RunConfig, selection: Selection, context: RunCo
         shards=selection.shard.count if selection.shard else 1,
     )
     book = TargetCatalog(config.target, shared, context.custom_target)
+    opened.push_async_callback(book.aclose)
     assigned = assign_targets(inputs.suites, book, config)
     book.learn_secrets(suite.file for suite in inputs.suites)
     _check_stubs(inputs.suites, assigned)
     target = assigned.main
     suites = skip_ungradable(inputs.suites, config.rubric, assigned.judges)
-    control = build_base_agent_target(config, shared, target, suites[0].file)
+    control = build_base_agent_target(config, shared, target, suites[0].file, opened)
     run_id, timestamp, resumed = _choose_run_identity(Path(config.output_dir), target, context.resume)
     who = tuple(one for one in check_programs(config, suites, book, context.environment) if one not in inputs.warnings)
     tokens = TokenData(seed=inputs.seed, snapshot=await _read_snapshot(config, shared))

@@ -22,7 +22,7 @@ from eval_gate.gate.comparison_refinement import build_rerun_criteria
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR
 from eval_gate.gate.failure_causes import find_cause, get_group_key
 from eval_gate.gate.must_pass import is_must_pass
-from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.gate.verdict_decision import GateInputs, decide_provisional_verdict
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcome
 from eval_gate.model.evidence import NO_HISTORY, GroundKind
@@ -62,7 +62,7 @@ def select_base_agent_cases(run: RunResult, inputs: GateInputs, askable: Set[Cas
     """
     if isinstance(inputs.baseline, NoBaseline) or not run.reruns:
         return BaseAgentCases()
-    now = decide_verdict(run, inputs)
+    now = decide_provisional_verdict(run, inputs)
     comparison = now.comparison
     if now.verdict is None or now.verdict.outcome is not Outcome.FAILED or comparison is None:
         return BaseAgentCases()
@@ -86,14 +86,14 @@ def find_clearable_cases(run: RunResult, inputs: GateInputs) -> tuple[CaseKey, .
     askable = frozenset(key for key, case in run.iter_cases() if not case.dependent)
     if not select_base_agent_cases(run, inputs, askable).keys:
         return ()
-    comparison = decide_verdict(run, inputs).comparison
+    comparison = decide_provisional_verdict(run, inputs).comparison
     red = [one.key for one in comparison.select_changes(CaseClass.REGRESSION)] if comparison else []
     return tuple(red) or tuple(askable)  # of scores that fell together no single case is one
 
 
 def find_cleared_cases(run: RunResult, inputs: GateInputs) -> frozenset[CaseKey]:
     """Find the cases that are no longer regressions because of the base agent's results."""
-    comparison = decide_verdict(run, inputs).comparison
+    comparison = decide_provisional_verdict(run, inputs).comparison
     changes = comparison.changes if comparison else ()
     return frozenset(
         one.key for one in changes if one.grounds is not None and one.grounds.kind is GroundKind.BASE_AGENT
@@ -228,5 +228,5 @@ def _can_turn_verdict(run: RunResult, inputs: GateInputs, comparison: Comparison
 
     imagined = run.replace_cases({key: as_here(key, case) for key, case in run.iter_cases()})
     imagined = replace(imagined, base_agent=BaseAgentSummary(target=run.target))
-    verdict = decide_verdict(imagined, replace(inputs, waiver_lookup=None)).verdict
+    verdict = decide_provisional_verdict(imagined, replace(inputs, waiver_lookup=None)).verdict
     return verdict is None or verdict.outcome is not Outcome.FAILED

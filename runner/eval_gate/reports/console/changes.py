@@ -26,6 +26,8 @@ MAX_EVIDENCE: Final = 300
 MAX_FAILURE: Final = 200
 MAX_TERMS: Final = 500
 MAX_NAMED_CALLS: Final = 5
+MAX_BEHAVIOUR_NAMES: Final = 5
+"""Cases that behave differently, or have one change of behaviour, that are named."""
 _MAX_SHOWN_CHECKS: Final = 2
 """Checks above which the failure is shown instead of the expectation."""
 _CONTEXT_CHARACTERS: Final = 12
@@ -65,6 +67,7 @@ def render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     yield from _render_group(
         style, None, "INCONCLUSIVE OR FLAKY", view.inconclusive_or_flaky if view.uses_history else ()
     )
+    yield from _render_behaviour(view, style)
     others = (
         ("FLAKY", () if view.uses_history else view.flaky),
         ("INCOMPARABLE", view.incomparable),
@@ -223,6 +226,26 @@ def _render_waiver(
     terms = f"see {above} above" if above else to_console_line(words.terms if words else "", MAX_TERMS)
     parts = "; ".join(filter(None, [terms, seen]))
     yield from style.wrap_text(f"{truncate_text(to_console_line(name), MAX_ID)}: {parts}", begin="  ", indent=" " * 4)
+
+
+def _render_behaviour(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
+    """Render the passing cases that behave differently on one line; with verbose output, how they do."""
+    found = view.behaviour
+    if found is None:
+        return
+    hint = "" if style.verbose else " (--verbose shows how)"
+    names = format_first_few(found.cases, MAX_BEHAVIOUR_NAMES, _format_label)
+    yield from style.wrap_text(f"{found.title}{f': {names}' if names else ''}{hint}")
+    for row in found.rows[:MAX_ROWS] if style.verbose else ():
+        cases = format_first_few(row.cases, MAX_BEHAVIOUR_NAMES, _format_label)
+        sides = (to_console_line(side or "–", MAX_FAILURE) for side in (row.baseline, row.current))
+        text = f"{cases}: {to_console_line(row.what, MAX_EVIDENCE)}: {' → '.join(sides)}"
+        yield from style.wrap_text(text, begin="  ", indent=" " * 4)
+    if style.verbose and len(found.rows) > MAX_ROWS:
+        yield f"  … and {format_count(len(found.rows) - MAX_ROWS, 'more change')}"
+    for words in found.widespread if style.verbose else ():
+        yield from style.wrap_text(to_console_line(words, MAX_TERMS), begin="  ", indent=" " * 4)
+    yield ""
 
 
 def _render_group(style: ConsoleStyle, colour: str | None, name: str, rows: Sequence[CaseRow]) -> Iterator[str]:

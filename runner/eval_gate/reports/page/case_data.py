@@ -28,6 +28,8 @@ STATUS_LETTERS: Final = {
 }
 MAX_EXPECTED: Final = 60
 """Lines of an expectation."""
+MAX_BEHAVIOUR: Final = 30
+"""Changes of behaviour of a case."""
 MAX_DEPTH: Final = 4
 """How deep the members of checks are followed: the record may be anybody's."""
 _PROMPTS: Final = ("systemPrompt", "userPrompt", "prompt", "command")
@@ -50,6 +52,7 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
         "record": reveal_invisible(row.history_text) if row.history_text else None,
         "past": row.case_change.recent_results if row.case_change else None,
         "waived": _build_waiver(row),
+        "behaves": _build_behaviour(row, view),
         "before": _build_baseline_side(row, cut),
     }
     if case is not None:
@@ -106,6 +109,14 @@ def _build_actions(row: CaseRow, view: ReportView) -> Data:
         "comment": command,
         "waive": line,
     }
+
+
+def _build_behaviour(row: CaseRow, view: ReportView) -> list[list[str]]:
+    """List the changes of a passing case's behaviour: what, in the baseline, in this run."""
+    if not row.behaves_differently or view.behaviour is None:
+        return []
+    found = view.behaviour.list_case_changes(row.key)[:MAX_BEHAVIOUR]
+    return [[reveal_invisible(text or "–") for text in (one.what, one.baseline, one.current)] for one in found]
 
 
 def _build_waiver(row: CaseRow) -> Data | None:

@@ -142,6 +142,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
             "cause": self._causes,
             "flaky": [n for n in places if rows[n].flaky],
             "stale": [n for n in places if rows[n].stale],
+            "behaves": [n for n in places if rows[n].behaves_differently],
             "dropped": [n for n in places if rows[n].has_score_drop],
             "elsewhere": {n: reveal_invisible(rows[n].suite) for n in places if rows[n].suite not in suites},
         }
@@ -226,6 +227,7 @@ def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     yield PageGroup("flaky", "Flaky", "warn", view.flaky)
     yield PageGroup("still-failing", "Still failing", "soft", view.known_failing)
     yield PageGroup("still-errored", "No score on either side", "soft", view.still_errored)
+    yield PageGroup("behaves-differently", "Pass and behave differently", "soft", view.behaving_differently)
     yield PageGroup("flaky-history", "Flaky, passing in this run", "soft", view.flaky_in_history)
     yield PageGroup("incomparable", "Not comparable", "soft", view.incomparable)
     yield PageGroup("added", "New cases", "soft", view.added)

@@ -172,7 +172,8 @@
         make("span", { class: "name" },
           foreign("span", rows.id[n], { class: "id" }),
           foreign("span", below, { class: "below" })),
-        make("span", { class: "aside" }, measureOf(n), ...flags.filter(Boolean).map((flag) => make("span", { class: "flag" }, flag)))));
+        make("span", { class: "aside" }, measureOf(n), ...flags.filter(Boolean).map((flag) => make("span", { class: "flag" }, flag)),
+          rows.behaves.includes(n) ? make("span", { class: "different" }, "different") : null)));
     made.style.top = `${item.top}px`;
     return made;
   }
@@ -481,6 +482,7 @@
       said && said.waived ? make("span", { class: "tag" }, said.waived.done) : null,
       rows.flaky.includes(n) ? make("span", { class: "tag warn" }, "flaky") : null,
       rows.dropped.includes(n) ? make("span", { class: "tag warn" }, "score drop") : null,
+      rows.behaves.includes(n) ? make("span", { class: "tag" }, "behaves differently") : null,
       rows.stale.includes(n) ? make("span", { class: "tag warn" }, "stale") : null, tags);
     const bar = make("div", { class: "bar" },
       make("button", { type: "button", class: "button back", onclick: close }, "← All cases"), status,
@@ -508,6 +510,7 @@
         said.compared ? foreign("p", said.compared, { class: "soft" }) : null,
         said.waived ? waived(said.waived) : null,
         (said.warnings || []).map((warning) => foreign("p", `⚠️ ${warning}`))),
+      part("What is different", said.behaves ? behaves(said.behaves) : null),
       part("Prompt", said.question ? whole(said.question, "asked") : null,
         said.expected ? make("div", { class: "expected" }, make("h4", {}, "Expected"),
           make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
@@ -520,6 +523,14 @@
       part("Time and cost", numbers(before, now)),
       ways(n, said),
     ];
+  }
+
+  /* What a passing case does differently; names are in backticks. */
+  function behaves(found) {
+    const names = (text) => text.split("`").map((piece, place) => (place % 2 ? foreign("code", piece) : piece));
+    return make("table", { class: "numbers" },
+      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, "This run"))),
+      make("tbody", {}, found.map(([what, then, now]) => make("tr", {}, make("th", { scope: "row" }, names(what)), foreign("td", then), foreign("td", now)))));
   }
 
   function waived(one) {

@@ -164,6 +164,10 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         lambda row: row.is_flaky_in_history and row.change_class is CaseClass.STILL_PASSING and not row.flaky
     )
     """Cases that pass here, and that fail now and then on the default branch."""
+    behaving_differently = cached_property(
+        lambda lists: tuple(row for row in lists.notable if row.behaves_differently) if lists.comparison else ()
+    )
+    """Cases that pass in both runs and behave differently, quarantined ones included."""
     new_and_flaky = _select_rows(lambda row: row.is_new_and_flaky and row.decided_by not in _SEPARATE_GROUNDS)
     """New and changed cases that were seen both to pass and to fail."""
     skipped = _select_rows(lambda row: row.status is Status.SKIPPED)

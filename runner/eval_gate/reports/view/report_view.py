@@ -18,6 +18,7 @@ from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports import run_statistics
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view.behaviour_rows import build_behaviour_report
 from eval_gate.reports.view.case_lists import CaseLists, find_blockers
 from eval_gate.reports.view.groups import group_causes, group_stale_suites
 from eval_gate.reports.view.new_cases import summarize_new_cases
@@ -266,6 +267,12 @@ class ReportView(CaseLists):
         )
         return describe_judges(self.run, frozenset(judge for judge in graded if judge))
 
+    behaviour = _cache_property(
+        lambda view: build_behaviour_report(
+            view.comparison.behaviour_changes if view.comparison else None, lambda: view.behaving_differently
+        )
+    )
+    """Passing cases that behave differently than in the baseline; None without any."""
     new_case_summary = _cache_property(lambda view: summarize_new_cases(view.run))
     """What new and changed cases have shown that ran several times."""
     reruns = _cache_property(lambda view: describe_reruns(view.run))

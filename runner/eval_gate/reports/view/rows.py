@@ -113,6 +113,11 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
             and self.change_class is not CaseClass.REGRESSION
         )
 
+    @property
+    def behaves_differently(self) -> bool:
+        """Whether it passes in both runs and behaves differently."""
+        return self.case_change is not None and self.case_change.behaves_differently
+
     @cached_property
     def baseline_result(self) -> str | None:
         """What the case did before, and in recent runs where these are known: `pass, 8 of 10`."""
@@ -394,6 +399,7 @@ def _is_notable(case: CaseResult, change: CaseChange | None) -> bool:
         or change.grounds is not None
         or change.score_change is not None
         or change.score_drop
+        or change.behaves_differently
         or (known is not None and known.stability is Stability.FLAKY)
     )
 

@@ -35,6 +35,8 @@ from eval_gate.text.quoting import quote_value
 from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import find_url_problem
 
+ENDPOINT_NAME: Final = "agent"
+"""Name of a target of which only the address is given."""
 _NOTHING: Final = Secret[JsonValue](None)
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

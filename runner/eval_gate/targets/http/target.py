@@ -15,6 +15,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
+from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.container import ContainerProbe, find_connection_hint, is_local_host
 from eval_gate.targets.http.connection import (
     ACCEPTED,
@@ -28,7 +29,7 @@ from eval_gate.targets.http.connection import (
 )
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
 from eval_gate.targets.http.response import ResponseReader, find_format_hint
-from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
+from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.readiness import wait_until_ready
 from eval_gate.targets.retry import build_retry_policy, respond_with_retries
 from eval_gate.text.javascript.strings import as_text
@@ -59,6 +60,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         super().__init__(settings)
         self._redact = redact
         self._retry = build_retry_policy(settings, max_retries)
+        self._limiter = ConcurrencyLimiter(concurrency)
         self._system = system or ContainerProbe()
         self._asking = RequestBuilder(settings, self._system)
         self._reader = ResponseReader(settings)
@@ -82,7 +84,14 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def respond(self, request: Request) -> Response:
         """Ask once, and again where the policy says so. Raises TargetError."""
-        return await respond_with_retries(lambda: self._respond_once(request), self._retry)
+        return await respond_with_retries(lambda: self._respond_once(request), self._retry, self._limiter)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Whether the agent refused requests because of its load, and what followed."""
+        name, notice = self._settings.name, self._limiter.notice
+        who = "the agent" if name == ENDPOINT_NAME else f"the agent {name}"
+        return (f"{who} {notice}",) if notice else ()
 
     @property
     def _default_wait_s(self) -> float:

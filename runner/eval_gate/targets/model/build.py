@@ -12,8 +12,9 @@ from eval_gate.files.reading import read_limited
 from eval_gate.model.limits import PROMPT_BYTES
 from eval_gate.struct import replace
 from eval_gate.targets.build import BuildContext
+from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.model.chat import Chat
-from eval_gate.targets.model.model_client import ConcurrencyLimiter, ModelClient
+from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.providers.credentials import resolve_credentials
 from eval_gate.targets.model.providers.provider_table import ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
@@ -57,7 +58,7 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
     return ModelClient(
         chat,
         policy,
-        ConcurrencyLimiter(choice.concurrency or settings.workers or 1),
+        ConcurrencyLimiter(choice.concurrency or settings.workers or 1, of_provider=True),
         context.recording,
         context.redact,
         setup,

@@ -71,17 +71,21 @@ def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
 def replace_values(text: str, name: str, index: int, values: Mapping[str, str]) -> str:
     """Replace the values of keys in one entry of the list `name`, and return the text.
 
-    A missing key is added last. Raises ValueError if `name` is not a list.
+    A missing key is added behind the others that are replaced, or first if there are none. Raises ValueError if `name`
+    is not a list, or if the entry has no keys.
     """
     root = _compose_root(text)
     found = _KeyNode.find_key(root, name) if root is not None else None
     if found is None or not isinstance(found.value, SequenceNode):
         raise ValueError(f"`{name}` is not a list")
     entry = found.value.value[index]
-    assert isinstance(entry, MappingNode)
+    if not isinstance(entry, MappingNode) or not entry.value:
+        raise ValueError(f"entry {index + 1} of `{name}` has no keys")
     places = {key.value: (key, value) for key, value in entry.value}
     missing = {key: value for key, value in values.items() if key not in places}
-    last = next(key for key in reversed(places) if key in values)
+    last = next((key for key in reversed(places) if key in values), None)
+    if last is None:
+        return _insert_first_keys(text, entry, values)
     for key, (node, value) in sorted(places.items(), key=lambda item: -item[1][1].start_mark.index):
         if key in values:
             more = "".join(_format_further_key(entry, node, item) for item in missing.items()) if key == last else ""
@@ -154,6 +158,14 @@ def _format_flow_entry(entry: Mapping[str, str]) -> str:
 def _format_further_key(entry: MappingNode, beside: Node, item: tuple[str, str]) -> str:
     written = f"{item[0]}: {format_scalar(item[1])}"
     return f", {written}" if entry.flow_style else "\n" + " " * beside.start_mark.column + written
+
+
+def _insert_first_keys(text: str, entry: MappingNode, values: Mapping[str, str]) -> str:
+    """Insert these keys before the first one of an entry, and return the text."""
+    first = entry.value[0][0].start_mark
+    between = ", " if entry.flow_style else _detect_line_break(text) + " " * first.column
+    added = "".join(f"{key}: {format_scalar(value)}{between}" for key, value in values.items())
+    return text[: first.index] + added + text[first.index :]
 
 
 def _replace_node(text: str, node: Node, value: str) -> str:

@@ -329,7 +329,7 @@ def test_capture_snapshot__inherited_environment__reaches_the_command(tmp_path, 
 @pytest.mark.parametrize(
     ("body", "encoding", "said"),
     [
-        (twice_packed, "gzip, gzip", "is compressed 2 times"),
+        (twice_packed, "gzip, gzip", "is compressed 2 times, which is not supported"),
         (once_packed, "gzip", "is larger than 16,000,000 bytes"),
     ],
     ids=["packed twice", "packed"],

@@ -103,3 +103,29 @@ def test_replace_values__of_what_is_no_list__is_refused(text) -> None:
 
 def test_append_entry__nothing_but_a_mark_of_its_encoding__begins_behind_it() -> None:
     assert append_entry("\ufeff", "waivers", {"case": "new"}) == "\ufeffwaivers:\n  - case: new\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "waivers:\n  - case: a # a\n  - case: b\n",
+            "waivers:\n  - reason: still\n    until: 2027-01-01\n    owner: Kim\n    case: a # a\n  - case: b\n",
+        ),
+        ("waivers: [{case: a}]\n", "waivers: [{reason: still, until: 2027-01-01, owner: Kim, case: a}]\n"),
+        (
+            "waivers:\r\n-\r\n  case: a\r\n",
+            "waivers:\r\n-\r\n  reason: still\r\n  until: 2027-01-01\r\n  owner: Kim\r\n  case: a\r\n",
+        ),
+    ],
+    ids=["block", "braces", "windows"],
+)
+def test_replace_values__entry_has_none_of_the_keys__adds_them_first(text, expected) -> None:
+    assert replace_values(text, "waivers", 0, RENEWED) == expected
+    assert yaml.safe_load(expected)["waivers"][0]["owner"] == "Kim"
+
+
+@pytest.mark.parametrize("text", ["waivers: [{}]\n", "waivers: [a]\n", "waivers:\n  -\n"])
+def test_replace_values__entry_without_any_key__is_refused(text) -> None:
+    with pytest.raises(ValueError, match="entry 1 of `waivers` has no keys"):
+        replace_values(text, "waivers", 0, RENEWED)

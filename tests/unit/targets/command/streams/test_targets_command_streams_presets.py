@@ -334,7 +334,7 @@ def test_respond__program_that_dies_on_its_way__is_an_error_with_its_last_words(
 
 @pytest.mark.slow
 def test_respond__more_than_is_read__is_an_error_and_no_guess(tmp_path) -> None:
-    with pytest.raises(TargetError, match="more than the 32,000,000 that are read"):
+    with pytest.raises(TargetError, match="limit 32,000,000"):
         respond(tmp_path, "gemini-cli", f"print('x' * {limits.CODEX_BYTES + 1})")
 
 

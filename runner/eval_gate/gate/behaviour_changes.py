@@ -1,0 +1,518 @@
+"""Cases that pass in both runs and behave differently: another tool, number of calls, parameter or response. Pure.
+
+No verdict reads them. Said is what all stored executions of this run have in common and none of the baseline's shows;
+what was not stored, or truncated, is not compared. What varies by itself is left out: the executions of one run differ,
+the newest runs of the baseline's branch keep changing, or one of them did what this run does. So is what varies in a
+good part of all cases there, because the history of a single case is short.
+
+With a single earlier run nobody can know what varies. An id or a time of day in a parameter then differs in most cases,
+each time in another way, and becomes one line (`WidespreadChange`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeVar
+
+from eval_gate.config.settings import RetentionRules
+from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.model.behaviour_change import (
+    BehaviourChange,
+    BehaviourChanges,
+    BehaviourKind,
+    ParameterDifference,
+    WidespreadChange,
+)
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import Comparison
+from eval_gate.model.execution import CaseDetails
+from eval_gate.model.limits import BEHAVIOUR_CHANGES
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.results.case_behaviour import (
+    Behaviour,
+    BehaviourDigest,
+    has_lost_words,
+    hash_place,
+    hash_tool,
+    hash_values,
+    list_behaviours,
+    split_words,
+)
+from eval_gate.results.detail_truncation import drop_response
+from eval_gate.results.history import EMPTY_HISTORY, History, compute_result_fingerprint, match_fingerprints
+from eval_gate.results.masking import TextMasking, map_details
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
+from eval_gate.text.secret import MASK
+
+MAX_VALUE: Final = 200
+"""Characters of a value, or of the beginning of a response."""
+MAX_WIDESPREAD: Final = 20
+MIN_WIDESPREAD: Final = 2
+"""Cases in which something differs, at least, before it is one line."""
+_MIN_CHANGES: Final = 2
+"""Changes between neighboring runs of the branch from which something varies by itself; one may be a change of code."""
+_MIN_VARYING_CASES: Final = 2
+_VARYING_SHARE: Final = 0.2
+"""Share of the cases with a tool, a parameter or a response in which it varies, from which it may in all of them."""
+_Value = TypeVar("_Value")
+
+
+def find_behaviour_changes(run: RunResult, baseline: RunResult, history: History = EMPTY_HISTORY) -> BehaviourChanges:
+    """Find the cases that pass in both runs and behave differently.
+
+    `history` ends with the baseline, and tells what varies by itself. Without it, only executions of the same run do.
+    Values are complete; `limit_behaviour_changes` truncates them.
+    """
+    found = _find_all(run, baseline, history)
+    return _collect_changes(found, lambda: _count_places(run, baseline))
+
+
+def _find_all(run: RunResult, baseline: RunResult, history: History) -> list[_Finding]:
+    listing, listed = _find_listing_targets(run), _find_listing_targets(baseline)
+    branch = _BranchBehaviour(history, baseline)
+    found: list[_Finding] = []
+    for key, case, old, before in _iter_pairs(run, baseline):
+        if _has_equal_details(case, before):
+            continue
+        sides = _Sides(key, list_behaviours(before), list_behaviours(case), old, branch)
+        if not (sides.baseline and sides.current):
+            continue
+        if case.target in listing and before.target in listed:
+            found += _find_call_changes(sides)
+        found += _find_response_change(sides)
+    return found
+
+
+def _iter_pairs(run: RunResult, baseline: RunResult) -> Iterator[tuple[CaseKey, CaseResult, CaseKey, CaseResult]]:
+    """Yield each case that passes in both runs after the same prompt: in this run, then in the baseline."""
+    there, earlier = baseline.index_cases(), find_earlier_keys(baseline, run)
+    for key, case in run.iter_cases():
+        old = earlier.get(key, key)
+        before = there.get(old)
+        if before is not None and case.passed and before.passed and _has_same_prompt(case, before):
+            yield key, case, old, before
+
+
+class _Place(NamedTuple):
+    """Parameter of a tool, its number of calls if only the tool is given, or the response if both are None."""
+
+    tool: str | None = None
+    parameter: str | None = None
+
+
+_RESPONSE: Final = _Place()
+
+
+class _Finding(NamedTuple):
+    """A change, and the number of earlier runs that could have shown that it varies."""
+
+    change: BehaviourChange
+    runs: int = _MIN_CHANGES
+
+    @property
+    def may_vary(self) -> bool:
+        """Whether it is a value that may vary by itself for all that is known."""
+        is_value = self.change.difference is ParameterDifference.VALUE or self.change.kind is BehaviourKind.RESPONSE
+        return is_value and self.runs < _MIN_CHANGES
+
+    @property
+    def place(self) -> _Place:
+        return _Place(self.change.tool, self.change.parameter)
+
+
+class _Sides(FrozenStruct):
+    """Behaviour of a case in both runs, and in the newest runs of the baseline's branch."""
+
+    key: CaseKey
+    baseline: Sequence[Behaviour]
+    current: Sequence[Behaviour]
+    earlier_key: CaseKey
+    branch: _BranchBehaviour
+
+    def list_values(self, place: _Place) -> list[list[object]]:
+        """List what each run of the branch had at a place, newest first."""
+        return self.branch.list_values(self.earlier_key, place)
+
+    def varies(self, place: _Place, current: object) -> bool:
+        """Whether something varies by itself, or may, or was what it is now in a run of the branch."""
+        values = self.list_values(place)
+        seen = any(current in run for run in values)
+        return seen or _keeps_changing(values) or self.branch.varies_in_many_cases(place)
+
+
+class _BranchBehaviour:
+    """Behaviour of the cases in the newest runs of the baseline's branch that are comparable."""
+
+    def __init__(self, history: History, baseline: RunResult) -> None:
+        self._history = history
+        self._cases = baseline.index_cases()
+        runs = history.runs
+        self._usable = [
+            place == 0 or (run.is_usable and run.target == runs[0].target) for place, run in enumerate(runs)
+        ]
+
+        self._runs: dict[CaseKey, list[tuple[BehaviourDigest, ...]]] = {}
+        self._varying: dict[_Place, bool] = {}
+
+    def list_values(self, key: CaseKey, place: _Place) -> list[list[object]]:
+        """List the values of a case at a place by run, newest first, for each of its executions that is known."""
+        values = [[_get_value(one, place) for one in run] for run in self._list_runs(key)]
+        known = [[one for one in run if one is not _UNKNOWN] for run in values]
+        return [run for run in known if run]
+
+    def varies_in_many_cases(self, place: _Place) -> bool:
+        """Whether a good part of the cases that have something at a place keep changing it."""
+        if place not in self._varying:
+            values = [self.list_values(key, place) for key in self._cases]
+            if place == _RESPONSE:
+                having = [one for one in values if one]
+                varying = sum(map(_loses_words_often, having))
+            else:
+                having = [one for one in values if any(any(run) for run in one)]
+                varying = sum(map(_keeps_changing, having))
+            self._varying[place] = varying >= _MIN_VARYING_CASES and varying >= _VARYING_SHARE * len(having)
+        return self._varying[place]
+
+    def _list_runs(self, key: CaseKey) -> Sequence[Sequence[BehaviourDigest]]:
+        """List what the comparable runs know of a case, newest first."""
+        if key not in self._runs:
+            self._runs[key] = list(self._iter_runs(key))
+        return self._runs[key]
+
+    def _iter_runs(self, key: CaseKey) -> Iterator[tuple[BehaviourDigest, ...]]:
+        known, fingerprint = self._history.get_case(key), compute_result_fingerprint(self._cases[key])
+        fits = [match_fingerprints(one, fingerprint).same_case for one in known.fingerprints]
+        runs = zip(known.decode_behaviours(), known.decode_entries_unchecked(), self._usable, strict=False)
+        for digests, entry, usable in runs:
+            if entry is None or not (usable and digests):
+                continue
+            if entry.fingerprint_index < len(fits) and fits[entry.fingerprint_index]:
+                yield digests
+
+
+_UNKNOWN: Final = object()
+
+
+def _get_value(digest: BehaviourDigest, place: _Place) -> object:
+    """Return what an execution had at a place: a number of calls, a hash, or whether the response lost words."""
+    if place.tool is None:
+        return _UNKNOWN if digest.lost_words is None else digest.lost_words
+    tool = hash_tool(place.tool)
+    if place.parameter is None:
+        return digest.calls.get(tool, 0)
+    if tool not in digest.calls or tool in digest.unknown:
+        return _UNKNOWN
+    return digest.values.get(hash_place(place.tool, place.parameter))
+
+
+def _find_listing_targets(run: RunResult) -> frozenset[str | None]:
+    """Find the targets that list the tool calls of any case. An empty list of another target may mean anything."""
+    return frozenset(
+        case.target for _, case in run.iter_cases() if case.details.tools_called or case.trace_summary is not None
+    )
+
+
+def _has_same_prompt(case: CaseResult, before: CaseResult) -> bool:
+    """Whether both runs sent the same prompt, with the same values of its tokens."""
+    if not match_fingerprints(compute_result_fingerprint(case), compute_result_fingerprint(before)).same_case:
+        return False
+    now, then = case.fingerprints, before.fingerprints
+    if now is None or then is None:
+        return True
+    pairs = ((now.prompt, then.prompt), (now.seeds, then.seeds), (now.snapshot, then.snapshot))
+    return all(one == other for one, other in pairs) and (not case.dependent or now.cases_before == then.cases_before)
+
+
+def _has_equal_details(case: CaseResult, before: CaseResult) -> bool:
+    """Whether a case did the same in both runs, as most cases of a stable agent do."""
+    now, then = case.details, before.details
+    # as texts, because Python takes 1 and true for equal
+    calls = [repr([call.arguments for call in details.tool_calls]) for details in (now, then)]
+    return (now.response, now.tools_called, calls[0]) == (then.response, then.tools_called, calls[1])
+
+
+def _count_places(run: RunResult, baseline: RunResult) -> Counter[_Place]:
+    """Count the cases in which both runs have a parameter, or a response."""
+    found = Counter[_Place]()
+    for _, case, _, before in _iter_pairs(run, baseline):
+        then, now = list_behaviours(before), list_behaviours(case)
+        if then and now:
+            found.update(_iter_places(then[0], now[0]))
+    return found
+
+
+def _iter_places(before: Behaviour, now: Behaviour) -> Iterator[_Place]:
+    if before.response is not None and now.response is not None:
+        yield _RESPONSE
+    for tool, parameters in before.parameters.items():
+        others = now.parameters.get(tool)
+        if parameters and others:
+            yield from (_Place(tool, name) for name in parameters if name in others)
+
+
+def _keeps_changing(runs: Sequence[Sequence[object]]) -> bool:
+    """Whether a value varies by itself, by what each run of the branch had, newest first.
+
+    It does if executions of one run differ, or if it changed between neighboring runs twice or at least every second
+    time. A value that changed once, long ago or not, may be a change of code.
+    """
+    if any(one != run[0] for run in runs for one in run):
+        return True
+    changes = sum(one[0] != other[0] for one, other in pairwise(runs))
+    return _is_often(changes, len(runs) - 1)
+
+
+def _is_often(number: int, times: int) -> bool:
+    return number >= _MIN_CHANGES or (number > 0 and number * 2 >= times)
+
+
+def _get_common(values: Iterable[_Value]) -> _Value | None:
+    """Return the value that all executions have; None if they differ, or if one of them is None."""
+    found = list(values)
+    return found[0] if found and all(one == found[0] for one in found) else None
+
+
+# Calls
+
+
+def _find_call_changes(sides: _Sides) -> list[_Finding]:
+    tools = dict.fromkeys(tool for one in (*sides.baseline, *sides.current) for tool in one.calls)
+    gone, new, found = list[str](), list[str](), list[_Finding]()
+    for tool in tools:
+        then = _get_common(one.calls.get(tool, 0) for one in sides.baseline)
+        now = _get_common(one.calls.get(tool, 0) for one in sides.current)
+        if then is None or now is None:
+            continue
+        if then == now:
+            found += _find_parameter_changes(sides, tool)
+            continue
+        if sides.varies(_Place(tool), now):
+            continue
+        if then and now:
+            change = BehaviourChange(
+                **sides.key._asdict(), kind=BehaviourKind.CALL_COUNT, tool=tool, baseline=str(then), current=str(now)
+            )
+            found.append(_Finding(change))
+        else:
+            (gone if then else new).append(tool)
+    for at in range(max(len(gone), len(new))):
+        before, after = gone[at] if at < len(gone) else None, new[at] if at < len(new) else None
+        found.append(
+            _Finding(BehaviourChange(**sides.key._asdict(), kind=BehaviourKind.TOOL, baseline=before, current=after))
+        )
+    return found
+
+
+def _find_parameter_changes(sides: _Sides, tool: str) -> Iterator[_Finding]:
+    known = [one.parameters.get(tool) for one in (*sides.baseline, *sides.current)]
+    places = dict.fromkeys(place for one in known if one is not None for place in one)
+    if None in known:
+        return
+    for place in places:
+        then = _get_common(_get_values(one, tool, place) for one in sides.baseline)
+        now = _get_common(_get_values(one, tool, place) for one in sides.current)
+        if then is None or now is None or then == now:
+            continue
+        where = _Place(tool, place)
+        if sides.varies(where, hash_values(now) if now else None):
+            continue
+        gone, new = _subtract(then, now), _subtract(now, then)
+        difference = _classify_difference(then, now, gone, new)
+        change = BehaviourChange(
+            **sides.key._asdict(),
+            kind=BehaviourKind.PARAMETER,
+            tool=tool,
+            parameter=place,
+            difference=difference,
+            baseline=_format_values(gone),
+            current=_format_values(new),
+        )
+        yield _Finding(change, len(sides.list_values(where)))
+
+
+def _get_values(behaviour: Behaviour, tool: str, place: str) -> tuple[str, ...]:
+    return (behaviour.parameters.get(tool) or {}).get(place, ())
+
+
+def _subtract(values: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted((Counter(values) - Counter(others)).elements()))
+
+
+def _classify_difference(
+    then: Sequence[str], now: Sequence[str], gone: Sequence[str], new: Sequence[str]
+) -> ParameterDifference:
+    if not then or not gone:
+        return ParameterDifference.ADDED
+    if not now or not new:
+        return ParameterDifference.MISSING
+    types = {_get_json_type(one) for one in gone}, {_get_json_type(one) for one in new}
+    return ParameterDifference.VALUE if types[0] & types[1] else ParameterDifference.TYPE
+
+
+def _get_json_type(text: str) -> str:
+    """Return a letter for the type of a JSON text: its first character, with one for all numbers and one for a yes."""
+    first = text[:1]
+    return "0" if first.isdigit() or first in "-NI" else "t" if first == "f" else first
+
+
+def _format_values(values: Sequence[str]) -> str | None:
+    return ", ".join(json.dumps(json.loads(one), ensure_ascii=False) for one in values) or None
+
+
+# Responses
+
+
+def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
+    """Yield the change of the response if each of this run's lost most words of each of the baseline's."""
+    then, now = ([one.response for one in side] for side in (sides.baseline, sides.current))
+    pairs = [(before, after) for before in then for after in now]
+    if not all(before is not None and after is not None and has_lost_words(before, after) for before, after in pairs):
+        return
+    if _differ_among_themselves(then) or _differ_among_themselves(now):
+        return
+    losses = sides.list_values(_RESPONSE)
+    if _loses_words_often(losses) or sides.branch.varies_in_many_cases(_RESPONSE):
+        return
+    change = BehaviourChange(
+        **sides.key._asdict(),
+        kind=BehaviourKind.RESPONSE,
+        baseline=_describe_response(then[0] or ""),
+        current=_describe_response(now[0] or ""),
+    )
+    yield _Finding(change, len(losses) + 1)
+
+
+def _loses_words_often(losses: Sequence[Sequence[object]]) -> bool:
+    """Whether the response lost most of its words between neighboring runs twice, or at least every second time."""
+    return _is_often(sum(any(run) for run in losses), len(losses))
+
+
+def _differ_among_themselves(responses: Sequence[str | None]) -> bool:
+    first = responses[0] or ""
+    return any(has_lost_words(first, one or "") for one in responses[1:])
+
+
+def _describe_response(text: str) -> str:
+    number = len(split_words(text))
+    return f"{number} word{'' if number == 1 else 's'}" + (f": {text.strip()}" if text.strip() else "")
+
+
+# All cases
+
+
+def _collect_changes(findings: Sequence[_Finding], count: Callable[[], Counter[_Place]]) -> BehaviourChanges:
+    by_place: dict[_Place, list[BehaviourChange]] = defaultdict(list)
+    for one in findings:
+        if one.may_vary:
+            by_place[one.place].append(one.change)
+    compared = count() if any(len(changes) >= MIN_WIDESPREAD for changes in by_place.values()) else Counter[_Place]()
+    widespread = {
+        place: WidespreadChange(
+            kind=changes[0].kind,
+            tool=place.tool,
+            parameter=place.parameter,
+            cases=len(changes),
+            compared=max(compared[place], len(changes)),
+        )
+        for place, changes in by_place.items()
+        if len(changes) >= MIN_WIDESPREAD and len(changes) * 2 > compared[place]
+        if len({(one.baseline, one.current) for one in changes}) > 1
+    }
+    kept = tuple(one.change for one in findings if not (one.may_vary and one.place in widespread))
+    return BehaviourChanges(cases=len({one.key for one in kept}), changes=kept, widespread=tuple(widespread.values()))
+
+
+# What is stored
+
+
+def add_behaviour_changes(
+    comparison: Comparison,
+    run: RunResult,
+    baseline: RunResult,
+    branch_history: History,
+    retention: RetentionRules,
+) -> Comparison:
+    """Add how passing cases behave differently to a comparison, and mark these cases.
+
+    A stored run that is checked again may have its baseline, but no history or details any more. What it knew then
+    stays.
+    """
+    recorded = run.comparison
+    if (
+        recorded is not None
+        and recorded.behaviour_changes is not None
+        and recorded.baseline.run_id == baseline.run_id
+        and len(recorded.recent_runs) > len(branch_history.runs)
+    ):
+        found = recorded.behaviour_changes
+    else:
+        shown = _redact_baseline(run, baseline, branch_history, retention.patterns) if retention.patterns else baseline
+        found = find_behaviour_changes(run, shown, branch_history)
+    found = limit_behaviour_changes(found)
+    keys = {one.key for one in found.changes}
+    changes = comparison.changes
+    if keys:
+        changes = tuple(replace(one, behaves_differently=True) if one.key in keys else one for one in changes)
+    return replace(comparison, changes=changes, behaviour_changes=found)
+
+
+def _redact_baseline(run: RunResult, baseline: RunResult, history: History, patterns: Sequence[str]) -> RunResult:
+    """Mask the matches of the `redact` patterns in the cases of the baseline that behave differently.
+
+    The baseline may have been stored before a pattern existed. Without the masks, its values would be shown, and each
+    mask would be a change. If the patterns take too long, only names of tools are left to compare.
+    """
+    keys, earlier, cases = (
+        {one.change.key for one in _find_all(run, baseline, history)},
+        find_earlier_keys(baseline, run),
+        baseline.index_cases(),
+    )
+    chosen = {old: cases[old] for old in (earlier.get(key, key) for key in keys)}
+    masked = TextMasking()
+    for case in chosen.values():
+        _map_case_details(case, lambda details: map_details(details, masked.collect_text))
+    try:
+        masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
+    except PatternError:
+        return baseline.replace_cases({key: _map_case_details(case, drop_response) for key, case in chosen.items()})
+    return baseline.replace_cases(
+        {
+            key: _map_case_details(case, lambda details: map_details(details, masked.mask_text))
+            for key, case in chosen.items()
+        }
+    )
+
+
+def _map_case_details(case: CaseResult, change: Callable[[CaseDetails], CaseDetails]) -> CaseResult:
+    """Apply `change` to the details of each execution of a case."""
+    trials = tuple(one if one.details is None else replace(one, details=change(one.details)) for one in case.trials)
+    return replace(case, details=change(case.details), trials=trials)
+
+
+def limit_behaviour_changes(found: BehaviourChanges) -> BehaviourChanges:
+    """Truncate the texts, and drop the changes beyond what a run result lists; their cases stay counted."""
+    return replace(
+        found,
+        changes=tuple(
+            replace(
+                one,
+                tool=_truncate(one.tool),
+                parameter=_truncate(one.parameter),
+                baseline=_truncate(one.baseline),
+                current=_truncate(one.current),
+            )
+            for one in found.changes[:BEHAVIOUR_CHANGES]
+        ),
+        widespread=tuple(
+            replace(one, tool=_truncate(one.tool), parameter=_truncate(one.parameter))
+            for one in found.widespread[:MAX_WIDESPREAD]
+        ),
+    )
+
+
+def _truncate(text: str | None) -> str | None:
+    return text and text[:MAX_VALUE]

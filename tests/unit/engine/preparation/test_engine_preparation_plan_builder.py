@@ -1,0 +1,56 @@
+"""What a plan that cannot be made gives back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from eval_gate.config.loader import load_config
+from eval_gate.config.selection import Selection
+from eval_gate.engine.preparation.plan_builder import build_run_plan
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.errors import GateError
+from tests.support.cases import ScriptedTarget
+
+STUBBED = {"id": "gs-1", "input": {"message": "hi"}, "stubs": {"get_weather": {}}, "expect": {"responseNonEmpty": True}}
+
+
+class ClosableTarget(ScriptedTarget):
+    """A target that knows whether it was closed."""
+
+    closed = False
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+def plan(folder, case: dict, target: ClosableTarget, **settings):
+    (folder / "evals").mkdir()
+    (folder / "evals" / "weather.golden.json").write_text(json.dumps([case]))
+    config = load_config({"evals": ["evals"]} | settings, {}, None)
+    return asyncio.run(build_run_plan(config, Selection(), RunContext(folder, {}, custom_target=target)))
+
+
+@pytest.mark.parametrize(
+    ("case", "settings", "code"),
+    [
+        (STUBBED, {}, "unsupported-stubs"),
+        (STUBBED | {"stubs": None}, {"snapshotEnabled": True}, "missing-snapshot-source"),
+    ],
+    ids=["a case that the target does not take", "a snapshot from nowhere"],
+)
+def test_plan__cannot_be_made__targets_are_closed(tmp_path, case, settings, code) -> None:
+    target = ClosableTarget()
+    with pytest.raises(GateError) as caught:
+        plan(tmp_path, {key: value for key, value in case.items() if value is not None}, target, **settings)
+    assert caught.value.code == code
+    assert target.closed
+
+
+def test_plan__is_made__its_targets_stay_open(tmp_path) -> None:
+    target = ClosableTarget()
+    made = plan(tmp_path, {"id": "gs-1", "input": {"message": "hi"}, "expect": {"responseNonEmpty": True}}, target)
+    assert made.list_targets()
+    assert not target.closed
