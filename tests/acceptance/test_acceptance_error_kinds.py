@@ -160,12 +160,44 @@ def broken_task(said: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def adk(change: Callable[[dict[str, Any]], None] | None) -> str:
+    document = json.loads((FILES / "adk-cli.evalset_result.json").read_text())
+    [case] = [one for one in document["eval_case_results"] if one["eval_id"] == "refund"]
+    if change:
+        change(case)
+    document["eval_case_results"] = [case]
+    return json.dumps(document)
+
+
+def adk_case(name: str) -> Callable[[dict[str, Any]], None]:
+    """As another case of the same file ended."""
+
+    def change(case: dict[str, Any]) -> None:
+        document = json.loads((FILES / "adk-cli.evalset_result.json").read_text())
+        [other] = [one for one in document["eval_case_results"] if one["eval_id"] == name]
+        case.clear()
+        case.update(other | {"eval_id": "refund"})
+
+    return change
+
+
+def adk_metric(final: int) -> Callable[[dict[str, Any]], None]:
+    """A metric that fails, in a case of this status."""
+
+    def change(case: dict[str, Any]) -> None:
+        case["overall_eval_metric_results"][0] |= {"eval_status": 2, "score": 0}
+        case["final_eval_status"] = final
+
+    return change
+
+
 TOOLS = {
     "promptfoo": (promptfoo, "r.json"),
     "inspect": (inspect, "r.json"),
     "agentv": (agentv, "index.jsonl"),
     "deepeval": (deepeval, "r.json"),
     "pydantic-evals": (pydantic_evals, "r.json"),
+    "adk": (adk, "r.json"),
 }
 OURS, AWAY, CRASHED, FAILED = (
     (3, "evaluation error"),
@@ -252,6 +284,12 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "pydantic-evals: evaluator broke": (broken_evaluator, OURS),
     "pydantic-evals: task broke": (broken_task("ValueError: no"), CRASHED),
     "pydantic-evals: task found nobody": (broken_task("connection refused"), AWAY),
+    "adk: metric failed": (adk_metric(2), FAILED),
+    "adk: metric broke": (adk_case("thanks"), OURS),
+    "adk: agent raised": (adk_case("crash"), CRASHED),
+    "adk: agent found nobody": (adk_case("unreachable"), AWAY),
+    "adk: model refused": (adk_case("quota"), AWAY),
+    "adk: passes and a metric does not": (adk_metric(1), OURS),
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.program import gate
+from tests.support.tool_results import FILES
 
 PROMPTFOO = """\
 description: refunds
@@ -33,8 +34,12 @@ OTHERS = {
         "eval-gate import promptfoo 'shared tests.yaml'",
     ),
     "refunds.eval.yaml": (AGENTV_5, "an eval file of AgentV 5", "agentv eval {file} --output out"),
-    "home.evalset.json": (json.dumps(ADK), "an eval set of ADK", "pytest --junitxml out.xml"),
-    "old.test.json": ('[{"query": "hi", "expected_tool_use": []}]', "an eval set of ADK", "eval-gate check out.xml"),
+    "home.evalset.json": (json.dumps(ADK), "an eval set of ADK", "adk eval AGENT {file}"),
+    "old.test.json": (
+        '[{"query": "hi", "expected_tool_use": []}]',
+        "an eval set of ADK",
+        "eval-gate check AGENT/.adk/eval_history",
+    ),
     "azure.json": ('{"rows": [{"inputs.query": "q"}], "metrics": {}}', "a result of Azure AI Evaluation", "`status`"),
     "azure.jsonl": (
         '{"query": "q", "response": "a"}\n',
@@ -54,6 +59,8 @@ OTHERS = {
     ),
 }
 
+RESULTS = {"adk-cli.evalset_result.json": "a result of ADK"}
+
 
 @pytest.mark.rows_each("command")
 @pytest.mark.parametrize("command", ["validate", "check"])
@@ -65,6 +72,14 @@ def test_file_of_another_tool__is_named_with_the_way_on(tmp_path, name, command)
     assert done.returncode == 2
     assert f"is {what}, which is not supported: " in done.stderr
     assert way.format(file=name) in done.stderr
+
+
+def test_validate__results_of_another_tool__name_the_command_that_reads_them(tmp_path) -> None:
+    for file, what in RESULTS.items():
+        (tmp_path / file).write_bytes((FILES / file).read_bytes())
+        done = gate(tmp_path, "validate", file)
+        assert done.returncode == 2
+        assert f"is {what}, which is not an eval file: compare it with `eval-gate check {file}`" in done.stderr
 
 
 def test_run__configuration_of_promptfoo__names_the_import(tmp_path) -> None:

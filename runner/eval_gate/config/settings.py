@@ -326,6 +326,7 @@ class ResultsFormat(StrEnum):
     PYDANTIC_EVALS = "pydantic-evals"
     AGENTV = "agentv"
     OPENAI = "openai"
+    ADK = "adk"
 
 
 @dataclass(frozen=True, slots=True)

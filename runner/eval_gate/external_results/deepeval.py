@@ -129,6 +129,7 @@ def _build_score(one: JsonValue) -> RowScore:
         success is True if decides and not broke else None,
         to_text(error or get_nested(one, "reason")) or None,
         grader_failed=broke and decides,
+        decides=decides,
     )
 
 

@@ -57,6 +57,8 @@ INSPECT_ARCHIVE: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_ins
 PYDANTIC_EVALS: Final = KnownFormat(ResultsFormat.PYDANTIC_EVALS, "pydantic_evals:read_pydantic_evals")
 AGENTV: Final = KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv")
 OPENAI: Final = KnownFormat(ResultsFormat.OPENAI, "openai_evals:read_openai")
+ADK: Final = KnownFormat(ResultsFormat.ADK, "adk:read_adk")
+NESTED_ADK: Final = KnownFormat(ResultsFormat.ADK, "adk:read_nested_adk")
 
 _LINE_KEYS: Final = (
     ({"spec"}, OPENAI),
@@ -75,10 +77,11 @@ _DOCUMENT_KEYS: Final = (
     ({"eval", "status"}, INSPECT),
     ({"cases", "failures"}, PYDANTIC_EVALS),
     ({"cases", "analyses"}, PYDANTIC_EVALS),
+    ({"eval_set_result_id"}, ADK),
 )
 """The same for the beginning of a document. Of a large one only its first keys are seen."""
 _READERS: Final[Mapping[ResultsFormat, KnownFormat]] = MappingProxyType(
-    {known.format: known for known in (JSONL, JUNIT, PROMPTFOO, DEEPEVAL, INSPECT, PYDANTIC_EVALS, AGENTV, OPENAI)}
+    {known.format: known for known in (JSONL, JUNIT, PROMPTFOO, DEEPEVAL, INSPECT, PYDANTIC_EVALS, AGENTV, OPENAI, ADK)}
 )
 """Who reads a file that somebody says is of this format, where its beginning does not show it."""
 SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
@@ -87,7 +90,13 @@ SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
         ".ndjson": (ResultsFormat.JSONL, ResultsFormat.PROMPTFOO, ResultsFormat.AGENTV, ResultsFormat.OPENAI),
         ".csv": (ResultsFormat.JSONL,),
         ".xml": (ResultsFormat.JUNIT,),
-        ".json": (ResultsFormat.PROMPTFOO, ResultsFormat.DEEPEVAL, ResultsFormat.INSPECT, ResultsFormat.PYDANTIC_EVALS),
+        ".json": (
+            ResultsFormat.PROMPTFOO,
+            ResultsFormat.DEEPEVAL,
+            ResultsFormat.INSPECT,
+            ResultsFormat.PYDANTIC_EVALS,
+            ResultsFormat.ADK,
+        ),
         ".eval": (ResultsFormat.INSPECT,),
     }
 )
@@ -156,6 +165,8 @@ def _detect_from_head(head: bytes, file: Path) -> KnownFormat | None:
     text = _decode_head(head)
     if text.startswith("<"):
         return JUNIT
+    if text.startswith('"{'):  # JSON within JSON
+        return NESTED_ADK if "eval_set_result_id" in _find_first_keys(text.replace('\\"', '"')) else None
     if not text.startswith("{"):
         return CSV if "id" in _split_columns(text) else None
     line = text.partition("\n")[0].strip()

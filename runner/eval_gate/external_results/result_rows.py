@@ -67,6 +67,8 @@ class RowScore(NamedTuple):
     reason: str | None = None
     grader_failed: bool = False
     """It could not judge."""
+    decides: bool = True
+    """It passes or fails something. What only measures does so by a rule alone."""
 
 
 class ResultRow(NamedTuple):
