@@ -191,6 +191,59 @@ def adk_metric(final: int) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def table_row(file: str, question: str) -> tuple[Any, dict[str, Any]]:
+    """A file of a tool that writes a row for each case, and its row that asks this."""
+    document = json.loads((FILES / file).read_text())
+    rows = document["rows"] if isinstance(document, dict) else document
+    return document, next(row for row in rows if question in json.dumps(row))
+
+
+def azure(change: Callable[[dict[str, Any]], None] | None) -> str:
+    document, row = table_row("azure-target.json", "Refund")
+    if change:
+        change(row)
+    return json.dumps(document | {"rows": [row]})
+
+
+def braintrust(change: Callable[[dict[str, Any]], None] | None) -> str:
+    _, row = table_row("braintrust-results.json", "Refund")
+    row["scores"] = {"exact": True}
+    if change:
+        change(row)
+    return json.dumps([row])
+
+
+def langsmith(change: Callable[[dict[str, Any]], None] | None) -> str:
+    _, row = table_row("langsmith-rows.json", "Refund")
+    if change:
+        change(row)
+    return json.dumps([row])
+
+
+def without_result(error: str | None) -> Callable[[dict[str, Any]], None]:
+    """A row of Azure's as its library writes it where the target returned nothing, or its error in place of that."""
+
+    def change(row: dict[str, Any]) -> None:
+        row.update({key: NAN for key in row if key.startswith("outputs.")} | {"outputs.response": None})
+        row["outputs.error"] = error
+
+    return change
+
+
+def judged_by(**score: Any) -> Callable[[dict[str, Any]], None]:
+    """A run of LangSmith's whose first evaluator said this."""
+    return lambda row: row["evaluation_results"]["results"][0].update(score)
+
+
+def trx(change: str | None) -> str:
+    outcome, message = (change or "Passed/").split("/", 1)
+    said = f"<Output><ErrorInfo><Message>{message}</Message></ErrorInfo></Output>" if message else ""
+    return (
+        f'<TestRun><Results><UnitTestResult testId="1" testName="A" outcome="{outcome}">{said}</UnitTestResult>'
+        "</Results></TestRun>"
+    )
+
+
 TOOLS = {
     "promptfoo": (promptfoo, "r.json"),
     "inspect": (inspect, "r.json"),
@@ -198,6 +251,10 @@ TOOLS = {
     "deepeval": (deepeval, "r.json"),
     "pydantic-evals": (pydantic_evals, "r.json"),
     "adk": (adk, "r.json"),
+    "azure": (azure, "r.json"),
+    "braintrust": (braintrust, "r.json"),
+    "langsmith": (langsmith, "r.json"),
+    "trx": (trx, "r.trx"),
 }
 OURS, AWAY, CRASHED, FAILED = (
     (3, "evaluation error"),
@@ -290,6 +347,29 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "adk: agent found nobody": (adk_case("unreachable"), AWAY),
     "adk: model refused": (adk_case("quota"), AWAY),
     "adk: passes and a metric does not": (adk_metric(1), OURS),
+    "azure: evaluator failed": (lambda row: row.update({"outputs.f1.f1_score_result": "fail"}), FAILED),
+    "azure: evaluator broke": (
+        lambda row: row.update({key: NAN for key in row if key.startswith("outputs.f1.")}),
+        OURS,
+    ),
+    "azure: target returned nothing": (without_result(None), CRASHED),
+    "azure: target returned its error": (without_result("ValueError: no"), CRASHED),
+    "azure: target found nobody": (without_result("connection refused"), AWAY),
+    "braintrust: scorer failed": (lambda row: row["scores"].update(exact=False), FAILED),
+    "braintrust: scorer broke": (
+        lambda row: row.update(scores={}, metadata={"scorer_errors": {"exact": "no verdict"}}),
+        OURS,
+    ),
+    "braintrust: task broke": (lambda row: row.update(error="ValueError('no')", scores={}), CRASHED),
+    "braintrust: task found nobody": (lambda row: row.update(error="connection refused", scores={}), AWAY),
+    "langsmith: evaluator failed": (judged_by(score=False), FAILED),
+    "langsmith: evaluator broke": (judged_by(score=None, comment="no", extra={"error": True}), OURS),
+    "langsmith: target broke": (lambda row: row["run"].update(error="ValueError('no')"), CRASHED),
+    "langsmith: target found nobody": (lambda row: row["run"].update(error="connection refused"), AWAY),
+    "trx: failed": ("Failed/Assert.True() Failure", FAILED),
+    "trx: threw": ("Error/System.Exception : no", CRASHED),
+    "trx: found nobody": ("Failed/System.Net.Http.HttpRequestException : Connection refused", AWAY),
+    "trx: inconclusive": ("Inconclusive/Assert.Inconclusive failed.", OURS),
 }
 
 

@@ -24,7 +24,7 @@ tests: [{id: a, vars: {input: hi}, assert: [greets]}]
 """
 CONVERSATION = [{"invocation_id": "i", "user_content": {"role": "user", "parts": [{"text": "hi"}]}}]
 ADK = {"eval_set_id": "home", "name": "x", "eval_cases": [{"eval_id": "c", "conversation": CONVERSATION}]}
-BRAINTRUST = {"id": "r1", "span_id": "s", "root_span_id": "s", "input": "q", "expected": "a", "scores": {"exact": 1}}
+BRAINTRUST = {"id": "r1", "_xact_id": "1", "input": "q", "expected": "a"}
 LANGSMITH = {"id": "e1", "inputs": {"question": "q"}, "outputs": {"answer": "a"}, "feedback": {}}
 OTHERS = {
     "promptfooconfig.yaml": (PROMPTFOO, "a promptfoo configuration", "eval-gate import promptfoo {file}"),
@@ -40,26 +40,32 @@ OTHERS = {
         "an eval set of ADK",
         "eval-gate check AGENT/.adk/eval_history",
     ),
-    "azure.json": ('{"rows": [{"inputs.query": "q"}], "metrics": {}}', "a result of Azure AI Evaluation", "`status`"),
     "azure.jsonl": (
         '{"query": "q", "response": "a"}\n',
         "data of Azure AI Evaluation",
-        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+        "docs/other-tools.md#own-results",
     ),
     "braintrust.jsonl": (
         json.dumps(BRAINTRUST),
         "an export of Braintrust",
-        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+        "docs/other-tools.md#own-results",
     ),
     "summary.json": ('{"experimentName": "e", "scores": {}}', "a summary of Braintrust", "it has no cases"),
     "langsmith.jsonl": (
         json.dumps(LANGSMITH),
         "an export of LangSmith",
-        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+        "docs/other-tools.md#own-results",
     ),
 }
 
-RESULTS = {"adk-cli.evalset_result.json": "a result of ADK"}
+RESULTS = {
+    "adk-cli.evalset_result.json": "a result of ADK",
+    "azure-data.json": "a result of Azure AI Evaluation",
+    "braintrust-spans.json": "a result of Braintrust",
+    "braintrust-results.json": "a result of Braintrust",
+    "langsmith-rows.json": "a result of LangSmith",
+    "langsmith-table.json": "a result of LangSmith",
+}
 
 
 @pytest.mark.rows_each("command")
@@ -76,7 +82,7 @@ def test_file_of_another_tool__is_named_with_the_way_on(tmp_path, name, command)
 
 def test_validate__results_of_another_tool__name_the_command_that_reads_them(tmp_path) -> None:
     for file, what in RESULTS.items():
-        (tmp_path / file).write_bytes((FILES / file).read_bytes())
+        (tmp_path / file).write_text((FILES / file).read_text().replace("NaN", "null"))
         done = gate(tmp_path, "validate", file)
         assert done.returncode == 2
         assert f"is {what}, which is not an eval file: compare it with `eval-gate check {file}`" in done.stderr

@@ -327,6 +327,10 @@ class ResultsFormat(StrEnum):
     AGENTV = "agentv"
     OPENAI = "openai"
     ADK = "adk"
+    AZURE = "azure"
+    BRAINTRUST = "braintrust"
+    LANGSMITH = "langsmith"
+    TRX = "trx"
 
 
 @dataclass(frozen=True, slots=True)
