@@ -1,7 +1,8 @@
 """JUnit XML of test runners. Suites may be nested; each test case is one row.
 
 Names are `classname` and `name`. A case without failure, error and skip passed; `rerunFailure`, `rerunError`,
-`flakyFailure` and `flakyError` are executions before or after the one that counts (Maven's Surefire).
+`flakyFailure` and `flakyError` are executions before or after the one that counts (Maven's Surefire). A name that
+stands twice in one suite is a re-run if all results before it failed (gotestsum, Gradle).
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ class _Case(Struct):
     suites: tuple[str, ...]
     """The names of the suites that it is in, the innermost last."""
     line: int
+    suite_line: int = 0
+    """Where the suite begins that it is in."""
     project: str = ""
     """Of Playwright's, with which browser and settings it ran."""
     status: Status = Status.PASSED
@@ -218,7 +221,8 @@ class _Parser(XmlReader):
         names = tuple(suite.name for suite in inside)
         project = self._suites[-1].host if self._by_playwright and self._suites else ""
         by_pytest = not _PYTEST.isdisjoint({self.tool, *names[-1:]})
-        case = _Case(attributes, names, self.line, project, is_pytest=by_pytest)
+        suite_line = self._suites[-1].line if self._suites else 0
+        case = _Case(attributes, names, self.line, suite_line, project, is_pytest=by_pytest)
         case.read_attributes()
         for suite in self._suites:
             suite.found_tests += 1
@@ -402,7 +406,9 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         named_by="classname and name",
         longer_suites=tuple(one[:MAX_NAME] for one in longer if one and not one.startswith(": ")),
         duplicate_hint=_RERUNFAILURES_HINT if case.is_pytest else None,
-        # executions of one case are said to be; the same name a second time is another case of the same name
+        # executions of one case are said to be, or follow a failure in the same suite as gotestsum and Gradle write
+        # them; else the same name a second time is another case of the same name
+        retry_scope=f"{shown}:{case.suite_line}",
         repeat=f"{place.line}" if case.reruns else _SUBTEST_REPEAT if of_unittest else None,
     )
     yield row

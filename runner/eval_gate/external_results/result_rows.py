@@ -125,6 +125,8 @@ class ResultRow(NamedTuple):
     """The run of the tool that it is of, where the tool says so: no two of them have a case in common."""
     rerun: bool = False
     """It is a re-run: one that was made because of a doubt is no first result."""
+    retry_scope: str | None = None
+    """Where the order shows re-runs: a row re-runs those of its name and scope if all of them failed."""
     rerun_name: str | None = None
     """What the tool itself calls the case when it is asked to run it again; None for its name."""
     longer_name: str | None = None
