@@ -387,7 +387,7 @@ def test_judge__hidden_linked_and_loud_names__are_read(tmp_path, name) -> None:
         (
             lambda folder: (folder / "b.txt").write_text("x"),
             0,
-            "none of .jsonl, .ndjson, .csv, .xml, .json, .eval, so not read: r/b.txt",
+            "none of .jsonl, .ndjson, .csv, .xml, .json, .eval, .trx, so not read: r/b.txt",
         ),
         (lambda folder: (folder / "latest").symlink_to("."), 0, "r/latest is a link to ., which is read anyway"),
         (lambda folder: (folder / ".gitignore").write_text("*"), 0, "1/1 passed"),
@@ -472,7 +472,7 @@ def retried(*ended: str) -> str:
     ("now", "code", "said"),
     [
         ("FP", 0, "TestA: inconclusive: passed 1 of 2 here, failed 0 of 5 in the history"),
-        ("FF", 1, "failed every time: failed 2 of 2 here, 0 of 5 in the history"),
+        ("FF", 1, "confirmed: failed 2 of 2 here, 0 of 5 in the history"),
         ("PP", 2, '"TestA" occurs twice'),
         ("PF", 2, '"TestA" occurs twice'),
     ],
