@@ -160,12 +160,101 @@ def broken_task(said: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def adk(change: Callable[[dict[str, Any]], None] | None) -> str:
+    document = json.loads((FILES / "adk-cli.evalset_result.json").read_text())
+    [case] = [one for one in document["eval_case_results"] if one["eval_id"] == "refund"]
+    if change:
+        change(case)
+    document["eval_case_results"] = [case]
+    return json.dumps(document)
+
+
+def adk_case(name: str) -> Callable[[dict[str, Any]], None]:
+    """As another case of the same file ended."""
+
+    def change(case: dict[str, Any]) -> None:
+        document = json.loads((FILES / "adk-cli.evalset_result.json").read_text())
+        [other] = [one for one in document["eval_case_results"] if one["eval_id"] == name]
+        case.clear()
+        case.update(other | {"eval_id": "refund"})
+
+    return change
+
+
+def adk_metric(final: int) -> Callable[[dict[str, Any]], None]:
+    """A metric that fails, in a case of this status."""
+
+    def change(case: dict[str, Any]) -> None:
+        case["overall_eval_metric_results"][0] |= {"eval_status": 2, "score": 0}
+        case["final_eval_status"] = final
+
+    return change
+
+
+def table_row(file: str, question: str) -> tuple[Any, dict[str, Any]]:
+    """A file of a tool that writes a row for each case, and its row that asks this."""
+    document = json.loads((FILES / file).read_text())
+    rows = document["rows"] if isinstance(document, dict) else document
+    return document, next(row for row in rows if question in json.dumps(row))
+
+
+def azure(change: Callable[[dict[str, Any]], None] | None) -> str:
+    document, row = table_row("azure-target.json", "Refund")
+    if change:
+        change(row)
+    return json.dumps(document | {"rows": [row]})
+
+
+def braintrust(change: Callable[[dict[str, Any]], None] | None) -> str:
+    _, row = table_row("braintrust-results.json", "Refund")
+    row["scores"] = {"exact": True}
+    if change:
+        change(row)
+    return json.dumps([row])
+
+
+def langsmith(change: Callable[[dict[str, Any]], None] | None) -> str:
+    _, row = table_row("langsmith-rows.json", "Refund")
+    if change:
+        change(row)
+    return json.dumps([row])
+
+
+def without_result(error: str | None) -> Callable[[dict[str, Any]], None]:
+    """A row of Azure's as its library writes it where the target returned nothing, or its error in place of that."""
+
+    def change(row: dict[str, Any]) -> None:
+        row.update({key: NAN for key in row if key.startswith("outputs.")} | {"outputs.response": None})
+        row["outputs.error"] = error
+
+    return change
+
+
+def judged_by(**score: Any) -> Callable[[dict[str, Any]], None]:
+    """A run of LangSmith's whose first evaluator said this."""
+    return lambda row: row["evaluation_results"]["results"][0].update(score)
+
+
+def trx(change: str | None) -> str:
+    outcome, message = (change or "Passed/").split("/", 1)
+    said = f"<Output><ErrorInfo><Message>{message}</Message></ErrorInfo></Output>" if message else ""
+    return (
+        f'<TestRun><Results><UnitTestResult testId="1" testName="A" outcome="{outcome}">{said}</UnitTestResult>'
+        "</Results></TestRun>"
+    )
+
+
 TOOLS = {
     "promptfoo": (promptfoo, "r.json"),
     "inspect": (inspect, "r.json"),
     "agentv": (agentv, "index.jsonl"),
     "deepeval": (deepeval, "r.json"),
     "pydantic-evals": (pydantic_evals, "r.json"),
+    "adk": (adk, "r.json"),
+    "azure": (azure, "r.json"),
+    "braintrust": (braintrust, "r.json"),
+    "langsmith": (langsmith, "r.json"),
+    "trx": (trx, "r.trx"),
 }
 OURS, AWAY, CRASHED, FAILED = (
     (3, "evaluation error"),
@@ -252,6 +341,35 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "pydantic-evals: evaluator broke": (broken_evaluator, OURS),
     "pydantic-evals: task broke": (broken_task("ValueError: no"), CRASHED),
     "pydantic-evals: task found nobody": (broken_task("connection refused"), AWAY),
+    "adk: metric failed": (adk_metric(2), FAILED),
+    "adk: metric broke": (adk_case("thanks"), OURS),
+    "adk: agent raised": (adk_case("crash"), CRASHED),
+    "adk: agent found nobody": (adk_case("unreachable"), AWAY),
+    "adk: model refused": (adk_case("quota"), AWAY),
+    "adk: passes and a metric does not": (adk_metric(1), OURS),
+    "azure: evaluator failed": (lambda row: row.update({"outputs.f1.f1_score_result": "fail"}), FAILED),
+    "azure: evaluator broke": (
+        lambda row: row.update({key: NAN for key in row if key.startswith("outputs.f1.")}),
+        OURS,
+    ),
+    "azure: target returned nothing": (without_result(None), CRASHED),
+    "azure: target returned its error": (without_result("ValueError: no"), CRASHED),
+    "azure: target found nobody": (without_result("connection refused"), AWAY),
+    "braintrust: scorer failed": (lambda row: row["scores"].update(exact=False), FAILED),
+    "braintrust: scorer broke": (
+        lambda row: row.update(scores={}, metadata={"scorer_errors": {"exact": "no verdict"}}),
+        OURS,
+    ),
+    "braintrust: task broke": (lambda row: row.update(error="ValueError('no')", scores={}), CRASHED),
+    "braintrust: task found nobody": (lambda row: row.update(error="connection refused", scores={}), AWAY),
+    "langsmith: evaluator failed": (judged_by(score=False), FAILED),
+    "langsmith: evaluator broke": (judged_by(score=None, comment="no", extra={"error": True}), OURS),
+    "langsmith: target broke": (lambda row: row["run"].update(error="ValueError('no')"), CRASHED),
+    "langsmith: target found nobody": (lambda row: row["run"].update(error="connection refused"), AWAY),
+    "trx: failed": ("Failed/Assert.True() Failure", FAILED),
+    "trx: threw": ("Error/System.Exception : no", CRASHED),
+    "trx: found nobody": ("Failed/System.Net.Http.HttpRequestException : Connection refused", AWAY),
+    "trx: inconclusive": ("Inconclusive/Assert.Inconclusive failed.", OURS),
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.program import gate
+from tests.support.tool_results import FILES
 
 PROMPTFOO = """\
 description: refunds
@@ -23,7 +24,7 @@ tests: [{id: a, vars: {input: hi}, assert: [greets]}]
 """
 CONVERSATION = [{"invocation_id": "i", "user_content": {"role": "user", "parts": [{"text": "hi"}]}}]
 ADK = {"eval_set_id": "home", "name": "x", "eval_cases": [{"eval_id": "c", "conversation": CONVERSATION}]}
-BRAINTRUST = {"id": "r1", "span_id": "s", "root_span_id": "s", "input": "q", "expected": "a", "scores": {"exact": 1}}
+BRAINTRUST = {"id": "r1", "_xact_id": "1", "input": "q", "expected": "a"}
 LANGSMITH = {"id": "e1", "inputs": {"question": "q"}, "outputs": {"answer": "a"}, "feedback": {}}
 OTHERS = {
     "promptfooconfig.yaml": (PROMPTFOO, "a promptfoo configuration", "eval-gate import promptfoo {file}"),
@@ -33,25 +34,37 @@ OTHERS = {
         "eval-gate import promptfoo 'shared tests.yaml'",
     ),
     "refunds.eval.yaml": (AGENTV_5, "an eval file of AgentV 5", "agentv eval {file} --output out"),
-    "home.evalset.json": (json.dumps(ADK), "an eval set of ADK", "pytest --junitxml out.xml"),
-    "old.test.json": ('[{"query": "hi", "expected_tool_use": []}]', "an eval set of ADK", "eval-gate check out.xml"),
-    "azure.json": ('{"rows": [{"inputs.query": "q"}], "metrics": {}}', "a result of Azure AI Evaluation", "`status`"),
+    "home.evalset.json": (json.dumps(ADK), "an eval set of ADK", "adk eval AGENT {file}"),
+    "old.test.json": (
+        '[{"query": "hi", "expected_tool_use": []}]',
+        "an eval set of ADK",
+        "eval-gate check AGENT/.adk/eval_history",
+    ),
     "azure.jsonl": (
         '{"query": "q", "response": "a"}\n',
         "data of Azure AI Evaluation",
-        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+        "docs/other-tools.md#own-results",
     ),
     "braintrust.jsonl": (
         json.dumps(BRAINTRUST),
         "an export of Braintrust",
-        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+        "docs/other-tools.md#own-results",
     ),
     "summary.json": ('{"experimentName": "e", "scores": {}}', "a summary of Braintrust", "it has no cases"),
     "langsmith.jsonl": (
         json.dumps(LANGSMITH),
         "an export of LangSmith",
-        "docs/other-tools.md#own-results-langsmith-braintrust-a-script",
+        "docs/other-tools.md#own-results",
     ),
+}
+
+RESULTS = {
+    "adk-cli.evalset_result.json": "a result of ADK",
+    "azure-data.json": "a result of Azure AI Evaluation",
+    "braintrust-spans.json": "a result of Braintrust",
+    "braintrust-results.json": "a result of Braintrust",
+    "langsmith-rows.json": "a result of LangSmith",
+    "langsmith-table.json": "a result of LangSmith",
 }
 
 
@@ -65,6 +78,14 @@ def test_file_of_another_tool__is_named_with_the_way_on(tmp_path, name, command)
     assert done.returncode == 2
     assert f"is {what}, which is not supported: " in done.stderr
     assert way.format(file=name) in done.stderr
+
+
+def test_validate__results_of_another_tool__name_the_command_that_reads_them(tmp_path) -> None:
+    for file, what in RESULTS.items():
+        (tmp_path / file).write_text((FILES / file).read_text().replace("NaN", "null"))
+        done = gate(tmp_path, "validate", file)
+        assert done.returncode == 2
+        assert f"is {what}, which is not an eval file: compare it with `eval-gate check {file}`" in done.stderr
 
 
 def test_run__configuration_of_promptfoo__names_the_import(tmp_path) -> None:

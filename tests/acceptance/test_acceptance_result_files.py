@@ -387,7 +387,7 @@ def test_judge__hidden_linked_and_loud_names__are_read(tmp_path, name) -> None:
         (
             lambda folder: (folder / "b.txt").write_text("x"),
             0,
-            "r contains 1 file that was not read: r/b.txt (only .jsonl, .ndjson, .csv, .xml, .json and .eval are read)",
+            "r contains 1 file that was not read: r/b.txt (only .jsonl, .ndjson, .csv, .xml, .json, .eval and .trx are read)",
         ),
         (lambda folder: (folder / "latest").symlink_to("."), 0, "r/latest is a link to ., which is read anyway"),
         (lambda folder: (folder / ".gitignore").write_text("*"), 0, "1/1 passed"),
@@ -459,3 +459,29 @@ def test_judge__list_where_lines_are_meant__is_named_with_the_way_on(tmp_path) -
     (tmp_path / "r.json").write_text('[{"id": "a", "status": "passed"}]')
     code, said = judge(tmp_path, "r.json", "--results-format", "jsonl")
     assert (code, "r.json: is one JSON list, not one object per line" in said) == (2, True), said
+
+
+def retried(*ended: str) -> str:
+    """A test of gotestsum's with a result for each attempt, beside one that passes."""
+    failure = {"P": "", "F": '<failure message="no"/>'}
+    attempts = "".join(f'<testcase classname="pkg" name="TestA">{failure[one]}</testcase>' for one in ended)
+    return f'<testsuites><testsuite name="pkg"><testcase name="TestB"/>{attempts}</testsuite></testsuites>'
+
+
+@pytest.mark.parametrize(
+    ("now", "code", "said"),
+    [
+        ("FP", 0, "TestA: inconclusive: passed 1 of 2 here, failed 0 of 5 in the history"),
+        ("FF", 1, "confirmed: failed 2 of 2 here, 0 of 5 in the history"),
+        ("PP", 2, '"TestA" occurs twice'),
+        ("PF", 2, '"TestA" occurs twice'),
+    ],
+)
+def test_check__test_stands_twice_in_junit__is_re_run_where_the_order_shows_it(tmp_path, now, code, said) -> None:
+    for _ in range(5):
+        write(tmp_path, r_xml=retried("P"))
+        assert judge(tmp_path, "r.xml")[0] == 0
+    write(tmp_path, r_xml=retried(*now))
+    ended, words = judge(tmp_path, "r.xml", "--baseline", "latest", "--fail-on", "regressions")
+    assert (ended, said in words) == (code, True), words
+    assert ("r.xml repeats 1 case after a failure" in words) is (code < 2)

@@ -155,7 +155,9 @@ def test_compare__results_of_another_tool__says_who_reads_them(tmp_path) -> None
         (tmp_path / name).write_text('<testsuite name="s"><testcase classname="a" name="b"/></testsuite>')
     done = gate(tmp_path, "compare", "before.xml", "now.xml")
     assert done.returncode == 2
-    assert "this file has results of junit: convert them with `eval-gate check now.xml`" in done.stderr
+    assert "now.xml has results of junit, and `compare` reads stored runs" in done.stderr
+    assert "compare them with `eval-gate check now.xml --baseline before.xml`" in done.stderr
+    assert "--baseline latest`" in gate(tmp_path, "compare", "latest", "now.xml").stderr
     assert gate(tmp_path, "check", "before.xml").returncode == 0
     assert gate(tmp_path, "check", "now.xml", "--baseline", "latest").returncode == 0
     assert gate(tmp_path, "compare", "latest", "latest").returncode == 0

@@ -326,6 +326,11 @@ class ResultsFormat(StrEnum):
     PYDANTIC_EVALS = "pydantic-evals"
     AGENTV = "agentv"
     OPENAI = "openai"
+    ADK = "adk"
+    AZURE = "azure"
+    BRAINTRUST = "braintrust"
+    LANGSMITH = "langsmith"
+    TRX = "trx"
 
 
 @dataclass(frozen=True, slots=True)

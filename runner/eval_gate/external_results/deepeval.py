@@ -30,15 +30,15 @@ from eval_gate.external_results.result_rows import (
     parse_seconds,
     require_mapping,
     require_name,
+    shorten_name,
     to_text,
 )
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Status
-from eval_gate.text.digest import compute_digest, compute_fingerprint
+from eval_gate.text.digest import compute_fingerprint
 
 _GENERATED_NAME: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)?test_case_\d+", re.DOTALL)
-_MAX_NAME_LENGTH: Final = 200
 
 
 def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -99,7 +99,7 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
         tags=tuple(to_text(tag)[:100] for tag in get_members(case.get("tags"))[:50]),
         content=content,
         repeat=content,
-        longer_name=f"{name}: {asked}" if by == "name" and (asked := _shorten_prompt(question)) else None,
+        longer_name=f"{name}: {asked}" if by == "name" and (asked := shorten_name(question)) else None,
         named_by=by,
     )
 
@@ -108,11 +108,7 @@ def _choose_name(case: dict[str, JsonValue], prompt: str, place: RowPlace) -> tu
     name = require_name(case.get("name"), place, "name")
     if not _GENERATED_NAME.fullmatch(name) or not prompt:
         return name, "name"
-    return _shorten_prompt(prompt), "input"
-
-
-def _shorten_prompt(prompt: str) -> str:
-    return prompt if len(prompt) <= _MAX_NAME_LENGTH else f"{prompt[:_MAX_NAME_LENGTH]}… {compute_digest(prompt)[:8]}"
+    return shorten_name(prompt), "input"
 
 
 def _build_score(one: JsonValue) -> RowScore:
@@ -129,6 +125,7 @@ def _build_score(one: JsonValue) -> RowScore:
         success is True if decides and not broke else None,
         to_text(error or get_nested(one, "reason")) or None,
         grader_failed=broke and decides,
+        decides=decides,
     )
 
 

@@ -28,6 +28,8 @@ from eval_gate.text.untrusted.unsupported_files import describe_content, identif
 
 _HEAD: Final = 1 << 16
 _ZIP: Final = b"PK\x03\x04"
+_ROOT: Final = re.compile(r"<(?:[A-Za-z_][\w.-]{0,40}:)?([A-Za-z_]\w{0,40})")
+"""The first element of XML."""
 _KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
 
 
@@ -49,6 +51,7 @@ class KnownFormat(FrozenStruct):
 JSONL: Final = KnownFormat(ResultsFormat.JSONL, "jsonl:read_jsonl")
 CSV: Final = KnownFormat(ResultsFormat.JSONL, "jsonl:read_csv")
 JUNIT: Final = KnownFormat(ResultsFormat.JUNIT, "junit:read_junit")
+TRX: Final = KnownFormat(ResultsFormat.TRX, "trx:read_trx")
 PROMPTFOO: Final = KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo")
 PROMPTFOO_LINES: Final = KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo_lines")
 DEEPEVAL: Final = KnownFormat(ResultsFormat.DEEPEVAL, "deepeval:read_deepeval")
@@ -57,41 +60,78 @@ INSPECT_ARCHIVE: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_ins
 PYDANTIC_EVALS: Final = KnownFormat(ResultsFormat.PYDANTIC_EVALS, "pydantic_evals:read_pydantic_evals")
 AGENTV: Final = KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv")
 OPENAI: Final = KnownFormat(ResultsFormat.OPENAI, "openai_evals:read_openai")
+ADK: Final = KnownFormat(ResultsFormat.ADK, "adk:read_adk")
+NESTED_ADK: Final = KnownFormat(ResultsFormat.ADK, "adk:read_nested_adk")
+AZURE: Final = KnownFormat(ResultsFormat.AZURE, "azure:read_azure")
+BRAINTRUST: Final = KnownFormat(ResultsFormat.BRAINTRUST, "braintrust:read_braintrust")
+BRAINTRUST_LINES: Final = KnownFormat(ResultsFormat.BRAINTRUST, "braintrust:read_braintrust_lines")
+BRAINTRUST_TABLE: Final = KnownFormat(ResultsFormat.BRAINTRUST, "braintrust:read_braintrust_table")
+LANGSMITH: Final = KnownFormat(ResultsFormat.LANGSMITH, "langsmith:read_langsmith")
+LANGSMITH_LINES: Final = KnownFormat(ResultsFormat.LANGSMITH, "langsmith:read_langsmith_lines")
+LANGSMITH_TABLE: Final = KnownFormat(ResultsFormat.LANGSMITH, "langsmith:read_langsmith_table")
 
-_LINE_KEYS: Final = (
+_Marks = tuple[tuple[set[str], KnownFormat], ...]
+_LINE_KEYS: Final[_Marks] = (
     ({"spec"}, OPENAI),
     ({"test_id", "execution_status"}, AGENTV),
     ({"promptIdx", "testCase"}, PROMPTFOO_LINES),
+    ({"root_span_id"}, BRAINTRUST_LINES),
+    ({"run", "example", "evaluation_results"}, LANGSMITH_LINES),
+    ({"example_id", "execution_time"}, LANGSMITH_LINES),
     ({"id"}, JSONL),
+    ({"input", "output", "expected", "scores"}, BRAINTRUST_LINES),
 )
 """Keys of a line that only this format has, the surest first."""
 _VERDICTS: Final = ("status", "score")
 """Keys of a line of our own format, of which one is needed; other tools name their rows by an `id`, too."""
-_LONG_LINE_KEYS: Final = (*_LINE_KEYS[:-1], ({"id", "status"}, JSONL), ({"id", "score"}, JSONL))
+_LONG_LINE_KEYS: Final[_Marks] = (
+    *(keyed for keyed in _LINE_KEYS if keyed[1] is not JSONL),
+    ({"id", "status"}, JSONL),
+    ({"id", "score"}, JSONL),
+)
 """The same of a first line so long that its end is not seen. What is no line of results says so when it is read."""
-_DOCUMENT_KEYS: Final = (
+_DOCUMENT_KEYS: Final[_Marks] = (
     ({"evalId", "results"}, PROMPTFOO),
     ({"testCases"}, DEEPEVAL),
     ({"eval", "status"}, INSPECT),
     ({"cases", "failures"}, PYDANTIC_EVALS),
     ({"cases", "analyses"}, PYDANTIC_EVALS),
+    ({"eval_set_result_id"}, ADK),
+    ({"rows", "metrics"}, AZURE),
+    ({"rows", "inputs."}, AZURE),
 )
 """The same for the beginning of a document. Of a large one only its first keys are seen."""
-_READERS: Final[Mapping[ResultsFormat, KnownFormat]] = MappingProxyType(
-    {known.format: known for known in (JSONL, JUNIT, PROMPTFOO, DEEPEVAL, INSPECT, PYDANTIC_EVALS, AGENTV, OPENAI)}
+_NESTED_KEYS: Final[_Marks] = (
+    ({"events", "root_span_id"}, BRAINTRUST),
+    ({"results", "summary", "input", "scores"}, BRAINTRUST),
 )
-"""Who reads a file that somebody says is of this format, where its beginning does not show it."""
-SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
+"""The same for keys of which some are in the members of a list, in documents of no other format."""
+_LIST_KEYS: Final[_Marks] = (
+    ({"root_span_id"}, BRAINTRUST),
+    ({"run", "example", "evaluation_results"}, LANGSMITH),
+    ({"example_id", "execution_time"}, LANGSMITH),
+    ({"input", "output", "expected", "scores"}, BRAINTRUST),
+)
+"""The same for the beginning of a list."""
+_TABLE_COLUMNS: Final[_Marks] = (
+    ({"example_id", "execution_time"}, LANGSMITH_TABLE),
+    ({"root_span_id"}, BRAINTRUST_TABLE),
+    ({"id"}, CSV),
+    ({"input", "output", "expected", "scores"}, BRAINTRUST_TABLE),
+)
+"""The same for the columns of a table."""
+_READERS: Final[Mapping[ResultsFormat, KnownFormat]] = MappingProxyType(
     {
-        ".jsonl": (ResultsFormat.JSONL, ResultsFormat.PROMPTFOO, ResultsFormat.AGENTV, ResultsFormat.OPENAI),
-        ".ndjson": (ResultsFormat.JSONL, ResultsFormat.PROMPTFOO, ResultsFormat.AGENTV, ResultsFormat.OPENAI),
-        ".csv": (ResultsFormat.JSONL,),
-        ".xml": (ResultsFormat.JUNIT,),
-        ".json": (ResultsFormat.PROMPTFOO, ResultsFormat.DEEPEVAL, ResultsFormat.INSPECT, ResultsFormat.PYDANTIC_EVALS),
-        ".eval": (ResultsFormat.INSPECT,),
+        known.format: known
+        for known in (
+            *(JSONL, JUNIT, PROMPTFOO, DEEPEVAL, INSPECT, PYDANTIC_EVALS, AGENTV, OPENAI),
+            *(ADK, AZURE, BRAINTRUST, LANGSMITH, TRX),
+        )
     }
 )
-"""What may be in a file that ends like this; in a folder only such files are looked at."""
+"""Who reads a file that somebody says is of this format, where its beginning does not show it."""
+SUFFIXES: Final = (".jsonl", ".ndjson", ".csv", ".xml", ".json", ".eval", ".trx")
+"""How files of results end; in a folder only such files are looked at."""
 
 
 def detect_format(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> KnownFormat:
@@ -155,24 +195,28 @@ def _detect_from_head(head: bytes, file: Path) -> KnownFormat | None:
         return INSPECT_ARCHIVE
     text = _decode_head(head)
     if text.startswith("<"):
-        return JUNIT
+        root = _ROOT.search(text)
+        return TRX if root and root[1] == "TestRun" else JUNIT
+    if text.startswith('"{'):  # JSON within JSON
+        return NESTED_ADK if "eval_set_result_id" in _find_first_keys(text.replace('\\"', '"')) else None
+    if text.startswith("["):
+        return _find_format(_LIST_KEYS, _find_first_keys(text))
     if not text.startswith("{"):
-        return CSV if "id" in _split_columns(text) else None
+        return _find_format(_TABLE_COLUMNS, set(_split_columns(text)))
     line = text.partition("\n")[0].strip()
     keys = _parse_line_keys(line)
-    table = _DOCUMENT_KEYS if keys is None else _LINE_KEYS
-    if keys is not None:
-        keyed = next((known for marks, known in _LINE_KEYS if marks <= keys), None)
-        if keyed is JSONL and keys.isdisjoint(_VERDICTS) and identify_text(line) is not None:
-            return None
-        if keyed is not None:
-            return keyed
-        table = _DOCUMENT_KEYS  # a whole document in one line
-    seen = _find_first_keys(text) if keys is None else keys
-    found = next((known for marks, known in table if marks <= seen), None)
+    if keys is not None and (keyed := _find_format(_LINE_KEYS, keys)):
+        return None if keyed is JSONL and keys.isdisjoint(_VERDICTS) and identify_text(line) is not None else keyed
+    seen = _find_first_keys(text)
+    found = _find_format(_DOCUMENT_KEYS, seen if keys is None else keys) or _find_format(_NESTED_KEYS, seen)
     if found is None and keys is None and len(line) == len(text.strip()):
-        found = next((known for marks, known in _LONG_LINE_KEYS if marks <= seen), None)
+        found = _find_format(_LONG_LINE_KEYS, seen)
     return found
+
+
+def _find_format(table: _Marks, seen: set[str]) -> KnownFormat | None:
+    """Return the first format of a table all of whose marks were seen."""
+    return next((known for marks, known in table if marks <= seen), None)
 
 
 def _parse_line_keys(line: str) -> set[str] | None:
@@ -185,11 +229,12 @@ def _parse_line_keys(line: str) -> set[str] | None:
 
 
 def _find_first_keys(text: str) -> set[str]:
-    """Return the keys in the text, at any depth.
+    """Return the keys in the text, at any depth, and what stands before their dots.
 
     The text is only the beginning of a large document.
     """
-    return {match[1] for match in _KEY.finditer(text)}
+    keys = {match[1] for match in _KEY.finditer(text)}
+    return keys | {f"{head}." for head, dot, _ in (key.partition(".") for key in keys) if dot}
 
 
 def find_separator(line: str) -> str:

@@ -153,6 +153,10 @@ class JsonReader:
             parse_constant=lambda _: None, parse_float=_parse_finite, object_pairs_hook=require_unique_keys
         ).raw_decode
 
+    def begins_with(self, sign: str) -> bool:
+        """Whether this character comes next."""
+        return self._peek_sign() == sign
+
     def iter_keys(self) -> Iterator[str]:
         """Yield the keys of the object that begins at the current position.
 

@@ -5,7 +5,6 @@ A key that closely resembles a known one is an error. Any other unknown key is i
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -17,7 +16,6 @@ from pydantic_core import PydanticKnownError
 
 from eval_gate.config.values import find_boolean_mistake
 from eval_gate.errors import GateError, Problem, format_suggestion
-from eval_gate.external_results.format_detection import find_separator
 from eval_gate.external_results.json_streaming import detect_encoding, iter_raw_lines, parse_value
 from eval_gate.external_results.result_rows import (
     MAX_NAME,
@@ -31,12 +29,12 @@ from eval_gate.external_results.result_rows import (
     build_unreadable_error,
     to_text,
 )
+from eval_gate.external_results.result_tables import iter_table_rows
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import (
-    EXTERNAL_COLUMNS,
     EXTERNAL_NEAR_KEYS,
     EXTERNAL_SCORES,
     EXTERNAL_TEXT,
@@ -156,37 +154,10 @@ def _is_json_list(file: Path) -> bool:
 def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
     facts.tool, near = "CSV", MisspeltKeys()
-    return _iter_rows(_iter_table_rows(file, shown), lambda cells, place: _build_table_row(cells, place, near))
-
-
-def _iter_table_rows(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[str, str]]]:
-    place = RowPlace(shown, 1)
-    csv.field_size_limit(EXTERNAL_TEXT)
-    try:
-        encoding = detect_encoding(file).replace("utf-8", "utf-8-sig")
-        with file.open(encoding=encoding, errors="replace", newline="") as stream:
-            beginning = stream.readline(_HEAD)
-            stream.seek(0)
-            table = csv.DictReader(stream, delimiter=find_separator(beginning))
-            names = table.fieldnames or ()
-            if len(names) > EXTERNAL_COLUMNS:  # every row would have as many cells
-                raise build_unreadable_error(RowPlace(shown, 1), f"has more than {EXTERNAL_COLUMNS:,} columns")
-            if twice := next((name for name in names if name and names.count(name) > 1), None):
-                raise build_unreadable_error(
-                    RowPlace(shown, 1, twice[:100]), "is a column twice: it is unclear which one counts"
-                )
-            for cells in table:
-                place = RowPlace(shown, table.line_num)
-                yield place, cells
-    except csv.Error as error:
-        raise build_unreadable_error(place, f"is not CSV: {error}") from None
-    except OSError as error:
-        raise build_unreadable_error(place, f"cannot be read: {error.strerror}") from error
+    return _iter_rows(iter_table_rows(file, shown), lambda cells, place: _build_table_row(cells, place, near))
 
 
 def _build_table_row(cells: dict[str, str], place: RowPlace, near: MisspeltKeys) -> ResultRow:
-    if None in cells:
-        raise build_unreadable_error(place, "has more cells than columns")
     return _build_row(
         {name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell not in _BLANK}, place, near
     )

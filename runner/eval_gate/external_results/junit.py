@@ -1,7 +1,8 @@
 """JUnit XML of test runners. Suites may be nested; each test case is one row.
 
 Names are `classname` and `name`. A case without failure, error and skip passed; `rerunFailure`, `rerunError`,
-`flakyFailure` and `flakyError` are executions before or after the one that counts (Maven's Surefire).
+`flakyFailure` and `flakyError` are executions before or after the one that counts (Maven's Surefire). A name that
+stands twice in one suite is a re-run if all results before it failed (gotestsum, Gradle).
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from xml.parsers import expat
 
-from eval_gate.external_results.json_streaming import CUT_OFF, detect_encoding
 from eval_gate.external_results.result_rows import (
     DOCS,
     MAX_NAME,
@@ -26,21 +25,12 @@ from eval_gate.external_results.result_rows import (
     parse_number,
     parse_seconds,
 )
+from eval_gate.external_results.thrown_errors import classify_thrown_error, is_exception
+from eval_gate.external_results.xml_streaming import XmlReader
 from eval_gate.model.case import Location
 from eval_gate.model.execution import ErrorKind, Status
-from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_TEXT
 from eval_gate.struct import Struct, field
 
-_TRUNCATION_ERRORS: Final = frozenset(
-    {
-        expat.errors.XML_ERROR_NO_ELEMENTS,
-        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
-        expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
-        expat.errors.XML_ERROR_PARTIAL_CHAR,
-    }
-)
-"""What is wrong with XML at its end alone."""
-_CHUNK: Final = 1 << 16
 _RERUN_STATUSES: Final = {
     "rerunFailure": Status.FAILED,
     "rerunError": Status.ERROR,
@@ -65,8 +55,6 @@ _VITEST: Final = "vitest tests"
 _NOT_LOADED: Final = "Test suite failed to run"
 """The `classname` of a file that jest could not load, where jest-junit reports it."""
 _MAX_QUOTED: Final = 300
-_FIRST_SIGN: Final = 0x20
-"""The first byte that is no control character."""
 _THOUSANDS: Final = 3
 """Digits behind a comma that may stand for thousands."""
 _PYTEST: Final = frozenset({"pytest", "pytest tests"})
@@ -74,26 +62,6 @@ _PYTEST: Final = frozenset({"pytest", "pytest tests"})
 _HEADING: Final = re.compile(r"^-+ Captured \w+ -+$\n?", re.MULTILINE)
 """What pytest writes above the output of a test."""
 _TEARDOWN_FAILURE: Final = "failed on teardown"
-_EXCEPTION: Final = re.compile(r"(?!\S*Assert)[\w.]*(Error|Exception|Timeout|Refused)\b")
-"""How a message begins where the test did not say no: it was ended by an exception."""
-_UNREACHABLE: Final = re.compile(
-    r"""ECONNREFUSED | \bENOTFOUND\b | EAI_AGAIN | EHOSTUNREACH | connection\ refused | could\ not\ resolve
-      | name\ or\ service\ not\ known | \bAPIConnectionError\b | ConnectionRefusedError
-      | RateLimit(?:ed|Error|Exceeded) | AuthenticationError | PermissionDeniedError
-      | insufficient_quota | rate_limit_error | RESOURCE_EXHAUSTED
-      | \b(?:HTTP(?:/[\d.]+)?|status(?:[ _]?code)?|error\ code)[\s:=]{1,3}(?:401|402|403|407|429|529)\b
-      | \b401\ Unauthorized | \b402\ Payment | \b403\ Forbidden | \b407\ Proxy | \b429\ Too\ Many
-      | \b(?:401|402|403|407|429|529)\ Client\ Error
-      | (?:^|:\s)(?:401|402|403|407|429|529)\s?(?:$|[{-])
-      | (?:^|:\s)unauthori[sz]ed\.?$
-      | \brate.?limit(?:s|ed)?(?:\ was|\ has\ been)?\ (?:exceeded|reached|hit) | \bexceeded\ .{0,20}\bquota\b
-      | \bquota\ (?:was\ |is\ |has\ been\ )?exceeded\b
-      | \b(?:invalid|incorrect)\b.{0,20}\bapi.?key | \bno\ api\ key
-    """,
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
-)
-"""What clients say of no connection, credentials and limits. A number or a word alone may be what the test is about."""
-_MAX_SEARCHED: Final = 2_000
 _MAY_FAIL: Final = "TEST_CASE tagged with !mayfail"
 """What Catch2 calls a test skipped for that is expected to fail, beside its failure."""
 _NODES: Final = "test"
@@ -129,6 +97,8 @@ class _Case(Struct):
     suites: tuple[str, ...]
     """The names of the suites that it is in, the innermost last."""
     line: int
+    suite_line: int = 0
+    """Where the suite begins that it is in."""
     project: str = ""
     """Of Playwright's, with which browser and settings it ran."""
     status: Status = Status.PASSED
@@ -203,64 +173,28 @@ def _parse_count(attributes: dict[str, str], name: str) -> int:
     return int(given) if given.isdecimal() and len(given) < 10 else 0
 
 
-class _Parser:
-    """Parser that collects the cases between two reads. It refuses a document type, which allows entity bombs."""
+class _Parser(XmlReader):
+    """Reader of JUnit XML that collects the cases between two pieces."""
 
-    def __init__(self, shown: str, encoding: str | None = None) -> None:
-        """Create a parser for one file, which errors show as `shown`.
+    format_name = "JUnit"
+    text_names = _TEXTS
 
-        `encoding` overrides the encoding that the file declares.
-        """
+    def __init__(self, file: Path, shown: str) -> None:
+        super().__init__(file, shown)
         self.done: list[_Case] = []
         self.tool = ""
-        self._shown = shown
         self._suites: list[_Suite] = []
         self._errors = 0
         """Errors that the root counts, where no suite does: they are of the runner, as gotestsum's, and of no test."""
         self._by_playwright = False
-        self._open: list[str] = []
         self._case: _Case | None = None
-        self._text: list[str] = []
-        self._length = 0
-        self._fed = 0
-        """Bytes that were read before."""
         self._message = ""
         self._type = ""
         self._failed: set[tuple[str, str]] = set()
-        self._expat = expat.ParserCreate(encoding)
-        self._expat.buffer_text = True
-        self._expat.StartElementHandler = self._start_element
-        self._expat.EndElementHandler = self._end_element
-        self._expat.CharacterDataHandler = self._add_text
-        self._expat.StartDoctypeDeclHandler = self._refuse_doctype
 
-    def feed_data(self, data: bytes, *, last: bool) -> None:
-        """Read on. Raises GateError for what is no JUnit XML."""
-        try:
-            self._expat.Parse(data, last)
-            self._fed += len(data)
-        except expat.ExpatError as error:
-            place, at = RowPlace(self._shown, error.lineno), self._expat.ErrorByteIndex - self._fed
-            sign = data[at] if 0 <= at < len(data) else None
-            control = sign is not None and sign < _FIRST_SIGN and sign not in b"\t\n\r"
-            said = expat.errors.messages[error.code]
-            if last and said in _TRUNCATION_ERRORS:
-                raise build_incomplete_error(place, CUT_OFF) from None
-            what = f"column {error.offset + 1} contains the control character U+{sign:04X}" if control else said
-            raise build_unreadable_error(place, f"is not XML: {what}") from None
-        except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
-            raise build_unreadable_error(
-                RowPlace(self._shown, 1), f"is in an unsupported encoding: {str(error)[:100]}"
-            ) from None
-
-    def _refuse_doctype(self, *_: object) -> None:
-        raise build_unreadable_error(
-            RowPlace(self._shown, self._expat.CurrentLineNumber), "has a document type, which JUnit does not need"
-        )
-
-    def _start_element(self, name: str, attributes: dict[str, str]) -> None:
-        name = name.rpartition(":")[2]
-        if not self._open:
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
+        """Begin a suite, a test, or what is said of it."""
+        if self.is_at_root:
             if name not in {"testsuites", "testsuite"}:
                 raise build_unreadable_error(RowPlace(self._shown), f"is not JUnit: it begins with <{name[:40]}>")
             self.tool = attributes.get("name", "")
@@ -268,11 +202,8 @@ class _Parser:
             self._errors = _parse_count(attributes, "errors") if name == "testsuites" else 0
             if self.tool == "promptfoo":
                 raise build_unreadable_error(RowPlace(self._shown), "has unstable names", _PROMPTFOO_HINT)
-        if len(self._open) > EXTERNAL_DEPTH:
-            raise build_unreadable_error(RowPlace(self._shown), f"is nested deeper than {EXTERNAL_DEPTH} levels")
-        self._open.append(name)
         if name in {"testsuite", "testsuites"}:
-            suite = _Suite.from_attributes(attributes, self._expat.CurrentLineNumber, tool=self.tool)
+            suite = _Suite.from_attributes(attributes, self.line, tool=self.tool)
             if self._suites and suite.has_errors:
                 self._errors = 0
             self._suites.append(suite)
@@ -281,8 +212,8 @@ class _Parser:
         elif name == "property" and self._case is not None:
             self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
         elif name in _TEXTS:
-            self._text, self._length, self._message = [], 0, attributes.get("message", "")
-            self._type = attributes.get("type", "")
+            self.clear_text()
+            self._message, self._type = attributes.get("message", ""), attributes.get("type", "")
 
     def _build_case(self, attributes: dict[str, str]) -> _Case:
         """Build the case of a test from the attributes of its start tag, and count it in its suites."""
@@ -290,19 +221,15 @@ class _Parser:
         names = tuple(suite.name for suite in inside)
         project = self._suites[-1].host if self._by_playwright and self._suites else ""
         by_pytest = not _PYTEST.isdisjoint({self.tool, *names[-1:]})
-        case = _Case(attributes, names, self._expat.CurrentLineNumber, project, is_pytest=by_pytest)
+        suite_line = self._suites[-1].line if self._suites else 0
+        case = _Case(attributes, names, self.line, suite_line, project, is_pytest=by_pytest)
         case.read_attributes()
         for suite in self._suites:
             suite.found_tests += 1
         return case
 
-    def _add_text(self, text: str) -> None:
-        if self._open and self._open[-1] in _TEXTS and self._length < EXTERNAL_TEXT:
-            self._text.append(text[: EXTERNAL_TEXT - self._length])
-            self._length += len(text)
-
-    def _end_element(self, name: str) -> None:
-        name = self._open.pop()
+    def end_element(self, name: str) -> None:
+        """End a suite, a test, or what is said of it."""
         if name in {"failure", "error"}:
             self._count_failure()
         if name in {"testsuite", "testsuites"}:
@@ -360,7 +287,7 @@ class _Parser:
 
     def _refuse_suite(self) -> None:
         said = self._format_message().partition("\n")[0][:_MAX_QUOTED]
-        place = RowPlace(self._shown, self._expat.CurrentLineNumber)
+        place = RowPlace(self._shown, self.line)
         what = f"reports that the suite {self._suites[-1].name[:_MAX_QUOTED]} failed outside of its tests: {said}"
         raise build_incomplete_error(place, what)
 
@@ -380,8 +307,8 @@ class _Parser:
 
     def _is_unreachable(self) -> bool:
         """Whether what is called a failure is an exception of no connection; most runners call both the same."""
-        thrown = _EXCEPTION.match(self._type) if self._type else _EXCEPTION.match(self._message)
-        return thrown is not None and _classify_error_kind(self._format_headline()) is ErrorKind.AGENT_UNREACHABLE
+        thrown = is_exception(self._type or self._message)
+        return thrown and classify_thrown_error(self._format_headline()) is ErrorKind.AGENT_UNREACHABLE
 
     def _format_headline(self) -> str:
         """Return what was thrown, without quoted code.
@@ -399,22 +326,14 @@ class _Parser:
 
 def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution of every test case."""
-    try:
-        # who writes another encoding, as PowerShell does, leaves the tool's declaration as it is
-        parser = _Parser(shown, "utf-16" if detect_encoding(file) == "utf-16" else None)
-        blocks = _VitestBlocks()
-        with file.open("rb") as stream:
-            while data := stream.read(_CHUNK):
-                parser.feed_data(data, last=False)
-                facts.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
-                for case in parser.done[:-1]:  # what follows the last one may still be of it
-                    yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
-                del parser.done[:-1]
-            parser.feed_data(b"", last=True)
-            for case in parser.done:
-                yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
-    except OSError as error:
-        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+    parser, blocks = _Parser(file, shown), _VitestBlocks()
+    for _ in parser.iter_pieces():
+        facts.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
+        for case in parser.done[:-1]:  # what follows the last one may still be of it
+            yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
+        del parser.done[:-1]
+    for case in parser.done:
+        yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
 
 
 class _VitestBlocks(Struct):
@@ -475,7 +394,7 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         error=case.error,
         error_kind=ErrorKind.EVALUATION_ERROR
         if of_hook or case.is_evaluation_error
-        else _classify_error_kind(case.message or case.error or ""),
+        else classify_thrown_error(case.message or case.error or ""),
         duration_ms=parse_seconds(_parse_decimal(attributes.get("time"))),
         cost_usd=parse_cost(_parse_decimal(properties.get("cost_usd"))),
         usage=build_usage(
@@ -487,17 +406,14 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         named_by="classname and name",
         longer_suites=tuple(one[:MAX_NAME] for one in longer if one and not one.startswith(": ")),
         duplicate_hint=_RERUNFAILURES_HINT if case.is_pytest else None,
-        # executions of one case are said to be; the same name a second time is another case of the same name
+        # executions of one case are said to be, or follow a failure in the same suite as gotestsum and Gradle write
+        # them; else the same name a second time is another case of the same name
+        retry_scope=f"{shown}:{case.suite_line}",
         repeat=f"{place.line}" if case.reruns else _SUBTEST_REPEAT if of_unittest else None,
     )
     yield row
     for status, said in case.reruns:
         yield row._replace(status=status, error=said, response=None, duration_ms=None)
-
-
-def _classify_error_kind(said: str) -> ErrorKind:
-    """Whose fault it is by what was thrown: nobody was reached, or the agent crashed."""
-    return ErrorKind.AGENT_UNREACHABLE if _UNREACHABLE.search(said[:_MAX_SEARCHED]) else ErrorKind.AGENT_ERROR
 
 
 def _parse_line(given: str, case: _Case) -> int:

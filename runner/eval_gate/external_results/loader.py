@@ -135,6 +135,9 @@ class _ResultsCollector(Struct):
         for row in known.load_reader()(file, shown, facts):
             self._add_row(row, held)
         facts.check_counts(shown, held.count, held.failures)
+        if held.retried:
+            cases = "1 case" if len(held.retried) == 1 else f"{len(held.retried):,} cases"
+            self.notes[f"{shown} repeats {cases} after a failure: the repeated results count as re-runs"] = None
         self._resolve_overlap(held, several=known.format is ResultsFormat.JSONL)
         self.tools[self.redact(facts.tool)] = None
         self.notes.update(dict.fromkeys(map(self.redact, facts.notes)))
@@ -154,7 +157,10 @@ class _ResultsCollector(Struct):
             self.files[key] = overlap.file
             self._register_trial(row)
         else:
-            if row.repeat is None or row.repeat != there[0].repeat:
+            has_repeat = row.repeat is not None and row.repeat == there[0].repeat
+            if not has_repeat and (retried := _find_retried_rows(row, there)):
+                judged = self._mark_rerun(judged, there, retried, overlap)
+            elif not has_repeat:
                 if row.run != there[0].run:
                     raise _build_overlap_error(self.files[key], overlap.file, row)
                 self.name_clashes.add(key)
@@ -165,6 +171,18 @@ class _ResultsCollector(Struct):
             self._register_trial(row)
         if self.is_over_limit:
             raise build_unreadable_error(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
+
+    def _mark_rerun(
+        self, row: ResultRow, there: list[ResultRow], retried: Sequence[int], overlap: _FileOverlap
+    ) -> ResultRow:
+        """Mark a row as a re-run of those with these numbers, and all of them as executions of one case."""
+        repeat = f"re-runs in {row.retry_scope}"
+        for number in retried:
+            there[number] = there[number]._replace(repeat=repeat)
+        if len(retried) < len(there):
+            self.name_clashes.add(row.key)
+        overlap.retried.add(row.key)
+        return row._replace(repeat=repeat, rerun=True)
 
     def _register_trial(self, row: ResultRow) -> None:
         """Keep in mind which execution of its case a row is, and where it stands."""
@@ -206,7 +224,20 @@ class _FileOverlap(Struct):
     """All executions in the file."""
     failures: int = 0
     """Those that did not pass."""
+    retried: set[CaseKey] = field(default_factory=set)
+    """Cases whose order of results shows re-runs."""
     rows: list[ResultRow] = field(default_factory=list)
+
+
+def _find_retried_rows(row: ResultRow, there: Sequence[ResultRow]) -> list[int]:
+    """Return the numbers of the rows that this one re-runs: those of its scope, if all of them failed.
+
+    Only what fails is re-run. Two results that passed, and one that failed after one that passed, are two tests.
+    """
+    if row.retry_scope is None or row.status is Status.SKIPPED:
+        return []
+    numbers = [number for number, one in enumerate(there) if one.retry_scope == row.retry_scope]
+    return numbers if all(there[number].status in _NO_PASS for number in numbers) else []
 
 
 def _build_overlap_error(first: str, other: str, row: ResultRow) -> GateError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import GateError
 from eval_gate.external_results.agentv import INDEX
 from eval_gate.external_results.format_detection import SUFFIXES, find_tool
 from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
@@ -61,6 +62,15 @@ def find_result_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
             if found > EXTERNAL_FILES:
                 raise build_unreadable_error(RowPlace(given), f"contains more than {EXTERNAL_FILES:,} files")
             yield file
+
+
+def find_tool_at(given: str) -> ResultsFormat | None:
+    """Whose results a file, a folder or a glob holds; None where that is not known, or nothing is there."""
+    try:
+        files = (file for file in find_result_files([given]) if not file.skip_reason)
+        return next((tool for file in files if (tool := find_tool(file.path)) is not None), None)
+    except (GateError, OSError):
+        return None
 
 
 def _expand_glob(given: str) -> list[str]:

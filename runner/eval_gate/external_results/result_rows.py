@@ -18,6 +18,7 @@ from eval_gate.model.execution import ErrorKind, EvaluatorResult, Status
 from eval_gate.model.limits import CASES, EXTERNAL_TEXT, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import Struct, field
+from eval_gate.text.digest import compute_digest
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
@@ -28,6 +29,8 @@ MAX_NAME: Final = 1_000
 """Characters of a suite's or a case's name."""
 
 _MAX_INTERNED: Final = 64
+_MAX_PROMPT_NAME: Final = 200
+"""Characters of a prompt that a case is named by."""
 
 _UNREACHABLE: Final = re.compile(
     r"ECONNREFUSED|\bENOTFOUND\b|EAI_AGAIN|EHOSTUNREACH|connection refused|could not resolve|name or service not known"
@@ -36,6 +39,16 @@ _UNREACHABLE: Final = re.compile(
 )
 """What providers and their clients say of no connection, credentials and limits."""
 _MAX_SEARCHED: Final = 2_000
+
+
+def find_exception(error: str) -> str:
+    """Return what was thrown, without the traceback, whose line numbers may look like codes of HTTP."""
+    head, mark, trace = error.rpartition("Traceback (most recent call last):")
+    if not mark:
+        return error
+    lines = trace.rstrip().splitlines()
+    frames = [at for at, line in enumerate(lines) if line.startswith(" ")]
+    return "\n".join(lines[frames[-1] + 1 if frames else 0 :]).strip() or head.strip() or error
 
 
 def classify_error_kind(error: str) -> ErrorKind:
@@ -67,6 +80,8 @@ class RowScore(NamedTuple):
     reason: str | None = None
     grader_failed: bool = False
     """It could not judge."""
+    decides: bool = True
+    """It passes or fails something. What only measures does so by a rule alone."""
 
 
 class ResultRow(NamedTuple):
@@ -110,6 +125,8 @@ class ResultRow(NamedTuple):
     """The run of the tool that it is of, where the tool says so: no two of them have a case in common."""
     rerun: bool = False
     """It is a re-run: one that was made because of a doubt is no first result."""
+    retry_scope: str | None = None
+    """Where the order shows re-runs: a row re-runs those of its name and scope if all of them failed."""
     rerun_name: str | None = None
     """What the tool itself calls the case when it is asked to run it again; None for its name."""
     longer_name: str | None = None
@@ -251,6 +268,18 @@ def build_incomplete_error(place: RowPlace, what: str) -> GateError:
         problems=[place.build_problem(what)],
         exit_code=ExitCode.INCOMPLETE,
     )
+
+
+def shorten_name(text: str) -> str:
+    """Return a text as the name of a case: a long one ends with its digest."""
+    return text if len(text) <= _MAX_PROMPT_NAME else f"{text[:_MAX_PROMPT_NAME]}… {compute_digest(text)[:8]}"
+
+
+def let_verdicts_decide(scores: Sequence[RowScore]) -> tuple[RowScore, ...]:
+    """Where a scorer has a verdict, those that have a number alone decide nothing unless a rule says so."""
+    if all(one.passed is None for one in scores):
+        return tuple(scores)
+    return tuple(one._replace(decides=one.passed is not None or one.grader_failed) for one in scores)
 
 
 def require_mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:

@@ -48,9 +48,10 @@ class ScoreRules(Struct):
         return score._replace(passed=rule.is_met(score.value), reason=f"{said} (rule: {rule})")
 
     def _classify_row(self, row: ResultRow, *, touched: bool) -> ResultRow:
-        open_ = [score for score in row.scores if score.passed is None]
-        if row.scores and not open_:
-            return row._replace(status=_to_status(all(score.passed for score in row.scores)))
+        open_ = [score for score in row.scores if score.passed is None and score.decides]
+        decided = [score.passed for score in row.scores if score.passed is not None]
+        if decided and not open_:
+            return row._replace(status=_to_status(all(decided)))
         if any(score.passed is False for score in row.scores):
             return row._replace(status=Status.FAILED)
         if touched and row.status is not None:
@@ -64,7 +65,7 @@ class ScoreRules(Struct):
                 why = f"the score {str(value)[:30]} is outside of the scale (0 to 1)"
                 return row._replace(status=Status.ERROR, error=why, error_kind=ErrorKind.EVALUATION_ERROR)
             return row._replace(status=_to_status(value >= 1.0), score=value, is_graded=True)
-        named = open_[0].name if open_ else "score"
+        named = next((score.name for score in (*open_, *row.scores)), "score")
         raise GateError(
             "missing-score-rule",
             f'no rule says from which value the score "{named[:80]}" passes',

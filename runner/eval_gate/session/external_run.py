@@ -57,6 +57,14 @@ def read_external_results(config: RunConfig, paths: Sequence[str], context: RunC
     return replace(found, notes=(*found.notes, *notes))
 
 
+async def build_external_run(session: Session, results: ExternalResults) -> RunResult:
+    """Build the run of these external results as they are: nothing is run again."""
+    rules, max_reruns = session.config.results.scores, session.most_reruns
+    rows = await redact_rows(session.config, results.cases)
+    cases = {key: build_case_result(found, (), None, rules, max_reruns=max_reruns) for key, found in rows.items()}
+    return _build_run(session, results, cases)
+
+
 async def make_external_run(session: Session, results: ExternalResults) -> ExternalRun:
     """Make the run of these external results, and re-run suspected cases if a command is configured.
 

@@ -174,10 +174,65 @@ def test_read_junit__pytests_tear_down_of_a_test_that_passed__is_an_error(tmp_pa
     assert [row.status for row in of_pytest(tmp_path, case).rows] == [Status.ERROR]
 
 
-def test_read_junit__the_same_name_twice_in_pytests_file__is_an_error_still(tmp_path) -> None:
-    case = '<testcase classname="t" name="a"><failure message="assert 0"/></testcase>'
+FAILS = '<testcase classname="t" name="a"><failure message="no"/></testcase>'
+BREAKS = '<testcase classname="t" name="a"><error message="broke"/></testcase>'
+PASSES = '<testcase classname="t" name="a"/>'
+SKIPPED = '<testcase classname="t" name="a"><skipped/></testcase>'
+
+
+@pytest.mark.parametrize("reader", [load, of_pytest])
+@pytest.mark.parametrize(
+    ("cases", "found"),
+    [
+        (FAILS + PASSES, [Status.FAILED, Status.PASSED]),
+        (FAILS + BREAKS + PASSES, [Status.FAILED, Status.ERROR, Status.PASSED]),
+        (FAILS + FAILS, [Status.FAILED, Status.FAILED]),
+    ],
+)
+def test_read_junit__a_name_again_after_failures_alone__is_a_re_run(tmp_path, reader, cases, found) -> None:
+    brought = reader(tmp_path, cases)
+    [rows] = brought.cases.values()
+    assert [(row.status, row.rerun) for row in rows] == [(status, at > 0) for at, status in enumerate(found)]
+    assert any("repeats 1 case after a failure: the repeated results count as re-runs" in one for one in brought.notes)
+
+
+@pytest.mark.parametrize("reader", [load, of_pytest])
+@pytest.mark.parametrize(
+    "cases",
+    [
+        PASSES + PASSES,
+        PASSES + FAILS,
+        FAILS + PASSES + PASSES,
+        FAILS + PASSES + FAILS,
+        FAILS + SKIPPED,
+        SKIPPED + PASSES,
+    ],
+)
+def test_read_junit__a_name_again_after_a_pass__is_another_test_and_an_error(tmp_path, reader, cases) -> None:
     with pytest.raises(GateError) as caught:
-        of_pytest(tmp_path, case * 2)
+        reader(tmp_path, cases)
+    assert caught.value.code == "duplicate-results"
+
+
+def test_read_junit__re_runs_in_one_of_two_suites__leave_the_other_a_case_of_its_own(tmp_path) -> None:
+    suites = f'<testsuite name="x">{FAILS}\n{PASSES}</testsuite>\n<testsuite name="y">{PASSES}</testsuite>'
+    both = f"<testsuites>{suites}</testsuites>"
+    file = tmp_path / "r.xml"
+    file.write_text(both)
+    brought = load_external_results([str(file)], ResultsFormat.AUTO, ScoreRules())
+    assert {tuple(key): [row.status for row in rows] for key, rows in brought.cases.items()} == {
+        ("x: t", "a"): [Status.FAILED, Status.PASSED],
+        ("y: t", "a"): [Status.PASSED],
+    }
+
+
+def test_read_junit__a_failure_in_one_suite_and_a_pass_in_another__are_two_tests(tmp_path) -> None:
+    file = tmp_path / "r.xml"
+    file.write_text(
+        f'<testsuites><testsuite name="x">{FAILS}</testsuite>\n<testsuite name="x">{PASSES}</testsuite></testsuites>'
+    )
+    with pytest.raises(GateError) as caught:
+        load_external_results([str(file)], ResultsFormat.AUTO, ScoreRules())
     assert caught.value.code == "duplicate-results"
 
 

@@ -7,41 +7,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from eval_gate.config.score_rule import parse_score_rule
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.external_results.loader import ExternalResults, load_external_results
+from eval_gate.external_results.loader import load_external_results
 from eval_gate.external_results.score_rules import ScoreRules
-from eval_gate.model.execution import ErrorKind, Status
-
-FILES = Path(__file__).parent / "files"
-AUTO = ResultsFormat.AUTO
-PASSED, FAILED, ERROR = Status.PASSED, Status.FAILED, Status.ERROR
-
-
-def load(*names: str | Path, scores: tuple[str, ...] = (), pass_score: float | None = None) -> ExternalResults:
-    """These files, found by what is in them."""
-    paths = [str(FILES / name) for name in names]
-    return load_external_results(paths, AUTO, ScoreRules(tuple(map(parse_score_rule, scores)), pass_score))
-
-
-def statuses(brought: ExternalResults) -> dict[tuple[str, str], list[Status | None]]:
-    return {tuple(key): [row.status for row in rows] for key, rows in brought.cases.items()}
-
-
-def changed(tmp_path: Path, name: str, change) -> Path:
-    """One of the files with something else in it."""
-    document = json.loads((FILES / name).read_text())
-    change(document)
-    file = tmp_path / name
-    file.write_text(json.dumps(document))
-    return file
-
-
-def refused(*names: str | Path, **how) -> GateError:
-    with pytest.raises(GateError) as caught:
-        load(*names, **how)
-    return caught.value
+from eval_gate.model.execution import ErrorKind
+from tests.support.tool_results import ERROR, FAILED, FILES, PASSED, changed, load, refused, statuses
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,8 @@ def check(
 
       eval-gate check out.json --rerun-command 'npx promptfoo eval --filter-pattern {ids_regex} -o {output}'
 
+    --baseline also takes results of the same tool: `eval-gate check now.xml --baseline before.xml`.
+
     With --base-agent-command, it also runs them with the base branch's agent before the gate fails.
 
     Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 inconclusive, or the tool did not
@@ -69,7 +71,9 @@ def check(
     from eval_gate.config.selection import Selection
     from eval_gate.gate.verdict_decision import decide_verdict
     from eval_gate.model.result import RunResult
+    from eval_gate.results.baseline import NOT_REQUESTED
     from eval_gate.session.evaluation import build_report_context, store_run
+    from eval_gate.session.external_baseline import is_external_reference, read_external_baseline
     from eval_gate.session.external_run import make_external_run, read_external_results
     from eval_gate.session.session import open_session
     from eval_gate.struct import replace
@@ -82,10 +86,16 @@ def check(
         defaults={"reruns": DEFAULT_CONFIRM},
         hand=options.find_option_source(),
     )
-    session = open_session(read, Selection(), replace(build_run_context(), owns_process=False))
+    context_of_run = replace(build_run_context(), owns_process=False)
+    beside = NOT_REQUESTED if is_external_reference(read.baseline) else None
+    session = open_session(read, Selection(), context_of_run, beside)
 
     def decide() -> RunResult:
-        external = run_async(make_external_run(session, read_external_results(read, paths, session.context)))
+        nonlocal session
+        results = read_external_results(read, paths, session.context)
+        if beside and (baseline := run_async(read_external_baseline(session, results))):
+            session = open_session(read, Selection(), context_of_run, baseline)
+        external = run_async(make_external_run(session, results))
         if context.obj is not Verbosity.QUIET:
             for words in external.notes:
                 print_message(words)

@@ -63,10 +63,10 @@ def compare(
     load_config(flags, {}, None)  # reports invalid options first
     folder = find_results_folder(output_dir, baseline, current)
     flags["outputDir"] = str(folder)
-    with _hint_at_other_tool(current):
+    with _hint_at_other_tool(current, baseline):
         run = read_merged_run([current], folder)
     config = load_run_config(run, flags, options.find_option_source())
-    with _hint_at_other_tool(baseline):
+    with _hint_at_other_tool(baseline, baseline):
         decided = redecide_verdict(run, baseline, config, Path.cwd())
     report_context = ReportContext(junit=config.junit_failures)
     files = write_reports(config.output_requests, decided, report_context, Path())
@@ -76,24 +76,30 @@ def compare(
 
 
 @contextmanager
-def _hint_at_other_tool(reference: str) -> Iterator[None]:
-    """Hint at `check` if a file is invalid because another tool wrote it."""
-    from pathlib import Path
+def _hint_at_other_tool(reference: str, baseline: str) -> Iterator[None]:
+    """Name `check` if what cannot be read is results of another tool, of which `baseline` may be some too."""
+    from shlex import quote
 
     from eval_gate.errors import GateError
 
     try:
         yield
     except GateError as error:
-        from eval_gate.external_results.format_detection import find_tool
-        from eval_gate.results.run_reader import is_run_reference
+        if error.code not in {"invalid-run-result", "baseline-not-found"}:
+            raise
+        from eval_gate.external_results.result_files import find_tool_at
+        from eval_gate.session.external_baseline import is_external_reference
 
         # a run result of this program that is cut off is not one of another tool
-        is_own = error.code != "invalid-run-result" or is_run_reference(reference)
-        tool = None if is_own else find_tool(Path(reference))
-        if tool is not None:
-            error.hint = (
-                f"this file has results of {tool}: convert them with `eval-gate check {reference}`,"
-                " and compare them at once with `--baseline latest`"
-            )
-        raise
+        tool = find_tool_at(reference) if is_external_reference(reference) else None
+        if tool is None:
+            raise
+        beside = quote(baseline) if reference != baseline and is_external_reference(baseline) else "latest"
+        raise GateError(
+            error.code,
+            f"{reference} has results of {tool}, and `compare` reads stored runs",
+            f"compare them with `eval-gate check {quote(reference)} --baseline {beside}`"
+            if reference != baseline
+            else f"store them as a run with `eval-gate check {quote(reference)}`",
+            exit_code=error.exit_code,
+        ) from None

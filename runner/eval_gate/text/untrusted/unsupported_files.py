@@ -19,8 +19,7 @@ _MAX_KEYS: Final = 200
 _MAX_SHOWN: Final = 5
 _MAX_NAME: Final = 40
 _OWN_RESULTS: Final = (
-    "write one line of JSON for each case (`id`, and `status` or `score`): "
-    f"{PAGES}/other-tools.md#own-results-langsmith-braintrust-a-script"
+    f"write one line of JSON for each case (`id`, and `status` or `score`): {PAGES}/other-tools.md#own-results"
 )
 _CASE_LISTS: Final = ("eval_cases", "cases")
 """Lists whose members are looked at: ADK's, and that which JSON lines are read as."""
@@ -36,13 +35,15 @@ class UnsupportedFile(NamedTuple):
     remedy: str
     is_certain: bool = False
     """No eval file of a known format has such keys."""
+    reason: str = "which is not supported"
+    """Why it is not read, as the rest of a sentence."""
 
     def describe_alternative(self, file: str) -> str:
         """Describe the file and its alternative as the end of a sentence.
 
         `file` is its name as people see it.
         """
-        return f"is {self.description}, which is not supported: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
+        return f"is {self.description}, {self.reason}: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
 
 
 PROMPTFOO: Final = UnsupportedFile(
@@ -56,27 +57,39 @@ AGENTV_5: Final = UnsupportedFile(
     "run it with AgentV (`agentv eval FILE --output out`), then `eval-gate check out`",
     is_certain=True,
 )
-_ADK_REMEDY: Final = (
-    "run it with ADK's AgentEvaluator in a pytest test (`pytest --junitxml out.xml`), then `eval-gate check out.xml`"
+ADK: Final = UnsupportedFile(
+    "an eval set of ADK",
+    "run it with ADK (`adk eval AGENT FILE`), then `eval-gate check AGENT/.adk/eval_history`",
+    is_certain=True,
 )
-ADK: Final = UnsupportedFile("an eval set of ADK", _ADK_REMEDY, is_certain=True)
-BRAINTRUST: Final = UnsupportedFile("an export of Braintrust", _OWN_RESULTS, is_certain=True)
 _AZURE_DATA: Final = UnsupportedFile("data of Azure AI Evaluation", f"run it there; {_OWN_RESULTS}")
+_BRAINTRUST_EXPORT: Final = UnsupportedFile("an export of Braintrust", _OWN_RESULTS, is_certain=True)
 _BRAINTRUST_SUMMARY: Final = UnsupportedFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}")
 _LANGSMITH: Final = UnsupportedFile("an export of LangSmith", _OWN_RESULTS)
+
+
+def _describe_result(description: str) -> UnsupportedFile:
+    """Describe a results file that `eval-gate check` reads, and that is no eval file."""
+    return UnsupportedFile(
+        description, "compare it with `eval-gate check FILE`", is_certain=True, reason="which is not an eval file"
+    )
+
+
+_BRAINTRUST: Final = _describe_result("a result of Braintrust")
+_LANGSMITH_RESULT: Final = _describe_result("a result of LangSmith")
 _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tuple(
     (frozenset(marks.split()), known)
     for marks, known in (
         ("eval_cases eval_set_id", ADK),
         ("eval_cases eval_id conversation", ADK),
         ("query expected_tool_use", ADK),
-        ("eval_set_result_id eval_case_results", UnsupportedFile("a result of ADK", _ADK_REMEDY)),
+        ("eval_set_result_id eval_case_results", _describe_result("a result of ADK")),
         ("prompts providers", PROMPTFOO),
         ("prompts targets", PROMPTFOO),
         ("prompts tests", PROMPTFOO),
         ("providers tests", PROMPTFOO),
         ("redteam targets", PROMPTFOO),
-        ("rows metrics", UnsupportedFile("a result of Azure AI Evaluation", _OWN_RESULTS)),
+        ("rows metrics", _describe_result("a result of Azure AI Evaluation")),
         ("query response", _AZURE_DATA),
         (
             "query ground_truth",
@@ -84,14 +97,14 @@ _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tupl
         ),
         ("experimentName scores", _BRAINTRUST_SUMMARY),
         ("experiment_name project_name", _BRAINTRUST_SUMMARY),
-        ("span_attributes", BRAINTRUST),
-        ("root_span_id", BRAINTRUST),
-        ("_xact_id", BRAINTRUST),
-        ("input expected scores", UnsupportedFile("a result of Braintrust", _OWN_RESULTS)),
+        ("root_span_id", _BRAINTRUST),
+        ("input output expected scores", _BRAINTRUST),
+        ("_xact_id", _BRAINTRUST_EXPORT),
         ("input expected metadata", UnsupportedFile("data of Braintrust", f"run it there; {_OWN_RESULTS}")),
         ("reference_example_id", _LANGSMITH),
         ("reference_outputs", _LANGSMITH),
-        ("evaluation_results example", UnsupportedFile("a result of LangSmith", _OWN_RESULTS)),
+        ("run example evaluation_results", _LANGSMITH_RESULT),
+        ("example_id execution_time", _LANGSMITH_RESULT),
         ("inputs outputs", _LANGSMITH),
     )
 )

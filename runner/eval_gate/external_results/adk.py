@@ -1,0 +1,221 @@
+"""Google ADK's results of an eval set: `*.evalset_result.json`, which `adk eval` and AgentEvaluator write.
+
+ADK calls a run without a response failed. It counts as an agent error here, by the error that the session holds. A
+metric that could not run leaves ADK's own verdict as it is; here it is an evaluation error, unless another one failed.
+Versions before 2 write a file for each case, those before 1.22 as a JSON text within JSON.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.external_results.json_streaming import JsonReader, open_document, read_document
+from eval_gate.external_results.result_rows import (
+    ExecutionEnding,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_ending,
+    build_unreadable_error,
+    build_usage,
+    classify_error_kind,
+    get_members,
+    get_nested,
+    parse_number,
+    parse_seconds,
+    require_mapping,
+    require_name,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.text.digest import compute_fingerprint
+
+_NOT_EVALUATED: Final = 3
+_INFORMATIONAL: Final = 4
+_STATUSES: Final = {1: Status.PASSED, 2: Status.FAILED, _NOT_EVALUATED: None, _INFORMATIONAL: None}
+"""ADK's numbers of a status; None has no verdict."""
+_CASES: Final = "eval_case_results"
+_NO_ERROR: Final = "the agent ended without a response, and ADK keeps no error of it: see its log"
+
+
+def read_adk(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every run of every eval case."""
+    with open_document(file, shown) as document:
+        yield from _iter_rows(document, shown, facts)
+
+
+def read_nested_adk(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Yield the same of a document that is a JSON text within JSON."""
+    text = read_document(file, shown)
+    if not isinstance(text, str):
+        raise build_unreadable_error(RowPlace(shown), "is not a mapping")
+    yield from _iter_rows(JsonReader(io.StringIO(text), shown), shown, facts)
+
+
+def _iter_rows(document: JsonReader, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    facts.tool, identifier, found = "Google ADK", "", False
+    for key in document.iter_keys():
+        if key == _CASES:
+            found = True
+            for at, case in enumerate(document.iter_members()):
+                place = RowPlace(shown, field=f"{_CASES}[{at}]")
+                yield _build_row(require_mapping(case, place), identifier, place)
+        elif key == "eval_set_result_id":
+            identifier = to_text(document.read_value())
+        else:
+            document.read_value()
+    document.require_end()
+    if not found:
+        raise build_unreadable_error(RowPlace(shown, field=_CASES), "is missing")
+
+
+def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> ResultRow:
+    suite = to_text(case.get("eval_set_id"))[:300] or "adk"
+    # the identifier is that of the app, of the eval set and the time
+    app = identifier.rpartition("_")[0].removesuffix(f"_{suite}")
+    turns = get_members(case.get("eval_metric_result_per_invocation"))
+    actual = [get_nested(turn, "actual_invocation") for turn in turns]
+    expected = [get_nested(turn, "expected_invocation") for turn in turns]
+    prompts = [_join_parts(get_nested(one, "user_content")) for one in actual] or _list_session_prompts(case)
+    answers = [text for one in actual if (text := _join_parts(get_nested(one, "final_response")))]
+    wanted = [text for one in expected if (text := _join_parts(get_nested(one, "final_response")))]
+    wanted_calls = [f"tool call {call.name} {to_text(call.params)}" for one in expected for call in _iter_calls(one)]
+    scores = tuple(_build_score(one, place) for one in get_members(case.get("overall_eval_metric_results")))
+    ended = _build_ending(case, actual, scores, place)
+    return ResultRow(
+        suite=suite,
+        id=require_name(case.get("eval_id"), place, "eval_id"),
+        status=ended.status,
+        place=place,
+        scores=scores,
+        prompt=to_text("\n".join(prompts)),
+        expectation=(*wanted, *wanted_calls),
+        response=to_text("\n".join(answers)) if answers else None,
+        error=ended.error,
+        error_kind=ended.error_kind,
+        duration_ms=_sum_duration(actual),
+        usage=build_usage(_sum_tokens(actual, "prompt_token_count"), _sum_tokens(actual, "candidates_token_count")),
+        calls=tuple(call for one in actual for call in _iter_calls(one)),
+        content=compute_fingerprint([[*prompts], [*wanted], [*wanted_calls]]) if turns else None,
+        repeat=app,
+        longer_suites=(f"{app[:300]}: {suite}",) if app else (),
+        named_by="eval_id",
+    )
+
+
+def _build_ending(
+    case: dict[str, JsonValue], actual: Sequence[JsonValue], scores: tuple[RowScore, ...], place: RowPlace
+) -> ExecutionEnding:
+    own = _parse_status(case.get("final_eval_status"), RowPlace(place.file, field=f"{place.field}.final_eval_status"))
+    error = _find_agent_error(case, actual)
+    if error is None and own is Status.FAILED and not actual and not scores:
+        error = _NO_ERROR
+    if error is not None:
+        return ExecutionEnding(Status.ERROR, classify_error_kind(error), error)
+    if own is None and not scores:
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no metric evaluated it")
+    failed = "; ".join(f"{one.name}: {one.reason}" for one in scores if one.passed is False)
+    return build_ending(own, scores, failed or None)
+
+
+def _parse_status(value: JsonValue, place: RowPlace) -> Status | None:
+    """Return the status, and None where it has no verdict. Raises GateError for a status that ADK does not have."""
+    if isinstance(value, bool) or not isinstance(value, int) or value not in _STATUSES:
+        raise build_unreadable_error(place, f"is {to_text(value)[:40] or 'missing'}: it has to be a number from 1 to 4")
+    return _STATUSES[value]
+
+
+def _find_agent_error(case: dict[str, JsonValue], actual: Sequence[JsonValue]) -> str | None:
+    """Return the error of an invocation that has no response, or of a run that has no invocations.
+
+    Where the agent responded all the same, ADK's verdict counts.
+    """
+    responded = {get_nested(one, "invocation_id") for one in actual if _join_parts(get_nested(one, "final_response"))}
+    for event in get_members(get_nested(case.get("session_details"), "events")):
+        said = [to_text(get_nested(event, name)) for name in ("error_code", "error_message")]
+        if any(said) and get_nested(event, "invocation_id") not in responded:
+            return ": ".join(filter(None, said))
+    return None
+
+
+def _list_session_prompts(case: dict[str, JsonValue]) -> list[str]:
+    events = get_members(get_nested(case.get("session_details"), "events"))
+    return [_join_parts(get_nested(one, "content")) for one in events if get_nested(one, "author") == "user"]
+
+
+def _build_score(metric: JsonValue, place: RowPlace) -> RowScore:
+    """Build the score of one metric.
+
+    A metric without a score and a verdict could not run. One with a score and no verdict decides nothing.
+    """
+    name = to_text(get_nested(metric, "metric_name"))[:200] or "metric"
+    value, status = parse_number(get_nested(metric, "score")), get_nested(metric, "eval_status")
+    verdict = _parse_status(status, RowPlace(place.file, field=f"{place.field}: eval_status of {name}"))
+    if status == _NOT_EVALUATED and value is None:
+        return RowScore(name, None, reason="ADK did not evaluate it: see its log", grader_failed=True)
+    if verdict is None:
+        return RowScore(name, value, decides=False)
+    return RowScore(name, value, verdict is Status.PASSED, _describe_score(metric, value))
+
+
+def _describe_score(metric: JsonValue, value: float | None) -> str:
+    threshold = parse_number(get_nested(metric, "criterion", "threshold"))
+    threshold = parse_number(get_nested(metric, "threshold")) if threshold is None else threshold
+    said = "no score" if value is None else f"{value:g}"
+    rubrics = [
+        to_text(why)
+        for one in get_members(get_nested(metric, "details", "rubric_scores"))
+        if (why := get_nested(one, "rationale"))
+    ]
+    return "; ".join([said if threshold is None else f"{said}, threshold {threshold:g}", *rubrics])
+
+
+def _join_parts(content: JsonValue) -> str:
+    """Return the text of a message, without what the model thought."""
+    parts = get_members(get_nested(content, "parts"))
+    return "".join(to_text(get_nested(one, "text")) for one in parts if get_nested(one, "thought") is not True)
+
+
+def _iter_calls(invocation: JsonValue) -> Iterator[ToolCall]:
+    """Yield the tool calls of an invocation, which older versions keep in a list of their own."""
+    data = get_nested(invocation, "intermediate_data")
+    parts = [
+        part
+        for event in get_members(get_nested(data, "invocation_events"))
+        for part in get_members(get_nested(event, "content", "parts"))
+    ]
+    made = [one for part in parts if isinstance(one := get_nested(part, "function_call"), dict)]
+    told = [one for part in parts if isinstance(one := get_nested(part, "function_response"), dict)]
+    results = {
+        key: get_nested(one, "response")
+        for one in (*told, *get_members(get_nested(data, "tool_responses")))
+        if isinstance(key := get_nested(one, "id"), str)
+    }
+    for call in (*made, *get_members(get_nested(data, "tool_uses"))):
+        given, key = get_nested(call, "args"), get_nested(call, "id")
+        yield ToolCall(
+            name=to_text(get_nested(call, "name"))[:1_000],
+            params=given if isinstance(given, dict) else {},
+            result=results.get(key) if isinstance(key, str) else None,
+        )
+
+
+def _sum_duration(actual: Sequence[JsonValue]) -> float | None:
+    found = [seconds for one in actual if (seconds := parse_number(get_nested(one, "duration"))) is not None]
+    return parse_seconds(sum(found)) if found else None
+
+
+def _sum_tokens(actual: Sequence[JsonValue], kind: str) -> float | None:
+    found = [
+        tokens
+        for one in actual
+        for event in get_members(get_nested(one, "intermediate_data", "invocation_events"))
+        if (tokens := parse_number(get_nested(event, "usage_metadata", kind))) is not None
+    ]
+    return sum(found) if found else None

@@ -1,0 +1,221 @@
+"""Azure AI Evaluation's results: the `output_path` of `evaluate()`, or `evaluation_results.json` in that folder.
+
+A row has `inputs.X`, what the target returned as `outputs.X`, and `outputs.EVALUATOR.KEY`. An evaluator with a
+threshold says pass or fail in `KEY_result`. One that broke leaves all of its keys empty, and so does a target without a
+response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from eval_gate.external_results.json_streaming import open_document
+from eval_gate.external_results.result_rows import (
+    ExecutionEnding,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_ending,
+    build_unreadable_error,
+    classify_error_kind,
+    get_members,
+    get_nested,
+    let_verdicts_decide,
+    parse_number,
+    require_mapping,
+    require_name,
+    shorten_name,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.text.digest import compute_fingerprint
+
+_SUITE: Final = "evaluation"
+_ROWS: Final = "rows"
+_VERDICTS: Final = {"pass": True, "true": True, "fail": False, "false": False}
+_VERDICT_KEYS: Final = ("result", "passed")
+_DETAIL_KEYS: Final = ("threshold", "reason", "score", "status", "label", "properties", "details", "model")
+"""Parts of a score that are no scores of their own, behind its name and a line."""
+_NO_SCORES: Final = ("_tokens", "threshold")
+"""How numbers end that score nothing."""
+_INPUTS: Final = "inputs."
+_OUTPUTS: Final = "outputs."
+_RESPONSE_KEYS: Final = frozenset({"response", "error", "tool_calls", "line_number"})
+"""Inputs that are no part of what is asked: recorded responses, and what the library adds."""
+
+
+def read_azure(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every row of the data."""
+    facts.tool, found = "Azure AI Evaluation", False
+    with open_document(file, shown) as document:
+        for key in document.iter_keys():
+            if key == _ROWS:
+                found = True
+                for at, row in enumerate(document.iter_members()):
+                    place = RowPlace(shown, field=f"{_ROWS}[{at}]")
+                    yield _build_row(require_mapping(row, place), place)
+            else:
+                document.read_value()
+        document.require_end()
+    if not found:
+        raise build_unreadable_error(RowPlace(shown, field=_ROWS), "is missing")
+
+
+def _build_row(row: dict[str, JsonValue], place: RowPlace) -> ResultRow:
+    inputs = {key.removeprefix(_INPUTS): value for key, value in row.items() if key.startswith(_INPUTS)}
+    outputs, evaluators = _split_outputs(row)
+    asked = {key: value for key, value in inputs.items() if key not in _RESPONSE_KEYS}
+    prompt = to_text(inputs["query"] if inputs.get("query") is not None else asked)
+    response = _find_response(inputs, outputs)
+    wanted = inputs.get("ground_truth")
+    scores = let_verdicts_decide([score for name, values in evaluators.items() for score in _iter_scores(name, values)])
+    named = inputs.get("id") is not None
+    name = require_name(inputs["id"], place, "id") if named else require_name(shorten_name(prompt), place, "query")
+    content = compute_fingerprint([prompt, wanted])
+    ended = _build_ending(scores, _find_agent_error(inputs, outputs, response))
+    return ResultRow(
+        suite=_SUITE,
+        id=name,
+        status=ended.status,
+        place=place,
+        scores=scores,
+        prompt=prompt,
+        expectation=(to_text(wanted),) if wanted is not None else (),
+        response=response,
+        error=ended.error,
+        error_kind=ended.error_kind,
+        calls=tuple(_iter_calls(inputs, outputs)),
+        content=content,
+        repeat=content,
+        longer_name=f"{name[:300]} → {shorten_name(to_text(wanted))}" if wanted is not None else None,
+        named_by="inputs.id" if named else "inputs.query",
+    )
+
+
+def _split_outputs(row: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], dict[str, dict[str, JsonValue]]]:
+    """Return what the target returned, and what each evaluator did."""
+    outputs, evaluators = dict[str, JsonValue](), dict[str, dict[str, JsonValue]]()
+    for key, value in row.items():
+        name, dot, kind = key.removeprefix(_OUTPUTS).partition(".") if key.startswith(_OUTPUTS) else ("", "", "")
+        if dot:
+            evaluators.setdefault(name, {})[kind] = value
+        elif name:
+            outputs[name] = value
+    return outputs, evaluators
+
+
+def _find_agent_error(
+    inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue], response: str | None
+) -> str | None:
+    """Return the error in place of a response, an empty text if there is neither, and None if there is a response.
+
+    None as well for a file without any column of a response.
+    """
+    if response is not None or not (outputs or "response" in inputs):
+        return None
+    return to_text(outputs.get("error") or inputs.get("error"))
+
+
+def _find_response(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue]) -> str | None:
+    """Return the response of the target, else the recorded one, else all that the target returned."""
+    for given in (outputs.get("response"), inputs.get("response")):
+        if isinstance(given, list):
+            return to_text("\n".join(text for one in given if (text := _read_message(one))))
+        if given is not None:
+            return to_text(given)
+    said: dict[str, JsonValue] = {key: value for key, value in outputs.items() if value is not None and key != "error"}
+    if not said:
+        return None
+    return to_text(next(iter(said.values()))) if len(said) == 1 else to_text(said)
+
+
+def _read_message(message: JsonValue) -> str:
+    content = get_nested(message, "content")
+    if isinstance(content, str):
+        return content if get_nested(message, "role") != "tool" else ""
+    return "".join(to_text(get_nested(part, "text")) for part in get_members(content))
+
+
+def _iter_calls(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue]) -> Iterator[ToolCall]:
+    """Yield the tool calls, which are a list of their own or parts of the messages of the response."""
+    given = [source.get("tool_calls") for source in (outputs, inputs)]
+    listed = next((get_members(one) for one in given if get_members(one)), ())
+    messages = get_members(outputs.get("response")) or get_members(inputs.get("response"))
+    parts = [part for one in messages for part in get_members(get_nested(one, "content"))]
+    for call in listed or [part for part in parts if get_nested(part, "type") == "tool_call"]:
+        arguments = get_nested(call, "arguments")
+        yield ToolCall(
+            name=to_text(get_nested(call, "name"))[:1_000], params=arguments if isinstance(arguments, dict) else {}
+        )
+
+
+def _iter_scores(name: str, values: Mapping[str, JsonValue]) -> Iterator[RowScore]:
+    """Yield the scores of one evaluator: those with a verdict, then other numbers."""
+    if all(value is None for value in values.values()):
+        yield RowScore(name[:200], None, reason="gave no result: see the log of the run", grader_failed=True)
+        return
+    covered = set[str]()
+    for stem in dict.fromkeys(stem for key in values for stem in _list_stems(key)):
+        covered |= {stem, *(_join_key(stem, detail) for detail in (*_VERDICT_KEYS, *_DETAIL_KEYS))}
+        yield _build_verdict(name, stem, values)
+    for key, value in values.items():
+        if key in covered or key.endswith(_NO_SCORES):
+            continue
+        if isinstance(value, bool):
+            yield RowScore(_format_name(name, key), float(value), value)
+        elif (number := parse_number(value)) is not None:
+            yield RowScore(_format_name(name, key), number)
+
+
+def _list_stems(key: str) -> Iterator[str]:
+    """Yield the name of the score that this key is the verdict of: `f1` of `f1_result`, none of `result` alone."""
+    for verdict in _VERDICT_KEYS:
+        if key == verdict:
+            yield ""
+        elif key.endswith(f"_{verdict}"):
+            yield key.removesuffix(f"_{verdict}")
+
+
+def _join_key(stem: str, detail: str) -> str:
+    return f"{stem}_{detail}" if stem and detail else stem or detail
+
+
+def _build_verdict(name: str, stem: str, values: Mapping[str, JsonValue]) -> RowScore:
+    """Build the score of a verdict. One of two verdicts that says no says enough."""
+
+    def get(*details: str) -> JsonValue:
+        found = (values.get(_join_key(stem, detail)) for detail in details)
+        return next((one for one in found if one is not None), None)
+
+    said = [_VERDICTS.get(to_text(get(key)).lower()) for key in _VERDICT_KEYS]
+    value, threshold = parse_number(get("score", "")), parse_number(get("threshold"))
+    reason = to_text(get("reason"))
+    if all(one is None for one in said):
+        skipped = to_text(get("status")) == "skipped"
+        why = reason or "gave no result: see the log of the run"
+        return RowScore(_format_name(name, stem), value, None, why, grader_failed=not skipped, decides=not skipped)
+    if not reason and value is not None:
+        reason = f"{value:g}" if threshold is None else f"{value:g}, threshold {threshold:g}"
+    return RowScore(_format_name(name, stem), value, False not in said, reason or None)
+
+
+def _format_name(evaluator: str, key: str) -> str:
+    """Return the evaluator's name, and that of the score where it says more."""
+    said = key.removesuffix("_score")
+    return evaluator[:200] if said in {"", evaluator} else f"{evaluator}.{key}"[:200]
+
+
+def _build_ending(scores: tuple[RowScore, ...], agent_error: str | None) -> ExecutionEnding:
+    if agent_error or (agent_error is not None and all(one.grader_failed for one in scores)):
+        error = agent_error or "the target returned no response"
+        return ExecutionEnding(Status.ERROR, classify_error_kind(error), error)
+    if all(one.passed is None and one.value is None and not one.grader_failed for one in scores):
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no evaluator gave a result")
+    failed = "; ".join(f"{one.name}: {one.reason}" for one in scores if one.passed is False)
+    deciding = tuple(one for one in scores if one.decides)
+    return build_ending(None, deciding, failed or None)

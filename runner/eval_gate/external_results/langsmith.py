@@ -1,0 +1,207 @@
+"""LangSmith's experiments: the rows of `evaluate()` as JSON, or `to_pandas()` as CSV, JSON or JSON lines.
+
+Feedback that is true or false decides; a number needs a rule. An evaluator that raised has no score: the rows say why,
+the table has an empty cell. A case is named by its inputs, because the id of an example is nothing that people read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from eval_gate.external_results.json_streaming import iter_json_lines, open_document
+from eval_gate.external_results.result_rows import (
+    ExecutionEnding,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_ending,
+    classify_error_kind,
+    find_exception,
+    get_members,
+    get_nested,
+    let_verdicts_decide,
+    parse_number,
+    parse_seconds,
+    require_mapping,
+    require_name,
+    shorten_name,
+    to_text,
+)
+from eval_gate.external_results.result_tables import iter_table_rows
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.digest import compute_fingerprint
+
+_SUITE: Final = "experiment"
+_FEEDBACK: Final = "feedback."
+_NO_SCORE: Final = "gave no score: see the log of the run"
+_BOOLEANS: Final = {"True": True, "true": True, "False": False, "false": False}
+_MISSING: Final = frozenset({"", "nan", "NaN", "None", "<NA>"})
+
+
+class _Execution(FrozenStruct):
+    """One run of one example."""
+
+    example: str
+    inputs: dict[str, JsonValue]
+    outputs: dict[str, JsonValue]
+    reference: dict[str, JsonValue]
+    scores: tuple[RowScore, ...]
+    error: str
+    duration_ms: float | None
+
+
+def read_langsmith(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every run of every example in a JSON list."""
+    facts.tool = "LangSmith"
+    with open_document(file, shown) as document:
+        for at, member in enumerate(document.iter_members()):
+            place = RowPlace(shown, field=f"[{at}]")
+            yield _build_row(_read_member(require_mapping(member, place)), place)
+        document.require_end()
+
+
+def read_langsmith_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every run of every example in JSON lines."""
+    facts.tool = "LangSmith"
+    for place, member in iter_json_lines(file, shown):
+        yield _build_row(_read_member(require_mapping(member, place)), place)
+
+
+def read_langsmith_table(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every run of every example in a table."""
+    facts.tool = "LangSmith"
+    for place, cells in iter_table_rows(file, shown):
+        yield _build_row(_read_columns({name: _parse_cell(name, cell) for name, cell in cells.items()}), place)
+
+
+def _parse_cell(name: str, cell: str) -> JsonValue:
+    """Parse what pandas wrote: an empty cell has no value, and only feedback and times are no texts."""
+    if cell in _MISSING:
+        return None
+    if not (name.startswith(_FEEDBACK) or name == "execution_time"):
+        return cell
+    if cell in _BOOLEANS:
+        return _BOOLEANS[cell]
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def _read_member(member: dict[str, JsonValue]) -> _Execution:
+    return _read_nested(member) if "run" in member else _read_columns(member)
+
+
+def _read_columns(row: Mapping[str, JsonValue]) -> _Execution:
+    """Read a row of `to_pandas()`. Its columns are those of all rows, so that null may be none of this one."""
+
+    def select(*prefixes: str) -> dict[str, JsonValue]:
+        names = ((name, prefix) for name in row for prefix in prefixes if name.startswith(prefix))
+        return {name.removeprefix(prefix): row[name] for name, prefix in names if row[name] is not None}
+
+    feedback = {name.removeprefix(_FEEDBACK): value for name, value in row.items() if name.startswith(_FEEDBACK)}
+    return _Execution(
+        to_text(row.get("example_id")),
+        select("inputs.", "input."),
+        select("outputs."),
+        select("reference."),
+        tuple(_build_score(name, value, None, broke=False) for name, value in feedback.items()),
+        to_text(row.get("error")),
+        parse_seconds(row.get("execution_time")),
+    )
+
+
+def _read_nested(row: dict[str, JsonValue]) -> _Execution:
+    """Read a row of `evaluate()`: the run, its example and what the evaluators said."""
+    run, example = row.get("run"), row.get("example")
+    results = get_members(get_nested(row.get("evaluation_results"), "results"))
+    times = [_parse_time(get_nested(run, key)) for key in ("start_time", "end_time")]
+    return _Execution(
+        to_text(get_nested(run, "reference_example_id") or get_nested(example, "id")),
+        _get_mapping(get_nested(example, "inputs") or get_nested(run, "inputs")),
+        _get_mapping(get_nested(run, "outputs")),
+        _get_mapping(get_nested(example, "outputs")),
+        tuple(_read_result(one) for one in results),
+        to_text(get_nested(run, "error")),
+        parse_seconds((times[1] - times[0]).total_seconds()) if times[0] and times[1] else None,
+    )
+
+
+def _read_result(result: JsonValue) -> RowScore:
+    value = get_nested(result, "score")
+    return _build_score(
+        to_text(get_nested(result, "key")),
+        get_nested(result, "value") if value is None else value,
+        to_text(get_nested(result, "comment")) or None,
+        broke=get_nested(result, "extra", "error") is True,
+    )
+
+
+def _get_mapping(value: JsonValue) -> dict[str, JsonValue]:
+    """Return what is in a mapping but its nulls: a run that raised has an `output` of null."""
+    return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else {}
+
+
+def _parse_time(value: JsonValue) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _build_score(name: str, value: JsonValue, comment: str | None, *, broke: bool) -> RowScore:
+    name = name[:200] or "evaluator"
+    if broke or value is None:
+        return RowScore(name, None, reason=comment or _NO_SCORE, grader_failed=True)
+    if isinstance(value, bool):
+        return RowScore(name, float(value), value, comment)
+    number = parse_number(value)
+    return RowScore(
+        name, number, None, comment or (to_text(value) if number is None else None), decides=number is not None
+    )
+
+
+def _build_row(found: _Execution, place: RowPlace) -> ResultRow:
+    asked, wanted, said = (_format_values(one) for one in (found.inputs, found.reference, found.outputs))
+    name = require_name(shorten_name(asked), place, "inputs")
+    scores = let_verdicts_decide(found.scores)
+    ended = _build_ending(found, scores)
+    content = compute_fingerprint([asked, wanted])
+    return ResultRow(
+        suite=_SUITE,
+        id=name,
+        status=ended.status,
+        place=place,
+        scores=scores,
+        prompt=asked,
+        expectation=(wanted,) if wanted else (),
+        response=said or None,
+        error=ended.error,
+        error_kind=ended.error_kind,
+        duration_ms=found.duration_ms,
+        content=content,
+        repeat=found.example or content,
+        longer_name=f"{name[:300]} → {shorten_name(wanted)}" if wanted else None,
+        named_by="inputs",
+    )
+
+
+def _format_values(values: dict[str, JsonValue]) -> str:
+    """Return the value where there is only one, else all with their names."""
+    return to_text(next(iter(values.values())) if len(values) == 1 else values) if values else ""
+
+
+def _build_ending(found: _Execution, scores: tuple[RowScore, ...]) -> ExecutionEnding:
+    if found.error:
+        error = find_exception(found.error)
+        return ExecutionEnding(Status.ERROR, classify_error_kind(error), error)
+    if not any(one.grader_failed or one.value is not None for one in scores):
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no evaluator gave a score")
+    failed = "; ".join(f"{one.name}: {one.reason}" if one.reason else one.name for one in scores if one.passed is False)
+    return build_ending(None, tuple(one for one in scores if one.decides), failed or None)

@@ -1,0 +1,228 @@
+"""TRX of VSTest: `dotnet test --logger trx`, with the outcomes and counters of its published schema.
+
+The classes of tests stand behind the results. A test with results within it is a container: each of those is a case. A
+run that was broken off says so in its summary, and its counters count what is in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from eval_gate.external_results.result_rows import (
+    MAX_NAME,
+    MAX_ROWS,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    build_incomplete_error,
+    build_unreadable_error,
+    parse_seconds,
+)
+from eval_gate.external_results.thrown_errors import classify_thrown_error, is_exception
+from eval_gate.external_results.xml_streaming import XmlReader
+from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.struct import Struct, field
+
+_RESULTS: Final = frozenset(
+    {"UnitTestResult", "TestResultAggregation", "GenericTestResult", "ManualTestResult", "WebTestResult"}
+)
+_TEXTS: Final = frozenset({"StdOut", "Message", "StackTrace", "Text"})
+_STATUSES: Final = {
+    "Passed": Status.PASSED,
+    "Failed": Status.FAILED,
+    "NotExecuted": Status.SKIPPED,
+    "Error": Status.ERROR,
+    "Timeout": Status.ERROR,
+}
+"""What became of a test. Of every other outcome nobody knows whether the agent is right."""
+_UNFINISHED: Final = frozenset({"InProgress", "Pending"})
+_BROKEN_OFF: Final = frozenset({"Aborted", "Disconnected", *_UNFINISHED})
+"""Outcomes of a whole run after which results are missing."""
+_FAILED_RUN: Final = frozenset({"Failed", "Error", "Timeout"})
+"""Outcomes of a whole run in which something failed."""
+_HOST_CRASH: Final = re.compile(
+    r"test run was aborted|test ?host process crashed|test session timed? ?out", re.IGNORECASE
+)
+_THREW: Final = re.compile(r"Test method \S{1,1000} threw exception:\s*")
+"""What MSTest writes before the name of an exception."""
+_CLEANUP: Final = re.compile(r"\[Test \w+ (Setup|Cleanup) Failure\b")
+"""How xUnit names what failed before or after tests, and is none."""
+_DURATION: Final = re.compile(r"(?:(\d{1,5})\.)?(\d{1,3}):(\d{1,2}):(\d{1,2}(?:\.\d{1,9})?)")
+_FAILED_COUNTERS: Final = ("failed", "error", "timeout", "aborted")
+
+
+class _Result(Struct):
+    """One result, and what it says."""
+
+    attributes: dict[str, str]
+    line: int
+    inner: bool
+    """It is within another one."""
+    container: bool = False
+    failed_inside: bool = False
+    """It is a container of one that did not pass."""
+    texts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, as the file says it."""
+        return self.attributes.get("outcome", "")
+
+    @property
+    def status(self) -> Status:
+        """The same as a status."""
+        return _STATUSES.get(self.outcome, Status.ERROR)
+
+
+class _Definition(Struct):
+    """The class and the method of a test, and its categories."""
+
+    class_name: str = ""
+    method: str = ""
+    tags: list[str] = field(default_factory=list)
+
+
+class _Parser(XmlReader):
+    """Reader of TRX that collects results and definitions."""
+
+    format_name = "TRX"
+    text_names = _TEXTS
+
+    def __init__(self, file: Path, shown: str) -> None:
+        super().__init__(file, shown)
+        self.results: list[_Result] = []
+        self.definitions: dict[str, _Definition] = {}
+        self.outcome = ""
+        """What became of the whole run."""
+        self.counters: dict[str, int] = {}
+        self._stack: list[_Result] = []
+        self._definition = _Definition()
+
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
+        """Begin a result, a definition or the summary."""
+        if self.is_at_root and name != "TestRun":
+            raise build_unreadable_error(RowPlace(self._shown), f"is not TRX: it begins with <{name[:40]}>")
+        if name in _TEXTS:
+            self.clear_text()
+        elif name in _RESULTS:
+            self._begin_result(attributes)
+        elif name == "UnitTest":
+            self._definition = self.definitions.setdefault(attributes.get("id", ""), _Definition())
+        elif name == "TestMethod":
+            self._definition.class_name = attributes.get("className", "").partition(",")[0].strip()
+            self._definition.method = attributes.get("name", "")
+        elif name == "TestCategoryItem":
+            self._definition.tags.append(attributes.get("TestCategory", "")[:100])
+        elif name == "ResultSummary":
+            self.outcome = attributes.get("outcome", "")
+        elif name == "Counters":
+            self.counters = {key: int(text) for key, text in attributes.items() if text.isdecimal() and len(text) < 10}
+
+    def end_element(self, name: str) -> None:
+        """End a result, or a text in it."""
+        if name in _TEXTS:
+            said = "".join(self._text)
+            if self._stack:
+                self._stack[-1].texts.setdefault(name, said)
+            elif name == "Text" and _HOST_CRASH.search(said[:10_000]):
+                raise build_incomplete_error(
+                    RowPlace(self._shown, self.line), f"reports that the run broke off: {said.strip()[:300]}"
+                )
+        elif name in _RESULTS:
+            result = self._stack.pop()
+            if self._stack and (result.failed_inside or result.status in {Status.FAILED, Status.ERROR}):
+                self._stack[-1].failed_inside = True
+
+    def _begin_result(self, attributes: dict[str, str]) -> None:
+        result = _Result(attributes, self.line, inner=bool(self._stack))
+        if self._stack:
+            self._stack[-1].container = True
+        if len(self.results) > MAX_ROWS:
+            raise build_unreadable_error(RowPlace(self._shown, self.line), f"is one of more than {MAX_ROWS:,} results")
+        self.results.append(result)
+        self._stack.append(result)
+
+
+def read_trx(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every execution of every test. A container counts where it failed and nothing in it did."""
+    facts.tool = "VSTest"
+    parser = _Parser(file, shown)
+    for _ in parser.iter_pieces():
+        pass
+    _check_summary(parser, shown)
+    for result in parser.results:
+        if not result.container or (result.status in {Status.FAILED, Status.ERROR} and not result.failed_inside):
+            yield _build_row(result, parser.definitions.get(result.attributes.get("testId", ""), _Definition()), shown)
+
+
+def _check_summary(parser: _Parser, shown: str) -> None:
+    """Raise GateError where the run broke off, or its summary says more than the results that are in the file."""
+    passed = all(one.status in {Status.PASSED, Status.SKIPPED} for one in parser.results)
+    if parser.outcome in _BROKEN_OFF or (parser.outcome in _FAILED_RUN and passed):
+        said = "" if parser.outcome in _BROKEN_OFF else ", but all of its tests passed"
+        raise build_incomplete_error(RowPlace(shown), f"reports that the run is {parser.outcome}{said}")
+    found = {"total": len(parser.results), "failed": sum(one.outcome != "Passed" for one in parser.results)}
+    failed = sum(parser.counters.get(name, 0) for name in _FAILED_COUNTERS)
+    for name, counted in (("total", parser.counters.get("total", 0)), ("failed", failed)):
+        if counted > found[name]:
+            what = "results" if name == "total" else "results that did not pass"
+            raise build_incomplete_error(RowPlace(shown), f"counts {counted:,} {what}, but has {found[name]:,}")
+
+
+def _build_row(result: _Result, definition: _Definition, shown: str) -> ResultRow:
+    place, class_name = RowPlace(shown, result.line), definition.class_name
+    if result.outcome in _UNFINISHED:
+        raise build_incomplete_error(place, f"is a test that is {result.outcome}")
+    name = result.attributes.get("testName", "").strip()
+    if class_name and name.startswith(f"{class_name}."):
+        name = name.removeprefix(f"{class_name}.")
+    if not name or len(name) > MAX_NAME:
+        raise build_unreadable_error(place, f"is a result without a testName of up to {MAX_NAME:,} characters")
+    status, kind, error = _classify_result(result)
+    identifier = result.attributes.get("testId")
+    return ResultRow(
+        suite=class_name[:MAX_NAME] or "tests",
+        id=name,
+        status=status,
+        place=place,
+        response=result.texts.get("StdOut"),
+        error=error,
+        error_kind=kind,
+        duration_ms=_parse_duration(result.attributes.get("duration", "")),
+        tags=tuple(definition.tags[:50]),
+        # one test that has two results was executed twice; within a test each result is a case of its own
+        repeat=identifier if identifier and not result.inner else None,
+        rerun_name=f"{class_name}.{definition.method}" if class_name and definition.method else None,
+        named_by="className and testName",
+    )
+
+
+def _classify_result(result: _Result) -> tuple[Status, ErrorKind, str | None]:
+    """Return the status, whose fault an error is, and what the file says of it."""
+    message = result.texts.get("Message", "").strip()
+    said = "\n".join(filter(None, (message, result.texts.get("StackTrace", "").strip()))) or None
+    if result.outcome not in _STATUSES:
+        # inconclusive, not runnable, aborted, no outcome at all: whether the agent is right was not found out
+        what = f"its outcome is {result.outcome[:40]}" if result.outcome else "it has no outcome"
+        return Status.ERROR, ErrorKind.EVALUATION_ERROR, f"{what}: {said}" if said else what
+    if result.status is Status.PASSED or result.status is Status.SKIPPED:
+        return result.status, ErrorKind.AGENT_ERROR, said
+    if _CLEANUP.match(result.attributes.get("testName", "")):
+        return Status.ERROR, ErrorKind.EVALUATION_ERROR, said or "it failed outside of its tests"
+    thrown = _THREW.sub("", message, count=1)
+    kind = classify_thrown_error(thrown)
+    if result.status is Status.FAILED and is_exception(thrown) and kind is ErrorKind.AGENT_UNREACHABLE:
+        return Status.ERROR, kind, said
+    return result.status, kind, said or f"its outcome is {result.outcome}"
+
+
+def _parse_duration(given: str) -> float | None:
+    """Parse days, hours, minutes and seconds, such as `1.00:00:00.25`, as milliseconds."""
+    match = _DURATION.fullmatch(given)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return parse_seconds(((days * 24 + hours) * 60 + minutes) * 60 + seconds)

@@ -1,0 +1,126 @@
+"""Streaming reader for untrusted XML: it refuses a document type, which allows entity bombs, and deep nesting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from xml.parsers import expat
+
+from eval_gate.external_results.json_streaming import CUT_OFF, detect_encoding
+from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
+from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_TEXT
+
+_TRUNCATION_ERRORS: Final = frozenset(
+    {
+        expat.errors.XML_ERROR_NO_ELEMENTS,
+        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+        expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+        expat.errors.XML_ERROR_PARTIAL_CHAR,
+    }
+)
+"""What is wrong with XML at its end alone."""
+_CHUNK: Final = 1 << 16
+_FIRST_SIGN: Final = 0x20
+"""The first byte that is no control character."""
+
+
+class XmlReader:
+    """Reader of one XML document in pieces. A format overrides what happens at its elements."""
+
+    format_name: str = "XML"
+    """The format, as an error calls it."""
+    text_names: frozenset[str] = frozenset()
+    """Elements whose text is kept."""
+
+    def __init__(self, file: Path, shown: str) -> None:
+        """Create a reader of a file, which errors show as `shown`. Raises GateError if it cannot be read."""
+        self._file, self._shown = file, shown
+        self._open: list[str] = []
+        self._text: list[str] = []
+        self._length = 0
+        self._fed = 0
+        """Bytes that were read before."""
+        # who writes another encoding, as PowerShell does, leaves the tool's declaration as it is
+        try:
+            encoding = "utf-16" if detect_encoding(file) == "utf-16" else None
+        except OSError as error:
+            raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+        self._expat = expat.ParserCreate(encoding)
+        self._expat.buffer_text = True
+        self._expat.StartElementHandler = self._start
+        self._expat.EndElementHandler = self._end
+        self._expat.CharacterDataHandler = self._add_text
+        self._expat.StartDoctypeDeclHandler = self._refuse_doctype
+
+    def iter_pieces(self) -> Iterator[None]:
+        """Read the file, and yield after each piece of it. Raises GateError for what is not such a document."""
+        try:
+            with self._file.open("rb") as stream:
+                while data := stream.read(_CHUNK):
+                    self._feed_data(data, last=False)
+                    yield
+                self._feed_data(b"", last=True)
+                yield
+        except OSError as error:
+            raise build_unreadable_error(RowPlace(self._shown), f"cannot be read: {error.strerror}") from error
+
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
+        """Handle the start tag of an element, which is open already."""
+        raise NotImplementedError
+
+    def end_element(self, name: str) -> None:
+        """Handle the end tag of an element, which is closed already."""
+        raise NotImplementedError
+
+    @property
+    def line(self) -> int:
+        """The line at which it is."""
+        return self._expat.CurrentLineNumber
+
+    @property
+    def is_at_root(self) -> bool:
+        """Whether the element that just began is the first."""
+        return len(self._open) == 1
+
+    def clear_text(self) -> None:
+        """Forget the text so far: an element begins whose text counts."""
+        self._text, self._length = [], 0
+
+    def _feed_data(self, data: bytes, *, last: bool) -> None:
+        try:
+            self._expat.Parse(data, last)
+            self._fed += len(data)
+        except expat.ExpatError as error:
+            place, at = RowPlace(self._shown, error.lineno), self._expat.ErrorByteIndex - self._fed
+            sign = data[at] if 0 <= at < len(data) else None
+            control = sign is not None and sign < _FIRST_SIGN and sign not in b"\t\n\r"
+            said = expat.errors.messages[error.code]
+            if last and said in _TRUNCATION_ERRORS:
+                raise build_incomplete_error(place, CUT_OFF) from None
+            what = f"column {error.offset + 1} contains the control character U+{sign:04X}" if control else said
+            raise build_unreadable_error(place, f"is not XML: {what}") from None
+        except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
+            raise build_unreadable_error(
+                RowPlace(self._shown, 1), f"is in an unsupported encoding: {str(error)[:100]}"
+            ) from None
+
+    def _refuse_doctype(self, *_: object) -> None:
+        raise build_unreadable_error(
+            RowPlace(self._shown, self.line), f"has a document type, which {self.format_name} does not need"
+        )
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        name = name.rpartition(":")[2]
+        if len(self._open) > EXTERNAL_DEPTH:
+            raise build_unreadable_error(RowPlace(self._shown), f"is nested deeper than {EXTERNAL_DEPTH} levels")
+        self._open.append(name)
+        self.start_element(name, attributes)
+
+    def _end(self, name: str) -> None:
+        self.end_element(self._open.pop())
+
+    def _add_text(self, text: str) -> None:
+        if self._open and self._open[-1] in self.text_names and self._length < EXTERNAL_TEXT:
+            self._text.append(text[: EXTERNAL_TEXT - self._length])
+            self._length += len(text)
