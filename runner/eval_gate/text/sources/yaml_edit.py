@@ -163,7 +163,7 @@ def _format_further_key(entry: MappingNode, beside: Node, item: tuple[str, str])
 def _insert_first_keys(text: str, entry: MappingNode, values: Mapping[str, str]) -> str:
     """Insert these keys before the first one of an entry, and return the text."""
     first = entry.value[0][0].start_mark
-    between = ", " if entry.flow_style else _detect_line_break(text) + " " * first.column
+    between = ", " if entry.flow_style else detect_line_break(text) + " " * first.column
     added = "".join(f"{key}: {format_scalar(value)}{between}" for key, value in values.items())
     return text[: first.index] + added + text[first.index :]
 
