@@ -45,13 +45,13 @@ _FACT: Final = re.compile(
     |(?P<day_first>(?<![0-9.,/:-])(?P<day1>[0-9]{{1,2}}){_ORDINAL}(?:\ of)?\ (?P<month1>{_MONTH})\b)
     |(?P<month_first>\b(?P<month2>{_MONTH})\ (?P<day2>[0-9]{{1,2}}){_ORDINAL}\b)
     |(?P<code>(?<![\w/-])(?=[\w/-]*[0-9])(?=[\w/-]*[A-Za-z])[0-9]*[A-Za-z][A-Za-z0-9]*(?:[-/_][A-Za-z0-9]+|\.[0-9]+)*(?!\w))
-    |(?P<number>(?<![\w])(?:(?<![\w.,)])[-\N{{MINUS SIGN}}])?[0-9]+(?:[.,:/-][0-9]+)*)
+    |(?P<number>(?<![A-Za-z0-9_])(?:(?<![\w.,)])[-\N{{MINUS SIGN}}])?[0-9]+(?:[.,:/-][0-9]+)*)
     """,
     re.VERBOSE,
 )
 """Numbers and what is made of them, the longest reading first. Units are wording: 4 °C is 4 degrees."""
 _NUMBER_WORD: Final = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b(?!-)", re.IGNORECASE | re.ASCII)
-_LIST_NUMBER: Final = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]", re.MULTILINE)
+_LIST_NUMBER: Final = re.compile(r"^[ \t]*(\d{1,3})[.)][ \t]", re.MULTILINE)
 """The number of an entry of a list, which is form and not content."""
 _WORD: Final = re.compile(r"[^\W_](?:[\w'’&]|-(?=\w))*")
 _SENTENCE_START: Final = re.compile(r"(?:^|[.!?:;\n\r*#>|•–—\"“”„(\[{/]|[-+]\s)\s*$")
@@ -71,6 +71,9 @@ _NOUN_CAPITALS: Final = frozenset(
 """Words of a language that writes each noun with a capital letter."""
 _MIN_NOUN_CAPITALS: Final = 3
 _MIN_NAME: Final = 2
+_MAX_NAME_WORDS: Final = 8
+_MAX_FOUND: Final = 300
+"""Facts of one response that are compared with those of the others."""
 _MIN_LOWER_WORD: Final = 4
 _WORD_BOUNDARY: Final = r"\b"
 _MIN_GROUP: Final = 2
@@ -262,6 +265,10 @@ def iter_leaf_texts(value: JsonValue) -> Iterator[str]:
                 yield from iter_leaf_texts(member)
 
 
+def _is_uncased_name(text: str) -> bool:
+    return _MIN_NAME <= len(text) <= _MAX_FACT and text.lower() == text.upper() and any(map(str.isalpha, text))
+
+
 def _iter_named_texts(value: JsonValue) -> Iterator[str]:
     """Yield the texts that have a name of their own, and are no members of a list."""
     for member in value.values() if isinstance(value, dict) else ():
@@ -281,22 +288,28 @@ class _KnownTexts:
         results = {text for call in calls for text in iter_leaf_texts(call.result)}
         self.has_results = bool(results)
         """Whether the target reports what its tools returned."""
-        self._all = "\n".join((question, *sorted(params), *sorted(results)))[:_MAX_KNOWN]
-        self._found: dict[tuple[str, bool], bool] = {}
+        self._tool_texts = "\n".join((*sorted(params), *sorted(results)))[:_MAX_KNOWN]
+        self._found: dict[tuple[str, bool, bool], bool] = {}
         self.has_same_wording = len(responses) > 1 and len({response.text for response in responses}) == 1
         """Whether all of several responses have the same text."""
+        self.uncased_params = [text for text in sorted(params) if _is_uncased_name(text)][:_MAX_FOUND]
+        """Arguments in a script without capital letters."""
         self._question_words = {word.casefold() for word in _WORD.findall(question)}
         self._param_words = {text.casefold() for call in calls for text in _iter_named_texts(call.params)}
         short = (text for call in calls for text in _iter_short_texts(call.result))
         self._result_words = {word.casefold() for text in short for word in _WORD.findall(text)}
 
-    def has_name(self, name: str, *, exact: bool) -> bool:
-        """Whether the name stands in one of the texts; `exact`: with the same capital letters."""
-        if (name, exact) not in self._found:
+    def has_name(self, name: str, *, exact: bool, only_tools: bool) -> bool:
+        """Whether the name stands in a text of a tool or, unless `only_tools`, in the question.
+
+        `exact`: with the same capital letters.
+        """
+        key = name, exact, only_tools
+        if key not in self._found:
+            text = self._tool_texts if only_tools else f"{self.question}\n{self._tool_texts}"
             flags = re.NOFLAG if exact else re.IGNORECASE
-            pattern = rf"(?<!\w){re.escape(name)}(?!\w)"
-            self._found[name, exact] = re.search(pattern, self._all, flags) is not None
-        return self._found[name, exact]
+            self._found[key] = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, flags) is not None
+        return self._found[key]
 
     def has_tool_word(self, word: str) -> bool:
         """Whether a tool returned the word, or the question and an argument of a tool have it."""
@@ -325,16 +338,16 @@ class _FactFinder:
         for begin, fact in sorted(found, key=lambda one: one[0]):
             if fact.key in seen:
                 continue
+            if len(seen) >= _MAX_FOUND:
+                return
             seen.add(fact.key)
             if is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT and _can_find(fact, text):
                 yield ResponseFact(fact.text, fact.kind, fact.pattern, begin / length)
 
     def _iter_numbers(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
-        lists = [match.span() for match in _LIST_NUMBER.finditer(text)]
+        lists = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
         for match in _FACT.finditer(text):
-            if any(begin <= match.start() < end for begin, end in lists):
-                continue
-            if not self._is_stable(match):
+            if match.start() in lists or not self._is_stable(match):
                 continue
             yield match.start(), ResponseFact(match[0], FactKind.NUMBER, _build_number_pattern(match))
         for match in _NUMBER_WORD.finditer(text):
@@ -360,29 +373,32 @@ class _FactFinder:
         for begin, words in _iter_capital_runs(text):
             if _AFTER_NUMBER.search(text[max(0, begin - 3) : begin]):
                 continue
-            at_start = _SENTENCE_START.search(text[max(0, begin - 20) : begin]) is not None
             kept = [(at, word) for at, word in words if not any(first <= at < last for first, last in dates)]
-            if at_start or capitals_say_nothing or self._known.has_results:
-                kept = self._trim_to_known(kept, exact=at_start or capitals_say_nothing)
             while kept and kept[0][1] in _NO_NAMES:
                 kept = kept[1:]
-            if not kept:
-                continue
+            at_start = bool(kept) and kept[0][0] == begin and self._is_start_of(text, begin)
+            if at_start or capitals_say_nothing or self._known.has_results:
+                kept = self._trim_to_known(
+                    kept, exact=at_start or capitals_say_nothing, only_tools=capitals_say_nothing
+                )
             name = " ".join(word for _, word in kept)
-            if len(name) >= _MIN_NAME and (name[:1].isupper() and name not in _NO_NAMES):
+            if len(name) >= _MIN_NAME and name not in _NO_NAMES:
                 yield kept[0][0], ResponseFact(name, FactKind.NAME, _build_name_pattern(name))
+        for name in self._known.uncased_params:
+            if (at := text.find(name)) >= 0:
+                yield at, ResponseFact(name, FactKind.NAME)
 
-    def _trim_to_known(self, words: list[tuple[int, str]], *, exact: bool) -> list[tuple[int, str]]:
-        """Return the longest end of the run that the question or a tool has; nothing if none is known.
+    def _trim_to_known(self, words: list[tuple[int, str]], *, exact: bool, only_tools: bool) -> list[tuple[int, str]]:
+        """Return the longest end of the run that the question or a tool has, or its longest beginning, or nothing.
 
-        `exact`: with the same capital letters, because those of the response say nothing.
+        `exact`: with the same capital letters, because those of the response say nothing. `only_tools`: in the question
+        they say nothing either.
         """
-        for first in range(len(words)):
-            if self._known.has_name(" ".join(word for _, word in words[first:]), exact=exact):
-                return words[first:]
-        for last in range(len(words) - 1, 0, -1):
-            if self._known.has_name(" ".join(word for _, word in words[:last]), exact=exact):
-                return words[:last]
+        ends = [words[first:] for first in range(len(words))]
+        beginnings = [words[:last] for last in range(len(words) - 1, 0, -1)]
+        for part in (*ends, *beginnings):
+            if self._known.has_name(" ".join(word for _, word in part), exact=exact, only_tools=only_tools):
+                return part
         return []
 
     def _iter_plain_words(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
@@ -399,20 +415,24 @@ class _FactFinder:
 
 
 def _iter_capital_runs(text: str) -> Iterator[tuple[int, list[tuple[int, str]]]]:
-    """Yield runs of words with a capital letter that only single blanks separate, each with its place."""
+    """Yield runs of words with a capital letter that only single blanks separate, each with its place.
+
+    A run that is too long for a name is a heading, or no text.
+    """
     run: list[tuple[int, str]] = []
     end = -1
     for match in _WORD.finditer(text):
         word = match[0]
         is_capital = word[0].isupper() and not any(sign.isdigit() for sign in word)
         if run and (not is_capital or text[end : match.start()] != " "):
-            yield run[0][0], run
+            if len(run) <= _MAX_NAME_WORDS:
+                yield run[0][0], run
             run = []
         if is_capital:
             word = re.sub(r"['’]s$", "", word)
             run.append((match.start(), word))
             end = match.start() + len(word)
-    if run:
+    if run and len(run) <= _MAX_NAME_WORDS:
         yield run[0][0], run
 
 
@@ -447,7 +467,7 @@ def _build_number_pattern(match: re.Match[str]) -> str | None:
     if text[0] in "-\N{MINUS SIGN}":
         sign, text = "[-\N{MINUS SIGN}]", text[1:]
     if re.fullmatch(r"\d+\.\d+|\d\d:\d\d", text):
-        return rf"{sign or _WORD_BOUNDARY}{_escape_pattern(text)}\b"
+        return rf"{sign or _WORD_BOUNDARY}{_escape_pattern(text)}(?!\d)"
     if sign:
         return rf"{sign}{_escape_pattern(text)}(?![.,:]?\d)"
     return _build_integer_pattern(text)

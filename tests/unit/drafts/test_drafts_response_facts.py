@@ -38,6 +38,7 @@ def facts(*texts: str, question: str = "What?", **call: JsonValue) -> list[str]:
         ("There are three of them.", ["three"]),
         ("1. First do this.\n2. Then do that.", []),
         ("It is 4 EUR or 5 USD, which is good.", ["4", "5"]),
+        ("I'm Aria, the bot. Revenue was $4.2M in Q3.", ["Aria", "4.2", "Q3"]),
         ("I can help you. Which one do you mean? Please say so.", []),
         ("Das Wetter ist nicht gut und die Stadt Lissabon hat 21 Grad.", ["21"]),
     ],
@@ -49,6 +50,25 @@ def test_facts__of_a_response__are_numbers_dates_codes_and_names(text: str, expe
 def test_facts__names_at_the_start_of_a_sentence__count_where_the_question_has_them() -> None:
     assert facts("Oslo is cold.", "Oslo is cold today.", question="How is Oslo?") == ["Oslo"]
     assert facts("Cold it is.", "Cold it is today.", question="Is it cold?") == []
+
+
+def test_facts__language_that_writes_nouns_with_capitals__only_names_that_a_tool_has() -> None:
+    text = "Das Wetter in Berlin ist sonnig und nicht kalt bei 21 Grad."
+    assert facts(text, text + " Ja.", question="Wie ist das Wetter in Berlin?", params={"stadt": "Berlin"}) == [
+        "Berlin",
+        "21",
+    ]
+
+
+def test_facts__script_without_capitals__are_numbers_and_arguments() -> None:
+    text = "東京の天気は晴れ、気温は21度です。"
+    assert facts(text, text + "。", question="東京の天気は？", params={"city": "東京"}) == ["東京", "21"]
+
+
+@pytest.mark.parametrize("piece", ["a/", "1.", "Aa ", "-", "A-", "\n1. ", "9", "é-", "1,2 ", "\t", "A1-"])
+def test_facts__text_that_is_one_piece_again_and_again__are_few(piece: str) -> None:
+    """A search that takes more than linear time would not end."""
+    assert len(facts(piece * 20_000, piece * 20_000)) <= DRAFT_FACTS
 
 
 def test_facts__target_reports_results__only_names_that_a_tool_or_the_question_has() -> None:
