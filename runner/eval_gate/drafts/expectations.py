@@ -32,7 +32,7 @@ from eval_gate.text.javascript.strings import dump_compact_json
 REFUSAL_PHRASES: Final = ("I'm sorry", "I can't", "I cannot", "unable to")
 """What a refusal usually says."""
 _RAW_JSON: Final = '{"'
-_MAX_CALLS: Final = 50
+_EXPECTED_CALLS: Final = 50
 """Calls of one response that are expected one by one."""
 _MAX_ACCEPTABLE: Final = 2
 """Different sets of tools that are all acceptable; where there are more, nothing is expected of the tools."""
@@ -150,7 +150,7 @@ def _derive_tools(responses: Sequence[Response]) -> DraftExpectation:
         return DraftExpectation()
     called = [tuple(call.name for call in response.tool_calls) for response in responses]
     names = {name for one in called for name in one}
-    if not all(name and is_safe_text(name) for name in names) or max(map(len, called)) > _MAX_CALLS:
+    if not all(name and is_safe_text(name) for name in names) or max(map(len, called)) > _EXPECTED_CALLS:
         return DraftExpectation()
     if len(set(called)) == 1:
         return DraftExpectation(tool_mode=ToolMode.IN_ORDER, tools=called[0])

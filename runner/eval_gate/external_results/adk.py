@@ -44,27 +44,27 @@ _CASES: Final = "eval_case_results"
 _NO_ERROR: Final = "the agent ended without a response, and ADK keeps no error of it: see its log"
 
 
-def read_adk(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_adk(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every eval case."""
-    with open_document(file, shown) as document:
-        yield from _iter_rows(document, shown, facts)
+    with open_document(file, shown_as) as document:
+        yield from _iter_rows(document, shown_as, facts)
 
 
-def read_nested_adk(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_nested_adk(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Yield the same of a document that is a JSON text within JSON."""
-    text = read_document(file, shown)
+    text = read_document(file, shown_as)
     if not isinstance(text, str):
-        raise build_unreadable_error(RowPlace(shown), "is not a mapping")
-    yield from _iter_rows(JsonReader(io.StringIO(text), shown), shown, facts)
+        raise build_unreadable_error(RowPlace(shown_as), "is not a mapping")
+    yield from _iter_rows(JsonReader(io.StringIO(text), shown_as), shown_as, facts)
 
 
-def _iter_rows(document: JsonReader, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def _iter_rows(document: JsonReader, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     facts.tool, identifier, found = "Google ADK", "", False
     for key in document.iter_keys():
         if key == _CASES:
             found = True
             for at, case in enumerate(document.iter_members()):
-                place = RowPlace(shown, field=f"{_CASES}[{at}]")
+                place = RowPlace(shown_as, field=f"{_CASES}[{at}]")
                 yield _build_row(require_mapping(case, place), identifier, place)
         elif key == "eval_set_result_id":
             identifier = to_text(document.read_value())
@@ -72,7 +72,7 @@ def _iter_rows(document: JsonReader, shown: str, facts: FileFacts) -> Iterator[R
             document.read_value()
     document.require_end()
     if not found:
-        raise build_unreadable_error(RowPlace(shown, field=_CASES), "is missing")
+        raise build_unreadable_error(RowPlace(shown_as, field=_CASES), "is missing")
 
 
 def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> ResultRow:

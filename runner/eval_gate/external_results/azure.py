@@ -49,21 +49,21 @@ _RESPONSE_KEYS: Final = frozenset({"response", "error", "tool_calls", "line_numb
 """Inputs that are no part of what is asked: recorded responses, and what the library adds."""
 
 
-def read_azure(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_azure(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every row of the data."""
     facts.tool, found = "Azure AI Evaluation", False
-    with open_document(file, shown) as document:
+    with open_document(file, shown_as) as document:
         for key in document.iter_keys():
             if key == _ROWS:
                 found = True
                 for at, row in enumerate(document.iter_members()):
-                    place = RowPlace(shown, field=f"{_ROWS}[{at}]")
+                    place = RowPlace(shown_as, field=f"{_ROWS}[{at}]")
                     yield _build_row(require_mapping(row, place), place)
             else:
                 document.read_value()
         document.require_end()
     if not found:
-        raise build_unreadable_error(RowPlace(shown, field=_ROWS), "is missing")
+        raise build_unreadable_error(RowPlace(shown_as, field=_ROWS), "is missing")
 
 
 def _build_row(row: dict[str, JsonValue], place: RowPlace) -> ResultRow:

@@ -59,23 +59,23 @@ class _Trace(Struct):
     cost: float = 0.0
 
 
-def read_braintrust(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_braintrust(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution in a list, or in the list of a document."""
     facts.tool = "Braintrust"
-    return _iter_rows(_iter_members(file, shown), shown)
+    return _iter_rows(_iter_members(file, shown_as), shown_as)
 
 
-def read_braintrust_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_braintrust_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution in JSON lines."""
     facts.tool = "Braintrust"
-    return _iter_rows(iter_json_lines(file, shown), shown)
+    return _iter_rows(iter_json_lines(file, shown_as), shown_as)
 
 
-def read_braintrust_table(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_braintrust_table(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution in a table whose cells hold JSON where they are no texts."""
     facts.tool = "Braintrust"
-    cells = ((place, _parse_cells(row, place)) for place, row in iter_table_rows(file, shown))
-    return _iter_rows(cells, shown)
+    cells = ((place, _parse_cells(row, place)) for place, row in iter_table_rows(file, shown_as))
+    return _iter_rows(cells, shown_as)
 
 
 def _parse_cells(row: dict[str, str], place: RowPlace) -> JsonValue:
@@ -87,27 +87,27 @@ def _parse_cells(row: dict[str, str], place: RowPlace) -> JsonValue:
     }
 
 
-def _iter_members(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValue]]:
+def _iter_members(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, JsonValue]]:
     found = False
-    with open_document(file, shown) as document:
+    with open_document(file, shown_as) as document:
         if document.begins_with("["):
             found = True
             for at, member in enumerate(document.iter_members()):
-                yield RowPlace(shown, field=f"[{at}]"), member
+                yield RowPlace(shown_as, field=f"[{at}]"), member
         else:
             for key in document.iter_keys():
                 if key in _LISTS:
                     found = True
                     for at, member in enumerate(document.iter_members()):
-                        yield RowPlace(shown, field=f"{key}[{at}]"), member
+                        yield RowPlace(shown_as, field=f"{key}[{at}]"), member
                 else:
                     document.read_value()
         document.require_end()
     if not found:
-        raise build_unreadable_error(RowPlace(shown, field=_LISTS[0]), "is missing")
+        raise build_unreadable_error(RowPlace(shown_as, field=_LISTS[0]), "is missing")
 
 
-def _iter_rows(members: Iterator[tuple[RowPlace, JsonValue]], shown: str) -> Iterator[ResultRow]:
+def _iter_rows(members: Iterator[tuple[RowPlace, JsonValue]], shown_as: str) -> Iterator[ResultRow]:
     traces = dict[str, _Trace]()
     for place, member in members:
         row = require_mapping(member, place)

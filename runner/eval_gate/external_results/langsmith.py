@@ -56,27 +56,27 @@ class _Execution(FrozenStruct):
     duration_ms: float | None
 
 
-def read_langsmith(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_langsmith(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every example in a JSON list."""
     facts.tool = "LangSmith"
-    with open_document(file, shown) as document:
+    with open_document(file, shown_as) as document:
         for at, member in enumerate(document.iter_members()):
-            place = RowPlace(shown, field=f"[{at}]")
+            place = RowPlace(shown_as, field=f"[{at}]")
             yield _build_row(_read_member(require_mapping(member, place)), place)
         document.require_end()
 
 
-def read_langsmith_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_langsmith_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every example in JSON lines."""
     facts.tool = "LangSmith"
-    for place, member in iter_json_lines(file, shown):
+    for place, member in iter_json_lines(file, shown_as):
         yield _build_row(_read_member(require_mapping(member, place)), place)
 
 
-def read_langsmith_table(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_langsmith_table(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every example in a table."""
     facts.tool = "LangSmith"
-    for place, cells in iter_table_rows(file, shown):
+    for place, cells in iter_table_rows(file, shown_as):
         yield _build_row(_read_columns({name: _parse_cell(name, cell) for name, cell in cells.items()}), place)
 
 

@@ -15,12 +15,12 @@ from eval_gate.model.limits import EXTERNAL_COLUMNS, EXTERNAL_TEXT
 _HEAD: Final = 1 << 16
 
 
-def iter_table_rows(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[str, str]]]:
+def iter_table_rows(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, dict[str, str]]]:
     """Yield the cells of every line by column, with its place.
 
     Raises GateError if the file cannot be read, or has columns that are unclear.
     """
-    place = RowPlace(shown, 1)
+    place = RowPlace(shown_as, 1)
     csv.field_size_limit(EXTERNAL_TEXT)
     try:
         encoding = detect_encoding(file).replace("utf-8", "utf-8-sig")
@@ -30,13 +30,13 @@ def iter_table_rows(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[str
             table = csv.DictReader(stream, delimiter=find_separator(beginning))
             names = table.fieldnames or ()
             if len(names) > EXTERNAL_COLUMNS:  # every row would have as many cells
-                raise build_unreadable_error(RowPlace(shown, 1), f"has more than {EXTERNAL_COLUMNS:,} columns")
+                raise build_unreadable_error(RowPlace(shown_as, 1), f"has more than {EXTERNAL_COLUMNS:,} columns")
             if twice := next((name for name in names if name and names.count(name) > 1), None):
                 raise build_unreadable_error(
-                    RowPlace(shown, 1, twice[:100]), "is a column twice: it is unclear which one counts"
+                    RowPlace(shown_as, 1, twice[:100]), "is a column twice: it is unclear which one counts"
                 )
             for cells in table:
-                place = RowPlace(shown, table.line_num)
+                place = RowPlace(shown_as, table.line_num)
                 if None in cells:
                     raise build_unreadable_error(place, "has more cells than columns")
                 yield place, {name: cell or "" for name, cell in cells.items()}

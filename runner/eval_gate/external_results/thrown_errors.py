@@ -29,11 +29,11 @@ _UNREACHABLE: Final = re.compile(
 _MAX_SEARCHED: Final = 2_000
 
 
-def is_exception(said: str) -> bool:
+def is_exception(message: str) -> bool:
     """Whether a message begins with the name of an exception that no assertion throws."""
-    return _EXCEPTION.match(said) is not None
+    return _EXCEPTION.match(message) is not None
 
 
-def classify_thrown_error(said: str) -> ErrorKind:
+def classify_thrown_error(message: str) -> ErrorKind:
     """Whose fault it is by what was thrown: nobody was reached, or the agent crashed."""
-    return ErrorKind.AGENT_UNREACHABLE if _UNREACHABLE.search(said[:_MAX_SEARCHED]) else ErrorKind.AGENT_ERROR
+    return ErrorKind.AGENT_UNREACHABLE if _UNREACHABLE.search(message[:_MAX_SEARCHED]) else ErrorKind.AGENT_ERROR

@@ -91,8 +91,8 @@ class _Parser(XmlReader):
     format_name = "TRX"
     text_names = _TEXTS
 
-    def __init__(self, file: Path, shown: str) -> None:
-        super().__init__(file, shown)
+    def __init__(self, file: Path, shown_as: str) -> None:
+        super().__init__(file, shown_as)
         self.results: list[_Result] = []
         self.definitions: dict[str, _Definition] = {}
         self.outcome = ""
@@ -146,34 +146,36 @@ class _Parser(XmlReader):
         self._stack.append(result)
 
 
-def read_trx(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_trx(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution of every test. A container counts where it failed and nothing in it did."""
     facts.tool = "VSTest"
-    parser = _Parser(file, shown)
+    parser = _Parser(file, shown_as)
     for _ in parser.iter_pieces():
         pass
-    _check_summary(parser, shown)
+    _check_summary(parser, shown_as)
     for result in parser.results:
         if not result.container or (result.status in {Status.FAILED, Status.ERROR} and not result.failed_inside):
-            yield _build_row(result, parser.definitions.get(result.attributes.get("testId", ""), _Definition()), shown)
+            yield _build_row(
+                result, parser.definitions.get(result.attributes.get("testId", ""), _Definition()), shown_as
+            )
 
 
-def _check_summary(parser: _Parser, shown: str) -> None:
+def _check_summary(parser: _Parser, shown_as: str) -> None:
     """Raise GateError where the run broke off, or its summary says more than the results that are in the file."""
     passed = all(one.status in {Status.PASSED, Status.SKIPPED} for one in parser.results)
     if parser.outcome in _BROKEN_OFF or (parser.outcome in _FAILED_RUN and passed):
         said = "" if parser.outcome in _BROKEN_OFF else ", but all of its tests passed"
-        raise build_incomplete_error(RowPlace(shown), f"reports that the run is {parser.outcome}{said}")
+        raise build_incomplete_error(RowPlace(shown_as), f"reports that the run is {parser.outcome}{said}")
     found = {"total": len(parser.results), "failed": sum(one.outcome != "Passed" for one in parser.results)}
     failed = sum(parser.counters.get(name, 0) for name in _FAILED_COUNTERS)
     for name, counted in (("total", parser.counters.get("total", 0)), ("failed", failed)):
         if counted > found[name]:
             what = "results" if name == "total" else "results that did not pass"
-            raise build_incomplete_error(RowPlace(shown), f"counts {counted:,} {what}, but has {found[name]:,}")
+            raise build_incomplete_error(RowPlace(shown_as), f"counts {counted:,} {what}, but has {found[name]:,}")
 
 
-def _build_row(result: _Result, definition: _Definition, shown: str) -> ResultRow:
-    place, class_name = RowPlace(shown, result.line), definition.class_name
+def _build_row(result: _Result, definition: _Definition, shown_as: str) -> ResultRow:
+    place, class_name = RowPlace(shown_as, result.line), definition.class_name
     if result.outcome in _UNFINISHED:
         raise build_incomplete_error(place, f"is a test that is {result.outcome}")
     name = result.attributes.get("testName", "").strip()

@@ -216,20 +216,20 @@ def _find_listing_targets(run: RunResult) -> frozenset[str | None]:
     )
 
 
-def _has_same_prompt(case: CaseResult, before: CaseResult) -> bool:
+def _has_same_prompt(case: CaseResult, baseline_case: CaseResult) -> bool:
     """Whether both runs sent the same prompt, with the same values of its tokens."""
-    if not match_fingerprints(compute_result_fingerprint(case), compute_result_fingerprint(before)).same_case:
+    if not match_fingerprints(compute_result_fingerprint(case), compute_result_fingerprint(baseline_case)).same_case:
         return False
-    now, then = case.fingerprints, before.fingerprints
+    now, then = case.fingerprints, baseline_case.fingerprints
     if now is None or then is None:
         return True
     pairs = ((now.prompt, then.prompt), (now.seeds, then.seeds), (now.snapshot, then.snapshot))
     return all(one == other for one, other in pairs) and (not case.dependent or now.cases_before == then.cases_before)
 
 
-def _has_equal_details(case: CaseResult, before: CaseResult) -> bool:
+def _has_equal_details(case: CaseResult, baseline_case: CaseResult) -> bool:
     """Whether a case did the same in both runs, as most cases of a stable agent do."""
-    now, then = case.details, before.details
+    now, then = case.details, baseline_case.details
     # as texts, because Python takes 1 and true for equal
     calls = [repr([call.arguments for call in details.tool_calls]) for details in (now, then)]
     return (now.response, now.tools_called, calls[0]) == (then.response, then.tools_called, calls[1])
@@ -245,11 +245,11 @@ def _count_places(run: RunResult, baseline: RunResult) -> Counter[_Place]:
     return found
 
 
-def _iter_places(before: Behaviour, now: Behaviour) -> Iterator[_Place]:
-    if before.response is not None and now.response is not None:
+def _iter_places(baseline: Behaviour, current: Behaviour) -> Iterator[_Place]:
+    if baseline.response is not None and current.response is not None:
         yield _RESPONSE
-    for tool, parameters in before.parameters.items():
-        others = now.parameters.get(tool)
+    for tool, parameters in baseline.parameters.items():
+        others = current.parameters.get(tool)
         if parameters and others:
             yield from (_Place(tool, name) for name in parameters if name in others)
 
@@ -338,18 +338,18 @@ def _get_values(behaviour: Behaviour, tool: str, place: str) -> tuple[str, ...]:
     return (behaviour.parameters.get(tool) or {}).get(place, ())
 
 
-def _subtract(values: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    return tuple(sorted((Counter(values) - Counter(others)).elements()))
+def _subtract(values: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted((Counter(values) - Counter(removed)).elements()))
 
 
 def _classify_difference(
-    then: Sequence[str], now: Sequence[str], gone: Sequence[str], new: Sequence[str]
+    baseline: Sequence[str], current: Sequence[str], only_baseline: Sequence[str], only_current: Sequence[str]
 ) -> ParameterDifference:
-    if not then or not gone:
+    if not baseline or not only_baseline:
         return ParameterDifference.ADDED
-    if not now or not new:
+    if not current or not only_current:
         return ParameterDifference.MISSING
-    types = {_get_json_type(one) for one in gone}, {_get_json_type(one) for one in new}
+    types = {_get_json_type(one) for one in only_baseline}, {_get_json_type(one) for one in only_current}
     return ParameterDifference.VALUE if types[0] & types[1] else ParameterDifference.TYPE
 
 

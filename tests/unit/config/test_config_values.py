@@ -17,7 +17,7 @@ from eval_gate.errors import GateError
 
 LONG = "x" * 256
 NUMBERS = [key for key, row in SETTINGS.items() if row.type in {int, float}]
-OF_PLACES = re.compile(r"FILE|DIR|PATH|REF|FOLDER|LABELS|RESULT|RUN$|BASELINE|CURRENT|CONFIG")
+OF_PLACES = re.compile(r"FILE|DIR|(?<!=)PATH|REF|FOLDER|LABELS|RESULT|RUN$|BASELINE|CURRENT|CONFIG")
 PLACES = [key for key, row in SETTINGS.items() if OF_PLACES.search(row.metavar or row.flag)]
 TEXTS = [key for key, row in SETTINGS.items() if row.type not in {int, float, bool} and key != "targets"]
 

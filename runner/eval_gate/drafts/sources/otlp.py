@@ -145,7 +145,7 @@ def _build_json_error(source: SourceFile, error: UntrustedJsonError, line: int |
     return build_source_error([Problem(f"{error}{detail}", source.shown, line)], hint)
 
 
-def _iter_entries(document: JsonValue, line: int, shown: str) -> Iterator[tuple[_Entry, bool]]:
+def _iter_entries(document: JsonValue, line: int, shown_as: str) -> Iterator[tuple[_Entry, bool]]:
     """Yield every span and log record of a document, and whether it is a span.
 
     Raises GateError if it is not a document of OTLP.
@@ -156,7 +156,7 @@ def _iter_entries(document: JsonValue, line: int, shown: str) -> Iterator[tuple[
             if isinstance(one, dict) and any(key.startswith("resource") for key in one):
                 continue  # metrics, or a document without entries
             what = "has neither resourceSpans nor resourceLogs, so it is not OTLP JSON"
-            raise build_source_error([Problem(what, shown, line)])
+            raise build_source_error([Problem(what, shown_as, line)])
         for names in _SIGNALS:
             for entry in _iter_nested(one, names, line, ""):
                 yield entry, names[-1] == "spans"
@@ -175,12 +175,12 @@ def _iter_nested(value: Mapping[str, JsonValue], names: Sequence[str], line: int
             yield from _iter_nested(member, names[1:], line, f"{where}.")
 
 
-def _parse_span(entry: _Entry, shown: str) -> TraceSpan:
+def _parse_span(entry: _Entry, shown_as: str) -> TraceSpan:
     """Parse one span. Raises GateError if it has no ids."""
     value = entry.value
     trace, own = value.get("traceId"), value.get("spanId")
     if not isinstance(trace, str) or not isinstance(own, str) or not own:
-        raise build_source_error([Problem("has no traceId and spanId", shown, entry.line, entry.place)])
+        raise build_source_error([Problem("has no traceId and spanId", shown_as, entry.line, entry.place)])
     parent = value.get("parentSpanId")
     attributes = decode_attributes(value.get("attributes"))
     events = value.get("events")

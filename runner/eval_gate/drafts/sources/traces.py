@@ -189,12 +189,12 @@ def _divide_group(group: _SpanGroup) -> Iterator[_Turn]:
 
 
 def _collect_turn(
-    turn: _Turn, collector: ObservationCollector, conversations: dict[str, list[Message]], shown: str
+    turn: _Turn, collector: ObservationCollector, conversations: dict[str, list[Message]], shown_as: str
 ) -> None:
     """Collect one turn, and remember it for the later ones of its conversation."""
     first = turn.spans[0]
-    location = Location(file=shown, line=first.line)
-    place = f"{shown}:{first.line} span {first.key[1][:40]}"
+    location = Location(file=shown_as, line=first.line)
+    place = f"{shown_as}:{first.line} span {first.key[1][:40]}"
     own = read_messages(turn.agent) if turn.agent else SpanMessages()
     first_input = next((one.input for _, one in turn.models if one.input), ())
     given = first_input if own.is_whole and first_input else own.input or first_input
