@@ -136,7 +136,7 @@ def _find_agent_error(case: dict[str, JsonValue], actual: Sequence[JsonValue]) -
 
     Where the agent responded all the same, ADK's verdict counts.
     """
-    responded = {get_nested(one, "invocation_id") for one in actual if _join_parts(get_nested(one, "final_response"))}
+    responded = [get_nested(one, "invocation_id") for one in actual if _join_parts(get_nested(one, "final_response"))]
     for event in get_members(get_nested(case.get("session_details"), "events")):
         said = [to_text(get_nested(event, name)) for name in ("error_code", "error_message")]
         if any(said) and get_nested(event, "invocation_id") not in responded:

@@ -123,10 +123,7 @@ _TABLE_COLUMNS: Final[_Marks] = (
 _READERS: Final[Mapping[ResultsFormat, KnownFormat]] = MappingProxyType(
     {
         known.format: known
-        for known in (
-            *(JSONL, JUNIT, PROMPTFOO, DEEPEVAL, INSPECT, PYDANTIC_EVALS, AGENTV, OPENAI),
-            *(ADK, AZURE, BRAINTRUST, LANGSMITH, TRX),
-        )
+        for known in (JUNIT, TRX, *(known for table in (_LINE_KEYS, _LIST_KEYS, _DOCUMENT_KEYS) for _, known in table))
     }
 )
 """Who reads a file that somebody says is of this format, where its beginning does not show it."""

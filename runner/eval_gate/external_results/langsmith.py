@@ -7,7 +7,7 @@ the table has an empty cell. A case is named by its inputs, because the id of an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -149,10 +149,12 @@ def _get_mapping(value: JsonValue) -> dict[str, JsonValue]:
 
 
 def _parse_time(value: JsonValue) -> datetime | None:
+    """Parse a time, of UTC where it names no zone. Return None for anything else."""
     try:
-        return datetime.fromisoformat(value) if isinstance(value, str) else None
+        time = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         return None
+    return time and (time if time.tzinfo else time.replace(tzinfo=UTC))
 
 
 def _build_score(name: str, value: JsonValue, comment: str | None, *, broke: bool) -> RowScore:

@@ -166,7 +166,12 @@ def test_read_adk__what_no_version_writes__is_refused_with_its_place(tmp_path, n
 
 @pytest.mark.parametrize(
     "turns",
-    ["x", [1], [{"actual_invocation": []}], [{"actual_invocation": {"user_content": {"parts": [{"text": {"a": 1}}]}}}]],
+    [
+        "x",
+        [1],
+        [{"actual_invocation": []}],
+        [{"actual_invocation": {"user_content": {"parts": [{"text": {"a": 1}}]}}}],
+    ],
 )
 def test_read_adk__parts_of_other_shapes__are_left_out(tmp_path, turns) -> None:
     new = {"eval_metric_result_per_invocation": turns, "session_details": {"events": [None, 3, {"content": "x"}]}}
@@ -219,3 +224,11 @@ def test_read_adk__two_runs_by_name__are_refused_and_two_apps_are_not(tmp_path) 
     assert refused(first, second).code == "duplicate-results"
     second.write_text(text.replace('"eval_set_result_id":"orders_', '"eval_set_result_id":"shop_'))
     assert {key.suite for key in load(first, second).cases} == {"orders: support", "shop: support"}
+
+
+def test_read_adk__invocation_whose_id_is_a_list__is_read_all_the_same(tmp_path) -> None:
+    turns = [{"actual_invocation": {"invocation_id": ["a"], "final_response": {"parts": [{"text": "Refunded."}]}}}]
+    session = {"events": [{"invocation_id": ["a"], "error_message": "429, once more"}]}
+    new = {"eval_metric_result_per_invocation": turns, "session_details": session}
+    [row] = load(change_case(tmp_path, "refund", **new)).rows
+    assert (row.status, row.response) == (PASSED, "Refunded.")

@@ -142,6 +142,13 @@ def test_read_langsmith__times_of_other_shapes__are_left_out(tmp_path) -> None:
 
     [row] = load(changed(tmp_path, ROWS, change)).rows
     assert (row.status, row.duration_ms) == (PASSED, None)
+
+    def drop_zone(document) -> None:
+        document[:] = document[:1]
+        document[0]["run"]["start_time"] = document[0]["run"]["start_time"].partition("+")[0]
+
+    [row] = load(changed(tmp_path, ROWS, drop_zone)).rows
+    assert row.duration_ms == pytest.approx(0.259)
     text = (FILES / "langsmith-table.csv").read_text().replace("0.000259", "1e999")
     (tmp_path / "r.csv").write_text(text)
     assert load(tmp_path / "r.csv").cases["experiment", "Refund order 4711"][0].duration_ms is None
