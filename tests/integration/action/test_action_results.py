@@ -434,7 +434,7 @@ def test_base_agent__on_the_machine_of_the_job__what_the_base_branchs_agent_fail
     assert (ended.code, was_asked(job)) == (1, False), ended.log
     ended = on_host(job, pull, 2, **{"rerun-command": rerun, "base-agent-command": base_script(job, 2)})
     assert (ended.code, ended.outputs["regressions"], was_asked(job)) == (0, "0", True), ended.log
-    assert "passed 0 of 2 there too" in next(iter(github.state.comments.values())).body
+    assert "the base agent passed 0 of 2 in the same minutes" in next(iter(github.state.comments.values())).body
 
 
 def test_base_agent__on_the_machine_of_the_job__what_the_base_branchs_agent_passes_stays_red(job, github) -> None:
@@ -453,7 +453,7 @@ def test_base_agent__command_of_the_configuration_file__is_not_run_and_clears_no
         github.state.files[github.state.branches["main"], "eval-gate.json"] = text.encode()
     ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": rerun})
     assert (ended.code, was_asked(job)) == (1, False), ended.log
-    told = "set `results: latest` and base-agent-command" if on_main else "the pull request's choice is ignored"
+    told = "set it as the input base-agent-command" if on_main else "the pull request's choice is ignored"
     assert told in ended.log
 
 
