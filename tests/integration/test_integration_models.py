@@ -255,7 +255,10 @@ def test_model__limits_the_rate__is_slowed_down_and_says_so(project) -> None:
     with agent(limits) as running:
         done = run(project, running.url, "--rubric", "never", "--concurrency", "2")
     assert done.returncode == 0, done.stdout
-    assert any("the provider answered 429 to 2 requests: concurrency was lowered from 2 to 1" in warning for warning in record(project)["warnings"])
+    assert any(
+        "the provider answered 429 to 2 requests: concurrency was lowered from 2 to 1" in warning
+        for warning in record(project)["warnings"]
+    )
 
 
 def test_model__no_key__is_a_usage_error_that_names_the_variable(project) -> None:
