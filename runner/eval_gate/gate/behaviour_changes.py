@@ -367,7 +367,7 @@ def _format_values(values: Sequence[str]) -> str | None:
 
 
 def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
-    """Yield the change of the response if each of this run's lost most words of each of the baseline's."""
+    """Yield the change of the response if each of this run's lost many words of each of the baseline's."""
     then, now = ([one.response for one in side] for side in (sides.baseline, sides.current))
     pairs = [(before, after) for before in then for after in now]
     if not all(before is not None and after is not None and has_lost_words(before, after) for before, after in pairs):
@@ -387,7 +387,7 @@ def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
 
 
 def _loses_words_often(losses: Sequence[Sequence[object]]) -> bool:
-    """Whether the response lost most of its words between neighboring runs twice, or at least every second time."""
+    """Whether the response lost many of its words between neighboring runs twice, or at least every second time."""
     return _is_often(sum(any(run) for run in losses), len(losses))
 
 

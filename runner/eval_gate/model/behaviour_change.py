@@ -19,7 +19,7 @@ class BehaviourKind(StrEnum):
     PARAMETER = "parameter"
     """A tool is called with another parameter."""
     RESPONSE = "response"
-    """The response lost most of the words that the baseline's response has."""
+    """The response lost many of the words that the baseline's response has."""
 
 
 class ParameterDifference(StrEnum):

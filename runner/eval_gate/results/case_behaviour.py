@@ -3,7 +3,7 @@
 The digest of a run is a word without blanks: an execution each, separated by `/`. Each tool is `name x calls`, each
 parameter `place = values`, all of them as the first digits of a hash, so that equal behaviour has equal words and
 nothing of a response can be read from a history: `3fa9x1,0b1c2d=77ae`. A `?` after a tool means that its parameters are
-unknown, `0` that no tool was called. At the end, `!` means that the response lost most of the words of the run before,
+unknown, `0` that no tool was called. At the end, `!` means that the response lost many of the words of the run before,
 and `.` that it did not.
 """
 
@@ -24,8 +24,8 @@ from eval_gate.text.digest import dump_sorted_json
 
 WHOLE_ARGUMENTS: Final = "arguments"
 """Place of arguments that are not a mapping."""
-LOST_SHARE: Final = 0.5
-"""Share of the baseline's words that a response may lose; one that loses as many or more lost most of them."""
+LOST_SHARE: Final = 0.45
+"""Share of the baseline's words from which a response lost many: half of a text often keeps a little more than half."""
 _WORD: Final = re.compile(
     # a character of a script without blanks between words, or a word
     r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
@@ -64,7 +64,7 @@ class BehaviourDigest(FrozenStruct):
     unknown: frozenset[str] = frozenset()
     """Tools whose parameters are unknown."""
     lost_words: bool | None = None
-    """Whether the response lost most of the words of the run before; None if unknown."""
+    """Whether the response lost many of the words of the run before; None if unknown."""
 
 
 def list_behaviours(case: CaseResult) -> list[Behaviour]:
@@ -134,7 +134,7 @@ def split_words(text: str) -> list[str]:
 
 
 def has_lost_words(baseline: str, current: str) -> bool:
-    """Whether a response lost most of the words that the baseline's response has."""
+    """Whether a response lost many of the words that the baseline's response has."""
     if baseline == current:
         return False
     # of most responses this is known from their words as they stand, which are split in a fifth of the time

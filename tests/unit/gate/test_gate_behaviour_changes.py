@@ -111,7 +111,7 @@ def test_behaviour__calls_of_both_runs__are_told_apart(then, now, expected) -> N
         ("ご注文は日曜日に届きます", "申し訳ありません", True),
     ],
 )
-def test_behaviour__response__counts_when_most_of_its_words_are_lost(said, says, lost) -> None:
+def test_behaviour__response__counts_when_many_of_its_words_are_lost(said, says, lost) -> None:
     kinds = [one[0] for one in seen([LOOKUP], [LOOKUP], said, says)]
     assert kinds == [KIND.RESPONSE] * lost
 

@@ -106,6 +106,8 @@ def test_decode__word_that_says_nothing__is_unknown(text) -> None:
     ("baseline", "current", "lost"),
     [
         ("a b c d", "a b", True),
+        ("a b c d e f g h i j k", "a b c d e f", True),
+        ("a b c d e", "a b c", False),
         ("a b c d", "a b c", False),
         ("a a a a a a a a b", "a b", True),
         ("one, two", "one two", False),

@@ -45,7 +45,7 @@ def describe_behaviour_change(change: BehaviourChange) -> str:
             words = _PARAMETERS[change.difference or ParameterDifference.VALUE]
             return words.format(parameter=quote_in_backticks(change.parameter or "", MAX_NAME), tool=tool)
         case BehaviourKind.RESPONSE:
-            return "response lost most of its words"
+            return "response lost many of its words"
 
 
 def _describe_tool_change(change: BehaviourChange) -> str:
@@ -60,7 +60,7 @@ def describe_widespread_change(change: WidespreadChange) -> str:
         names = (quote_in_backticks(name or "", MAX_NAME) for name in (change.parameter, change.tool))
         what = f"Parameter {' of '.join(names)} has another value"
     else:
-        what = "The response has mostly other words"
+        what = "The response lost many of its words"
     return (
         f"{what} in {change.cases} of {format_count(change.compared, 'case')}. "
         "It may change in every run: the history has only one run so far."
