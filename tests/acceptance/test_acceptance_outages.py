@@ -49,7 +49,7 @@ def test_two_of_five_cases_are_too_late__is_a_slow_provider_and_not_as_many_regr
     seen = world("P" * 20 + "*6").here("PPHPH" * 4, timeout_ms="200")
     late = [number for number in range(20) if number % 5 in {2, 4}]
     expect(seen, 3, "inconclusive", first="unconfirmed-regressions", errored=late)
-    said = "the change is the cause: so many timeouts point to a slow model provider"
+    said = "the change is the cause: the timeouts point to a slow model provider"
     assert said in seen.text.replace("\n", " ")
     assert seen.change(2)["grounds"]["kind"] == "timeouts"
 

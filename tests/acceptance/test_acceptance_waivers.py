@@ -43,7 +43,7 @@ def test_all_but_one_case_of_a_suite_drop_are_waived__is_red_for_the_one(world) 
     made.accept(*range(4))
     seen = made.here(DROP)
     assert seen.code == 1, seen.text
-    assert "1 regression" in seen.title
+    assert "1 case failed at first" in seen.title
 
 
 def test_must_pass__fails_on_main_too__blocks(world) -> None:

@@ -37,7 +37,7 @@ def test_first_screen__verdict_numbers_strip_and_causes__are_in_sight(seen) -> N
     assert page.locator("h1").inner_text().endswith("7 regressions")
     assert page.locator(".facts b").all_inner_texts()[0] == "7"
     assert page.locator(".strip g").count() == 4
-    assert "rule tightened: fail-on never → failures" in page.locator(".measured").inner_text()
+    assert "fail-on tightened: never → failures" in page.locator(".measured").inner_text()
     for place in ("h1", ".facts", ".strip svg", ".causes", "#search"):
         assert page.locator(place).bounding_box()["y"] < 900 - 40, place
 
@@ -198,7 +198,7 @@ def test_checks__judge_and_members__are_under_their_names(chrome, tmp_path) -> N
         assert checks.locator("b").all_inner_texts() == ["issue_refund is called", "policy", "facts", "tone"]
         assert "1.00 → 0.25" in checks.inner_text()
         assert checks.locator("figcaption").inner_text() == "policy (gpt-5-mini) says"
-        checks.get_by_text("What it was asked: gpt-5-mini").click()
+        checks.get_by_text("Prompt of the LLM judge: gpt-5-mini").click()
         checks.get_by_text("You are a strict reviewer of refunds.").wait_for()  # a fold is filled a moment later
         page.get_by_text("This run: 5 messages").click()
         page.locator(".talk li").nth(4).wait_for()
