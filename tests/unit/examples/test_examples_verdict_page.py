@@ -62,7 +62,7 @@ def test_example__its_words__stand_in_the_comment(example) -> None:
 
 def test_flaky_case__no_number_of_failures__confirms_the_one_that_failed_nine_times() -> None:
     made = judged("flaky")
-    assert made.confirmation.count_needed_failures(made.facts[f"case-{UNGATED}"].record.counts) is None
+    assert made.confirmation.count_needed_failures(made.facts[f"case-{UNGATED}"].history.counts) is None
 
 
 def test_page__words__are_no_more_than_somebody_reads() -> None:
