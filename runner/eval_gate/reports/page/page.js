@@ -811,6 +811,22 @@
     }
   }
 
+  /* Tags of the table below the cases choose, too. */
+  function tagButtons() {
+    for (const item of document.querySelectorAll(".by-tag")) {
+      const place = rows.tagNames.indexOf(item.textContent);
+      if (place < 0) continue;
+      const button = make("button", { type: "button", class: "button", onclick: () => {
+        clear();
+        chosen.tag = String(place);
+        if ($("by-tag")) $("by-tag").value = chosen.tag;
+        change();
+        $("cases").scrollIntoView({ block: "start" });
+      } }, [...item.childNodes]);
+      item.replaceWith(button);
+    }
+  }
+
   function copies() {
     for (const one of document.querySelectorAll(".copy")) {
       const text = one.textContent.trim();
@@ -880,6 +896,7 @@
   chips();
   choices();
   causeButtons();
+  tagButtons();
   copies();
   document.documentElement.classList.add("js");
   list();
