@@ -813,13 +813,12 @@
 
   /* Tags of the table below the cases choose, too. */
   function tagButtons() {
-    for (const item of document.querySelectorAll(".by-tag")) {
-      const place = rows.tagNames.indexOf(item.textContent);
-      if (place < 0) continue;
+    for (const item of document.querySelectorAll("[data-tag]")) {
+      const tag = item.dataset.tag;
       const button = make("button", { type: "button", class: "button", onclick: () => {
         clear();
-        chosen.tag = String(place);
-        if ($("by-tag")) $("by-tag").value = chosen.tag;
+        chosen.tag = tag;
+        if ($("by-tag")) $("by-tag").value = tag;
         change();
         $("cases").scrollIntoView({ block: "start" });
       } }, [...item.childNodes]);

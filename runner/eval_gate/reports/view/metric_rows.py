@@ -56,7 +56,7 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
 
     @property
     def plain_note(self) -> str:
-        """The same without signs, for a terminal."""
+        """The same without signs, where words stand for them."""
         return describe_metric_marks(with_signs=False)
 
     def select_rows(self, limit: int) -> tuple[MetricRow, ...]:

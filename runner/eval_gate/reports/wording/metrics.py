@@ -28,7 +28,7 @@ def get_direction(change: MetricChange) -> str:
 
 def describe_metric_marks(*, with_signs: bool) -> str:
     """Describe what the marks of rows say and what they do not, in sentences."""
-    lower, higher = (f"{sign} {word}" if with_signs else word.upper() for word, sign in MARKS.items())
+    lower, higher = (f"{sign} {word}" for word, sign in MARKS.items()) if with_signs else ("Lower", "higher")
     return (
         f"{lower} or {higher}: by more than chance explains, at 5 % for all rows together (sign-flip test of the cases "
         "that both runs scored, Holm). Re-runs do not count. A row without a mark can still have changed. "
