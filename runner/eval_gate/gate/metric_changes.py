@@ -73,10 +73,7 @@ def find_metric_changes(
     if not any(row.kind is MetricKind.TAG for row in tested) and len(tested) < 2:
         return MetricChanges()
     adjusted = adjust_chances([row.p_value for row in tested])
-    rows = [
-        replace(row, changed=chance <= MAX_CHANCE) if chance <= MAX_CHANCE else row
-        for row, chance in zip(tested, adjusted, strict=True)
-    ]
+    rows = [replace(row, changed=chance <= MAX_CHANCE) for row, chance in zip(tested, adjusted, strict=True)]
     rows.sort(key=lambda row: (row.kind is MetricKind.TAG, not row.changed, row.p_value))
     return MetricChanges(rows=tuple(rows), tested=len(rows), changed=sum(row.changed for row in rows))
 
@@ -127,10 +124,10 @@ def _average_case(case: CaseResult) -> _Outcome | None:
     return _Outcome(_average([_clamp_score(one.score) for one in executions]), _average(passes))
 
 
-def _iter_evaluator_pairs(before: CaseResult, case: CaseResult, pass_score: float) -> Iterator[tuple[str, _Pair]]:
-    then, now = _average_evaluators(before, pass_score), _average_evaluators(case, pass_score)
+def _iter_evaluator_pairs(earlier: CaseResult, case: CaseResult, pass_score: float) -> Iterator[tuple[str, _Pair]]:
+    then, now = _average_evaluators(earlier, pass_score), _average_evaluators(case, pass_score)
     for name in now | then:
-        both = then.get(name) or _infer_passed_check(before, case), now.get(name) or _infer_passed_check(case, before)
+        both = then.get(name) or _infer_passed_check(earlier, case), now.get(name) or _infer_passed_check(case, earlier)
         if both[0] is not None and both[1] is not None:
             yield name, (both[0], both[1])
 

@@ -217,6 +217,25 @@ def test_rows__baseline_stored_without_passed_checks__are_those_of_the_whole_bas
     }
 
 
+@pytest.mark.parametrize(
+    ("fields", "cases"),
+    [
+        ({"text": None}, 3),
+        ({}, 2),
+        ({"text": None, "flaky": True}, 2),
+        ({"text": None, "graded": True}, 2),
+        ({"text": None, "fingerprints": CaseFingerprints(expectation="f" * 16)}, 2),
+        ({"text": None, "fingerprints": CaseFingerprints()}, 2),
+    ],
+)
+def test_rows__passed_case_without_checks__counts_only_where_they_were_dropped(fields, cases) -> None:
+    whole = [checked(f"p{n}", 1.0, 1.0) for n in range(3)]
+    then = make_baseline_run(make_suite_result([replace(whole[0], evaluator_results=(), **fields), *whole[1:]]))
+    here = make_run(make_suite_result(whole))
+    found = decide_verdict(here, GateInputs(Baseline(then, "main"), REGRESSIONS)).comparison.metric_changes
+    assert {row.cases for row in found.rows} == {cases}
+
+
 def test_rows__older_baseline_without_evaluators__are_those_of_tags_alone() -> None:
     then = [replace(case, evaluator_results=()) for case in graded(3, 0.5, "a", tone=0.5)]
     assert list(rows(then, graded(3, 0.5, "a", tone=0.5))) == ["a"]
