@@ -15,6 +15,7 @@ from tests.support.behaviours import make_behaving
 from tests.support.behaviours import make_details as make_calls
 from tests.support.browser import opened
 from tests.support.evidence import NOW, PULL_REQUEST, THEN, make_details, make_shown, sixty, with_evidence
+from tests.support.graded import make_graded, make_graded_suite
 from tests.support.pages import page_data
 from tests.support.program import gate
 from tests.support.results import make_baseline_run, make_run, make_suite_result
@@ -176,6 +177,33 @@ def page_file(tmp_path, run):
     file = tmp_path / "page.html"
     file.write_text(render("html", run, PULL_REQUEST), encoding="utf-8")
     return file
+
+
+def test_tags__one_of_the_table_is_selected__lists_its_cases(chrome, tmp_path) -> None:
+    """A name that is not text would be markup; the buttons have the names of the filter."""
+    names = ("refunds", "<b>vip</b> \u202e")
+
+    def make_side(score: float):
+        return make_graded_suite(
+            [make_graded(f"c{at}", evaluators={"style": score, "tone": 0.5}, tags=(names[at % 2],)) for at in range(8)]
+        )
+
+    then, now = make_baseline_run(make_side(0.9)), make_run(make_side(0.8))
+    run = judge_against(now, Baseline(then, "main"))
+    with opened(chrome, page_file(tmp_path, run)) as seen:
+        page = seen.page
+        assert page.locator("#metrics h3").inner_text() == "Evaluators and tags: 1 of 4 changed"
+        assert page.locator("#metrics tbody tr").first.inner_text().startswith("lower style")
+        buttons = page.locator("#metrics tbody button")
+        assert buttons.count() == 2
+        page.locator("#search").fill("c0")
+        page.locator("#metrics button", has_text="vip").click()
+        assert sorted(ids(page)) == ["c1", "c3", "c5", "c7"]
+        assert page.locator("#by-tag").input_value() == "1"
+        page.locator("#metrics button", has_text="refunds").click()
+        assert sorted(ids(page)) == ["c0", "c2", "c4", "c6"]
+        assert page.locator("#metrics b").count() == 0
+        assert seen.complaints == []
 
 
 def test_executions__each_dot__opens_its_answer(chrome, tmp_path) -> None:

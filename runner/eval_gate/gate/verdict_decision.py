@@ -30,6 +30,7 @@ from eval_gate.gate.evidence.case_classification import CaseFacts
 from eval_gate.gate.evidence.day_effects import adjust_to_day
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.judge_agreement import JudgeLookup, add_judges
+from eval_gate.gate.metric_changes import add_metric_changes
 from eval_gate.gate.missing_tool_calls import mark_unknown_calls
 from eval_gate.gate.model_changes import iter_model_notes
 from eval_gate.gate.must_pass import find_must_pass_cases
@@ -74,15 +75,15 @@ def decide_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
 
     Both are made from the two runs with the policy's pass score applied.
     """
-    return _decide(run, inputs, behaviour=True)
+    return _decide(run, inputs, is_final=True)
 
 
 def decide_provisional_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
-    """Decide the verdict that a run would have now, without how passing cases behave, which takes as long again."""
-    return _decide(run, inputs, behaviour=False)
+    """Decide the verdict that a run would have now, without what has no effect on it and takes as long again."""
+    return _decide(run, inputs, is_final=False)
 
 
-def _decide(run: RunResult, inputs: GateInputs, *, behaviour: bool) -> RunResult:
+def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     policy, baseline = inputs.policy, inputs.baseline
     run = _mark_unknown_calls(add_judges(run, inputs.judge_lookup), inputs)
     held = apply_pass_score(run, policy.pass_score)
@@ -94,8 +95,9 @@ def _decide(run: RunResult, inputs: GateInputs, *, behaviour: bool) -> RunResult
     known = _get_prior_evidence(held, inputs)
     differs = find_setup_changes(then, held, policy.to_run_policy(run), lost=known.unscored_in_baseline)
     comparison = replace(_compare_with_baseline(held, then, known, inputs), setup_changes=differs)
-    if behaviour:
+    if is_final:
         comparison = add_behaviour_changes(comparison, held, then, baseline.own_history, inputs.retention)
+        comparison = add_metric_changes(comparison, held, then, policy.pass_score)
     comparison = add_baseline_sides(comparison, held, then, baseline.own_history, policy.pass_score, inputs.retention)
     waiving = _build_waiving(held, comparison, inputs)
     comparison = _add_renamed_waivers(comparison, waiving, held, then)

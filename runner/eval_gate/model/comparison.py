@@ -11,6 +11,7 @@ from eval_gate.model.behaviour_change import BehaviourChanges
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.evidence import CaseHistorySummary, Evidence, Grounds, RunReference, ScoreFinding, SuiteFinding
 from eval_gate.model.execution import BaselineResult
+from eval_gate.model.metric_change import MetricChanges
 from eval_gate.model.setup_change import SetupChanges
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
@@ -184,6 +185,8 @@ class Comparison(Record, kw_only=True):
     """Changes of the evaluation setup since the baseline; None if an older version wrote the result."""
     behaviour_changes: BehaviourChanges | None = None
     """How cases that pass in both runs behave differently; None if an older version wrote the result."""
+    metric_changes: MetricChanges | None = None
+    """How evaluators and tags compare with the baseline; None if an older version wrote the result."""
     recent_runs: tuple[RecentRun, ...] = ()
     """Newest runs of the baseline's branch up to the baseline, newest first; at most 50."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE

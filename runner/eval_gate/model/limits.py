@@ -103,6 +103,9 @@ BEHAVIOUR_DEPTH: Final = 8
 """Depth to which the members of a parameter are compared one by one."""
 BEHAVIOUR_CHANGES: Final = 200
 """Changes of behaviour that a run result lists."""
+METRIC_ROWS: Final = 200
+"""Evaluators and tags that a run result compares with the baseline."""
+METRIC_NAME: Final = 200
 RECORDING_BYTES: Final = 256_000_000
 RECORDING_LINE_BYTES: Final = 16_000_000
 ANSWER_CALLS: Final = 10_000
@@ -309,6 +312,8 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("parameters of its calls that are compared", BEHAVIOUR_PARAMETERS, "parameters"),
             LimitRow("nesting of parameters that are compared one by one", BEHAVIOUR_DEPTH, "levels"),
             LimitRow("changed behaviours that a run result lists", BEHAVIOUR_CHANGES, "changes"),
+            LimitRow("evaluators and tags that a run result compares", METRIC_ROWS, "rows"),
+            LimitRow("name of one of them", METRIC_NAME, "characters"),
             LimitRow("entries of an archive", ARCHIVE_ENTRIES, "entries"),
         ),
         "What a run result keeps of a case": (

@@ -20,10 +20,12 @@ from eval_gate.reports.template_engine import build_environment, tidy_markdown
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS
 from eval_gate.reports.view.behaviour_rows import BehaviourReport, BehaviourRow
 from eval_gate.reports.view.groups import Cause
+from eval_gate.reports.view.metric_rows import MetricReport, MetricRow
 from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
 from eval_gate.reports.view.response_comparison import ResponseComparison
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.behaviour import NO_EFFECT
+from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
@@ -117,7 +119,7 @@ def get_environment() -> Environment:
             markdown_fragments.format_waiver,
         ),
         *(render_case_table, render_regression_table, render_score_table, render_cause_table, render_cause_lines),
-        *(render_responses, render_evidence, render_behaviour),
+        *(render_responses, render_evidence, render_behaviour, render_metrics),
     )
     filters = {piece.__name__: piece for piece in pieces}
     return build_environment({**filters, "html": escape.escape_html, "block": escape.format_code_block}, html=False)
@@ -206,6 +208,25 @@ def _format_behaviour_row(row: BehaviourRow) -> str:
     what = markdown_fragments.format_prose(row.what).replace("|", "\\|")  # only within code are there any left
     sides = (format_code_cell(side) if side is not None else _NONE for side in (row.baseline, row.current))
     return f"| {names} | {what} | {' | '.join(sides)} |"
+
+
+def render_metrics(report: MetricReport, limit: int, current_title: str) -> str:
+    """Render the table of evaluators and tags, at most `limit` rows, and what its marks say."""
+    rows = report.select_rows(limit)
+    lines = [
+        f"| Evaluator or tag | Cases | Mean score, baseline → {current_title} | Pass rate | Difference (95 %) |",
+        "|:--|--:|:--|:--|:--|",
+        *map(_format_metric_row, rows),
+    ]
+    if left_out := report.found.tested - len(rows):
+        lines += ["", f"{format_count(left_out, 'more row')} not shown here."]
+    return "\n".join([*lines, "", report.note])
+
+
+def _format_metric_row(row: MetricRow) -> str:
+    name = " ".join(filter(None, [row.mark, "tag" if row.is_tag else "", format_code_cell(row.name, MAX_METRIC_NAME)]))
+    difference = f"**{row.difference}**" if row.mark else row.difference
+    return f"| {name} | {row.cases} | {row.scores} | {row.pass_rates} | {difference} |"
 
 
 def _format_prompt_lines(sides: ResponseComparison) -> list[str]:

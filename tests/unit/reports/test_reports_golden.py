@@ -279,7 +279,29 @@ def behaviour() -> RunResult:
     )
 
 
+def metrics() -> RunResult:
+    """Twelve cases pass; one evaluator and one tag fall, one rises, and names are hostile."""
+
+    def make_side(*, here: bool) -> list[CaseResult]:
+        return [
+            make_graded(
+                f"case-{number:02}",
+                evaluators={
+                    "style": 0.75 if here else 0.95 - 0.01 * number,
+                    "`|<b>@octocat</b>": 0.9 if here else 0.8,
+                    "format": float(number != 3 + here),
+                },
+                tags=("refunds" if number % 2 else "a|</td><script>", *(("vip",) if number < 8 else ())),
+            )
+            for number in range(12)
+        ]
+
+    policy = Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.5)
+    return judged(make_graded_run(make_side(here=True)), make_graded_baseline(make_side(here=False)), policy)
+
+
 STATES |= {
+    "metrics": metrics(),
     "behaviour": behaviour(),
     "scores": scores(Policy(frozenset({FailOn.REGRESSIONS}), max_errors=1)),
     "scores-threshold": scores(Policy(frozenset({FailOn.REGRESSIONS}), 0.5, 1, pass_score=0.8)),
@@ -421,8 +443,14 @@ def test_console__cases_behave_differently__are_one_line_and_a_table_with_verbos
     golden("console/behaviour-verbose.txt", text)
 
 
+def test_console__evaluators_and_tags_changed__are_one_line_and_a_table_with_verbose(golden) -> None:
+    golden("console/metrics.txt", render("console", metrics(), ReportContext()))
+    text = render("console", metrics(), ReportContext(), style=ConsoleStyle(verbose=True))
+    golden("console/metrics-verbose.txt", text)
+
+
 @pytest.mark.parametrize(
-    "state", ["few", "could-not-decide", "behaviour", "stale-evals", "no-baseline", "scores-threshold"]
+    "state", ["few", "could-not-decide", "metrics", "behaviour", "stale-evals", "no-baseline", "scores-threshold"]
 )
 def test_summary__state__looks_like_this(golden, state) -> None:
     golden(f"summary/{state}.md", render_summary(build_view(STATES[state], ON_GITHUB)))
@@ -459,6 +487,10 @@ def test_junit__scores__look_like_this(golden, state) -> None:
 
 def test_html__scores__are_on_the_page(golden) -> None:
     golden("html/scores-threshold.html", without_assets(render("html", STATES["scores-threshold"], ON_GITHUB)))
+
+
+def test_html__evaluators_and_tags_changed__are_in_a_table(golden) -> None:
+    golden("html/metrics.html", without_assets(render("html", metrics(), ON_GITHUB)))
 
 
 def test_html__cases_behave_differently__has_a_filter_a_mark_and_both_sides(golden) -> None:

@@ -210,7 +210,7 @@ SAFE_FILTERS = {
         "format_setup_changes",
     ),
     *("render_case_table", "render_regression_table", "render_score_table", "render_cause_table", "render_cause_lines"),
-    *("render_responses", "render_evidence", "format_suspected_count", "render_behaviour"),
+    *("render_responses", "render_evidence", "format_suspected_count", "render_behaviour", "render_metrics"),
     *("format_percent", "format_signed", "format_seconds", "length", "min", "urlencode"),
 }
 OURS = {
@@ -240,7 +240,7 @@ OURS = {
     ),
     *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed", "suite.score"),
     *("suite.regressions", "suite.new_passes", "view.rerun_count", "current_title"),
-    *("view.failed_counts", "view.errored_counts", "view.remedy", "view.behaviour.title"),
+    *("view.failed_counts", "view.errored_counts", "view.remedy", "view.behaviour.title", "view.metrics.title"),
     *("group.headline", "group.explanation", "group.title_for_many"),
     *("group.tiers", "view.score_tolerance", "view.reruns", "view.next_step", "words"),
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),

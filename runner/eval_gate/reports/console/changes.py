@@ -14,6 +14,7 @@ from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.view.groups import Cause
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.waivers import WaiverText
 from eval_gate.text.escape import format_first_few, to_console_line, truncate_text
@@ -68,6 +69,7 @@ def render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         style, None, "INCONCLUSIVE OR FLAKY", view.inconclusive_or_flaky if view.uses_history else ()
     )
     yield from _render_behaviour(view, style)
+    yield from _render_metrics(view, style)
     others = (
         ("FLAKY", () if view.uses_history else view.flaky),
         ("INCOMPARABLE", view.incomparable),
@@ -245,6 +247,28 @@ def _render_behaviour(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         yield f"  … and {format_count(len(found.rows) - MAX_ROWS, 'more change')}"
     for words in found.widespread if style.verbose else ():
         yield from style.wrap_text(to_console_line(words, MAX_TERMS), begin="  ", indent=" " * 4)
+    yield ""
+
+
+def _render_metrics(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
+    """Render a line if an evaluator or tag changed; with verbose output, a line for each of them and what marks say."""
+    found = view.metrics
+    if found is None or not (found.found.changed or style.verbose):
+        return
+    hint = "" if style.verbose else " (--verbose shows them)"
+    yield from style.wrap_text(f"{found.title}{hint}")
+    for row in found.select_rows(MAX_ROWS) if style.verbose else ():
+        parts = (row.direction.upper(), "tag" if row.is_tag else "", to_console_line(row.name, MAX_METRIC_NAME))
+        name = " ".join(filter(None, parts))
+        text = (
+            f"{name}: score {row.scores}, pass rate {row.pass_rates}, difference {row.difference} "
+            f"in {format_count(row.cases, 'case')}"
+        )
+        yield from style.wrap_text(text, begin="  ", indent=" " * 4)
+    if style.verbose:
+        if left_out := found.found.tested - len(found.select_rows(MAX_ROWS)):
+            yield f"  … and {format_count(left_out, 'more row')}"
+        yield from style.wrap_text(found.plain_note, begin="  ", indent=" " * 4)
     yield ""
 
 

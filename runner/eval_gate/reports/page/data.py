@@ -156,6 +156,14 @@ class PageData(FrozenStruct, eq=False, dict=True):
         columns["tagSet"] = [sets.setdefault(one, len(sets)) for one in found] if any(found) else []
         return columns | {"tagSets": list(sets), "targetNames": targets.names, "tagNames": tags.names}
 
+    def find_tag_place(self, name: str) -> int | None:
+        """Find the number of a tag in the filter of tags; None if the filter does not have it."""
+        return self._tag_places.get(_shorten_name(name))
+
+    @cached_property
+    def _tag_places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self._columns["tagNames"])}
+
     @cached_property
     def _causes(self) -> dict[int, int]:
         """Which cause a case is an instance of, by their places."""
@@ -189,8 +197,12 @@ class _NameIndex:
     def __getitem__(self, name: str) -> int:
         if name not in self._places:
             self._places[name] = len(self.names)
-            self.names.append(reveal_invisible(name)[:200])
+            self.names.append(_shorten_name(name))
         return self._places[name]
+
+
+def _shorten_name(name: str) -> str:
+    return reveal_invisible(name)[:200]
 
 
 def _is_same_cause(said: str | None, cause: str) -> bool:

@@ -811,6 +811,21 @@
     }
   }
 
+  /* Tags of the table below the cases choose, too. */
+  function tagButtons() {
+    for (const item of document.querySelectorAll("[data-tag]")) {
+      const tag = item.dataset.tag;
+      const button = make("button", { type: "button", class: "button", onclick: () => {
+        clear();
+        chosen.tag = tag;
+        if ($("by-tag")) $("by-tag").value = tag;
+        change();
+        $("cases").scrollIntoView({ block: "start" });
+      } }, [...item.childNodes]);
+      item.replaceWith(button);
+    }
+  }
+
   function copies() {
     for (const one of document.querySelectorAll(".copy")) {
       const text = one.textContent.trim();
@@ -880,6 +895,7 @@
   chips();
   choices();
   causeButtons();
+  tagButtons();
   copies();
   document.documentElement.classList.add("js");
   list();

@@ -21,6 +21,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.behaviour_rows import build_behaviour_report
 from eval_gate.reports.view.case_lists import CaseLists, find_blockers
 from eval_gate.reports.view.groups import group_causes, group_stale_suites
+from eval_gate.reports.view.metric_rows import build_metric_report
 from eval_gate.reports.view.new_cases import summarize_new_cases
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import list_grades
@@ -273,6 +274,10 @@ class ReportView(CaseLists):
         )
     )
     """Passing cases that behave differently than in the baseline; None without any."""
+    metrics = _cache_property(
+        lambda view: build_metric_report(view.comparison.metric_changes if view.comparison else None)
+    )
+    """Evaluators and tags compared with the baseline; None without any."""
     new_case_summary = _cache_property(lambda view: summarize_new_cases(view.run))
     """What new and changed cases have shown that ran several times."""
     reruns = _cache_property(lambda view: describe_reruns(view.run))

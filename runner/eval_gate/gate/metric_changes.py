@@ -1,0 +1,219 @@
+"""Evaluators and tags in the baseline and in this run, over the cases that both scored. No verdict reads them. Pure.
+
+A case counts with the executions that were made whatever they showed: all trials, and no re-run. Only failed cases are
+re-run, so re-runs would improve the means. If the evaluator results of a trial are not stored, the first trial stands
+for all of them. A case without a result on one side is left out of the row on both sides.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.evidence.paired_difference import adjust_chances, compute_interval, compute_sign_chance
+from eval_gate.model.comparison import Comparison
+from eval_gate.model.execution import EvaluatorResult, Status, Trial
+from eval_gate.model.limits import METRIC_NAME, METRIC_ROWS
+from eval_gate.model.metric_change import MetricChange, MetricChanges, MetricKind
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.struct import replace
+
+MAX_CHANCE: Final = 0.05
+"""Chance that any row of a run is marked although nothing changed."""
+MIN_CASES: Final = 2
+"""Cases of a row: what one case did, the case itself says."""
+_CHECK: Final = "check"
+"""Type of a result for which another tool says whether it passed, whatever its score."""
+_TOOL_TYPES: Final = frozenset({_CHECK, "score"})
+_DIGITS: Final = 9
+
+
+class _Outcome(NamedTuple):
+    """Score from 0 to 1, and the share of executions that passed; None if nobody knows which score passes."""
+
+    score: float
+    passes: float | None
+
+
+_Pair = tuple[_Outcome, _Outcome]
+_Row = tuple[MetricKind, str]
+
+
+def add_metric_changes(comparison: Comparison, run: RunResult, baseline: RunResult, pass_score: float) -> Comparison:
+    """Add how evaluators and tags compare with the baseline to a comparison.
+
+    A stored run that is checked again may have lost evaluator results to the limits of its size. What it knew when it
+    was made stays.
+    """
+    found = find_metric_changes(comparison, run, baseline, pass_score)
+    recorded = run.comparison
+    if recorded is not None and recorded.metric_changes is not None:
+        same = recorded.baseline.run_id == comparison.baseline.run_id
+        if same and _count_cases(recorded.metric_changes) > _count_cases(found):
+            found = recorded.metric_changes
+    return replace(comparison, metric_changes=replace(found, rows=found.rows[:METRIC_ROWS]))
+
+
+def _count_cases(changes: MetricChanges) -> int:
+    return sum(row.cases for row in changes.rows[:METRIC_ROWS])
+
+
+def find_metric_changes(
+    comparison: Comparison, run: RunResult, baseline: RunResult, pass_score: float
+) -> MetricChanges:
+    """Compare each evaluator and tag over the cases that `comparison` compared with this baseline.
+
+    There are no rows for a single evaluator without tags: the pass rate and the mean score of all cases say the same.
+    """
+    pairs = _collect_pairs(comparison, run, baseline, pass_score)
+    tested = [_build_row(kind, name, both) for (kind, name), both in pairs.items() if len(both) >= MIN_CASES]
+    if not any(row.kind is MetricKind.TAG for row in tested) and len(tested) < 2:
+        return MetricChanges()
+    adjusted = adjust_chances([row.p_value for row in tested])
+    rows = [replace(row, changed=chance <= MAX_CHANCE) for row, chance in zip(tested, adjusted, strict=True)]
+    rows.sort(key=lambda row: (row.kind is MetricKind.TAG, not row.changed, row.p_value))
+    return MetricChanges(rows=tuple(rows), tested=len(rows), changed=sum(row.changed for row in rows))
+
+
+def _collect_pairs(
+    comparison: Comparison, run: RunResult, baseline: RunResult, pass_score: float
+) -> Mapping[_Row, Sequence[_Pair]]:
+    pairs: dict[_Row, list[_Pair]] = defaultdict(list)
+    for before, case in _iter_compared_cases(comparison, run, baseline):
+        then, now = _average_case(before), _average_case(case)
+        if then is not None and now is not None:
+            for tag in dict.fromkeys(case.tags):
+                pairs[MetricKind.TAG, tag].append((then, now))
+        for name, both in _iter_evaluator_pairs(before, case, pass_score):
+            pairs[MetricKind.EVALUATOR, name].append(both)
+    return pairs
+
+
+def _iter_compared_cases(
+    comparison: Comparison, run: RunResult, baseline: RunResult
+) -> Iterator[tuple[CaseResult, CaseResult]]:
+    """Yield each case that both runs scored with the same fingerprint: in the baseline, then in this run.
+
+    A case that was compared with another run than the baseline is left out.
+    """
+    here, there, earlier = run.index_cases(), baseline.index_cases(), find_earlier_keys(baseline, run)
+    for change in comparison.changes:
+        if not change.change.is_compared or change.compared_with is not None:
+            continue
+        case, before = here.get(change.key), there.get(earlier.get(change.key, change.key))
+        if case is not None and before is not None and case.status.is_scored and before.status.is_scored:
+            yield before, case
+
+
+def _list_first_executions(case: CaseResult) -> Sequence[Trial]:
+    """List the scored executions that were made whatever the others showed."""
+    executions = case.list_executions()
+    return [one for one in executions[: max(len(executions) - case.reruns, 1)] if one.status.is_scored]
+
+
+def _average_case(case: CaseResult) -> _Outcome | None:
+    if not case.trials:
+        return _Outcome(_clamp_score(case.score), float(case.status is Status.PASSED))
+    executions = _list_first_executions(case)
+    if not executions:
+        return None
+    passes = [float(one.status is Status.PASSED) for one in executions]
+    return _Outcome(_average([_clamp_score(one.score) for one in executions]), _average(passes))
+
+
+def _iter_evaluator_pairs(earlier: CaseResult, case: CaseResult, pass_score: float) -> Iterator[tuple[str, _Pair]]:
+    then, now = _average_evaluators(earlier, pass_score), _average_evaluators(case, pass_score)
+    for name in now | then:
+        both = then.get(name) or _infer_passed_check(earlier, case), now.get(name) or _infer_passed_check(case, earlier)
+        if both[0] is not None and both[1] is not None:
+            yield name, (both[0], both[1])
+
+
+def _average_evaluators(case: CaseResult, pass_score: float) -> dict[str, _Outcome]:
+    """Map the name of each evaluator to its mean outcome; evaluators of one name are one."""
+    known = [case.evaluator_results]
+    if len(case.trials) > 1:
+        known = [
+            case.evaluator_results if one.decisive else one.evaluator_results for one in _list_first_executions(case)
+        ]
+        if not all(known):
+            known = known[:1]
+    results: dict[str, list[EvaluatorResult]] = defaultdict(list)
+    for execution in known:
+        for result in execution:
+            results[result.name].append(result)
+    return {name: _average_results(found, pass_score) for name, found in results.items()}
+
+
+def _average_results(results: Sequence[EvaluatorResult], pass_score: float) -> _Outcome:
+    passes = _average_known([_is_passing(one, pass_score) for one in results])
+    return _Outcome(_average([_clamp_score(one.score) for one in results]), passes)
+
+
+def _is_passing(result: EvaluatorResult, pass_score: float) -> bool | None:
+    """Whether an evaluator passed by itself; None if another tool gave a score and said nothing of passing."""
+    if result.vetoed:
+        return False
+    if result.type == _CHECK and (result.hits or result.misses):
+        return not result.misses
+    if not 0 < result.score < 1:
+        return result.score >= 1
+    return None if result.type in _TOOL_TYPES else result.score >= pass_score
+
+
+def _infer_passed_check(case: CaseResult, other: CaseResult) -> _Outcome | None:
+    """Return a full pass for an evaluator without a stored result, if a case that passed has dropped it.
+
+    A large run result keeps no passed checks of a case that passed: its fingerprint stands for them. Without this, only
+    cases that failed would count. None in all other cases.
+    """
+    then, now = case.fingerprints, other.fingerprints
+    if not case.passed or case.graded or case.flaky or case.text is not None or then is None or now is None:
+        return None
+    return _PASSED if then.expectation is not None and then.expectation == now.expectation else None
+
+
+_PASSED: Final = _Outcome(1.0, 1.0)
+
+
+def _average(values: Sequence[float]) -> float:
+    return values[0] if len(values) == 1 else fmean(values)
+
+
+def _average_known(values: Sequence[float | None]) -> float | None:
+    """Average the values, or return None if one of them is unknown."""
+    known = [float(one) for one in values if one is not None]
+    return _round_share(_average(known)) if len(known) == len(values) else None
+
+
+def _clamp_score(score: float) -> float:
+    """From 0 to 1, as every score of ours is; a record that came from elsewhere may say anything."""
+    return min(max(0.0, score), 1.0)
+
+
+def _build_row(kind: MetricKind, name: str, pairs: Sequence[_Pair]) -> MetricChange:
+    differences = [round(now.score - then.score, _DIGITS) for then, now in pairs]
+    interval = compute_interval(differences)
+    rates = _average_known([then.passes for then, _ in pairs]), _average_known([now.passes for _, now in pairs])
+    if rates[0] is None or rates[1] is None:
+        rates = None, None
+    return MetricChange(
+        kind=kind,
+        name=name[:METRIC_NAME],
+        cases=len(pairs),
+        baseline_score=_round_share(fmean(then.score for then, _ in pairs)),
+        current_score=_round_share(fmean(now.score for _, now in pairs)),
+        baseline_pass_rate=rates[0],
+        current_pass_rate=rates[1],
+        difference=round(fmean(differences), _DIGITS) + 0.0,  # never -0.0
+        low=interval and round(interval.low, _DIGITS),
+        high=interval and round(interval.high, _DIGITS),
+        p_value=compute_sign_chance(differences),
+    )
+
+
+def _round_share(share: float) -> float:
+    return min(round(share, _DIGITS), 1.0)
