@@ -21,7 +21,6 @@ DIGITS: Final = 6
 
 DIFFERENCES: Final = {
     "bare-text": "a program that prints a bare text tells nothing of its calls: AgentV takes that for no call",
-    "exact-one-extra": "its documentation: `exact` takes no extra tools; the program counts none of them",
     "limits-unknown": "a program that prints a bare text tells nothing of its calls: AgentV takes that for no call",
     "silent-and-negated": "the same, turned round: not judged, where AgentV passes it",
     "criterion-that-is-left-out": "a criterion of which the judge says nothing is not met: AgentV leaves it out",

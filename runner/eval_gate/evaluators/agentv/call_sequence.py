@@ -85,9 +85,9 @@ def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[Reported
 
 
 def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
-    """Check that the target made the same calls in the same order.
+    """Check that the calls begin with the expected ones, in the same order.
 
-    Each additional call counts as a failed check.
+    AgentV names additional calls, but does not count them in the score.
     """
     for number, (step, call) in enumerate(zip(expected, calls, strict=False), 1):
         if call.name == step.tool:
@@ -101,7 +101,7 @@ def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCal
         tally.add(f"call {number} should be {_format_name(step.tool)}, but it is missing", passed=False)
         _add_unmet_limit(step, tally)
     for number, call in enumerate(calls[len(expected) :], len(expected) + 1):
-        tally.add(f"call {number} is {_format_name(call.name)}, which is not expected", passed=False)
+        tally.notes.append(f"call {number} is {_format_name(call.name)}, which is not expected and does not count")
 
 
 def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
