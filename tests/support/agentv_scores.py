@@ -21,6 +21,7 @@ DIGITS: Final = 6
 
 DIFFERENCES: Final = {
     "bare-text": "a program that prints a bare text tells nothing of its calls: AgentV takes that for no call",
+    "mean-with-an-error": "an attempt that breaks has no score: AgentV counts it as 0 among those that have one",
     "limits-unknown": "a program that prints a bare text tells nothing of its calls: AgentV takes that for no call",
     "silent-and-negated": "the same, turned round: not judged, where AgentV passes it",
     "criterion-that-is-left-out": "a criterion of which the judge says nothing is not met: AgentV leaves it out",
@@ -58,8 +59,10 @@ def record(scores: dict[str, Scored]) -> None:
 
 def checkout(folder: Path) -> Path:
     """The project as a repository of its own."""
-    shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns("__pycache__", "results", "scores.json"))
+    shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns("__pycache__", "results", "counts", "scores.json"))
     (folder / ".git").mkdir()
+    (folder / "counts").mkdir()
+    (folder / "counts").chmod(0o777)  # commands of a run as root have another user
     return folder
 
 
@@ -68,7 +71,7 @@ def given_by_agentv(program: Path, project: Path) -> dict[str, Scored]:
     results = project / "results"
     files = sorted(str(path) for path in project.glob("evals/*.eval.yaml"))
     done = subprocess.run(
-        ["node", str(program), "eval", "run", *files, "--output", str(results)],
+        ["node", str(program), "eval", "run", *files, "--max-retries", "0", "--output", str(results)],
         cwd=project,
         env={**CLEAN, "DO_NOT_TRACK": "1"},
         capture_output=True,

@@ -168,14 +168,14 @@ def join_trials(
     if len(records) == 1:
         (shown,) = records
         judged = records if shown.status.is_scored else []
-        status, whole = shown.status if judged else _choose_unscored_status(records), _TrialTotals.from_one(shown)
+        status, whole = shown.status if judged else _choose_unscored_status(records), TrialTotals.from_one(shown)
         score, flaky = shown.score if judged else 0.0, False
     else:
         records = sorted(records, key=lambda record: record.trial)
         judged = [record for record in records if record.status.is_scored]
         passes = sum([record.status is Status.PASSED for record in judged])
         decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
-        status, whole = decided if judged else _choose_unscored_status(records), _TrialTotals.from_records(records)
+        status, whole = decided if judged else _choose_unscored_status(records), TrialTotals.from_records(records)
         shown = next(record for record in records if record.status is status)
         score = sum([record.score for record in judged]) / len(judged) if judged else 0.0
         flaky = len({record.status for record in judged}) > 1
@@ -226,7 +226,7 @@ def add_preparatory_cost(case: CaseResult, records: Sequence[TrialRecord]) -> Ca
     """
     if not records:
         return case
-    whole = _TrialTotals.from_records(records)
+    whole = TrialTotals.from_records(records)
     costs = None if case.cost_usd is None or whole.cost_usd is None else case.cost_usd + whole.cost_usd
     return replace(
         case,
@@ -240,7 +240,7 @@ def add_preparatory_cost(case: CaseResult, records: Sequence[TrialRecord]) -> Ca
     )
 
 
-class _TrialTotals(NamedTuple):
+class TrialTotals(NamedTuple):
     """Totals over the executions of a case."""
 
     duration_ms: float
@@ -252,7 +252,7 @@ class _TrialTotals(NamedTuple):
     warnings: tuple[str, ...]
 
     @classmethod
-    def from_one(cls, one: TrialRecord) -> _TrialTotals:
+    def from_one(cls, one: TrialRecord) -> TrialTotals:
         """Build the totals of a single execution without adding anything up.
 
         Nearly every case has one execution.
@@ -268,7 +268,8 @@ class _TrialTotals(NamedTuple):
         )
 
     @classmethod
-    def from_records(cls, records: Sequence[TrialRecord]) -> _TrialTotals:
+    def from_records(cls, records: Sequence[TrialRecord]) -> TrialTotals:
+        """Build the totals of several executions. Usage or cost of the target is None if a part is unknown."""
         return cls(
             sum(record.duration_ms for record in records),
             sum(record.attempts for record in records),

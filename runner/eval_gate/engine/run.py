@@ -208,7 +208,9 @@ class Run:
         batched = BatchResponses()
         if isinstance(target, BatchTarget) and target.batches:
             affordable = jobs[: self._allowance.remaining] if self._allowance is not None else jobs
-            affordable = [job for job in affordable if not job.preceding_jobs]  # these have to come after others
+            affordable = [
+                job for job in affordable if not job.preceding_jobs and job.case.attempt_rule is None
+            ]  # these come after others, or after an attempt of their own
             batched = await request_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()

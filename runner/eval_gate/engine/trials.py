@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.config.rerun_budget import parse_rerun_interval
 from eval_gate.config.settings import RunLimits
+from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judge_targets import Judges
@@ -23,7 +24,7 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
-from eval_gate.model.case import CaseKey, EvalCase
+from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
@@ -150,6 +151,8 @@ class TrialRunner:
             await self._wait_between_reruns(job, self.compute_wait_s(job))
         started = time.perf_counter()
         try:
+            if job.case.attempt_rule is not None:
+                return await self._run_attempts(job, job.case.attempt_rule)
             return await self._run_trial(job, given)
         except (NoResponseError, GateError):  # these are meant for the run
             raise
@@ -184,12 +187,27 @@ class TrialRunner:
         elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
             await yield_slot()
 
-    async def _run_trial(self, job: TrialJob, given: Response | None) -> TrialRecord:
+    async def _run_attempts(self, job: TrialJob, rule: AttemptRule) -> TrialRecord:
+        """Make the attempts of one execution, and join them. Raises NoResponseError if none of them was scored."""
+        records: list[TrialRecord] = []
+        unanswered: NoResponseError | None = None
+        while needs_attempt(rule, records):
+            try:
+                records.append(await self._run_trial(job, None, attempt=len(records)))
+            except NoResponseError as error:
+                unanswered = error
+                records.append(error.record)
+        joined = join_attempts(rule, job.case.pass_score, records)
+        if unanswered is not None and joined.error_kind is unanswered.record.error_kind:
+            raise NoResponseError(joined, unanswered.hint)
+        return joined
+
+    async def _run_trial(self, job: TrialJob, given: Response | None, attempt: int = 0) -> TrialRecord:
         timeout_ms = self._get_timeout_ms(job.case)
         started = time.perf_counter()
         try:
-            request = build_request(job, self._shared.run_id)
-            if job.trial and self._limits.rerun_cache_busting:
+            request = build_request(job, self._shared.run_id, attempt)
+            if request.trial and self._limits.rerun_cache_busting:
                 request = replace(request, nonce=uuid.uuid4().hex)
             response = given or await self._request_response(request, timeout_ms)
         except TargetError as error:
@@ -207,7 +225,10 @@ class TrialRunner:
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
         answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
-        return await self._store_artifacts(_add_scores(answered, case_score), response)
+        scored = _add_scores(answered, case_score)
+        if job.case.pass_score is not None and scored.status is Status.FAILED:
+            scored = replace(scored, vetoed=True)  # the policy's pass score must not pass it
+        return await self._store_artifacts(scored, response)
 
     async def _store_artifacts(self, trial_record: TrialRecord, response: Response) -> TrialRecord:
         """Store the workspace artifacts of a failing trial, and return it with a warning about them.
@@ -306,7 +327,7 @@ def _add_scores(answered: TrialRecord, case_score: CaseScore) -> TrialRecord:
         assertions_run=case_score.assertions_run,
         assertions_skipped=case_score.assertions_skipped,
         error=case_score.error and case_score.error[:MAX_ERROR],
-        vetoed=any(result.vetoed and result.weight > 0 for result in results),
+        vetoed=has_veto(results),
         evaluator_results=results,
         trace_summary=case_score.trace_summary,
         judge_usage=case_score.judge_usage,
@@ -352,13 +373,17 @@ def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> T
     )
 
 
-def build_request(job: TrialJob, run_id: str = "") -> Request:
-    """Build the request that a target receives for this case."""
+def build_request(job: TrialJob, run_id: str = "", attempt: int = 0) -> Request:
+    """Build the request that a target receives for this case.
+
+    Attempts of one execution are numbered as if each were an execution, because a recording, a seed or a placeholder
+    goes by that number.
+    """
     case = job.case
     return Request(
         case.id,
         case.messages,
-        job.trial,
+        job.trial if case.attempt_rule is None else job.trial * case.attempt_rule.count + attempt,
         stubs=case.stubs,
         max_turns=case.max_turns,
         eval_file=case.suite,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, EvaluatorScore
 from eval_gate.evaluators.dispatch import build_evaluator_result, run_evaluator, run_evaluators
 from eval_gate.evaluators.trace import summarize_trace
-from eval_gate.evaluators.weighted_mean import compute_weighted_mean, is_below_full
+from eval_gate.evaluators.weighted_mean import compute_weighted_mean, is_below_full, reaches_pass_score
 from eval_gate.evaluators.wording import format_score, truncate
 from eval_gate.model.case import Aggregation
 from eval_gate.model.specs.evaluator import EvaluatorSpec
@@ -74,6 +74,8 @@ async def _score_all(context: EvaluationContext) -> CaseScore:
 async def _score_weighted(context: EvaluationContext) -> CaseScore:
     """All of them; the score is their weighted mean, and only 1 passes (AgentV, "Score Aggregation").
 
+    A case with a pass score passes from that score, unless it misses something that is required.
+
     Each counts as one assertion, however many things it looks at. One of weight 0 is recorded and counts for nothing.
     """
     specs = context.case.evaluators
@@ -84,6 +86,8 @@ async def _score_weighted(context: EvaluationContext) -> CaseScore:
     if any(said.zeroes_case for said in evaluations):
         score = 0.0
     error = _find_shortfall(specs, evaluations)
+    if reaches_pass_score(score, context.case.pass_score) and not any(said.vetoed for said in evaluations):
+        error = None
     joined = _build_case_score(context, evaluations, score, error and truncate(error, MAX_ERROR), passed=error is None)
     return replace(joined, trace_summary=summarize_trace(context.response))
 

@@ -97,6 +97,10 @@ def _iter_lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
         yield f"reference answer: {_to_one_line(brief.reference_answer)}"
     for spec in case.evaluators:
         yield from describe_evaluator(spec, tokens)
+    if case.pass_score is not None:
+        yield f"passes from a score of {format_js_number(case.pass_score)}"
+    if case.attempt_rule is not None:
+        yield f"{case.attempt_rule.strategy.value} of up to {case.attempt_rule.count} attempts"
 
 
 def _to_one_line(text: str) -> str:

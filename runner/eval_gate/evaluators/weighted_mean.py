@@ -22,6 +22,11 @@ def is_full(score: float) -> bool:
     return score >= 1.0 - TOLERANCE
 
 
+def reaches_pass_score(score: float, pass_score: float | None) -> bool:
+    """Whether a score reaches the pass score that an eval file sets; False if it sets none."""
+    return pass_score is not None and score >= pass_score - TOLERANCE
+
+
 def is_below_full(evaluation: EvaluatorScore) -> bool:
     """Whether this evaluator keeps the mean below 1, or fails the whole whatever the mean is."""
     return evaluation.vetoed or not is_full(evaluation.score)

@@ -34,6 +34,25 @@ class Aggregation(StrEnum):
     """All evaluators run. The case passes if all pass, or if it has none; the score is the share that passes."""
 
 
+class AttemptStrategy(StrEnum):
+    """How the scores of several attempts become the score of one execution (AgentV 4, `execution.trials`)."""
+
+    PASS_AT_K = "pass_at_k"  # noqa: S105 (a name of AgentV)
+    """The best score. No further attempt follows one that AgentV counts as passed."""
+    MEAN = "mean"
+    CONFIDENCE_INTERVAL = "confidence_interval"
+    """Lower end of the 95 % confidence interval of the mean."""
+
+
+class AttemptRule(Frozen, kw_only=True):
+    """Number of attempts that make up one execution of a case, and how their scores are combined."""
+
+    count: int
+    strategy: AttemptStrategy = AttemptStrategy.PASS_AT_K
+    max_cost_usd: float | None = None
+    """Cost of the attempts, as the target reports it, after which no further one follows."""
+
+
 class CaseKey(NamedTuple):
     """Identifies a case of a run by its eval file and id, both as the author wrote them."""
 
@@ -97,6 +116,10 @@ class EvalCase(Frozen, kw_only=True):
     messages: tuple[Message, ...]
     evaluators: tuple[SerializeAsAny[EvaluatorSpec], ...] = ()
     aggregation: Aggregation = Aggregation.FIRST_FAILURE
+    pass_score: float | None = None
+    """Score from which the case passes, if its eval file sets one. The pass score of the policy then does not apply."""
+    attempt_rule: AttemptRule | None = None
+    """Attempts of each execution; None for one."""
     difficulty: str | None = None
     tags: tuple[str, ...] = ()
     draft: bool = False

@@ -80,6 +80,8 @@ class EvaluatorReader:
         self._findings = findings
         self._assertions = AssertionReader(findings)
         self.parts = EvaluatorPartReader(findings, repository)
+        self.required_score: float | None = None
+        """What a required assertion of the case has to reach if neither says so: the case's own threshold."""
         self.expected: JsonValue = None
         """The answer that the case which is read expects, where it is JSON."""
 
@@ -126,6 +128,8 @@ class EvaluatorReader:
         found = self._read_by_type(V4_EVALUATOR_MODELS if self._findings.today else EVALUATOR_MODELS, raw, path)
         if isinstance(found, file_model.AgentVEvaluator):
             self._check_member_keys(found, path, depth)
+            if found.required is True and found.min_score is None and self.required_score is not None:
+                found = found.model_copy(update={"min_score": self.required_score})
         match found:
             case today.RubricsAssertion():
                 return self._read_rubrics(found, raw, path)

@@ -28,9 +28,10 @@ from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.v4 import file_model, unsupported_features
 from eval_gate.formats.base import ReadOptions
 from eval_gate.model import limits
-from eval_gate.model.base import JsonValue
-from eval_gate.model.case import EvalCase
+from eval_gate.model.base import JsonValue, as_fields
+from eval_gate.model.case import AttemptRule, AttemptStrategy, EvalCase
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
@@ -48,6 +49,8 @@ class _FileSettings(FrozenStruct):
     assertions: JsonValue = None
     assertions_path: Path = ()
     metadata: JsonValue = None
+    pass_score: float | None = None
+    attempt_rule: AttemptRule | None = None
 
 
 class AgentV4CaseReader(CaseReader):
@@ -67,11 +70,15 @@ class AgentV4CaseReader(CaseReader):
             self._findings.read_part(file_model.AgentV4Suite, document, (), ignored=(name,))
             or file_model.AgentV4Suite()
         )
-        execution = self._read_part(file_model.AgentV4Execution, unread(suite.execution), ("execution",))
+        execution = self._read_part(file_model.AgentV4SuiteExecution, unread(suite.execution), ("execution",))
         where, raw = self._find_assertion_list(document, ())
         if raw is None and isinstance(document.get("execution"), dict):
             where, raw = self._find_assertion_list(document["execution"], ("execution",))
         self._suite = _FileSettings(unread(suite.input), unread(suite.input_files), raw, where, unread(suite.metadata))
+        if execution is not None:
+            self._suite = replace(
+                self._suite, pass_score=execution.threshold, attempt_rule=_build_attempt_rule(execution.trials)
+            )
         default = self._evaluators.read_default(suite.evaluator, ("evaluator",))
         target = self._read_target(execution, ("execution",)) or suite.target
         stem = PurePosixPath(self._file).stem
@@ -93,6 +100,8 @@ class AgentV4CaseReader(CaseReader):
         self.check_id(case, path)
         execution = self._read_part(file_model.AgentV4Execution, case.get("execution"), (*path, "execution"))
         alone = execution is not None and execution.skip_defaults
+        own_pass_score = execution.threshold if execution is not None else None
+        self._evaluators.required_score = own_pass_score  # AgentV does not hold a required assertion to the file's
         turns = self._read_input(case, path, template, alone=alone)
         if template.too_much:
             self._findings.add_problem(
@@ -111,7 +120,9 @@ class AgentV4CaseReader(CaseReader):
             turns, expected, criteria, _merge_metadata(self._suite.metadata, unread(found.metadata))
         )
         target = self._read_target(execution, (*path, "execution")) or defaults.target
-        return self.build_case(found, path, said, judged, target)
+        case_score = self._suite.pass_score if own_pass_score is None else own_pass_score
+        built = self.build_case(found, path, said, judged, target)
+        return _add_pass_rules(built, case_score, self._suite.attempt_rule)
 
     def _read_target(self, execution: file_model.AgentV4Execution | None, path: Path) -> str | None:
         """Who is asked: of a list the only one. Which of several, the person says who runs it."""
@@ -213,6 +224,27 @@ class AgentV4CaseReader(CaseReader):
 
 _TEMPLATED_FIELDS: Final = frozenset({*file_model.CRITERIA, "input", "input_files", *file_model.OUTPUT})
 """The fields of a case in which variables are filled in."""
+
+
+def _build_attempt_rule(found: file_model.AgentV4Trials | None) -> AttemptRule | None:
+    """Build the rule of several attempts; one attempt needs none."""
+    if found is None or found.count == 1:
+        return None
+    return AttemptRule(count=found.count, strategy=AttemptStrategy(found.strategy), max_cost_usd=found.cost_limit_usd)
+
+
+def _add_pass_rules(case: EvalCase, pass_score: float | None, rule: AttemptRule | None) -> EvalCase:
+    """Add to the case how it passes. Its fingerprint changes, because results by other rules are not comparable."""
+    if pass_score is None and rule is None:
+        return case
+    rules: list[JsonValue] = [pass_score, None if rule is None else as_fields(rule)]
+    return replace(
+        case,
+        pass_score=pass_score,
+        attempt_rule=rule,
+        fingerprint=compute_fingerprint([case.fingerprint, *rules]),
+        expectation_fingerprint=compute_digest([case.expectation_fingerprint, *rules]),
+    )
 
 
 def _wrap_text_parts(message: JsonValue) -> JsonValue:

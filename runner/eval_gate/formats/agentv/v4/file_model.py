@@ -176,15 +176,32 @@ Assertions = list[str | dict[str, JsonValue]] | None
 """Declared for editors only: each assertion is read by its `type`."""
 
 
+class AgentV4Trials(AgentVFileModel):
+    """Attempts of each execution of a case, and how their scores are combined."""
+
+    count: Annotated[int, Field(ge=1, le=100)]
+    strategy: Literal["pass_at_k", "mean", "confidence_interval"] = "pass_at_k"
+    cost_limit_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, validation_alias=AliasChoices("cost_limit_usd", "costLimitUsd")
+    )
+
+
 class AgentV4Execution(AgentVFileModel):
-    """Target, and number of executions."""
+    """Target, assertions, and the score from which a case passes."""
 
     target: Text | None = None
     targets: SkipValidation[list[JsonValue] | None] = None
     assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
     skip_defaults: bool = False
+    threshold: Annotated[float, Field(gt=0, le=1)] | None = None
     workers: JsonValue = Field(default=None, description="Ignored: set the concurrency at the target.")
     cache: JsonValue = Field(default=None, description="Ignored: every execution calls the target again.")
+
+
+class AgentV4SuiteExecution(AgentV4Execution):
+    """The same for all cases of a file, and their attempts."""
+
+    trials: AgentV4Trials | None = None
 
 
 class AgentV4Case(AgentVFileModel):
@@ -213,7 +230,7 @@ class AgentV4Suite(AgentVFileModel):
     dataset: Text | None = None
     input: SkipValidation[JsonValue] = None
     input_files: Texts | None = None
-    execution: SkipValidation[AgentV4Execution | None] = None
+    execution: SkipValidation[AgentV4SuiteExecution | None] = None
     target: Text | None = None
     assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
     evaluator: str | None = None

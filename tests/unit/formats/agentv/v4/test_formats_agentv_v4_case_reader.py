@@ -5,6 +5,7 @@ import pytest
 from eval_gate.formats.agentv.v4.unsupported_features import UNSUPPORTED_KEYS
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import EvalFile, load_suites
+from eval_gate.model.case import AttemptRule, AttemptStrategy
 from eval_gate.model.specs.agentv import CallSequence, ExpectedCall, FieldAccuracy, TextAssertion
 from eval_gate.model.specs.evaluator import CodeGrader, LlmJudge, RubricJudge, ToolTrajectory
 from tests.support.agentv import Repository
@@ -374,6 +375,20 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
             file("  criteria: x ${{ HOME }}\n"),
             "4: tests[0].criteria: `${{ HOME }}` is not supported: eval files do not use environment variables",
         ),
+        (file("  criteria: x\n", "execution: {threshold: 0}\n"), "1: execution.threshold: "),
+        (file("  criteria: x\n", "execution: {trials: {count: 0}}\n"), "1: execution.trials.count: "),
+        (
+            file("  criteria: x\n", "execution: {trials: {count: 2, strategy: worst}}\n"),
+            "1: execution.trials.strategy: ",
+        ),
+        (
+            file("  criteria: x\n", "threshold: 0.5\n"),
+            "1: threshold: `threshold` is not supported: set it in `execution`",
+        ),
+        (
+            file("  criteria: x\n  execution: {trials: {count: 2}}\n"),
+            "5: tests[0].execution.trials: `trials` is not supported: set it in the `execution` of the file",
+        ),
         (
             file("  criteria: x\n", "execution: {targets: [a, b]}\n"),
             "1: execution.targets: several targets are not supported",
@@ -412,6 +427,42 @@ def test_targets__several__are_no_question_where_the_person_running_chose_one(re
     files = [EvalFile(repository.root / "evals/suite.yaml", explicit=True)]
     [suite] = load_suites(files, repository.root, ReadOptions(target_override="c"))
     assert suite.cases[0].target == "a"
+
+
+# how a case passes
+
+
+@pytest.mark.contract("agentv.today.threshold")
+def test_threshold__of_the_case__comes_before_that_of_the_file(repository) -> None:
+    head, own = "execution: {threshold: 0.6}\n", "  execution: {threshold: 0.9}\n"
+    assert repository.case(file("  criteria: x\n", head)).pass_score == 0.6
+    assert repository.case(file(f"  criteria: x\n{own}", head)).pass_score == 0.9
+    assert repository.case(file("  criteria: x\n")).pass_score is None
+
+
+@pytest.mark.contract("agentv.today.threshold")
+def test_threshold__required_assertion__has_to_reach_that_of_its_case(repository) -> None:
+    required = "  assertions: [{type: contains, value: x, required: true}]\n"
+    own = "  execution: {threshold: 0.5}\n"
+    assert repository.case(file(f"{own}{required}")).evaluators[0].floor == 0.5
+    assert repository.case(file(required, "execution: {threshold: 0.5}\n")).evaluators[0].floor == 0.8
+    said = required.replace("true", "0.3")
+    assert repository.case(file(f"{own}{said}")).evaluators[0].floor == 0.3
+
+
+@pytest.mark.contract("agentv.today.attempts")
+def test_trials__of_the_file__are_the_attempts_of_every_case(repository) -> None:
+    case = repository.case(file("  criteria: x\n", "execution: {trials: {count: 3, costLimitUsd: 2}}\n"))
+    assert case.attempt_rule == AttemptRule(count=3, strategy=AttemptStrategy.PASS_AT_K, max_cost_usd=2.0)
+    assert repository.case(file("  criteria: x\n", "execution: {trials: {count: 1}}\n")).attempt_rule is None
+
+
+def test_rules__that_a_case_passes_by__are_part_of_its_fingerprints(repository) -> None:
+    heads = ("", "{threshold: 0.5}", "{threshold: 0.6}", "{trials: {count: 2}}", "{trials: {count: 3}}")
+    cases = [repository.case(file("  criteria: x\n", f"execution: {head}\n" if head else "")) for head in heads]
+    assert len({case.fingerprint for case in cases}) == len(heads)
+    assert len({case.expectation_fingerprint for case in cases}) == len(heads)
+    assert len({case.prompt_fingerprint for case in cases}) == 1
 
 
 # cases in other files

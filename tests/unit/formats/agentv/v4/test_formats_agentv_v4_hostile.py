@@ -19,7 +19,14 @@ SUITE = {
     "input": [{"role": "system", "content": ["a", {"type": "text", "value": "b"}]}],
     "input_files": ["a.md"],
     "metadata": {"a": [1]},
-    "execution": {"target": "t", "targets": ["t"], "skip_defaults": False, "workers": 3},
+    "execution": {
+        "target": "t",
+        "targets": ["t"],
+        "skip_defaults": False,
+        "workers": 3,
+        "threshold": 0.5,
+        "trials": {"count": 2, "strategy": "mean", "cost_limit_usd": 1},
+    },
     "assertions": ["A text.", {"type": "contains", "value": "a", "negate": True, "required": True, "min_score": 0.5}],
     "tests": [
         {
