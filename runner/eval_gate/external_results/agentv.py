@@ -1,12 +1,16 @@
-"""AgentV results (4.x): `index.jsonl` of a run and the files that its rows name."""
+"""AgentV results: the rows of a run's index, and the files that they name.
+
+Version 4 writes `index.jsonl` into the folder of the run. Version 5 writes `summary.json` there, which names the index:
+`.internal/index.jsonl`. Several trials (4) or samples (5) of a test are one row, with the verdict of AgentV.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import iter_json_lines, parse_value
+from eval_gate.external_results.json_streaming import iter_json_lines, parse_value, read_document
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -32,18 +36,44 @@ from eval_gate.model.limits import EXTERNAL_TEXT
 from eval_gate.text.digest import compute_fingerprint
 
 INDEX: Final = "index.jsonl"
-_SUMMARIES: Final = ("benchmark.json", "summary.json")
-"""Beside the index, from a run's beginning: of version 4, and of version 5."""
+SUMMARY: Final = "summary.json"
+INTERNAL_FOLDER: Final = ".internal"
+"""Folder of the index in a run of version 5."""
+_SUMMARIES: Final = ("benchmark.json", SUMMARY)
+"""In the folder of a run, from its beginning: of version 4, and of version 5."""
 _AGENT: Final = "agent"
 _EVALUATOR: Final = "evaluator"
 """Values of `failure_stage`: what failed. All others, such as `repo_setup`, come before the agent is asked."""
 _STATUSES: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
 
 
+def read_agentv_summary(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every row of the index that the summary of a run names. Raises GateError if there is no such index."""
+    facts.tool = "AgentV"
+    place = RowPlace(shown)
+    named = get_nested(read_document(file, shown), "index_path")
+    if not isinstance(named, str) or not named:
+        raise build_unreadable_error(place, "names no `index_path`")
+    folder = file.parent.resolve()
+    index = (folder / named).resolve()
+    if not index.is_relative_to(folder):
+        raise build_unreadable_error(place, f"names a file outside of its folder: {named[:100]}")
+    if not index.is_file():
+        raise build_incomplete_error(place, f"names {named[:100]}, which does not exist: AgentV wrote no result")
+    yield from read_agentv(file.parent / named, str(Path(shown).parent / named), facts)
+
+
+def find_run_folder(index: Path) -> Path:
+    """Find the folder of the run that an index belongs to: its own, or that of the summary of version 5."""
+    folder = index.parent.parent
+    return folder if index.parent.name == INTERNAL_FOLDER and (folder / SUMMARY).is_file() else index.parent
+
+
 def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every row of the index. Raises GateError, as for a run with fewer rows than AgentV had planned."""
     facts.tool = "AgentV"
-    beside = _RowFiles(file.parent, _find_shared_folders(file, shown))
+    folder = find_run_folder(file)
+    beside = _RowFiles(folder, _find_shared_folders(file, shown))
     count, seen = 0, dict[str, RowPlace]()
     for place, value in iter_json_lines(file, shown):
         row = require_mapping(value, place)
@@ -53,21 +83,36 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
             continue
         yield _build_row(row, beside, place)
         count += 1
-    said = (
-        get_nested(beside.read_json(name, RowPlace(shown)), "metadata", "planned_test_count") for name in _SUMMARIES
-    )
-    planned = max((found for one in said if (found := parse_number(one)) is not None), default=0)
+    planned = max((_read_planned_count(folder / name) for name in _SUMMARIES), default=0.0)
     if count < planned:  # rows are written one by one
         raise build_incomplete_error(RowPlace(shown), f"holds {count} of {planned:.0f} results that AgentV planned")
+
+
+def _read_planned_count(summary: Path) -> float:
+    """Read how many tests AgentV planned or counted, or return 0 if there is no such summary.
+
+    Raises GateError if it is not valid JSON.
+    """
+    if not summary.is_file():
+        return 0.0
+    document = read_document(summary, str(summary))
+    said = (get_nested(document, "metadata", "planned_test_count"), get_nested(document, "counts", "total_tests"))
+    return max((found for one in said if (found := parse_number(one)) is not None), default=0.0)
 
 
 def _find_shared_folders(file: Path, shown: str) -> frozenset[str]:
     """Folders that rows of several targets name: AgentV lets the last target overwrite what the others left there."""
     targets: dict[str, set[str]] = {}
     for _, value in iter_json_lines(file, shown):
-        if isinstance(folder := get_nested(value, "artifact_dir"), str):
+        if folder := _get_row_folder(value):
             targets.setdefault(folder, set()).add(to_text(get_nested(value, "target")))
     return frozenset(folder for folder, several in targets.items() if len(several) > 1)
+
+
+def _get_row_folder(row: JsonValue) -> str | None:
+    """Return the folder of a row's files, as version 4 or 5 names it."""
+    folder = get_nested(row, "artifact_dir") or get_nested(row, "result_dir")
+    return folder if isinstance(folder, str) else None
 
 
 class _RowFiles:
@@ -77,9 +122,9 @@ class _RowFiles:
         self._folder = folder.resolve()
         self._shared = shared
 
-    def has_own_files(self, row: Mapping[str, JsonValue]) -> bool:
+    def has_own_files(self, row: dict[str, JsonValue]) -> bool:
         """Whether what the row's files say of an answer is about this row, and not about another target's."""
-        return row.get("artifact_dir") not in self._shared
+        return _get_row_folder(row) not in self._shared
 
     def read_text(self, named: JsonValue, place: RowPlace) -> str | None:
         """Return the text of the file that a row names.
@@ -113,6 +158,8 @@ def _build_row(row: dict[str, JsonValue], companion: _RowFiles, place: RowPlace)
     own = companion.has_own_files(row)
     timing = companion.read_json(row.get("timing_path"), place) if own else None
     asked = companion.read_text(row.get("input_path"), place) or ""
+    content = asked or companion.read_text(row.get("eval_path"), place)
+    usage = get_nested(timing, "token_usage") or row.get("token_usage")
     suite, target = to_text(row.get("suite")) or "agentv", to_text(row.get("target"))[:200]
     variant = to_text(get_nested(row, "projection_identity", "dimensions", "variant"))
     attempt = get_nested(row, "projection_identity", "dimensions", "attempt")
@@ -127,12 +174,13 @@ def _build_row(row: dict[str, JsonValue], companion: _RowFiles, place: RowPlace)
         response=companion.read_text(row.get("answer_path") or row.get("output_path"), place) if own else None,
         error=ended.error,
         error_kind=ended.error_kind,
-        duration_ms=parse_milliseconds(get_nested(timing, "duration_ms")),
-        usage=build_usage(get_nested(timing, "token_usage", "input"), get_nested(timing, "token_usage", "output")),
+        duration_ms=parse_milliseconds(get_nested(timing, "duration_ms") or row.get("duration_ms")),
+        usage=build_usage(get_nested(usage, "input"), get_nested(usage, "output")),
         target=target or None,
-        content=compute_fingerprint([asked]) if asked else None,
+        content=compute_fingerprint([content]) if content else None,
+        # of version 5 two rows of one test are two prompts, which it does not tell apart: no executions of one case
         repeat=to_text(get_nested(row, "projection_identity", "dimensions", "run_id"))
-        if isinstance(attempt, int)
+        if isinstance(attempt, int) and "result_dir" not in row
         else None,
         run=to_text(get_nested(row, "projection_identity", "dimensions", "run_id")) or None,
         named_by="suite, target and test_id",
@@ -155,11 +203,13 @@ def _build_score(one: JsonValue) -> RowScore:
     missed = [to_text(get_nested(each, "text")) for each in said if get_nested(each, "passed") is not True]
     shown = missed or [to_text(get_nested(each, "text")) for each in said]
     passed = {"pass": True, "fail": False}.get(verdict) if isinstance(verdict, str) else None
+    if isinstance(own := get_nested(one, "pass"), bool):  # version 5
+        passed = own
     return RowScore(
         to_text(get_nested(one, "name"))[:200] or "score",
         parse_number(get_nested(one, "score")),
         passed,
-        "; ".join(shown) or None,
+        "; ".join(shown) or to_text(get_nested(one, "reason")) or None,
     )
 
 

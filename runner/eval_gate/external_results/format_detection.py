@@ -59,6 +59,7 @@ INSPECT: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect")
 INSPECT_ARCHIVE: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect_archive")
 PYDANTIC_EVALS: Final = KnownFormat(ResultsFormat.PYDANTIC_EVALS, "pydantic_evals:read_pydantic_evals")
 AGENTV: Final = KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv")
+AGENTV_SUMMARY: Final = KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv_summary")
 OPENAI: Final = KnownFormat(ResultsFormat.OPENAI, "openai_evals:read_openai")
 ADK: Final = KnownFormat(ResultsFormat.ADK, "adk:read_adk")
 NESTED_ADK: Final = KnownFormat(ResultsFormat.ADK, "adk:read_nested_adk")
@@ -97,6 +98,7 @@ _DOCUMENT_KEYS: Final[_Marks] = (
     ({"cases", "failures"}, PYDANTIC_EVALS),
     ({"cases", "analyses"}, PYDANTIC_EVALS),
     ({"eval_set_result_id"}, ADK),
+    ({"index_path", "status", "counts"}, AGENTV_SUMMARY),
     ({"rows", "metrics"}, AZURE),
     ({"rows", "inputs."}, AZURE),
 )

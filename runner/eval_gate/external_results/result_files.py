@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
-from eval_gate.external_results.agentv import INDEX
+from eval_gate.external_results.agentv import INDEX, SUMMARY, find_run_folder
 from eval_gate.external_results.format_detection import SUFFIXES, find_tool
 from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
@@ -139,9 +139,10 @@ def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[Results
     if not depth:
         raise build_unreadable_error(RowPlace(str(folder)), f"is nested in more than {EXTERNAL_DEPTH} folders")
     entries = [one for one in sorted(folder.iterdir()) if one.name not in _IGNORED_NAMES]
-    if find_tool(folder / INDEX) is ResultsFormat.AGENTV:
-        yield from _iter_agentv_files(folder, entries)
-        return
+    for name in (SUMMARY, INDEX):
+        if find_tool(folder / name) is ResultsFormat.AGENTV:
+            yield from _iter_agentv_files(folder, folder / name, entries)
+            return
     files = [one for one in entries if not one.is_dir() and _has_results_suffix(one)]
     runs = [one for one in files if one.name.startswith("test_run_") and one.suffix == ".json"]
     # DeepEval keeps a file for every run of the past
@@ -160,17 +161,18 @@ def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[Results
             yield ResultsFile(one, str(one), _find_skip_reason(one))
 
 
-def _iter_agentv_files(folder: Path, entries: Sequence[Path]) -> Iterator[ResultsFile]:
-    """Yield the index of an AgentV run, then the results files in its folder that belong to no such run.
+def _iter_agentv_files(folder: Path, own: Path, entries: Sequence[Path]) -> Iterator[ResultsFile]:
+    """Yield the summary or the index of an AgentV run, then the results files in its folder that belong to no such run.
 
-    The index names the files of its own run. Indexes in subfolders follow.
+    `own` is the index of version 4, or the summary of version 5. The rows name the files of their own run. Indexes in
+    subfolders follow.
     """
-    yield ResultsFile(folder / INDEX, str(folder / INDEX))
+    yield ResultsFile(own, str(own))
     for one in entries:
-        if one.is_file() and one.name != INDEX and _has_results_suffix(one) and find_tool(one) is not None:
+        if one.is_file() and one != own and _has_results_suffix(one) and find_tool(one) is not None:
             yield ResultsFile(one, str(one))
     for other in folder.rglob(INDEX):
-        if other.parent != folder:
+        if other.parent != folder and find_run_folder(other) != folder:
             yield ResultsFile(other, str(other))
 
 

@@ -1,6 +1,7 @@
 """What other tools wrote: each file here was made by running that tool with an echo or mock provider."""
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -309,6 +310,82 @@ def test_agentv__row_that_a_rerun_wrote_twice__is_one_execution(tmp_path) -> Non
     assert "index.jsonl:3 is the same row as" in brought.notes[0]
     (tmp_path / "benchmark.json").write_text('{"metadata": {"planned_test_count": 3}}')
     assert "holds 2 of 3 results" in str(refused(tmp_path).problems[0]), "it makes up for none that is missing"
+
+
+@pytest.fixture
+def agentv_5(tmp_path) -> Path:
+    """A run that AgentV 5.3.1-next.1 wrote: a passed test, a failed one, and one whose agent broke."""
+    return shutil.copytree(FILES / "agentv-5", tmp_path / "run")
+
+
+AGENTV_5 = {("words, scripted", "good"): [PASSED], ("words, scripted", "poor"): [FAILED]} | {
+    ("words, scripted", "broken"): [ERROR]
+}
+
+
+@pytest.mark.parametrize("name", ["", "summary.json", ".internal/index.jsonl"])
+def test_agentv_5__folder_summary_or_index__is_the_run_with_its_files(agentv_5, name) -> None:
+    brought = load(agentv_5 / name)
+    assert statuses(brought) == AGENTV_5
+    [row] = brought.cases["words, scripted", "good"]
+    assert (row.response, row.duration_ms) == ("w0 w1 w2", 77)
+    assert row.content is not None
+    [row] = brought.cases["words, scripted", "poor"]
+    assert row.error == 'contains-w2: Output does not contain "w2"'
+    [row] = brought.cases["words, scripted", "broken"]
+    assert (row.error, row.error_kind) == ("broken (exit code 1)", ErrorKind.AGENT_ERROR)
+
+
+def test_agentv_5__test_that_changed__is_another_case(agentv_5) -> None:
+    [before] = load(agentv_5).cases["words, scripted", "good"]
+    [file] = agentv_5.glob("good--*/test/EVAL.yaml")
+    file.write_text(file.read_text().replace("Say it.", "Say it again."))
+    [now] = load(agentv_5).cases["words, scripted", "good"]
+    assert now.content != before.content
+
+
+@pytest.mark.parametrize("name", ["", "summary.json", ".internal/index.jsonl"])
+def test_agentv_5__run_that_was_stopped__is_no_result(agentv_5, name) -> None:
+    index = agentv_5 / ".internal" / "index.jsonl"
+    index.write_text(index.read_text().splitlines()[0])
+    error = refused(agentv_5 / name)
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+    assert "holds 1 of 3 results" in str(error.problems[0])
+
+
+@pytest.mark.parametrize("name", ["", "summary.json"])
+def test_agentv_5__run_that_was_stopped_before_its_first_result__is_no_result(agentv_5, name) -> None:
+    (agentv_5 / ".internal" / "index.jsonl").unlink()
+    error = refused(agentv_5 / name)
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+
+
+def test_agentv_5__index_outside_of_the_run__is_refused(agentv_5) -> None:
+    (agentv_5.parent / "other.jsonl").write_text((agentv_5 / ".internal" / "index.jsonl").read_text())
+    summary = agentv_5 / "summary.json"
+    summary.write_text(summary.read_text().replace(".internal/index.jsonl", "../other.jsonl"))
+    assert "outside of its folder" in str(refused(summary).problems[0])
+
+
+def test_agentv_5__two_prompts_of_one_test__are_no_two_executions(agentv_5) -> None:
+    index = agentv_5 / ".internal" / "index.jsonl"
+    first = index.read_text().splitlines()[0]
+    index.write_text(f"{index.read_text()}{first.replace('w2', 'w3')}\n")
+    assert refused(agentv_5).code == "duplicate-results"
+
+
+def test_agentv_5__folder_of_a_row_that_is_no_text__is_none(agentv_5) -> None:
+    index = agentv_5 / ".internal" / "index.jsonl"
+    rows = [json.loads(line) | {"result_dir": ["a"]} for line in index.read_text().splitlines()]
+    index.write_text("\n".join(map(json.dumps, rows)))
+    assert statuses(load(agentv_5)) == AGENTV_5
+
+
+def test_agentv_5__another_run_in_its_folder__is_read_too(agentv_5) -> None:
+    row = json.loads((FILES / "agentv-index.jsonl").read_text().splitlines()[0])
+    (agentv_5 / "older").mkdir()
+    (agentv_5 / "older" / "index.jsonl").write_text(json.dumps(row))
+    assert statuses(load(agentv_5)) == AGENTV_5 | {("a, mockt", "refund-1"): [PASSED]}
 
 
 def test_folder__that_is_empty__is_of_a_tool_that_did_not_finish(tmp_path) -> None:
