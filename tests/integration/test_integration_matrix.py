@@ -158,3 +158,54 @@ def test_targets__interrupted__ends_all_and_shows_what_there_is(project) -> None
     assert ["gate", "passed", "inconclusive", "not", "run"] in words(output)
     assert "bad: gate not run: the comparison ended first" in output
     assert [run["target"]["name"] for run in runs(project)] == ["good", "slow"]
+
+
+AGENTV = """\
+execution: {{ targets: {targets} }}
+tests:
+  - {{ id: greets, input: Hello., assertions: [{{ type: contains, value: ok }}] }}
+"""
+
+
+def write_agentv(folder: Path, **targets: str) -> Path:
+    """A project of AgentV files of these names, each with its targets, and no other evals."""
+    (folder / "evals").mkdir()
+    for name, listed in targets.items():
+        (folder / "evals" / f"{name}.eval.yaml").write_text(AGENTV.format(targets=listed))
+    (folder / "targets.yaml").write_text(TARGETS)
+    return folder
+
+
+@pytest.mark.contract("agentv.today.targets")
+def test_targets__several_in_an_agentv_file__have_a_record_each_and_a_table(tmp_path) -> None:
+    project = write_agentv(tmp_path, a="[good, bad]")
+    done = gate(project, "run")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert ["≠", "greets", "pass", "1.00", "fail", "0.00"] in words(done.stdout)
+    assert done.stdout.splitlines()[-1] == "2 targets, 1 case: 1 differs   exit 1"
+    assert [run["target"]["name"] for run in runs(project)] == ["good", "bad"]
+
+
+@pytest.mark.contract("agentv.today.targets")
+def test_targets__one_chosen_beside_several_of_a_file__is_the_only_one(tmp_path) -> None:
+    project = write_agentv(tmp_path, a="[good, bad]")
+    done = gate(project, "run", "--target", "good")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [run["target"]["name"] for run in runs(project)] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "arguments", "says"),
+    [
+        ({"a": "[good, bad]", "b": "[good]"}, (), "the eval files do not all ask for the same targets"),
+        ({"a": "[good, bad]", "b": "[bad, good]"}, (), "the eval files do not all ask for the same targets"),
+        ({"a": "[good, good]"}, (), '"good" is named twice'),
+        ({"a": "[good, nobody]"}, (), "nobody"),
+        ({"a": "[good, bad]"}, ("--export", "agentv=out.jsonl"), "--export writes the results of one run"),
+    ],
+)
+def test_targets__several_that_are_no_table__are_refused_before_any_run(tmp_path, targets, arguments, says) -> None:
+    project = write_agentv(tmp_path, **targets)
+    done = gate(project, "run", *arguments)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+    assert runs(project) == []

@@ -186,4 +186,6 @@ class EvalSuite(Frozen, kw_only=True):
     metadata: SuiteMetadata | None = None
     file_hash: str
     cases: tuple[EvalCase, ...]
+    targets: tuple[str, ...] = ()
+    """Names of the targets that the eval file asks for, if there are several: each of them gets a run of its own."""
     warnings: tuple[str, ...] = ()

@@ -55,8 +55,9 @@ def run(
     Settings are also keys of the configuration file and environment variables: --timeout-ms, timeoutMs,
     EVAL_GATE_TIMEOUT_MS. A flag wins over a variable, a variable over the file.
 
-    With several --target options, the evals run against one target after the other, and the result is a table of cases
-    by targets, which --report md, html, json and console write. Each target has its own run result.
+    With several --target options, or several targets in an AgentV file, the evals run against one target after the
+    other, and the result is a table of cases by targets, which --report md, html, json and console write. Each target
+    has its own run result.
 
     Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing ran), 3 inconclusive, 130 and 143
     interrupted (finished cases are stored).
@@ -65,6 +66,7 @@ def run(
 
     from eval_gate.cli.runs.single_run import RunCall, check_failing_options, run_and_decide
     from eval_gate.config.selection import Selection, parse_shard
+    from eval_gate.engine.preparation.several_targets import SeveralTargetsError
 
     call = RunCall(
         flags=options.select_given_settings(settings) | ({"target": target[0]} if target else {}),
@@ -80,4 +82,11 @@ def run(
         from eval_gate.cli.runs.target_matrix import run_against_each
 
         raise typer.Exit(run_against_each(call, target))
-    raise typer.Exit(run_and_decide(call))
+    try:
+        code = run_and_decide(call)
+    except SeveralTargetsError as error:
+        from eval_gate.cli.runs.target_matrix import run_against_each
+
+        check_failing_options(call, targets=len(error.names))
+        code = run_against_each(call, error.names)
+    raise typer.Exit(code)

@@ -25,6 +25,7 @@ from eval_gate.engine.preparation.program_user import check_command_user, check_
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.setup_fingerprints import MAX_COMMAND, build_measurement, build_setup_fingerprints
+from eval_gate.engine.preparation.several_targets import check_target_count
 from eval_gate.engine.preparation.snapshot import capture_snapshot, iter_missing_sources, load_seed
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import GateError, Problem
@@ -165,6 +166,8 @@ async def build_run_plan(config: RunConfig, selection: Selection, context: RunCo
     registry or snapshot that is configured and cannot be had. No target is open then.
     """
     inputs = await read_inputs(config, selection, context)
+    if _find_chosen_target(config) is None and context.custom_target is None:
+        check_target_count(inputs.suites)
     async with AsyncExitStack() as opened:
         plan = await _build_plan(config, selection, context, inputs, opened)
         opened.pop_all()

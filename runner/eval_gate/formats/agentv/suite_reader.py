@@ -29,9 +29,11 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     today = is_version_4(document, name)
     findings = AgentVFindings(source, positions, strict=reading.strict, today=today)
     reader: CaseReader
+    targets: tuple[str, ...] = ()
     if today:
-        reader = AgentV4CaseReader(source.file, findings, repository, reading)
-        defaults, title = reader.read_header(document, name)
+        reader = v4_reader = AgentV4CaseReader(source.file, findings, repository, reading)
+        defaults, title = v4_reader.read_header(document, name)
+        targets = v4_reader.targets
     else:
         suite = findings.read_part(file_model.AgentVSuite, document, (), ignored=(name,)) or file_model.AgentVSuite()
         reader = CaseReader(source.file, findings, repository, _load_guidelines_or_default(repository, findings))
@@ -55,6 +57,7 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         tier=None,
         file_hash=source.file_hash,
         cases=tuple(case for case in cases if case is not None),
+        targets=targets if len(targets) > 1 else (),
         warnings=findings.warnings,
     )
 

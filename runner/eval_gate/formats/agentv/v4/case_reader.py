@@ -60,6 +60,8 @@ class AgentV4CaseReader(CaseReader):
         super().__init__(file, findings, repository, Guidelines(()))  # there are none any more: every file is input
         self._reading = reading
         self._suite = _FileSettings()
+        self.targets: tuple[str, ...] = ()
+        """Names of the targets of the file; more than one asks for a run against each."""
 
     def read_header(self, document: dict[str, JsonValue], name: str) -> tuple[FileDefaults, str | None]:
         """Read the defaults of the file for its cases, and the name of the suite in results."""
@@ -80,7 +82,8 @@ class AgentV4CaseReader(CaseReader):
                 self._suite, pass_score=execution.threshold, attempt_rule=_build_attempt_rule(execution.trials)
             )
         default = self._evaluators.read_default(suite.evaluator, ("evaluator",))
-        target = self._read_target(execution, ("execution",)) or suite.target
+        self.targets = self._read_targets(execution, ("execution",))
+        target = self.targets[0] if self.targets else suite.target
         stem = PurePosixPath(self._file).stem
         return FileDefaults(
             self.build_evaluator_set(default, ()), (), target
@@ -100,6 +103,7 @@ class AgentV4CaseReader(CaseReader):
         self.check_id(case, path)
         execution = self._read_part(file_model.AgentV4Execution, case.get("execution"), (*path, "execution"))
         alone = execution is not None and execution.skip_defaults
+        case_target = self._read_case_target(execution, (*path, "execution"))
         own_pass_score = execution.threshold if execution is not None else None
         self._evaluators.required_score = own_pass_score  # AgentV does not hold a required assertion to the file's
         turns = self._read_input(case, path, template, alone=alone)
@@ -119,24 +123,34 @@ class AgentV4CaseReader(CaseReader):
         said = CaseConversation(
             turns, expected, criteria, _merge_metadata(self._suite.metadata, unread(found.metadata))
         )
-        target = self._read_target(execution, (*path, "execution")) or defaults.target
+        target = case_target or defaults.target
         case_score = self._suite.pass_score if own_pass_score is None else own_pass_score
         built = self.build_case(found, path, said, judged, target)
         return _add_pass_rules(built, case_score, self._suite.attempt_rule)
 
-    def _read_target(self, execution: file_model.AgentV4Execution | None, path: Path) -> str | None:
-        """Who is asked: of a list the only one. Which of several, the person says who runs it."""
+    def _read_targets(self, execution: file_model.AgentV4Execution | None, path: Path) -> tuple[str, ...]:
+        """Read the names of the targets of a part of the file. As in AgentV, a list comes before a single one."""
         if execution is None:
-            return None
+            return ()
         targets = unread(execution.targets)
-        if not isinstance(targets, list) or execution.target is not None:
-            return execution.target
-        if len(targets) > 1 and self._reading.target_override is None:
-            self._findings.add_problem(unsupported_features.SEVERAL_TARGETS, (*path, "targets"))
-        if not targets or not all(isinstance(one, str) for one in targets):
+        if not isinstance(targets, list):
+            return () if execution.target is None else (execution.target,)
+        names = [one["name"] if isinstance(one, dict) and one.keys() == {"name"} else one for one in targets]
+        if not names or not all(isinstance(one, str) and one for one in names):
             self._findings.add_problem(unsupported_features.TARGET_HOOKS, (*path, "targets"))
-            return None
-        return str(targets[0])
+            return ()
+        return tuple(map(str, names))
+
+    def _read_case_target(self, execution: file_model.AgentV4Execution | None, path: Path) -> str | None:
+        """Read the target of a case. It can have one of its own, if the file does not ask for several."""
+        names = self._read_targets(execution, path)
+        if self._reading.target_override is None and names:
+            key = "targets" if isinstance(execution and unread(execution.targets), list) else "target"
+            if len(self.targets) > 1:
+                self._findings.add_problem(unsupported_features.CASE_TARGETS, (*path, key))
+            elif len(names) > 1:
+                self._findings.add_problem(unsupported_features.SEVERAL_CASE_TARGETS, (*path, key))
+        return names[0] if names else None
 
     def _read_input(
         self, case: dict[str, JsonValue], path: Path, template: CaseTemplate, *, alone: bool

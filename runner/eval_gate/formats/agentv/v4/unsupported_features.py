@@ -45,7 +45,8 @@ UNSUPPORTED_CALL_KEYS: Final[Mapping[str, str]] = {
 CUSTOM_EVALUATOR: Final = "is not a known evaluator, and custom evaluators are not run: use code-grader"
 UNSUPPORTED_CHECK_KEYS: Final = frozenset({"min_score"})
 """The same for keys that only a criterion may not have."""
-SEVERAL_TARGETS: Final = "several targets are not supported: choose one with --target, and run each in its own run"
+CASE_TARGETS: Final = "targets of a case are not supported beside several of the file: every case goes to each of these"
+SEVERAL_CASE_TARGETS: Final = "several targets of a case are not supported: name them in the `execution` of the file"
 TARGET_HOOKS: Final = "targets with hooks or other settings are not supported here: use the name of a target"
 MEMBER_KEY: Final = "is not supported at a member of a composite: set it at the composite"
 IMAGE: Final = "images are not supported: a part must be text or a text file"

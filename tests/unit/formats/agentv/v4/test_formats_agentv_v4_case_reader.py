@@ -390,11 +390,19 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
             "5: tests[0].execution.trials: `trials` is not supported: set it in the `execution` of the file",
         ),
         (
-            file("  criteria: x\n", "execution: {targets: [a, b]}\n"),
-            "1: execution.targets: several targets are not supported",
+            file("  criteria: x\n  execution: {targets: [a, b]}\n"),
+            "5: tests[0].execution.targets: several targets of a case are not supported",
         ),
         (
-            file("  criteria: x\n", "execution: {targets: [{name: a}]}\n"),
+            file("  criteria: x\n  execution: {targets: [a]}\n", "execution: {targets: [a, b]}\n"),
+            "6: tests[0].execution.targets: targets of a case are not supported",
+        ),
+        (
+            file("  criteria: x\n  execution: {target: a}\n", "execution: {targets: [a, b]}\n"),
+            "6: tests[0].execution.target: targets of a case are not supported",
+        ),
+        (
+            file("  criteria: x\n", "execution: {targets: [{name: a, use_target: b}]}\n"),
             "1: execution.targets: targets with hooks",
         ),
         (
@@ -427,6 +435,21 @@ def test_targets__several__are_no_question_where_the_person_running_chose_one(re
     files = [EvalFile(repository.root / "evals/suite.yaml", explicit=True)]
     [suite] = load_suites(files, repository.root, ReadOptions(target_override="c"))
     assert suite.cases[0].target == "a"
+
+
+@pytest.mark.contract("agentv.today.targets")
+@pytest.mark.parametrize(
+    ("execution", "targets", "of_case"),
+    [
+        ("{targets: [a, {name: b}]}", ("a", "b"), "a"),
+        ("{target: c, targets: [a, b]}", ("a", "b"), "a"),
+        ("{target: c, targets: [a]}", (), "a"),
+        ("{target: c}", (), "c"),
+    ],
+)
+def test_targets__of_a_file__are_asked_for_if_there_are_several(repository, execution, targets, of_case) -> None:
+    suite = repository.load("evals/suite.yaml", file("  criteria: x\n", f"execution: {execution}\n"))
+    assert (suite.targets, suite.cases[0].target) == (targets, of_case)
 
 
 # how a case passes
