@@ -86,7 +86,8 @@ async def _score_weighted(context: EvaluationContext) -> CaseScore:
     if any(said.zeroes_case for said in evaluations):
         score = 0.0
     error = _find_shortfall(specs, evaluations)
-    if reaches_pass_score(score, context.case.pass_score) and not any(said.vetoed for said in evaluations):
+    vetoed = any(said.vetoed and spec.weight > 0 for spec, said in zip(specs, evaluations, strict=True))
+    if reaches_pass_score(score, context.case.pass_score) and not vetoed:
         error = None
     joined = _build_case_score(context, evaluations, score, error and truncate(error, MAX_ERROR), passed=error is None)
     return replace(joined, trace_summary=summarize_trace(context.response))

@@ -95,6 +95,16 @@ def test_join__attempts_without_any_score__are_an_error() -> None:
     assert joined(BEST, None, None).status is E
 
 
+@pytest.mark.parametrize(
+    ("strategy", "scores", "unknown"),
+    [(BEST, (0.5, 1.0), None), (BEST, (0.5, 0.4), "tools"), (MEAN, (0.5, 1.0), "tools"), (MEAN, (1.0, 1.0), "tools")],
+)
+def test_join__tool_calls_of_one_attempt_are_unknown__count_where_that_attempt_does(strategy, scores, unknown) -> None:
+    silent, other = (record(score) for score in scores)
+    attempts = [replace(silent, missing_calls="tools"), other]
+    assert join_attempts(AttemptRule(count=2, strategy=strategy), None, attempts).missing_calls == unknown
+
+
 def test_join__all_attempts__cost_what_they_cost_together() -> None:
     found = joined(BEST, 0.1, 0.2, 1.0)
     assert (found.cost_usd, found.duration_ms, found.attempts) == (0.75, 30.0, 3)
@@ -192,6 +202,21 @@ def test_run__attempt_that_does_not_answer__is_followed_by_the_next(tmp_path) ->
 def test_run__no_attempt_answers__is_an_agent_error_of_the_case(tmp_path) -> None:
     _, case, numbers = run(tmp_path, AttemptRule(count=2), None, None)
     assert (case.status, case.error_kind, len(numbers)) == (E, ErrorKind.AGENT_ERROR, 2)
+
+
+def test_run__every_case_has_an_attempt_that_does_not_answer__goes_on_to_the_last(tmp_path) -> None:
+    seen: set[str] = set()
+
+    async def answer(request):
+        if request.case_id not in seen:
+            seen.add(request.case_id)
+            raise TargetError("connection refused", fault=TargetFault.UNREACHABLE)
+        return Response(text="ok fine")
+
+    cases = [replace(attempted_case(AttemptRule(count=2)), id=f"c{number}") for number in range(10)]
+    plan = make_plan(make_suite(*cases), target=ScriptedTarget(answer))
+    result = asyncio.run(Run(plan, tmp_path, Watching()).execute())
+    assert (result.summary.passed, result.complete) == (10, True)
 
 
 def passes_at(result: RunResult, pass_score: float) -> CaseResult:

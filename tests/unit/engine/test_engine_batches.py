@@ -6,7 +6,9 @@ import pytest
 
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.run import Run
+from eval_gate.model.case import AttemptRule
 from eval_gate.model.conversation import Response
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
 
@@ -74,6 +76,14 @@ def test_batch__two_files_and_two_trials__a_call_for_each(tmp_path) -> None:
     result = run(target, tmp_path, *suites, limits=RunLimits(trials=2))
     assert target.calls == [["c0", "c1", "c2"]] * 4
     assert result.summary.passed == 6
+
+
+def test_batch__case_of_several_attempts__is_in_none(tmp_path) -> None:
+    one, attempted, other = three()
+    target = Batching(everything)
+    result = run(target, tmp_path, make_suite(one, replace(attempted, attempt_rule=AttemptRule(count=2)), other))
+    assert target.calls == [["c0", "c2"]]
+    assert (target.asked, result.summary.passed) == (["c1"], 3)
 
 
 def test_batch__that_hangs__ends_with_the_cases_limits_and_each_is_asked(tmp_path) -> None:

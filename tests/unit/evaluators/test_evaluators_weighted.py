@@ -280,3 +280,28 @@ def test_weighted_mean__equal_weights__is_the_mean(scores, weight) -> None:
     assert compute_weighted_mean([(weight, score) for score in scores]) == pytest.approx(
         math.fsum(scores) / len(scores), abs=1e-8
     )
+
+
+UNMET = json.dumps({"checks": [{"id": "a", "satisfied": True}, {"id": "b", "satisfied": False}]})
+
+
+@pytest.mark.contract("agentv.today.threshold")
+@pytest.mark.parametrize(
+    ("pass_score", "required", "weight", "passed"),
+    [
+        (0.9, False, 1, True),
+        (0.91, False, 1, False),
+        (None, False, 1, False),
+        (0.5, True, 1, False),
+        (0.5, True, 0, True),
+    ],
+)
+def test_weighted__pass_score_of_the_case__is_enough_unless_something_required_is_missed(
+    pass_score, required, weight, passed
+) -> None:
+    checks = (RubricCheck(id="a", description="a", weight=9), RubricCheck(id="b", description="b", required=required))
+    rubric = RubricJudge(label="r", judge_target="j", weight=weight, checks=checks)
+    judges = {"j": ScriptedJudge(UNMET)}
+    other = () if weight else (ResponseContains(values=("Rome",)), ResponseContains(values=("Oslo",)))
+    found = judgement_of(rubric, *other, judges=judges, pass_score=pass_score)
+    assert (found.passed, found.error is None) == (passed, passed)

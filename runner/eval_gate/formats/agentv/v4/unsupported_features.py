@@ -12,7 +12,7 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 
 UNSUPPORTED_KEYS: Final[Mapping[str, str]] = {
-    "workspace": "cases have no workspace",
+    "workspace": "cases have no workspace: prepare the folder in the target's command",
     "preprocessors": "responses are evaluated unchanged",
     "depends_on": "cases run independently",
     "on_dependency_failure": "cases run independently",
