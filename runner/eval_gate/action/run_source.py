@@ -24,6 +24,7 @@ from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.external_results.result_paths import parse_results_path
 from eval_gate.gate.must_pass import add_idle_pattern_warnings
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.github.checkout import TrackedFiles, find_head_commit
@@ -132,7 +133,13 @@ def _should_run_cases(step: Step) -> bool:
 def is_first_step(step: Step) -> bool:
     """Whether this step makes the run that is judged, or joins it of shards, and does not go on with a step before."""
     reference = (step.settings.results or "").strip()
-    return not reference or ("\n" not in reference and reference != LATEST and is_run_reference(reference))
+    return not reference or ("\n" not in reference and reference != LATEST and _is_run(reference))
+
+
+def _is_run(reference: str) -> bool:
+    """Whether results are a run of ours, and no other tool's: those have globs, and prefixes for their suites."""
+    given = parse_results_path(reference)
+    return not given.prefix and not given.is_glob and is_run_reference(reference)
 
 
 def _find_resumable_run(step: Step, session: Session) -> str | None:
@@ -140,7 +147,7 @@ def _find_resumable_run(step: Step, session: Session) -> str | None:
     reference = (step.settings.results or "").strip()
     if not reference or step.plan.mode is StepMode.RELAY or session.config.base_agent.display_name is None:
         return None
-    if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not is_run_reference(reference):
+    if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not _is_run(reference):
         return None
     run = _read_run(step, [reference], session)
     return run.run_id if (make_run_folder(session.folder, run.run_id) / JOURNAL_NAME).is_file() else None
@@ -176,7 +183,7 @@ def _load_stored_run(step: Step, session: Session, lookups: Lookups, log: StepLo
         return add_idle_pattern_warnings(relayed, config.policy.must_pass)
     assert reference is not None
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
-    if config.results.format is not ResultsFormat.AUTO or not is_run_reference(paths[0]):
+    if config.results.format is not ResultsFormat.AUTO or not _is_run(paths[0]):
         return add_idle_pattern_warnings(
             _load_external_run(step, session, paths, log), config.policy.must_pass, strict=config.strict
         )

@@ -14,8 +14,10 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, Problem
 from eval_gate.external_results.format_detection import detect_format
 from eval_gate.external_results.result_files import ResultsFile, find_result_files
+from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
 from eval_gate.external_results.result_rows import (
     DOCS,
+    MAX_NAME,
     MAX_ROWS,
     FileFacts,
     ResultRow,
@@ -63,11 +65,16 @@ class ExternalResults(Struct):
     format: ResultsFormat
     tool: str
     cases: Mapping[CaseKey, Sequence[ResultRow]]
-    files: tuple[str, ...]
+    given: tuple[ResultsPath, ...]
     """The files and folders as they were given."""
     notes: tuple[str, ...] = ()
     unstable_names: Mapping[CaseKey, UnstableName] = field(default_factory=dict)
     """The cases whose names may be others in the next run."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files and folders, without the prefixes of their suites."""
+        return tuple(one.path for one in self.given)
 
     @property
     def rows(self) -> Iterable[ResultRow]:
@@ -133,7 +140,7 @@ class _ResultsCollector(Struct):
             raise build_unreadable_error(RowPlace(shown), f"{which}: check the results of one tool at a time")
         held = _FileOverlap(shown)
         for row in known.load_reader()(file, shown, facts):
-            self._add_row(row, held)
+            self._add_row(_prefix_suite(row, found.prefix) if found.prefix else row, held)
         facts.check_counts(shown, held.count, held.failures)
         if held.retried:
             cases = "1 case" if len(held.retried) == 1 else f"{len(held.retried):,} cases"
@@ -274,8 +281,8 @@ def load_external_results(
     if not cases:
         raise build_unreadable_error(RowPlace(paths[0]), "has no cases")
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
-    tools = ", ".join(gathering.tools)
-    return ExternalResults(next(iter(gathering.formats)), tools, cases, tuple(paths), tuple(notes), unstable)
+    tools, given = ", ".join(gathering.tools), tuple(map(parse_results_path, paths))
+    return ExternalResults(next(iter(gathering.formats)), tools, cases, given, tuple(notes), unstable)
 
 
 def _read_all(paths: Sequence[str], gathering: _ResultsCollector) -> None:
@@ -346,6 +353,12 @@ def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
     if row.longer_name is not None:
         return row._replace(id=row.longer_name)
     return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row
+
+
+def _prefix_suite(row: ResultRow, prefix: str) -> ResultRow:
+    """Return the row with a prefix before all names of its suite, which names its leg of a matrix."""
+    suite, *longer = (f"{prefix}: {name}"[:MAX_NAME] for name in (row.suite, *row.longer_suites))
+    return row._replace(suite=suite, longer_suites=tuple(longer))
 
 
 def _find_unstable_name(row: ResultRow) -> UnstableName | None:

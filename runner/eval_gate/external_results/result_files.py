@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
-from glob import has_magic
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,7 +11,13 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.external_results.agentv import INDEX, SUMMARY, find_run_folder
 from eval_gate.external_results.format_detection import SUFFIXES, find_tool
-from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
+from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
+from eval_gate.external_results.result_rows import (
+    RowPlace,
+    build_incomplete_error,
+    build_unreadable_error,
+    shorten_name,
+)
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
 
 _NON_RESULT_FILES: Final = {
@@ -39,6 +42,8 @@ _SUITES: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?testsuites?[\s>/]")
 _HEAD: Final = 1 << 12
 _MAX_NAMED: Final = 3
 _OTHER_KIND: Final = "is of another kind"
+_RUN_NAME: Final = re.compile(r"20\d\d[-_.]?[01]\d[-_.]?[0-3]\d|\d{8}|[0-9a-fA-F]{12}")
+"""What the name of a folder has that belongs to one run: a date, a number of a run, or a hash."""
 
 
 class ResultsFile(NamedTuple):
@@ -48,20 +53,60 @@ class ResultsFile(NamedTuple):
     shown: str
     skip_reason: str | None = None
     """Why it is not read, as a sentence goes on behind its name; None where it is read."""
+    prefix: str = ""
+    """Prefix of the names of its suites."""
 
 
 def find_result_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
     """Yield the results files at these paths, in order.
 
+    A path may name the prefix of its suites. Without one, folders that are legs of a matrix are their prefixes.
+
     Raises GateError for a path that does not exist, for a folder without results, and for too many files.
     """
     found = 0
-    for given in (one for path in paths for one in _expand_glob(path)):
-        for file in _iter_path_files(given):
-            found += 1
-            if found > EXTERNAL_FILES:
-                raise build_unreadable_error(RowPlace(given), f"contains more than {EXTERNAL_FILES:,} files")
-            yield file
+    for given in map(parse_results_path, paths):
+        files = list[ResultsFile]()
+        error: GateError | None = None
+        try:
+            for file in (one for path in _expand_glob(given) for one in _iter_path_files(path)):
+                files.append(file)
+                if found + len(files) > EXTERNAL_FILES:
+                    raise build_unreadable_error(RowPlace(given.path), f"contains more than {EXTERNAL_FILES:,} files")
+        except GateError as raised:  # what was found before is read, for what is wrong in it
+            error = raised
+        found += len(files)
+        legs = {} if given.prefix else _find_legs(files, given)
+        for file in files:
+            yield file._replace(prefix=given.prefix or legs.get(file.path.parent, ""))
+        if error is not None:
+            raise error
+
+
+def _find_legs(files: Sequence[ResultsFile], given: ResultsPath) -> dict[Path, str]:
+    """Find the folders that are legs of a matrix, and name them by their paths below the folder that was given.
+
+    A folder that a pattern of a glob matches is a leg. Otherwise folders that have a file of the same name are: whether
+    their cases have the same names does not matter, so that a new case renames no other. A folder within another one is
+    no leg of the same matrix, and one that is called after a run is called differently the next time: their results
+    stay as they are.
+    """
+    groups: dict[str, set[Path]] = {}
+    legs: dict[Path, str] = {}
+    for file in files:
+        folder = file.path.parent
+        leg = given.find_leg(folder)
+        if leg is not None and not _RUN_NAME.search(leg):
+            legs[folder] = shorten_name(leg)
+        elif not file.skip_reason:
+            groups.setdefault(file.path.name, set()).add(folder)
+    for folders in groups.values():
+        if len(folders) < 2 or any(parent in folders for folder in folders for parent in folder.parents):
+            continue
+        names = {folder: folder.relative_to(given.root).as_posix() for folder in folders}
+        if not any(map(_RUN_NAME.search, names.values())):
+            legs.update((folder, shorten_name(name)) for folder, name in names.items())
+    return legs
 
 
 def find_tool_at(given: str) -> ResultsFormat | None:
@@ -73,22 +118,17 @@ def find_tool_at(given: str) -> ResultsFormat | None:
         return None
 
 
-def _expand_glob(given: str) -> list[str]:
+def _expand_glob(given: ResultsPath) -> list[str]:
     """Return the paths that a glob matches, or the path itself if it is not a glob.
 
     Raises GateError if the glob matches nothing.
     """
-    if not has_magic(given) or os.path.lexists(given):
-        return [given]
-    pattern = Path(given)
-    found = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
-    matched = sorted(str(path) for path in islice(found, EXTERNAL_FILES + 1))
+    matched = given.list_matches()
     if not matched:
         raise build_incomplete_error(
-            RowPlace(given), "matches no file: the tool did not write one, or wrote it elsewhere"
+            RowPlace(given.path), "matches no file: the tool did not write one, or wrote it elsewhere"
         )
-    below = {path for path in matched if any(parent in matched for parent in map(str, Path(path).parents))}
-    return [path for path in matched if path not in below]
+    return matched
 
 
 def _iter_path_files(given: str) -> Iterator[ResultsFile]:

@@ -251,7 +251,8 @@ def build_two_runs_error(which: str, problem: Problem) -> GateError:
     return GateError(
         "duplicate-results",
         f"{which} two runs of the tool, not two executions in one run",
-        "use the results of one run: remove those of earlier runs, or name only the newest file",
+        "use the results of one run: remove those of earlier runs, or name only the newest file; for the jobs of a"
+        " matrix, write NAME=PATH for each file",
         problems=[problem],
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from glob import has_magic
 from pathlib import Path
 
 from eval_gate.errors import GateError
 from eval_gate.external_results.loader import ExternalResults
 from eval_gate.external_results.result_files import find_tool_at
+from eval_gate.external_results.result_paths import parse_results_path
 from eval_gate.model.base import JsonValue
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.baseline import Baseline
@@ -25,7 +24,10 @@ from eval_gate.text.digest import compute_fingerprint
 
 def is_external_reference(reference: str | None) -> bool:
     """Whether a baseline is results of another tool, and not a run that is stored."""
-    if reference is None or reference == LATEST or not (os.path.lexists(reference) or has_magic(reference)):
+    if reference is None or reference == LATEST:
+        return False
+    given = parse_results_path(reference)
+    if not (given.exists or given.is_glob):
         return False
     return not is_run_reference(reference) and find_tool_at(reference) is not None
 

@@ -18,6 +18,7 @@ from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.rerun_allowance import RerunAllowance
 from eval_gate.errors import GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
+from eval_gate.external_results.result_paths import ResultsPath
 from eval_gate.external_results.result_rows import ResultRow
 from eval_gate.gate.base_agent.case_selection import BaseAgentCases
 from eval_gate.gate.reruns import Reruns
@@ -322,7 +323,11 @@ class ToolCommand:
             return self._note_failure(
                 f"it {done.ending} and did not write {self._brought.files[0]} again: use {{output}} in it"
             )
-        places = anew if elsewhere else [str(output)]
+        prefixes = {one.path: one.prefix for one in self._brought.given}
+        shared = prefixes[self._brought.files[0]] if len(set(prefixes.values())) == 1 else ""
+        places = [str(ResultsPath(one, prefixes[one])) for one in anew]
+        if not elsewhere:
+            places = [str(ResultsPath(str(output), shared))]
         try:
             if output.is_symlink():
                 raise ProcessError("its results file is a link")

@@ -299,6 +299,19 @@ def test_results__of_another_tool__make_the_baseline_and_the_comment(job, github
     assert "+ I cannot help." in comment
 
 
+@pytest.mark.parametrize("given", ["legs", "legs/*/out.json", "linux=legs/a/out.json\nwindows=legs/b"])
+def test_results__legs_of_a_matrix__are_compared_with_themselves_in_one_comment(job, github, given) -> None:
+    for leg in "ab":
+        (job.workspace / "legs" / leg).mkdir(parents=True)
+        promptfoo(job.workspace / "legs" / leg, "out.json", *([2] if leg == "a" else []))
+    assert job.step("push", push_event(github), {"results": given, "fail-on": "regressions"}).code == 0
+    promptfoo(job.workspace / "legs/b", "out.json", 2)
+    ended = job.pull_request(github.state.add_pull(7), "http://127.0.0.1:9", {"results": given})
+    assert (ended.code, ended.outputs["total"], ended.outputs["regressions"]) == (1, "12", "1"), ended.log
+    (comment,) = github.state.comments.values()
+    assert ("windows: " if "windows" in given else "b: ") in comment.body
+
+
 def test_results__with_a_command_for_re_runs__run_nothing_in_the_action(job, github) -> None:
     (job.workspace / "eval-gate.yaml").write_text(f"rerunCommand: touch {job.workspace}/ran\n")
     job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})

@@ -11,6 +11,7 @@ from eval_gate.action.inputs import AUTO, NONE, StepSettings
 from eval_gate.config.loader import find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
+from eval_gate.external_results.result_paths import parse_results_path
 from eval_gate.files.file_paths import find_repository
 from eval_gate.gate.judge_agreement import JUDGES_PATH as JUDGES
 from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH as ACCEPTED
@@ -125,7 +126,9 @@ def _list_configured_paths(config: RunConfig) -> tuple[str, ...]:
 
 def iter_result_files(config: RunConfig, settings: StepSettings, workspace: Path) -> Iterator[Path]:
     """Yield the files of the results that this step reads: results, baseline and history."""
-    named = [line.strip() for line in (settings.results or "").splitlines()]
+    results = [line.strip() for line in (settings.results or "").splitlines()]
+    # the matches of a glob; what matches nothing is read nowhere
+    named = [match for line in filter(None, results) for match in parse_results_path(line).list_matches(workspace)]
     named += [settings.baseline] if settings.baseline not in {AUTO, NONE} and not settings.baseline.isdecimal() else []
     named += [config.history or ""]
     for name in filter(None, named):
@@ -136,7 +139,7 @@ def iter_result_files(config: RunConfig, settings: StepSettings, workspace: Path
 
 def _list_result_paths(config: RunConfig, settings: StepSettings) -> tuple[str, ...]:
     """Results: those that are judged, compared with, and recorded earlier."""
-    lines = (settings.results or "").splitlines()
+    lines = (str(parse_results_path(one.strip()).root) for one in (settings.results or "").splitlines() if one.strip())
     baseline = settings.baseline if settings.baseline not in {AUTO, NONE} else ""
     named = (*lines, baseline, config.history or "", config.output_dir)
     return tuple(path.strip() for path in named if path.strip())

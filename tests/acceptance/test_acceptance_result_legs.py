@@ -1,0 +1,125 @@
+"""Results of a matrix: legs with the same file names stay apart, and keep their names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import gate
+
+
+def junit(**failed: bool) -> str:
+    """A suite `agent` with these tests, of which some failed."""
+    tests = (f'<testcase name="{name}" time="1">{"<failure/>" if no else ""}</testcase>' for name, no in failed.items())
+    return f'<testsuites><testsuite name="agent">{"".join(tests)}</testsuite></testsuites>'
+
+
+def write_leg(folder: Path, leg: str, text: str, name: str = "junit.xml") -> None:
+    """Write the results of a leg, as an artifact of it is unpacked."""
+    (folder / leg).mkdir(parents=True, exist_ok=True)
+    (folder / leg / name).write_text(text)
+
+
+def check(folder: Path, *arguments: str) -> tuple[int, dict[str, list[str]], str]:
+    """Check results; the exit code, the failed and passed cases by suite, and what was said."""
+    done = gate(folder, "check", *arguments, "--json")
+    said = " ".join(done.stderr.split())
+    suites = json.loads(done.stdout).get("suites", []) if done.stdout else []
+    cases = {suite["toolName"]: [f"{one['id']} {one['status']}" for one in suite["cases"]] for suite in suites}
+    return done.returncode, cases, said
+
+
+@pytest.mark.parametrize("given", ["results", "results/*", "results/*/junit.xml", "results/**/*.xml"])
+def test_legs__same_file_and_case_names__are_suites_of_their_own(tmp_path, given) -> None:
+    write_leg(tmp_path / "results", "results-ubuntu", junit(refund=False))
+    write_leg(tmp_path / "results", "results-windows", junit(refund=True))
+    code, cases, said = check(tmp_path, given, "--fail-on", "failures")
+    assert code == 1, said
+    assert cases == {"results-ubuntu: agent": ["refund passed"], "results-windows: agent": ["refund failed"]}
+
+
+def test_legs__another_is_added__names_of_the_first_stay(tmp_path) -> None:
+    for leg in ("a", "b"):
+        write_leg(tmp_path / "r", leg, junit(refund=False))
+    before = set(check(tmp_path, "r")[1])
+    write_leg(tmp_path / "r", "deeper/c", junit(refund=False))
+    assert set(check(tmp_path, "r")[1]) == before | {"deeper/c: agent"}
+
+
+def test_legs__file_of_one_leg_alone__has_its_prefix_too(tmp_path) -> None:
+    for leg in ("a", "b"):
+        write_leg(tmp_path / "r", leg, junit(refund=False))
+    write_leg(tmp_path / "r", "b", junit(order=False), "more.xml")
+    assert sorted(check(tmp_path, "r")[1]) == ["a: agent", "b: agent"]
+    write_leg(tmp_path / "r", "c", junit(other=False), "own.xml")
+    assert sorted(check(tmp_path, "r")[1]) == ["a: agent", "agent", "b: agent"]
+
+
+def test_legs__regression_in_one__is_found_against_the_same_leg(tmp_path) -> None:
+    for when, windows in (("before", False), ("now", True)):
+        write_leg(tmp_path / when, "ubuntu", junit(refund=False, order=True))
+        write_leg(tmp_path / when, "windows", junit(refund=windows, order=False))
+    code, _, _ = check(tmp_path, "now", "--baseline", "before", "--fail-on", "regressions", "--reruns", "0")
+    done = gate(tmp_path, "check", "now", "--baseline", "before", "--fail-on", "regressions", "--reruns", "0")
+    assert (code, "1 regression" in done.stdout) == (1, True), done.stdout
+    assert "windows: agent" in done.stdout
+
+
+def test_legs__one_is_missing__pattern_keeps_the_names_of_the_other(tmp_path) -> None:
+    for leg in ("a", "b"):
+        write_leg(tmp_path / "before", leg, junit(refund=False, order=False))
+    write_leg(tmp_path / "now", "a", junit(refund=False, order=True))
+    options = ("--fail-on", "regressions", "--reruns", "0")
+    by_pattern = gate(tmp_path, "check", "now/*/junit.xml", "--baseline", "before/*/junit.xml", *options)
+    assert (by_pattern.returncode, "1 regression" in by_pattern.stdout) == (1, True), by_pattern.stdout
+    by_folder = gate(tmp_path, "check", "now", "--baseline", "before", *options)
+    assert by_folder.returncode == 3, "nothing tells that the folder is a leg, and no name is in the baseline"
+
+
+@pytest.mark.parametrize(
+    ("legs", "why"),
+    [
+        (("2026-11-27T10-20-30", "2026-11-27T11-20-30"), "folders of two runs"),
+        (("ubuntu", "20261127"), "one of them is of a run"),
+        (("4711471147", "4711471148"), "numbers of runs"),
+        ((".", "copy"), "one is in the other"),
+    ],
+)
+def test_legs__folders_cannot_tell_them_apart__two_results_of_a_case_are_refused(tmp_path, legs, why) -> None:
+    write_leg(tmp_path / "r", legs[0], junit(refund=False))
+    write_leg(tmp_path / "r", legs[1], junit(refund=True))
+    done = gate(tmp_path, "check", "r")
+    assert done.returncode == 2, why
+    assert "two results have the same name" in done.stderr or "two runs of the tool" in done.stderr
+
+
+def test_legs__each_file_has_a_prefix__keeps_its_name_with_and_without_others(tmp_path) -> None:
+    write_leg(tmp_path, "x", junit(refund=False))
+    write_leg(tmp_path, "y", junit(refund=True))
+    assert list(check(tmp_path, "linux=x/junit.xml")[1]) == ["linux: agent"]
+    code, cases, _ = check(tmp_path, "linux=x/junit.xml", "windows=y", "--fail-on", "failures")
+    assert (code, cases) == (1, {"linux: agent": ["refund passed"], "windows: agent": ["refund failed"]})
+    refused = gate(tmp_path, "check", "x/junit.xml", "y/junit.xml")
+    assert refused.returncode == 2, "without a prefix nothing tells them apart"
+
+
+def test_legs__own_results_with_trials__are_not_trials_of_one_case(tmp_path) -> None:
+    for leg, trial in (("a", 1), ("b", 2)):
+        line = json.dumps({"suite": "s", "id": "refund", "status": ["passed", "failed"][trial - 1], "trial": trial})
+        write_leg(tmp_path / "r", leg, f"{line}\n", "out.jsonl")
+    code, cases, _ = check(tmp_path, "r", "--fail-on", "failures")
+    assert (code, cases) == (1, {"a: s": ["refund passed"], "b: s": ["refund failed"]})
+
+
+def test_legs__prefix_of_a_file__holds_for_its_reruns(tmp_path) -> None:
+    for name, no in (("before", False), ("now", True)):
+        (tmp_path / f"{name}.xml").write_text(junit(refund=no))
+    again = "cp before.xml {output}"
+    options = ("--baseline", "linux=before.xml", "--fail-on", "regressions", "--rerun-command", again)
+    done = gate(tmp_path, "check", "linux=now.xml", *options)
+    assert done.returncode != 2, done.stderr
+    assert "none of the requested cases" not in done.stdout + done.stderr
+    other = gate(tmp_path, "check", "linux=now.xml", "x=before.xml", *options)
+    assert "none of the requested cases" in other.stdout + other.stderr, "nobody knows whose re-run it is"
