@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from eval_gate.action.baseline_lookup import discard_unrelated_baseline
+from eval_gate.action.baseline_refresh import find_baseline_refresh
 from eval_gate.action.inputs import BaseAgentTiming, guess_inputs, read_inputs
 from eval_gate.action.lookups import Lookups
 from eval_gate.action.publishing.drift_issue import compute_branch_drift
@@ -239,6 +240,8 @@ def _run_gate(
         evals=ruled.config.evals,
         saving=describe_saving(made.saving, "`concurrency: {}`"),
     )
+    if not made.interrupted:
+        context = replace(context, baseline_refresh=find_baseline_refresh(step, origin, judged, context, log))
     # a relay keeps nothing of what it was given
     kept = None if step.plan.mode is StepMode.RELAY else store_run(session, judged, made)
     files = _write_reports(session.config.output_requests, kept, context) if kept else None

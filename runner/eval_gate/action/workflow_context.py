@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from eval_gate.action.baseline_lookup import BaselineOrigin
+from eval_gate.action.baseline_refresh import find_baseline_workflow
 from eval_gate.action.inputs import StepSettings
 from eval_gate.action.step import Step
 from eval_gate.config.settings import SETTINGS
@@ -41,7 +42,7 @@ def build_workflow_context(
     """
     environment, plan = step.environment, step.plan
     base = f"{environment.server_url}/{environment.repository}"
-    workflow = PurePosixPath(_get_baseline_workflow(step)).name
+    workflow = find_baseline_workflow(step)
     baseline = origin.baseline if origin else None
     rerun = build_rerun_command(_build_arguments(step.settings), run) if run else None
     return ReportContext(
@@ -80,12 +81,6 @@ def _list_checkouts(step: Step, run: RunResult) -> tuple[str, ...]:
     root = Path(os.path.realpath(step.environment.workspace))
     around = {find_checkout(root, suite.eval_file) for suite in run.suites if suite.eval_file}
     return tuple(sorted(one.relative_to(root).as_posix() for one in around if one is not None and one != root))
-
-
-def _get_baseline_workflow(step: Step) -> str:
-    """Return the workflow whose run on the branch makes a new baseline."""
-    named = step.settings.baseline_workflows
-    return named[0] if named else step.plan.baseline.workflow or step.environment.workflow_path
 
 
 def _describe_absence(baseline: NoBaseline) -> str:

@@ -7,6 +7,13 @@ from eval_gate.model.setup_change import SetupChange
 from eval_gate.struct import FrozenStruct
 
 
+class BaselineRefresh(FrozenStruct):
+    """Offer to make a new baseline: a run of the workflow on the baseline's branch."""
+
+    command: str | None
+    """What starts it; None where the workflow is not started by hand, or nobody knows."""
+
+
 class ReportContext(FrozenStruct):
     """Names and URLs of a report, each None where unknown, so that no broken link is rendered."""
 
@@ -35,6 +42,8 @@ class ReportContext(FrozenStruct):
     """Folders of the workspace in which the repository is checked out: its own paths begin there."""
     baseline_run_url: str | None = None
     workflow_url: str | None = None
+    baseline_refresh: BaselineRefresh | None = None
+    """None where a new baseline would tell nothing more."""
     errors_doc_url: str | None = None
     """The page of errors; a code is added as its fragment."""
     no_baseline_reason: str | None = None

@@ -140,6 +140,7 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
         "baseline_words": markdown_fragments.describe_baseline(view) if view.comparison else None,
         "unmeasured_note": markdown_fragments.describe_unmeasured_runs(view),
         "older_note": markdown_fragments.describe_older_baseline(view),
+        "refresh_note": markdown_fragments.describe_refresh(view),
         "stale_note": markdown_fragments.describe_stale_baseline(view) if view.baseline_is_stale else None,
     }
 

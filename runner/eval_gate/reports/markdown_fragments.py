@@ -12,6 +12,7 @@ from typing import Final
 
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import StaleFact, StaleKind
+from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording import numbers as wording
@@ -207,11 +208,23 @@ def describe_stale_baseline(view: ReportView) -> str:
     if facts.commits_behind is not None:
         behind = wording.format_count(facts.commits_behind, "commit")
         parts.append(f"**{behind} behind** {branch} (limit {context.max_baseline_commits})")
-    remedy = (
-        f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
-    )
     why = f"Differences may come from {branch}, not from this change."
-    return f"The baseline is {' and '.join(parts)}. {why} To refresh it, {remedy}."
+    return f"The baseline is {' and '.join(parts)}. {why} To refresh it, {_describe_branch_run(context)}."
+
+
+def describe_refresh(view: ReportView) -> str | None:
+    """Describe how to make a new baseline where none is comparable; None where a new one would not help."""
+    if view.context.baseline_refresh is None:
+        return None
+    return f"To make a new baseline, {_describe_branch_run(view.context)}."
+
+
+def _describe_branch_run(context: ReportContext) -> str:
+    """Describe how to run the workflow on the baseline's branch, with the command where it can be started by hand."""
+    branch = format_code_span(context.branch) if context.branch else "the default branch"
+    where = f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
+    command = context.baseline_refresh.command if context.baseline_refresh else None
+    return f"{where}: {format_code_span(command, 400)}" if command else where
 
 
 def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = format_code_span) -> str | None:

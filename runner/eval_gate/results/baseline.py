@@ -58,6 +58,8 @@ class NoBaseline(FrozenStruct):
     """A baseline existed but has expired."""
     heading: str = ""
     """Heading to show instead of the usual one."""
+    refreshable: bool = False
+    """A run of the branch makes one."""
 
 
 NOT_REQUESTED = NoBaseline("baseline-not-requested", "no baseline was given")

@@ -200,7 +200,8 @@ class ArtifactStore:
             return NoBaseline("baseline-branch-not-found", why, unavailable=True)
         if not trail.seen_ids and (before := self._find_former_name(lists)) is not None:
             why = f"{wanted.branch} was renamed from {before}; run the workflow on {wanted.branch} to store a baseline"
-            return NoBaseline("branch-renamed", f"no artifact {wanted.name} of {wanted.branch}: {why}")
+            said = f"no artifact {wanted.name} of {wanted.branch}: {why}"
+            return NoBaseline("branch-renamed", said, refreshable=True)
         among = " among the nearest" if trail.has_more else ""
         reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
         if wanted.exact_commit_branch:
@@ -218,7 +219,13 @@ class ArtifactStore:
         # one that has expired may have passed
         unknown = unknown or self._may_be_the_branch_s or trail.has_expired or wanted.exact_commit_branch is not None
         said = f"{reason}{seen}; {self._describe_remedy(trail)}"
-        return NoBaseline("baseline-artifact-not-found", said, unavailable=unknown, expired=trail.has_expired)
+        return NoBaseline(
+            "baseline-artifact-not-found",
+            said,
+            unavailable=unknown,
+            expired=trail.has_expired,
+            refreshable=self._can_refresh(trail),
+        )
 
     def find_ineligible_results(self, is_same_gate: Callable[[str, str], bool]) -> tuple[IneligibleResult, ...]:
         """Results at or before the base that `find_nearest` has seen and did not count, and that may be of this gate.
@@ -301,6 +308,12 @@ class ArtifactStore:
         else:
             by_itself = f"the next run on {self._wanted.branch} stores one"
         return by_itself
+
+    def _can_refresh(self, trail: SearchTrail) -> bool:
+        """Whether the next run of the branch makes a baseline, and nothing else has to change for it."""
+        other = any("another workflow" in why or "another gate" in why for why in trail.rejection_reasons.values())
+        kept_out = self._only_red or self._only_parts or self._has_later_results or other
+        return not kept_out and self._wanted.exact_commit_branch is None
 
     def _describe_update_remedy(self) -> str:
         """Describe what to do if the base has no result, but commits outside of it have one."""

@@ -1,0 +1,100 @@
+"""How a new baseline is made where the one at hand says little: a run of the workflow on the baseline's branch."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from eval_gate.action.baseline_lookup import BaselineOrigin
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import BaselineKind
+from eval_gate.github.commits import fetch_file
+from eval_gate.github.failure import GitHubError
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import BaselineRefresh, ReportContext
+from eval_gate.reports.run_statistics import has_no_comparable_case
+from eval_gate.reports.view.tables import is_baseline_stale
+from eval_gate.results.baseline import NoBaseline
+
+_WORKFLOWS = ".github/workflows"
+
+
+def find_baseline_workflow(step: Step) -> str:
+    """Return the name of the workflow file whose run on the branch makes a new baseline; empty where it is unknown."""
+    named = step.settings.baseline_workflows
+    return PurePosixPath(named[0] if named else step.plan.baseline.workflow or step.environment.workflow_path).name
+
+
+def find_baseline_refresh(
+    step: Step, origin: BaselineOrigin, run: RunResult, context: ReportContext, log: StepLog
+) -> BaselineRefresh | None:
+    """Find how to make a new baseline, where one would tell more than what this run is compared with.
+
+    GitHub is asked only then, for the workflow as it is on the branch. Return None where a new run of the branch would
+    change nothing, or its workflow is not there.
+    """
+    choice, workflow = step.plan.baseline, find_baseline_workflow(step)
+    if choice.kind is not BaselineKind.ARTIFACT or step.plan.is_on_baseline_branch or not (choice.branch and workflow):
+        return None
+    if not _would_help(origin, run, context):
+        return None
+    try:
+        data = fetch_file(step.client, f"{_WORKFLOWS}/{workflow}", choice.branch)
+    except GitHubError as error:
+        log.record(f"cannot check how {workflow} is started: {error}")
+        return BaselineRefresh(None)
+    if data is None:
+        return None
+    if not can_dispatch(data):
+        return BaselineRefresh(None)
+    return BaselineRefresh(shlex.join(["gh", "workflow", "run", workflow, "--ref", choice.branch]))
+
+
+def _would_help(origin: BaselineOrigin, run: RunResult, context: ReportContext) -> bool:
+    """Whether a newer run of the branch could be compared with better than what there is."""
+    if isinstance(origin.baseline, NoBaseline):
+        return origin.baseline.refreshable
+    if run.comparison is None:
+        return False
+    baseline = run.comparison.baseline
+    # a baseline of the branch's newest commit would be made of the same evals once more
+    return is_baseline_stale(baseline, context) or (has_no_comparable_case(run) and baseline.commits_behind != 0)
+
+
+def can_dispatch(data: bytes) -> bool:
+    """Whether a workflow file can be started by hand without a value for any of its inputs.
+
+    `on` is a word of YAML for true: the keys are compared as they are written.
+    """
+    import yaml  # 10 ms that most runs need nothing of
+
+    try:
+        root = yaml.compose(data, Loader=yaml.SafeLoader)
+        triggers = next((value for key, value in _iter_members(root) if key == "on"), None)
+        if isinstance(triggers, yaml.ScalarNode):
+            return bool(triggers.value == "workflow_dispatch")
+        if isinstance(triggers, yaml.SequenceNode):
+            return any(isinstance(one, yaml.ScalarNode) and one.value == "workflow_dispatch" for one in triggers.value)
+        for name, trigger in _iter_members(triggers):
+            if name == "workflow_dispatch":
+                inputs = next((value for key, value in _iter_members(trigger) if key == "inputs"), None)
+                return not any(_needs_value(dict(_iter_members(one))) for _, one in _iter_members(inputs))
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
+        pass  # GitHub does not start it either
+    return False
+
+
+def _needs_value(facts: dict[str, object]) -> bool:
+    """Whether an input of a workflow is required and has no default."""
+    required = str(getattr(facts.get("required"), "value", "")).lower() == "true"
+    return required and "default" not in facts
+
+
+def _iter_members(node: object) -> Iterator[tuple[str, object]]:
+    """Yield the keys of a mapping as they are written, with their nodes; nothing for any other node."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        yield from ((str(key.value), value) for key, value in node.value)

@@ -1,0 +1,118 @@
+"""The comment says how a new baseline is made, where one would tell more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.action.test_action_pull_request import baseline_of_today, comments_of
+from tests.support.agents import agent
+from tests.support.answers import fails_on
+from tests.support.github import Fault
+from tests.support.github.state import GATE
+
+COMMAND = "`gh workflow run gate.yml --ref main`"
+BY_HAND = b"on:\n  push:\n  workflow_dispatch:\n"
+FETCH = rf"/contents/{GATE}"
+
+
+def workflow_on_main(github, data: bytes) -> None:
+    github.state.files[github.state.branches["main"], GATE] = data
+
+
+def compare(job, github, **inputs: str) -> str:
+    """The comment on a pull request that changes nothing."""
+    with agent() as running:
+        ended = job.pull_request(github.state.add_pull(7), running.url, inputs)
+    assert ended.code == 0, ended.log
+    (comment,) = comments_of(github)
+    return comment
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (BY_HAND, f"(https://github.com/acme/bot/actions/workflows/gate.yml) on `main`: {COMMAND}."),
+        (b"on: push\n", "(https://github.com/acme/bot/actions/workflows/gate.yml) on `main`.\n"),
+    ],
+)
+def test_refresh__baseline_is_stale__comment_has_the_command_or_the_link(job, github, data, words) -> None:
+    with agent() as running:
+        job.push(running.url)
+    workflow_on_main(github, data)
+    assert f"To refresh it, run [the workflow]{words}" in compare(job, github)
+
+
+def test_refresh__baseline_is_fresh__nothing_is_said_or_looked_up(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    workflow_on_main(github, BY_HAND)
+    baseline_of_today(github)
+    assert "gh workflow" not in compare(job, github)
+    assert github.requests("GET", FETCH) == []
+
+
+def test_refresh__workflow_cannot_be_read__comment_has_the_link_and_the_log_why(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+        workflow_on_main(github, BY_HAND)
+        github.faults.add("GET", FETCH, Fault.permission())
+        ended = job.pull_request(github.state.add_pull(7), running.url)
+    (comment,) = comments_of(github)
+    assert (ended.code, "To refresh it, run [the workflow](" in comment, COMMAND in comment) == (0, True, False)
+    assert "cannot check how gate.yml is started" in ended.log
+
+
+def test_refresh__no_baseline_yet__command_where_the_workflow_is_on_the_branch(job, github) -> None:
+    workflow_on_main(github, BY_HAND)
+    comment = compare(job, github)
+    assert "No baseline: " in comment
+    assert "To make a new baseline, run [the workflow](" in comment
+    assert COMMAND in comment
+
+
+def test_refresh__workflow_is_new_in_the_pull_request__nothing_to_run_is_named(job, github) -> None:
+    comment = compare(job, github)
+    assert "No baseline: " in comment
+    assert "To make a new baseline" not in comment
+
+
+def test_refresh__baseline_is_not_wanted__nothing_is_said(job, github) -> None:
+    workflow_on_main(github, BY_HAND)
+    assert "To make a new baseline" not in compare(job, github, baseline="none")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_refresh__no_case_is_comparable__command_where_the_branch_has_moved_on(job, github, more) -> None:
+    """The evals ask something else than those of the baseline: so may those of a newer commit of main."""
+    with agent() as running:
+        job.push(running.url)
+    for _ in range(more):
+        github.state.branches["main"] = github.state.add_commit("more", github.state.branches["main"]).sha
+    baseline_of_today(github)
+    workflow_on_main(github, BY_HAND)
+    file = job.workspace / "evals/weather.golden.json"
+    file.write_text(file.read_text().replace('"message": "', '"message": "please '))
+    comment = compare(job, github)
+    assert "The baseline is not comparable: " in comment
+    assert (COMMAND in comment) is bool(more)
+
+
+def test_refresh__run_of_the_branch_itself__names_no_run_of_the_branch(job, github) -> None:
+    workflow_on_main(github, BY_HAND)
+    with agent(fails_on()) as running:
+        job.push(running.url)
+    assert github.requests("GET", FETCH) == []
+
+
+def test_refresh__baseline_has_expired__inconclusive_comment_has_the_command(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    for artifact in github.state.artifacts.values():
+        artifact.expired = True
+    workflow_on_main(github, BY_HAND)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(github.state.add_pull(7), running.url, {"fail-on": "regressions"})
+    (comment,) = comments_of(github)
+    assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
+    assert "compare the responses. To make a new baseline, run [the workflow](" in comment
+    assert COMMAND in comment
