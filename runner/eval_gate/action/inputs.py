@@ -124,8 +124,8 @@ INPUTS: Final = (
     ActionInput("github-token", "Token to read the baseline and to publish.", "${{ github.token }}"),
     ActionInput(
         "results",
-        "Finished result to compare and publish, without a run: a file or folder of a run, `latest`, or results of"
-        " another tool, one per line (docs/other-tools.md).",
+        "Finished result to compare and publish, without a run: a file or folder of a run, `latest`, or files, folders"
+        " and patterns with results of another tool, one per line (docs/other-tools.md).",
     ),
     ActionInput(
         "baseline",

@@ -39,7 +39,11 @@ def check(
     context: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Files or folders with the results of one tool.", show_default=False),
+        typer.Argument(
+            metavar="PATH",
+            help="Files, folders or patterns with the results of one tool. NAME=PATH prefixes its suites with a name.",
+            show_default=False,
+        ),
     ],
     *,
     config: options.Config = None,
