@@ -78,6 +78,8 @@ def test_comment__somebodys_code_lies_in_a_folder_of_its_own__is_refused_too(job
         {"snapshot": "theirs/seed.json"},
         {"waivers": "theirs/waivers.yaml"},
         {"results": "theirs/out.xml"},
+        {"results": "linux=theirs/out.xml"},
+        {"results": "theirs/*.xml"},
         {"results": "evals\ntheirs"},
         {"results": "."},
         {"baseline": "theirs/run.json"},
@@ -305,10 +307,11 @@ def test_comment__link_of_somebody_leads_to_a_file_of_the_commit__is_refused(job
     refused(job, github, {}, "eval-gate.yaml from an unknown commit")
 
 
-def test_comment__results_of_a_step_before__are_of_nobody_that_is_known(job, github) -> None:
+@pytest.mark.parametrize("given", ["out.xml", "o*.xml", "linux=out.xml", "linux=o*.xml"])
+def test_comment__results_of_a_step_before__are_of_nobody_that_is_known(job, github, given) -> None:
     check_in(job, github)
     (job.workspace / "out.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
-    refused(job, github, {"results": "out.xml"}, "out.xml from an unknown commit")
+    refused(job, github, {"results": given}, "out.xml from an unknown commit")
 
 
 @pytest.mark.parametrize("what", ["grader", "prompt"])
