@@ -223,6 +223,7 @@ OURS = {
         "baseline_words",
         "stale_note",
         "unmeasured_note",
+        "refresh_note",
         "older_note",
         "title",
         "level",
