@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from eval_gate.action.baseline_lookup import BaselineOrigin
 from eval_gate.action.baseline_refresh import find_baseline_workflow
@@ -59,7 +60,7 @@ def build_workflow_context(
         baseline_branch=plan.baseline.branch or None,
         run_url=environment.run_url,
         baseline_run_url=origin.run_url if origin else None,
-        workflow_url=f"{base}/actions/workflows/{workflow}" if workflow else None,
+        workflow_url=f"{base}/actions/workflows/{quote(workflow, safe='')}" if workflow else None,
         errors_doc_url=_build_errors_url(variables, environment.server_url),
         no_baseline_reason=baseline.reason if isinstance(baseline, NoBaseline) else None,
         no_baseline_heading=_describe_absence(baseline) if isinstance(baseline, NoBaseline) else "no baseline yet",
