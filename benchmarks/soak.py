@@ -170,7 +170,9 @@ def _check(folder: Path, drawn: list[str], asked: Counter[int], seen: Seen) -> N
     for number, case in found:
         if (case["status"], case["errorKind"]) != wanted[number][0]:
             seen.wrong.append(f"{case['id']} ({drawn[number]}): {case['status']}, {case['errorKind']}: {case['error']}")
-        if asked[number] != wanted[number][1]:
+        # a refusal at a higher concurrency uses up no retry, and each one halves the concurrency
+        more = AT_ONCE.bit_length() if drawn[number] == "429" else 0
+        if not wanted[number][1] <= asked[number] <= wanted[number][1] + more:
             seen.wrong.append(f"{case['id']} ({drawn[number]}): asked {asked[number]} times")
     counts = Counter(status for (status, _), _ in wanted.values())
     said = {name: record["summary"][name] for name in ("totalCases", "passed", "failed", "errored")}

@@ -58,7 +58,7 @@ def test_whole_suite_drops__no_case_alone_shows_it__is_red_by_all_cases_together
     """Each failing case recovers when it is run again; all of them together do not."""
     seen = world(f"{EIGHT}*4").here("F(P)F(P)F(P)F(P)F(P)PPP")
     assert (seen.code, seen.json["comparison"]["suiteFinding"]["failures"]) == (1, 5), seen.text
-    expect(seen, 1, "5 regressions", regression=range(5))
+    expect(seen, 1, "5 cases failed at first", regression=range(5))
     assert {seen.change(number)["grounds"]["kind"] for number in range(5)} == {"suite_drop"}
     assert "4 runs in the history are too few to know earlier bad days." in " ".join(seen.text.split())
 

@@ -471,7 +471,7 @@ def retried(*ended: str) -> str:
 @pytest.mark.parametrize(
     ("now", "code", "said"),
     [
-        ("FP", 0, "TestA: inconclusive: passed 1 of 2 here, failed 0 of 5 in the history"),
+        ("FP", 0, "TestA: inconclusive: failed 1 of 2 here, 0 of 5 in the history"),
         ("FF", 1, "confirmed: failed 2 of 2 here, 0 of 5 in the history"),
         ("PP", 2, '"TestA" occurs twice'),
         ("PF", 2, '"TestA" occurs twice'),

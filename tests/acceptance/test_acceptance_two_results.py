@@ -30,7 +30,7 @@ def check(folder: Path, now: str, before: str, *options: str) -> tuple[int, str]
     [
         ("PP", "PP", (), 0, "GATE PASSED: all rules hold for 2 cases"),
         ("PP", "PF", (), 1, "REGRESSIONS (1): b"),
-        ("PP", "PF", ("--fail-on", "regressions", "--reruns", "0"), 1, "1 case failed that passed in the baseline"),
+        ("PP", "PF", ("--fail-on", "regressions", "--reruns", "0"), 1, "1 case that passed in the baseline failed"),
         ("PF", "PF", ("--fail-on", "regressions"), 0, "1 still failing"),
         ("PF", "PP", ("--fail-on", "regressions"), 0, "NEW PASSES (1): b"),
         ("PP", "EE", (), 3, "2 agent unreachable"),

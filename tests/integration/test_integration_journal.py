@@ -30,4 +30,4 @@ def test_run__an_agent_makes_passes_of_failures_in_the_journal__is_not_completed
         done = gate(tmp_path, "run", "--agent-endpoint", running.url, "-q")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "error[invalid-journal]" in done.stderr
-    assert "a finished trial no longer exists" in done.stderr
+    assert "a finished trial is missing" in done.stderr

@@ -87,7 +87,7 @@ def test_judge__is_another_model_than_in_the_baseline__is_said_with_both_names(t
     said = " ".join(compared.stdout.split())
     assert (
         "the model behind the judge changed since the baseline: from gpt-4o-2024-08-06 to "
-        "gpt-4o-2024-11-20 here (2 of 2 cases)" in said
+        "gpt-4o-2024-11-20 (2 of 2 cases)" in said
     ), said
 
 

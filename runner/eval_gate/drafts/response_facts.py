@@ -54,7 +54,7 @@ _NUMBER_WORD: Final = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b(?!-)", re.
 _LIST_NUMBER: Final = re.compile(r"^[ \t]*(\d{1,3})[.)][ \t]", re.MULTILINE)
 """The number of an entry of a list, which is form and not content."""
 _WORD: Final = re.compile(r"[^\W_](?:[\w'’&]|-(?=\w))*")
-_SENTENCE_START: Final = re.compile(r"(?:^|[.!?:;\n\r*#>|•–—\"“”„(\[{/]|[-+]\s)\s*$")
+_SENTENCE_START: Final = re.compile(r"(?:^|[.!?:;\n\r*#>|•–—\"“”„(\[{/]|[-+]\s)\s{0,20}$")
 _NO_NAMES: Final = frozenset(
     {
         *("I", "I'm", "I’m", "I'll", "I’ll", "I've", "I’ve", "I'd", "I’d", "OK", "Ok", "Yes", "No", "Please", "Sorry"),

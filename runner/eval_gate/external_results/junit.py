@@ -406,9 +406,9 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         named_by="classname and name",
         longer_suites=tuple(one[:MAX_NAME] for one in longer if one and not one.startswith(": ")),
         duplicate_hint=_RERUNFAILURES_HINT if case.is_pytest else None,
-        # executions of one case are said to be, or follow a failure in the same suite as gotestsum and Gradle write
-        # them; else the same name a second time is another case of the same name
-        retry_scope=f"{shown}:{case.suite_line}",
+        # executions of one case are said to be, or follow a failure in the same suite and file, as gotestsum and Gradle
+        # write them; else the same name a second time is another case of the same name
+        retry_scope=f"{shown}:{case.suite_line}:{file}",
         repeat=f"{place.line}" if case.reruns else _SUBTEST_REPEAT if of_unittest else None,
     )
     yield row

@@ -423,7 +423,7 @@ def test_hotfix_into_a_branch_whose_results_are_not_compared_with__says_what_hel
     pull = world.merged(world.pull())
     seen = world.here("PPFP", pull, baseline_branch="develop")
     assert seen.code == 3, seen.text
-    assert "run the workflow on main too and write `baseline-branch: base`" in " ".join(seen.text.split())
+    assert "run the workflow on main too and set `baseline-branch: base`" in " ".join(seen.text.split())
     assert "update this change" not in seen.text
 
 

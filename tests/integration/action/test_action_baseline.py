@@ -156,7 +156,7 @@ def test_runs_of_main_overlap__the_record_has_all_of_them(world, github, overlap
         artifact.expired = False
     of_two_days_ago(github)
     seen = world.here("PPPF(FP)")
-    assert (seen.code, "goes back 16 runs" in seen.ended.log) == (0, True), seen.text
+    assert (seen.code, "its history has 16 runs" in seen.ended.log) == (0, True), seen.text
     asked = github.requests("GET", r"/actions/artifacts/\d+/zip")
     assert len(asked) < 16 * overlap + 8
 

@@ -143,7 +143,7 @@ def test_baseline__named_and_not_there__ends_the_step_before_a_case_is_asked(job
         ended = job.pull_request(pull, running.url, {"baseline": "4711"})
         assert not running.requests
     assert (ended.code, ended.outputs["verdict"]) == (2, "inconclusive")
-    assert "there is no run 4711 here" in ended.log
+    assert "run 4711 not found" in ended.log
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -217,5 +217,5 @@ def test_after_the_cases__the_check_is_another_leg_s__the_comment_is_written_as_
         assert job.pull_request(pull, running.url, inputs).code == 0
         job.begin_job()
         ended = again(job, github, pull, running.url, inputs | {"artifact-name": "two", "comment-key": "two"})
-    assert "the check `Evals` is there already" in ended.log
+    assert "the check `Evals` already exists" in ended.log
     assert ["key=two" in comment.body for comment in github.state.comments.values()].count(True) == 1

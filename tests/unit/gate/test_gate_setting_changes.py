@@ -197,7 +197,7 @@ def test_suite__anything_about_its_agent_is_another__gate_and_resume_see_it(chan
     (one,) = differences(then, now)
     assert (one.kind, one.owner, one.subject, one.count) == (SetupChangeKind.AGENT, "suite", "evals/a.json", 1)
     assert one.setting.lower() == changed.replace("_", "")
-    said = f"agent of evals/a.json: {one.setting} {one.baseline} → {one.current}"
+    said = f"agent of suite evals/a.json: {one.setting} {one.baseline} → {one.current}"
     assert said in RunSetup.from_run(then).iter_differences(RunSetup.from_run(now))
 
 

@@ -144,7 +144,7 @@ TAPES = ["P", "F", "FPP", "FPF", "FFFFFFF", "CF", "CCC", "PFF", "CP"]
 def test_simulation__a_case__is_as_the_engine_makes_it(branch, tape) -> None:
     """The simulation joins executions in its own way, which is fast; nothing that a verdict looks at may differ."""
     asked = Asked("suite.json", "case-0", tape)
-    histories = [asked.history(at) for at in range(len(tape))]
+    histories = [asked.record(at) for at in range(len(tape))]
     real = join_trials(asked.case(), histories, first=1, end=RerunStopReason.DECIDED)
     fast = branch._case(0, tuple(tape), RerunStopReason.DECIDED)
     looked_at = ("status", "passed", "score", "graded", "flaky", "reruns", "rerun_stop_reason", "error_kind")

@@ -244,7 +244,7 @@ def test_heading__never_says_better_than_what_was_found(run) -> None:
         assert not (waived or view.regressions) or "no regressions" not in heading.lower()
         assert not waived or "waived" in heading
         assert not (waived or view.regressions) or not title.startswith("No regressions")
-        assert not view.inconclusive_cases or view.regressions or view.suite_drop or "not sure" in heading
+        assert not view.inconclusive_cases or view.regressions or view.suite_drop or "inconclusive" in heading
     if view.verdict.outcome is Outcome.FAILED:
         assert not title.startswith(("No regressions", "No baseline"))
 

@@ -96,7 +96,7 @@ def test_summary__so_long_that_only_counts_are_left__keeps_the_block() -> None:
         Baseline(make_baseline_run(dict.fromkeys([*names, "gone"], "passed")), "main"),
         Policy(frozenset({FailOn.REGRESSIONS})),
     )
-    assert "removed: " in render_comment(build_view(run, ON_GITHUB), limit=1_500)
+    assert "1 case that passes on main was removed" in render_comment(build_view(run, ON_GITHUB), limit=1_500)
 
 
 def test_reports__nothing_differs__say_nothing() -> None:
