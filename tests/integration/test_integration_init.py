@@ -127,6 +127,17 @@ def test_init__fresh_folder__validates_without_a_warning_and_runs_as_printed(tmp
 
 
 @pytest.mark.parametrize("kind", FORMATS)
+def test_init__fresh_folder__the_draft_command_that_it_names_works(tmp_path, kind) -> None:
+    with agent() as running:
+        done = init(tmp_path, "--agent-endpoint", running.url, "--format", kind)
+        (tmp_path / "questions.txt").write_text("What is the weather in Lisbon?\n")
+        (command,) = re.findall(r"`eval-gate (draft [^`]+)`", done.stdout)
+        drafted = gate(tmp_path, *shlex.split(command))
+        assert drafted.returncode == 0, drafted.stderr
+    assert gate(tmp_path, "validate", "--strict").returncode == 0
+
+
+@pytest.mark.parametrize("kind", FORMATS)
 def test_init__agent_that_says_nothing__fails_the_example(tmp_path, kind) -> None:
     async def silent(exchange) -> None:
         exchange.answer({"response": " ", "toolCalls": []})

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 from eval_gate.cli.starter.agent_detection import find_agent
-from tests.integration.test_integration_init import WORKFLOW, config, gate_step, git, init, workflow
+from tests.integration.test_integration_init import WORKFLOW, config, gate_step, git, init, printed_commands, workflow
 from tests.integration.test_integration_run import gate
 from tests.support.agents import agent
 from tests.support.bounds import within_cpu
@@ -232,3 +233,113 @@ def test_init__registry_that_would_be_started__is_neither_started_nor_asked(tmp_
     assert init(tmp_path).returncode == 0
     assert not (tmp_path / "started").exists()
     assert "toolRegistryPath" not in config(tmp_path)
+
+
+KEYED = """\
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, Header, HTTPException
+from pydantic import BaseModel
+
+
+class Question(BaseModel):
+    question: str
+
+
+class Found(BaseModel):
+    answer: str
+
+
+class Reply(BaseModel):
+    data: Found
+
+
+def check_key(x_api_key: str = Header()) -> None:
+    if x_api_key != "only-in-ci":
+        raise HTTPException(401)
+
+
+app = FastAPI()
+
+
+@app.post("/ask")
+def ask(body: Question, _: Annotated[None, Depends(check_key)]) -> Reply: ...
+"""
+KEYED_URL = "http://localhost:8000/ask"
+KEYED_FILES = {"requirements.txt": "fastapi\n", "main.py": KEYED}
+
+
+def test_init__route_with_other_fields_and_a_key__leaves_a_list_that_reaches_it(tmp_path, golden) -> None:
+    async def respond(exchange) -> None:
+        exchange.answer({"data": {"answer": f"You asked: {exchange.json['question']}"}, "toolCalls": []})
+
+    git(tmp_path, "init", "--initial-branch", "main")
+    with agent(respond) as running:
+        port = urlsplit(running.url).port
+        put(tmp_path, KEYED_FILES | {"main.py": KEYED + f"\nuvicorn.run(app, port={port})\n"})
+        done = init(tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        golden("init/described.txt", done.stdout.replace(str(port), "PORT"))
+        golden("init/described-targets.txt", (tmp_path / "targets.yaml").read_text().replace(str(port), "PORT"))
+        assert config(tmp_path)["agentEndpoint"] == f"http://localhost:{port}/ask"
+        for program, command, *arguments in printed_commands(done):
+            if program == "eval-gate":
+                called = gate(tmp_path, command, *arguments)
+                assert called.returncode == 0, called.stdout + called.stderr
+        assert gate(tmp_path, "validate").returncode == 0
+    assert {(one.header("x-api-key"), *one.json) for one in running.requests} == {("only-in-ci", "question")}
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments"),
+    [
+        (KINDS["fastapi"][0], ()),
+        ({**KEYED_FILES, "main.py": KEYED.replace('"/ask"', "ROUTE")}, ()),
+        (KEYED_FILES, ("--agent-endpoint", "http://localhost:8000/other")),
+        (KEYED_FILES, ("--agent-endpoint", "https://agent.example/ask")),
+        (KEYED_FILES, ("--model", "openai:gpt-4o")),
+        (KEYED_FILES | {"targets.yml": "targets: [{name: a, provider: mock}]\n"}, ("--agent-endpoint", KEYED_URL)),
+        ({**KEYED_FILES, "eval-gate.yaml": "evals: [evals]\n"}, ()),
+    ],
+    ids=["no-model", "no-route", "other-route", "elsewhere", "model", "list", "configuration"],
+)
+def test_init__nothing_to_describe_or_another_list__leaves_no_list(tmp_path, files, arguments) -> None:
+    put(tmp_path, files)
+    assert init(tmp_path, *arguments).returncode == 0
+    assert not (tmp_path / "targets.yaml").exists()
+
+
+def test_init__list_of_that_name_exists__is_kept(tmp_path) -> None:
+    put(tmp_path, KEYED_FILES)
+    init(tmp_path)
+    (tmp_path / "targets.yaml").write_text("targets: [{name: mine, provider: mock}]\n")
+    done = init(tmp_path)
+    assert "kept        targets.yaml: exists already" in done.stdout
+    assert "--targets" not in done.stdout
+    assert "mine" in (tmp_path / "targets.yaml").read_text()
+
+
+KEY = "x_api_key: str = Header()"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("question: str", "first: str\n    second: str", {"requestTemplate": None}),
+        ("question: str", "question: str\n    user: int", {"requestTemplate": {"question": "{{message}}"}}),
+        ("question: str", "null: str", {"requestTemplate": {"null": "{{message}}"}}),
+        (" -> Reply", "", {"responsePath": None}),
+        ("answer: str", "true: str", {"responsePath": "data.true"}),
+        (KEY, "login=Depends(HTTPBearer())", {"headers": {"Authorization": "Bearer only-in-ci"}}),
+        (KEY, "on: str = Header(alias='null')", {"headers": {"null": "only-in-ci"}}),
+    ],
+)
+def test_init__source_that_says_only_a_part__list_is_valid_and_has_this_part(tmp_path, old, new, expected) -> None:
+    put(tmp_path, KEYED_FILES | {"main.py": KEYED.replace(old, new)})
+    assert init(tmp_path).returncode == 0
+    checked = gate(tmp_path, "validate", "--strict", "--targets", "targets.yaml", "--target", "agent")
+    assert checked.returncode == 0, checked.stderr
+    text = (tmp_path / "targets.yaml").read_text()
+    (written,) = yaml.safe_load(text)["targets"]
+    assert {key: written.get(key) for key in expected} == expected
+    assert ("TODO" in text) == (None in expected.values() or "user" in new)

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from eval_gate.cli.starter.route_contract import RouteContract, read_route_contract
 from eval_gate.config.preset import PresetName
 from eval_gate.formats.discovery import SKIPPED_FOLDERS
 from eval_gate.struct import FrozenStruct
@@ -44,6 +45,8 @@ class FoundAgent(FrozenStruct):
     url: str
     install: tuple[str, ...]
     start: str | None
+    contract: RouteContract | None = None
+    """What the source says about requests and responses, where the protocol is not a known one."""
 
 
 class _Framework(FrozenStruct):
@@ -127,7 +130,8 @@ def find_agent(folder: Path) -> FoundAgent | None:
             port = _find_port(text)
             url = f"http://localhost:{port}{_find_route(framework, text)}"
             start = _build_start_command(source, text, port)
-            return FoundAgent(source, framework.title, framework.preset, url, install, start)
+            contract = None if framework.preset else _read_contract(framework, text)
+            return FoundAgent(source, framework.title, framework.preset, url, install, start, contract)
     return None
 
 
@@ -139,6 +143,11 @@ def _find_route(framework: _Framework, text: str) -> str:
     if found is not None and _PLAIN_ROUTE.fullmatch(found[1]):
         return found[1].rstrip("/") + framework.subpath or "/"
     return framework.path + framework.subpath
+
+
+def _read_contract(framework: _Framework, text: str) -> RouteContract | None:
+    found = re.search(framework.route, text)
+    return read_route_contract(text, found[1]) if found is not None and _PLAIN_ROUTE.fullmatch(found[1]) else None
 
 
 def _find_port(text: str) -> int:

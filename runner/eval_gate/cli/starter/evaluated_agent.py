@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from eval_gate.cli.starter.agent_detection import DEFAULT_URLS, FoundAgent
 from eval_gate.cli.starter.folder_contents import FoundEvals
+from eval_gate.cli.starter.route_contract import RouteContract
 from eval_gate.config.preset import PresetName
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import PAGES, GateError
@@ -71,6 +72,14 @@ class EvaluatedAgent(FrozenStruct):
     def address(self) -> SplitResult:
         """The endpoint in parts."""
         return urlsplit(self.endpoint or "")
+
+    @property
+    def contract(self) -> RouteContract | None:
+        """What the source of the agent says about the route at the endpoint, if that is not our own protocol."""
+        found = self.found_agent
+        if found is None or found.contract is None or found.contract.is_own_protocol or self.preset is not None:
+            return None
+        return found.contract if urlsplit(found.url).path == self.address.path else None
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -141,7 +150,7 @@ def find_evaluated_agent(
         return EvaluatedAgent(AgentPlace.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:
         return EvaluatedAgent(AgentPlace.SUITES, secrets=PROVIDERS[ModelProvider.OPENAI].key_variables)
-    listed = _find_target_list(evals.files, folder, repository or folder)
+    listed = find_target_list(evals.files, folder, repository or folder)
     if listed:
         return EvaluatedAgent(AgentPlace.DESCRIBED, targets=listed)
     return (
@@ -200,7 +209,7 @@ def _check_url(url: str, what: str) -> None:
         )
 
 
-def _find_target_list(files: Sequence[str], folder: Path, repository: Path) -> str | None:
+def find_target_list(files: Sequence[str], folder: Path, repository: Path) -> str | None:
     """Find the target list that applies to these evals, or to the folder if there are no evals yet.
 
     Return None if there is no such list.

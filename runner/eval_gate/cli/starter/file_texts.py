@@ -11,6 +11,7 @@ from typing import Final
 from eval_gate.cli.starter.agent_detection import FoundAgent
 from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, COMMAND_NAME, AgentPlace, EvaluatedAgent
 from eval_gate.cli.starter.folder_contents import FoundTools
+from eval_gate.cli.starter.route_contract import PROMPT_FIELD, RESPONSE_FIELD, RouteContract
 from eval_gate.targets.container import HOST_NAME
 
 _FILES: Final = Path(__file__).with_name("files")
@@ -35,6 +36,57 @@ def read_example(kind: str) -> dict[str, str]:
 def render_gitignore(results: str) -> str:
     """Render a `.gitignore` that excludes the results."""
     return f"# Results of `eval-gate run`\n{results}\n"
+
+
+def render_targets(agent: EvaluatedAgent, contract: RouteContract) -> str:
+    """Render a list with one target: the agent as its source describes the route."""
+    lines = [
+        _TARGETS_HEAD.format(route=agent.address.path, name=COMMAND_NAME, host=HOST_NAME),
+        "targets:",
+        f"  - name: {COMMAND_NAME}",
+        "    provider: http",
+        f"    url: {_format_scalar(agent.endpoint or '')}",
+    ]
+    if contract.headers:
+        lines += [
+            "    # Any value that the agent accepts when a test starts it. Write a real key as ${{ NAME }}.",
+            "    headers:",
+        ]
+        lines += [f"      {_format_scalar(name)}: {_format_header(name)}" for name in contract.headers]
+    if contract.prompt_field is None:
+        lines.append(
+            f"    # TODO: if the field of the prompt is not `{PROMPT_FIELD}`, uncomment this line and name it."
+        )
+        lines.append('    # requestTemplate: { FIELD: "{{message}}" }')
+    else:
+        lines.append("    # The body of a request. {{message}} is the prompt of the case.")
+        lines.append(
+            f'    requestTemplate: {{ {_format_scalar(contract.prompt_field, flow=True)}: "{{{{message}}}}" }}'
+        )
+    if contract.other_fields:
+        lines.append(f"    # TODO: add what the request needs, too: {', '.join(contract.other_fields)}.")
+    if contract.response_path is None:
+        lines.append(
+            f"    # TODO: if the text of the response is not `{RESPONSE_FIELD}`, uncomment this line and name it."
+        )
+        lines.append("    # responsePath: FIELD")
+    elif contract.response_path != RESPONSE_FIELD:
+        lines.append("    # Where the text of the response is.")
+        lines.append(f"    responsePath: {_format_scalar(contract.response_path)}")
+    return "\n".join(lines) + "\n"
+
+
+def _format_header(name: str) -> str:
+    return "Bearer only-in-ci" if name.lower() == "authorization" else "only-in-ci"
+
+
+_TARGETS_HEAD: Final = """\
+# The request of {route}, as `eval-gate init` read it in the source of your agent. Check it, then run
+#   eval-gate run --targets targets.yaml --target {name}
+# The configuration does not use it: to make it the default, replace `agentEndpoint` there by `target: {name}`, and
+# `agent-endpoint` in the workflow by `target: {name}`. In its container, the action reaches your agent at
+# {host} instead of localhost.
+# All settings: https://github.com/eval-gate/eval-gate/blob/v1/docs/targets.md#http-agents"""
 
 
 def render_config(

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from eval_gate.cli.starter.evaluated_agent import AgentPlace
 from eval_gate.cli.starter.file_texts import IN_BACKGROUND
-from eval_gate.cli.starter.plan import CONFIG, IGNORE, WORKFLOW, StarterPlan
+from eval_gate.cli.starter.plan import CONFIG, IGNORE, TARGETS, WORKFLOW, StarterPlan
 from eval_gate.text.escape import to_console_line
 
 PROTOCOL = 'It gets {"message": "..."} and returns {"response": "..."}.'
@@ -39,6 +39,7 @@ def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
     """
     steps = [
         *_iter_start_steps(plan),
+        *_iter_target_steps(plan),
         *_iter_example_steps(plan),
         _build_try_step(plan, given),
         *_iter_ignore_steps(plan),
@@ -70,8 +71,25 @@ def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
             return
 
 
+def _iter_target_steps(plan: StarterPlan) -> Iterator[Step]:
+    contract = plan.agent.contract
+    if contract is None or TARGETS not in plan.files_to_write:
+        return
+    known = [
+        *([f"field {contract.prompt_field}"] if contract.prompt_field else []),
+        *(f"header {name}" for name in contract.headers),
+        *([f"response field {contract.response_path}"] if contract.response_path else []),
+    ]
+    todo = " and complete" if "# TODO" in plan.files_to_write[TARGETS] else ""
+    what = f"it describes the request of {plan.agent.address.path} ({', '.join(known)})"
+    used = f"Only a run with `{shlex.join(plan.target_flags)}` uses it; its comments say how to make it the default"
+    yield (f"Check{todo} {TARGETS}: {what}. {used}.",)
+
+
 def _describe_protocol(plan: StarterPlan) -> str:
     """Describe the protocol of the agent, and where to change it."""
+    if TARGETS in plan.files_to_write:
+        return "The next step says how it speaks."
     if plan.agent.preset:
         return f"Its protocol is {plan.agent.preset}."
     line = _find_line(plan, CONFIG, "agentEndpoint:") if CONFIG in plan.files_to_write else None
@@ -84,7 +102,16 @@ def _iter_example_steps(plan: StarterPlan) -> Iterator[Step]:
         if name in {PurePosixPath(one).name for one in plan.files_to_write}:
             file = next(one for one in plan.files_to_write if PurePosixPath(one).name == name)
             place = f"{file}, line {_find_line(plan, file, mark)}"
-            yield (f"In {place}, write a prompt of your users and what the response must contain.",)
+            draft = "" if plan.agent.kind is AgentPlace.SUITES else f" {_describe_drafts(plan, file)}"
+            yield (f"In {place}, write a prompt of your users and what the response must contain.{draft}",)
+
+
+def _describe_drafts(plan: StarterPlan, example: str) -> str:
+    """Describe how the agent itself writes first evals, in the place of the example."""
+    is_yaml = example.endswith(".yaml")
+    output = f"{PurePosixPath(example).parent}/{'first.eval.yaml' if is_yaml else 'first.golden.json'}"
+    words = ["eval-gate", "draft", "questions.txt", "-o", output, *(["--format", "agentv"] if is_yaml else [])]
+    return f"Or put prompts into questions.txt: `{shlex.join([*words, *plan.target_flags])}` writes first evals."
 
 
 _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hello.json": '"prompt"'}
@@ -98,7 +125,9 @@ def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
 
 def _build_try_step(plan: StarterPlan, given: Path) -> Step:
     folder = [shlex.join(["cd", str(given)])] if given.resolve() != Path.cwd().resolve() else []
-    return "Try it:", *folder, "eval-gate validate", shlex.join(["eval-gate", "run", *plan.run_flags])
+    checked = plan.target_flags if TARGETS in plan.files_to_write else ()
+    validate = shlex.join(["eval-gate", "validate", *checked])
+    return "Try it:", *folder, validate, shlex.join(["eval-gate", "run", *plan.target_flags])
 
 
 def _iter_ignore_steps(plan: StarterPlan) -> Iterator[Step]:

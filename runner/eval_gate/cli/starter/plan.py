@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from eval_gate.cli.starter import file_texts
 from eval_gate.cli.starter.agent_detection import find_agent
-from eval_gate.cli.starter.evaluated_agent import EvaluatedAgent, find_evaluated_agent
+from eval_gate.cli.starter.evaluated_agent import COMMAND_NAME, EvaluatedAgent, find_evaluated_agent, find_target_list
 from eval_gate.cli.starter.file_texts import NEEDED_NODE, NEEDED_PYTHON, join_reasons
 from eval_gate.cli.starter.folder_contents import (
     EVALS_FOLDER,
@@ -37,6 +37,7 @@ from eval_gate.text.escape import to_console_line
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"
+TARGETS: Final = "targets.yaml"
 IGNORE: Final = ".gitignore"
 SEED_NAME: Final = PurePosixPath(DEFAULT_SEED_MANIFEST).name
 EXISTS_REASON: Final = "exists already"
@@ -67,6 +68,12 @@ class StarterPlan(Struct):
     """What the evals' commands need that the action's container does not have; then the workflow does without it."""
     ignore_line: str | None = None
     """The line that an existing .gitignore lacks."""
+
+    @property
+    def target_flags(self) -> tuple[str, ...]:
+        """Flags that a run needs for the target of the list that is written, or else what `run_flags` are."""
+        written = TARGETS in self.files_to_write
+        return ("--targets", TARGETS, "--target", COMMAND_NAME) if written else self.run_flags
 
     def add_file(self, name: str, text: str) -> None:
         """Write this file unless there is something of its name already."""
@@ -102,6 +109,7 @@ def make_plan(folder: Path, wishes: StarterRequest) -> StarterPlan:
     if asked.found_agent:
         plan.notes += _iter_agent_notes(asked)
     _add_config(plan, kept, evals, find_tools(folder))
+    _add_targets(plan, evals)
     _add_evals(plan, evals, before, wishes.example)
     _add_gitignore(plan, config.output_dir)
     plan.notes += [] if evals.places else _iter_promptfoo_notes(folder)
@@ -189,6 +197,18 @@ def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, tools: 
                 f"{among} content that nothing checks, such as a misspelled key: `eval-gate validate --strict` lists "
                 f"it. After you fix it, uncomment `strict: true` in {CONFIG}"
             )
+
+
+def _add_targets(plan: StarterPlan, evals: FoundEvals) -> None:
+    """Describe an agent that does not speak our own protocol, as far as its source says how it speaks.
+
+    The configuration stays the same, and names the agent. So this list must not come before another one.
+    """
+    contract = plan.agent.contract
+    if contract is None or plan.run_flags:
+        return
+    if find_target_list(evals.files, plan.folder, plan.repository or plan.folder) in {None, TARGETS}:
+        plan.add_file(TARGETS, file_texts.render_targets(plan.agent, contract))
 
 
 def _find_seed_manifest(folder: Path, places: tuple[str, ...]) -> str | None:
