@@ -13,23 +13,23 @@ from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import MASK
 
 
-def mask_observations(found: ObservationSet, redact: Redactor, patterns: Sequence[str] = ()) -> ObservationSet:
+def mask_observations(original: ObservationSet, redact: Redactor, patterns: Sequence[str] = ()) -> ObservationSet:
     """Mask every text of the observations, except for names of tools.
 
     An observation whose texts cannot be searched for the patterns is left out, because it may hold anything. A note
     says so.
     """
-    before = found.observations
+    before = original.observations
     observations: list[Observation | None] = [map_observation(one, redact) for one in before]
     if patterns:
         observations = _mask_matches([one for one in observations if one is not None], patterns)
     kept = [one for one in observations if one is not None]
-    notes = list(map(redact, found.notes))
+    notes = list(map(redact, original.notes))
     if len(kept) < len(before):
         notes.append(
             f"Left out {_count(len(before) - len(kept))} that could not be searched for the `redact` patterns."
         )
-    tools = tuple(redact.mask_struct(tool) for tool in found.tools)
+    tools = tuple(redact.mask_struct(tool) for tool in original.tools)
     return ObservationSet(tuple(kept), tools, tuple(notes))
 
 

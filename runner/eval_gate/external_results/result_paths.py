@@ -72,9 +72,9 @@ class ResultsPath(FrozenStruct):
         return f"{self.prefix}={self.path}" if self.prefix else self.path
 
 
-def parse_results_path(given: str) -> ResultsPath:
+def parse_results_path(path_text: str) -> ResultsPath:
     """Parse a path of results. A file that is called `name=path` is that file."""
-    match = None if os.path.lexists(given) else _PREFIXED.fullmatch(given)
+    match = None if os.path.lexists(path_text) else _PREFIXED.fullmatch(path_text)
     if match is None or not match["prefix"].strip() or not match["path"].strip():
-        return ResultsPath(given)
+        return ResultsPath(path_text)
     return ResultsPath(match["path"].strip(), match["prefix"].strip())

@@ -221,9 +221,9 @@ def _classify_result(result: _Result) -> tuple[Status, ErrorKind, str | None]:
     return result.status, kind, said or f"its outcome is {result.outcome}"
 
 
-def _parse_duration(given: str) -> float | None:
+def _parse_duration(duration: str) -> float | None:
     """Parse days, hours, minutes and seconds, such as `1.00:00:00.25`, as milliseconds."""
-    match = _DURATION.fullmatch(given)
+    match = _DURATION.fullmatch(duration)
     if match is None:
         return None
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups())

@@ -20,7 +20,7 @@ NO_NAMES = frozenset(_WORDS.split())
 """Participles, adverbs and prepositions that say nothing by themselves: a function is a verb with an object."""
 MOST_ONE_WORD = 0.15
 """Of functions. Comparable projects have 0.16 to 0.21."""
-MOST_BARE_PARAMETERS = 450
+MOST_BARE_PARAMETERS = 449
 """Parameters named by one of `NO_NAMES`. This number only goes down: rename some where you work, and lower it."""
 TERMS = {
     "answer": "response",

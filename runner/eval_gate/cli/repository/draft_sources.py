@@ -103,11 +103,11 @@ def _get_journal(config: RunConfig) -> Path:
     return Path(config.output_dir) / RECORDING_NAME
 
 
-def parse_fields(given: Sequence[str]) -> Mapping[str, str]:
+def parse_fields(field_options: Sequence[str]) -> Mapping[str, str]:
     """Parse the values of `--field`, each NAME=PATH. Raises GateError `unknown-value` with every problem."""
     found: dict[str, str] = {}
     problems: list[Problem] = []
-    for text in given:
+    for text in field_options:
         name, equals, path = text.partition("=")
         if not equals or not name.strip() or not path.strip():
             problems.append(Problem(f"{quote_value(text)} is not NAME=PATH", field="--field"))
