@@ -249,7 +249,7 @@ def test_run__many_at_once__leave_no_descriptor_open(tmp_path) -> None:
 
     before = descriptors()
     assert [done.stdout.to_text() for done in asyncio.run(many())] == [f"{number}\n" for number in range(60)]
-    assert descriptors() == before
+    assert descriptors() <= before  # what earlier tests left may be collected meanwhile
 
 
 # what cannot be started
