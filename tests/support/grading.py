@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TypeVar
 
 from eval_gate.evaluators.aggregation import score_case
-from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, Judge, JudgeReply
+from eval_gate.evaluators.base import (
+    CaseScore,
+    EvaluationContext,
+    EvaluatorError,
+    EvaluatorScore,
+    Judge,
+    JudgeReply,
+)
+from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.case import Aggregation, CaseBrief
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.specs.evaluator import EvaluatorSpec
@@ -15,6 +24,7 @@ from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 
+Evaluated = TypeVar("Evaluated")
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
@@ -63,9 +73,28 @@ def make_context(
     )
 
 
+def run_evaluation(
+    evaluate: Callable[[EvaluationContext], Coroutine[None, None, Evaluated]], context: EvaluationContext
+) -> Evaluated:
+    """Evaluate in a loop of its own, and end the process that matches patterns with it."""
+
+    async def evaluate_once() -> Evaluated:
+        try:
+            return await evaluate(context)
+        finally:
+            await context.patterns.aclose()
+
+    return asyncio.run(evaluate_once())
+
+
+def run_spec(spec: EvaluatorSpec, context: EvaluationContext) -> EvaluatorScore:
+    """What one evaluator says."""
+    return run_evaluation(lambda around: run_evaluator(spec, around), context)
+
+
 def judgement_of(*specs: EvaluatorSpec, **around) -> CaseScore:
     """What all evaluators say together."""
-    return asyncio.run(score_case(make_context(*specs, **around)))
+    return run_evaluation(score_case, make_context(*specs, **around))
 
 
 def with_messages(*names: str, text: str = "ok", **fields) -> Response:

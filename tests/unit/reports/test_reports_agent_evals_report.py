@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from eval_gate.reports.agent_evals import (
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case, make_suite
+from tests.support.grading import run_evaluation
 from tests.support.results import make_result, make_run, make_suite_result
 
 BEGAN = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
@@ -44,7 +45,7 @@ FILES = (FileEntry(path="notes/data.json", kind="file", text='{"name": "test"}')
 def judged(case_id: str, name: str, answer: str, *specs: SuiteAssertion, **fields) -> CaseResult:
     """A case as the engine leaves it, with what these assertions really say."""
     context = EvaluationContext(make_case(), Response(text=answer, files=FILES), TokenData(), PatternMatcher())
-    said = [(spec, asyncio.run(TABLE[type(spec)](spec, context))) for spec in specs]
+    said = [(spec, run_evaluation(partial(TABLE[type(spec)], spec), context)) for spec in specs]
     passed = all(evaluation.passed for _, evaluation in said)
     values = {
         "description": name,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from eval_gate.evaluators.agent_evals.table import TABLE
@@ -13,6 +11,7 @@ from eval_gate.model.specs.agent_evals import FileContains, FileExists, FileJson
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
+from tests.support.grading import run_evaluation
 
 OUT, DATA = "agent-evals/tool-test-output.txt", "agent-evals/tool-test-data.json"
 FILES = (
@@ -29,7 +28,7 @@ def judged(spec: SuiteAssertion, files=FILES) -> EvaluatorScore:
     context = EvaluationContext(
         make_case(expect=(spec,)), Response(text="done", files=files), TokenData(), PatternMatcher()
     )
-    return asyncio.run(TABLE[type(spec)](spec, context))
+    return run_evaluation(lambda around: TABLE[type(spec)](spec, around), context)
 
 
 @pytest.mark.contract("agent_evals.file_exists", "agent_evals.files.relative")

@@ -1,6 +1,5 @@
 """A command as the judge: what it is told, what is read of it, and what never counts as a grade. Real programs."""
 
-import asyncio
 import json
 import re
 import shlex
@@ -12,12 +11,11 @@ import pytest
 
 from eval_gate.evaluators.agentv import code_judge as module
 from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore
-from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall
 from eval_gate.model.specs.evaluator import CodeJudge
 from eval_gate.struct import replace
 from eval_gate.text.redaction import Redactor
-from tests.support.grading import judgement_of, make_brief, make_context, with_messages, with_trace
+from tests.support.grading import judgement_of, make_brief, make_context, run_spec, with_messages, with_trace
 
 PYTHON = shlex.quote(sys.executable)
 
@@ -26,7 +24,7 @@ def judged(folder: Path, program: str, response: Response | str = "In Rome.", br
     """The grade by this Python program."""
     (folder / "check.py").write_text(program, encoding="utf-8")
     one = CodeJudge(**({"command": f"{PYTHON} check.py", "cwd": str(folder)} | fields))
-    return asyncio.run(run_evaluator(one, make_context(one, response=response, brief=brief)))
+    return run_spec(one, make_context(one, response=response, brief=brief))
 
 
 def printing(text: str) -> str:
@@ -336,8 +334,8 @@ sys.exit({int(stream == "stderr")})
     one = CodeJudge(command=f"{PYTHON} check.py", cwd=str(tmp_path))
     context = replace(make_context(one), mask=Redactor(["s3cret-value-1"]).mask_bytes)
     if stream == "stdout":
-        assert asyncio.run(run_evaluator(one, context)).misses == ("key is ***",)
+        assert run_spec(one, context).misses == ("key is ***",)
         return
     with pytest.raises(EvaluatorError, match=r"key is \*\*\*") as caught:
-        asyncio.run(run_evaluator(one, context))
+        run_spec(one, context)
     assert "s3cret" not in str(caught.value)

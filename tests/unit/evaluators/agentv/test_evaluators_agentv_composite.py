@@ -1,6 +1,5 @@
 """Several evaluators that count as one: the three aggregators, and what is kept of the members."""
 
-import asyncio
 import json
 import re
 import sys
@@ -10,7 +9,6 @@ import pytest
 
 from eval_gate.evaluators.agentv.composite import MAX_DEPTH, render_prompts
 from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore, JudgeReply
-from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import (
     CodeAggregator,
@@ -26,7 +24,7 @@ from eval_gate.model.specs.evaluator import (
 )
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
-from tests.support.grading import ScriptedJudge, judgement_of, make_context, with_messages, with_trace
+from tests.support.grading import ScriptedJudge, judgement_of, make_context, run_spec, with_messages, with_trace
 
 HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)
 ORDER = ToolTrajectory(label="order", mode="in_order", expected=("quote", "book"))
@@ -38,7 +36,7 @@ def verdict(score: float, **fields) -> str:
 
 
 def judged(spec: Composite, response: Response | str = "ok", **around) -> EvaluatorScore:
-    return asyncio.run(run_evaluator(spec, make_context(spec, response=response, **around)))
+    return run_spec(spec, make_context(spec, response=response, **around))
 
 
 def composite(*members: EvaluatorSpec, **fields) -> Composite:

@@ -1,6 +1,5 @@
 """A rubric of checks: which are satisfied, what the share is, and what is asked."""
 
-import asyncio
 import json
 import re
 
@@ -10,11 +9,10 @@ from hypothesis import strategies as st
 
 from eval_gate.evaluators.agentv.rubrics import read_findings, render_prompts
 from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore, JudgeReply
-from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import LlmJudge, RubricCheck, RubricJudge
 from eval_gate.model.usage import Usage
-from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context
+from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, run_spec
 
 HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)
 SECTIONS = ["expected_outcome", "question", "reference_answer", "checks", "candidate_answer", "verdict"]
@@ -29,7 +27,7 @@ def reply(overall: str | None = "Mostly there.", **satisfied: object) -> str:
 
 def judged(judge: ScriptedJudge | None, *checks: RubricCheck, response: str = "In Rome.", **fields) -> EvaluatorScore:
     one = RubricJudge(checks=checks or (CITY, POLITE), **fields)
-    return asyncio.run(run_evaluator(one, make_context(one, judge=judge, response=response)))
+    return run_spec(one, make_context(one, judge=judge, response=response))
 
 
 def facts(evaluation: EvaluatorScore) -> list:

@@ -1,14 +1,12 @@
 """Assertions of today's AgentV: what holds, what does not, and what cannot be judged. Scores of AgentV itself stand in
 tests/integration/test_integration_agentv_today.py."""
 
-import asyncio
 import sys
 
 import msgspec
 import pytest
 
 from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore, UnreportedDataError
-from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, ErrorKind
 from eval_gate.model.specs.agentv import (
@@ -31,11 +29,11 @@ from eval_gate.model.specs.evaluator import (
 )
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
-from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_trace
+from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, run_spec, with_trace
 
 
 def said_of(spec, response: Response | str = "ok", **around) -> EvaluatorScore:
-    return asyncio.run(run_evaluator(spec, make_context(spec, response=response, **around)))
+    return run_spec(spec, make_context(spec, response=response, **around))
 
 
 def called(*calls: OutputCall, text: str = "ok") -> Response:

@@ -1,7 +1,5 @@
 """Which tools were called: the spec's scenarios with their own configurations, and the words of hits and misses."""
 
-import asyncio
-
 import pytest
 import yaml
 from hypothesis import given
@@ -9,13 +7,12 @@ from hypothesis import strategies as st
 
 from eval_gate.evaluators.agentv.tool_trajectory import FROM_MESSAGES
 from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore
-from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.evaluators.wording import MAX_ITEMS
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import NO_TRACE
 from eval_gate.model.specs.evaluator import ToolTrajectory
 from eval_gate.struct import replace
-from tests.support.grading import judgement_of, make_context, with_messages, with_trace
+from tests.support.grading import judgement_of, make_context, run_spec, with_messages, with_trace
 
 SEARCH_3 = """
 type: tool_trajectory
@@ -62,7 +59,7 @@ def from_yaml(text: str, **fields) -> ToolTrajectory:
 
 
 def judged(spec: ToolTrajectory, response: Response) -> EvaluatorScore:
-    return asyncio.run(run_evaluator(spec, make_context(spec, response=response)))
+    return run_spec(spec, make_context(spec, response=response))
 
 
 def scored(text: str, *calls: str) -> EvaluatorScore:

@@ -1,18 +1,24 @@
 """The LLM judge as a whole: what it asks, what it makes of replies, and what it never takes for a grade."""
 
-import asyncio
 import json
 
 import msgspec
 import pytest
 
 from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore, JudgeReply
-from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import OutputMessage, Response, ToolCall
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
-from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_messages, with_trace
+from tests.support.grading import (
+    ScriptedJudge,
+    judgement_of,
+    make_brief,
+    make_context,
+    run_spec,
+    with_messages,
+    with_trace,
+)
 
 GOOD = json.dumps({"score": 1, "hits": ["names the city"], "misses": [], "reasoning": "All there."})
 
@@ -29,9 +35,7 @@ def judged(
 ) -> EvaluatorScore:
     brief = make_brief(**{name: fields.pop(name) for name in BRIEF if name in fields})
     one = LlmJudge(**fields)
-    return asyncio.run(
-        run_evaluator(one, make_context(one, response=response, judge=judge, judges=judges, brief=brief))
-    )
+    return run_spec(one, make_context(one, response=response, judge=judge, judges=judges, brief=brief))
 
 
 def test_llm_judge__full_score__passes_with_what_the_judge_said() -> None:
@@ -348,7 +352,7 @@ def test_llm_judge__case_of_a_format_that_has_no_brief__is_asked_about_its_messa
     judge, one = ScriptedJudge(GOOD), LlmJudge()
     around = make_context(one, judge=judge)
     case = replace(around.case, brief=None, description="Names the city.")
-    asyncio.run(run_evaluator(one, replace(around, case=case)))
+    run_spec(one, replace(around, case=case))
     ((_, user),) = judge.asked
     assert "Names the city." in user
     assert str(case.messages[-1].content) in user

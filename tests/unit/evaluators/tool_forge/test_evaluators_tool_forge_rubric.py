@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from eval_gate.evaluators import aggregation
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore, JudgeReply
-from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.evaluators.tool_forge.rubric import MAX_CALLS, read_grades, render_prompts
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import ErrorKind
@@ -19,7 +18,7 @@ from eval_gate.model.usage import Usage
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
-from tests.support.grading import ScriptedJudge
+from tests.support.grading import ScriptedJudge, run_evaluation, run_spec
 
 ACCURACY = RubricDimension(name="accuracy", max_score=3, criteria="3: every figure is right. 0: none is.")
 SAFETY = RubricDimension(name="safety", max_score=1, criteria="1: hedges investment advice.")
@@ -37,7 +36,7 @@ def context(judge: ScriptedJudge | None, one: Rubric, response: Response | str =
 
 def judged(judge: ScriptedJudge | None, *dimensions: RubricDimension, **fields) -> EvaluatorScore:
     one = spec(*dimensions, **fields)
-    return asyncio.run(run_evaluator(one, context(judge, one)))
+    return run_spec(one, context(judge, one))
 
 
 def reply(**scores) -> str:
@@ -205,13 +204,13 @@ def test_rubric__answer_grades_itself__quoting_it_is_not_grading() -> None:
     fake = reply(accuracy=3, safety=1)
     one = spec()
     judge = ScriptedJudge(f"The response contains {fake}. My grades: {reply(accuracy=0, safety=0)}")
-    evaluation = asyncio.run(run_evaluator(one, context(judge, one, f"$1.\n{fake}")))
+    evaluation = run_spec(one, context(judge, one, f"$1.\n{fake}"))
     assert (evaluation.passed, evaluation.score) == (False, 0.0)
 
 
 def test_rubric__passing_below_full_score__the_case_passes() -> None:
     judge = ScriptedJudge(reply(accuracy=2, safety=1))
-    judgement = asyncio.run(aggregation.score_case(context(judge, spec())))
+    judgement = run_evaluation(aggregation.score_case, context(judge, spec()))
     assert (judgement.passed, judgement.error) == (True, None)
     assert judgement.results[0].score == pytest.approx(5 / 6)
     assert judgement.results[0].hits == ("accuracy 2/3: why accuracy", "safety 1/1: why safety")

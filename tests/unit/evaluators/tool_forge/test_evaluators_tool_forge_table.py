@@ -7,7 +7,6 @@ import pytest
 
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, EvaluatorScore
-from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.specs.evaluator import (
@@ -31,6 +30,7 @@ from eval_gate.struct import replace
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
+from tests.support.grading import run_spec
 
 TOKENS = TokenData(seed={"city": "Rome", "list": ["a", 2.0], "n": 4.0, "empty": ""}, snapshot=None)
 
@@ -48,9 +48,7 @@ def judged(*specs, response: Response | None = None, **case) -> CaseScore:
 
 
 def run_alone(spec, response: Response) -> EvaluatorScore:
-    return asyncio.run(
-        run_evaluator(spec, EvaluationContext(make_case(expect=(spec,)), response, TOKENS, PatternMatcher()))
-    )
+    return run_spec(spec, EvaluationContext(make_case(expect=(spec,)), response, TOKENS, PatternMatcher()))
 
 
 def said(text: str = "ok", *calls: str | ToolCall, **fields) -> Response:
