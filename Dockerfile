@@ -1,7 +1,7 @@
 # The container image of the action. Building it needs BuildKit (the default since Docker 23) and nothing else.
 
 # The tag is for people, the digest (of the index for all platforms) is what is pulled.
-ARG BASE=python:3.13-slim@sha256:70729b46c69b4f1e97c4822c1af3df53a1476cf5ddc6c087c0c10bc3a5678c2f
+ARG BASE=python:3.14-slim@sha256:e11c17f46f87983eb946b121694dedba6290ee2b0dd5294d137d82943502d179
 
 FROM ${BASE} AS build
 

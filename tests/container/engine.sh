@@ -8,6 +8,10 @@
 #                     running before is never touched. Images and layers stay, so the next `up` is quick.
 #   engine.sh clean   `down`, and removes images, layers and the stand-in.
 #
+# The stand-in has the Python that the Dockerfile names, from the first of SUITES that has it. If none has it any more, the
+# stable release's own Python is used, and a line says so. MIRROR is where the packages come from, by default as for
+# this machine's own.
+#
 # What `up` prints:  ENGINE_STARTED  yes if `down` has something to stop
 #                    ENGINE_DOCKER   a docker client that can build with BuildKit
 #                    ENGINE_BASE     the base image to build on; empty: the one the Dockerfile names
@@ -17,8 +21,10 @@ set -euo pipefail
 # The engine and its images are ours alone: a stand-in named like a public image must not end up in a user's own engine.
 home=${EVAL_GATE_ENGINE_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/eval-gate/engine}
 socket=unix://$home/docker.sock
-standin=python:3.13-slim
-suite=trixie  # the Debian release that has this Python
+SUITES=${SUITES:-forky sid}  # of Debian; both change every day
+stable=trixie
+python=$(sed -n 's/^ARG BASE=python:\([0-9.]*\)-slim@.*/\1/p' "$(dirname "$0")/../../Dockerfile")
+standin=python:$python-slim
 
 say() { printf '[engine %3ss] %s\n' "$SECONDS" "$*" >&2; }
 fail() { printf '[engine] %s\n' "$*" >&2; exit 1; }
@@ -83,37 +89,53 @@ start() {
   fail "the Docker engine did not start"
 }
 
-# Root file system in place of the official image: the same Debian release with its own Python of the same version.
+# Root file system in place of the official image: Debian with its own Python of the version "$1", from the release "$2".
 # The official image has Python in /usr/local, so that is where it is found here too; neither of them sets a locale.
-# This machine's certificates are laid in, so that `pip install` inside reaches what it reaches outside.
+# This machine's certificates are laid in, so that `pip install` inside reaches what it reaches outside. A mirror that
+# stands still for this machine's own packages (Check-Valid-Until) may do so for these.
 # shellcheck disable=SC2016  # what is in single quotes is for apt and for the hooks' own shell
 make_standin() {
-  local tar=$1 mirror=${MIRROR:-}
+  local version=$1 suite=$2 tar=$3 mirror=${MIRROR:-} valid
   [[ $mirror ]] ||
     mirror=$(apt-get indextargets --format '$(REPO_URI)' | sed 's,/$,,' | grep -v security | sort -u | head -n 1)
   [[ $mirror ]] || fail "no Debian mirror is configured here: name one in MIRROR"
+  valid=$(apt-config dump --format '%v' Acquire::Check-Valid-Until)
   mmdebstrap --variant=minbase --quiet \
-    --include=ca-certificates,netbase,tzdata,python3,python3-pip \
+    --include="ca-certificates,netbase,tzdata,python$version,python3-pip" \
+    --aptopt="Acquire::Check-Valid-Until \"${valid:-true}\"" \
     --aptopt='Acquire::Languages "none"' --dpkgopt='force-unsafe-io' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --customize-hook='rm -f "$1"/usr/lib/python3*/EXTERNALLY-MANAGED' \
-    --customize-hook='for n in python python3; do ln -s /usr/bin/python3 "$1/usr/local/bin/$n"; done' \
-    --customize-hook='ln -s /usr/bin/pip3 "$1/usr/local/bin/pip"' \
+    --customize-hook="for n in python python3; do ln -s /usr/bin/python$version \"\$1/usr/local/bin/\$n\"; done" \
+    --customize-hook='printf "#!/bin/sh\nexec python -m pip \"\$@\"\n" >"$1/usr/local/bin/pip"' \
+    --customize-hook='chmod 755 "$1/usr/local/bin/pip"' \
     --customize-hook='cp -L /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/ca-certificates.crt"' \
     --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*.bin "$1"/var/log/*' \
-    "$suite" "$tar.part.tar" "$mirror" >"$home/standin.log" 2>&1 ||
-    { tail -n 20 "$home/standin.log" >&2; fail "the stand-in base image could not be built"; }
+    "$suite" "$tar.part.tar" "$mirror" >"$home/standin.log" 2>&1 || return
   mv "$tar.part.tar" "$tar"
 }
 
+# Sets `tar`, and `standin` where no release has the Python that is asked for.
+build_standin() {
+  local suite
+  tar=$home/base-$python.tar
+  [[ -s $tar ]] && return
+  for suite in $SUITES; do
+    say "building a stand-in for $standin from packages of Debian $suite"
+    make_standin "$python" "$suite" "$tar" && return
+  done
+  tail -n 20 "$home/standin.log" >&2
+  say "*** neither of $SUITES gives Python $python: the image is tested on the Python of $stable instead ***"
+  tar=$home/base-$stable.tar standin=python:$stable-slim
+  [[ -s $tar ]] || make_standin 3 "$stable" "$tar" ||
+    { tail -n 20 "$home/standin.log" >&2; fail "the stand-in base image could not be built"; }
+}
+
 load_standin() {
+  local tar
   docker --host "$socket" image inspect "$standin" >/dev/null 2>&1 && return
-  local tar=$home/base.tar
-  if [[ ! -s $tar ]]; then
-    say "building a stand-in for $standin from Debian packages"
-    make_standin "$tar"
-  fi
+  build_standin
   docker --host "$socket" import \
     --change 'ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin' \
     --change 'CMD ["python3"]' --message 'stand-in made of Debian packages' \

@@ -18,8 +18,12 @@ TRAPS = (
     "typer.py",
     "json.py",
     "pydantic/__init__.py",
-    ".local/lib/python3.13/site-packages/usercustomize.py",
-    ".local/lib/python3.13/site-packages/trap.pth",
+    # whichever Python the image has: a trap for another one would catch nothing
+    *(
+        f".local/lib/python3.{minor}/site-packages/{name}"
+        for minor in range(11, 30)
+        for name in ("usercustomize.py", "trap.pth")
+    ),
 )
 HOSTILE_ENVIRONMENT = {
     "PYTHONPATH": "/github/workspace",
