@@ -66,9 +66,9 @@ class NoBaseline(FrozenStruct):
 NOT_REQUESTED = NoBaseline("baseline-not-requested", "no baseline was given")
 
 
-def refuse_own_baseline(found: Baseline | NoBaseline, run_id: str | None) -> None:
+def refuse_own_baseline(baseline: Baseline | NoBaseline, run_id: str | None) -> None:
     """Raise GateError if the baseline is the run under evaluation, because no run regresses from itself."""
-    if isinstance(found, Baseline) and found.result.run_id == run_id:
+    if isinstance(baseline, Baseline) and baseline.result.run_id == run_id:
         raise GateError(
             "baseline-not-found",
             f"run {run_id} cannot be its own baseline",
