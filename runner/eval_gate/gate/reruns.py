@@ -59,6 +59,7 @@ class Reruns:
         self._budgeted = budgeted
         self._fresh: dict[CaseKey, int] = {}
         """New cases, and how often each is run beyond its first executions."""
+        self._fixes: Set[CaseKey] = frozenset()
         self._facts: dict[CaseKey, CaseFacts] = {}
         self._graded: dict[CaseKey, bool] = {}
         self._first: dict[CaseKey, Sequence[Trial]] = {}
@@ -81,6 +82,11 @@ class Reruns:
         """Those that are run more often because no earlier run knows them, whatever came of the first time."""
         return self._fresh.keys()
 
+    @property
+    def fixes(self) -> Set[CaseKey]:
+        """Passing cases that the branch failed by now, and that are re-run to know whether they are fixed."""
+        return self._fixes
+
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution leaves something to decide, and those of which nothing is known."""
         if self._later is not None:
@@ -96,6 +102,9 @@ class Reruns:
             self._first = {key: case.list_executions() for key, case in result.iter_cases() if key in self._facts}
         steps = decide_next_steps(self._facts.values(), self._confirmation)
         doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
+        fixes = [key for key in doubtful if self._facts[key].suspicion is Suspicion.FIX]
+        self._fixes = frozenset(fixes[:ENOUGH_CONFIRMED])
+        doubtful = [key for key in doubtful if key not in set(fixes) - self._fixes]
         self._suspects = self._build_suspects(run, doubtful)
         self._fresh = {}
         if isinstance(self.baseline, Baseline) and self._question.policy.most_reruns:
