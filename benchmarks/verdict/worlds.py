@@ -210,10 +210,6 @@ def part_worlds(cases: int) -> Iterator[World]:
         "the branch fixed a dead case three runs ago, and this breaks it (2%)",
         (Group(1, 1, 1, 3, 0.0), same(cases - 1, 0.02)),
     )
-    yield World(
-        "the branch fixed a dead case in its newest run, and this breaks it (2%)",
-        (Group(1, 1, 1, 1, 0.0), same(cases - 1, 0.02)),
-    )
 
 
 def score_worlds(cases: int) -> Iterator[World]:
