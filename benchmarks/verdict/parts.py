@@ -23,6 +23,7 @@ from eval_gate.gate.evidence import (
     suite_drop,
     thresholds,
 )
+from eval_gate.gate.evidence.rerun_decision import Suspicion, find_suspicion
 from eval_gate.gate.evidence.suite import branch_level
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_run_thresholds
@@ -110,6 +111,11 @@ def _as_settled(settled: Iterable[object], *_: object) -> Iterator[object]:
     return iter(settled)
 
 
+def _suspect_no_fix(*facts: Any, **more: Any) -> Suspicion | None:
+    found = find_suspicion(*facts, **more)
+    return None if found is Suspicion.FIX else found
+
+
 def _nothing(*_: object, **__: object) -> None:
     return None
 
@@ -150,6 +156,8 @@ def _parts() -> Iterator[Part]:
     yield Part("scores", both, scores, judged_only=True, special=True)
     sparing = ((reruns.Reruns, "_build_suspects", lambda *_: Suspects({}, None)),)
     yield Part("sparing", "every suspect is run again, whatever is known by then", sparing, special=True)
+    fixes = ((case_classification, "find_suspicion", _suspect_no_fix),)
+    yield Part("fixes", "a case that the branch failed and that passes is run once", fixes, least=2, special=True)
     fresh = ((reruns, "plan_extra_executions", lambda *_, **__: {}),)
     yield Part("new cases", "a case that no run knows is run once", fresh, special=True)
     yield Part("base agent", "nobody asks the base branch's agent", on_branch=False, special=True)

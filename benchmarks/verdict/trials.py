@@ -6,7 +6,8 @@
 The tests beside it take every case's share of passes in the newest run and here, as packages for paired tests do: a
 paired t-test, one-sided, at 5 % and at the 1 % that the test of all cases may spend here, and McNemar's test of the
 cases' majorities at 5 %. Where the trials of a case go together, neither a case nor all of them are what the gate takes
-them for: independent executions. These lines show what that costs.
+them for: independent executions. These lines show what that costs. With one trial it is the re-runs that go with the
+first execution.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ EACH, USUAL, STRICT = 5, 0.05, 0.01
 
 @dataclass(frozen=True)
 class Together(World):
-    """A world in which the trials of a case in one run go together.
+    """A world in which the executions of a case in one run go together.
 
     `share` is how much of the variance of one execution is that of the run: the case's rate in it is drawn anew.
     """
@@ -177,7 +178,7 @@ def table(
             if words and not any(one in world.name for one in words):
                 continue
             for many in trials:
-                for history in histories if many > 1 or not isinstance(world, Together) else ():
+                for history in histories:
                     one = simulate(world, many, history, number, seed)
                     counts = (one.gates, one.red, one.named, one.paired, one.strict, one.mcnemar)
                     cells = [*map(str, counts), f"{one.executions / number:.2f}"]

@@ -78,6 +78,11 @@ def lines(cases: int) -> dict[str, Line]:
         found[world.name] = Line(world, ("sparing", "suite", "bars"))
     found[all_lost] = Line(found[all_lost].world, (*general(), "sparing"))
     found |= {world.name: Line(world, ("late",)) for world in late_worlds(cases)}
+    fixed = World(
+        "the branch fixed a dead case in its newest run, and this breaks it (2%)",
+        (Group(1, 1.0, 1.0, 1, 0.02), same(cases - 1, 0.02)),
+    )
+    found[fixed.name] = Line(fixed, (*general(), "fixes"))
     for day in control.days(cases):
         found[f"base agent: {day.world.name}"] = Line(day.world, ("base agent",), there=day.there)
     for world in _new(cases):

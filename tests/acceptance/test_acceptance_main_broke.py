@@ -35,6 +35,30 @@ def test_main_lost_a_case_and_the_pull_request_mends_it__is_a_new_pass(world) ->
     expect(seen, 0, "no regressions", says=["new pass"], new_pass=[0])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("before", ["FPPPPPPP*3", "PPPPPPPP FPPPPPPP*4", "PPPPPPPP*5 FPPPPPPP*4"])
+def test_main_mended_a_case_in_its_newest_run__the_pull_request_breaks_it_again__is_red(world, before) -> None:
+    """Seven passes in that run say that the case is fixed there; one could be luck."""
+    made = world(before)
+    made.main(EIGHT, "--baseline", made.MAIN)
+    expect(made.here("FPPPPPPP"), 1, "1 regression", regression=[0])
+
+
+@pytest.mark.slow
+def test_main_failed_a_case__it_passes_now_and_then_here__is_flaky_and_no_new_pass(world) -> None:
+    seen = world("FPPPPPPP*4").here("P(PPF)PPPPPPP")
+    expect(seen, 0, "no regressions", flaky=[0])
+    assert len(seen.json["suites"][0]["cases"][0]["trials"]) == 4, "it is not run again once it has failed"
+
+
+@pytest.mark.slow
+def test_many_cases_are_mended__a_dozen_of_them_is_run_again(world) -> None:
+    seen = world("F" * 14 + "P" * 14 + "*2").here("P" * 28)
+    expect(seen, 0, "no regressions", new_pass=range(14))
+    executions = [len(case["trials"]) for case in seen.json["suites"][0]["cases"]]
+    assert executions == [7] * 12 + [1] * 16
+
+
 def test_baseline_passed_by_a_flake__case_that_mostly_fails__is_still_failing(world) -> None:
     seen = world("FPPPPPPP*4 F(P)PPPPPPP").here("FPPPPPPP")
     expect(seen, 0, "no regressions", still_failing=[0])

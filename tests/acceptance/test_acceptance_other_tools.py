@@ -114,6 +114,18 @@ def test_judge__the_command_passes_another_case_that_asks_the_same__clears_nothi
         assert "its results have none of the requested cases" in done.stdout
 
 
+def test_judge__a_case_is_fixed__the_command_that_runs_what_fails_again_is_not_started(tmp_path) -> None:
+    options = ["--fail-on", "never"]
+    for status in ("failed", "failed", "failed", "passed"):
+        (tmp_path / "r.jsonl").write_text(json.dumps({"suite": "a", "id": "one", "status": status}))
+        done = gate(tmp_path, "check", "r.jsonl", *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        again = ["--rerun-command", "touch started; cp r.jsonl {output}"]
+        options = ["--fail-on", "never", "--baseline", "evals/results", *again]
+    assert "NEW PASSES (1)" in done.stdout
+    assert not (tmp_path / "started").exists()
+
+
 def test_judge__the_command_writes_one_of_two_files_anew__the_other_is_no_execution(tmp_path) -> None:
     def junit(name: str, case: str, *, passes: bool) -> str:
         failure = "" if passes else '<failure message="no"/>'

@@ -68,6 +68,17 @@ def test_one_tool_hangs__whenever_it_is_asked__its_cases_are_the_regressions(wor
     assert "regressions" in seen.title
 
 
+def test_one_case_hangs__main_answered_it__is_a_regression_like_any_other_agent_error(world) -> None:
+    expect(world(GOOD).here("PPHPPPPP", timeout_ms="200"), 1, "1 regression", first="regressions",
+           says=["agent error"], regression=[2])  # fmt: skip
+
+
+def test_five_of_sixteen_cases_hang__whenever_they_are_asked__are_the_regressions(world) -> None:
+    """Two re-runs of each show that these cases hang; after one it could be a slow day."""
+    seen = world("P" * 16 + "*4").here("P" * 11 + "HHHHH", timeout_ms="200")
+    expect(seen, 1, "5 regressions", first="regressions", regression=range(11, 16))
+
+
 def test_many_are_late_and_one_is_wrong__is_red_for_that_one(world) -> None:
     seen = world("P" * 20 + "*6").here("F" + "PPHPH" * 3 + "PPHP", timeout_ms="200")
     assert (seen.code, seen.classes["gs-000"]) == (1, "regression"), seen.text

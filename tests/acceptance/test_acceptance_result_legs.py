@@ -122,4 +122,34 @@ def test_legs__prefix_of_a_file__holds_for_its_reruns(tmp_path) -> None:
     assert done.returncode != 2, done.stderr
     assert "none of the requested cases" not in done.stdout + done.stderr
     other = gate(tmp_path, "check", "linux=now.xml", "x=before.xml", *options)
-    assert "none of the requested cases" in other.stdout + other.stderr, "nobody knows whose re-run it is"
+    said = "none of the requested cases, such as refund of linux: write the results of linux to {output}/linux"
+    assert said in " ".join((other.stdout + other.stderr).split()), "nobody knows whose re-run it is"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "baseline", "below"),
+    [
+        (("r",), "before", ""),
+        (("r",), "before", "deeper/"),
+        (("r/*/junit.xml",), "before/*/junit.xml", ""),
+        (("windows=r/windows/junit.xml", "linux=r/linux/junit.xml"), "before", ""),
+    ],
+    ids=["folder", "deeper", "glob", "prefixes"],
+)
+def test_legs__one_of_several_is_run_again__its_folder_in_the_output_says_which(
+    tmp_path, given, baseline, below
+) -> None:
+    for folder, no in (("before", False), ("r", True)):
+        write_leg(tmp_path / folder, f"{below}windows", junit(refund=no))
+        write_leg(tmp_path / folder, f"{below}linux", junit(refund=False))
+    options = ("--baseline", baseline, "--fail-on", "regressions", "--rerun-command")
+    leg = f"{below}windows"
+    again = f"mkdir -p {{output}}/{leg} && cp before/{leg}/junit.xml {{output}}/{leg}"
+    done = gate(tmp_path, "check", *given, *options, again)
+    assert "none of the requested cases" not in done.stdout + done.stderr
+    assert (done.returncode, "inconclusive" in done.stdout) == (0, True), done.stdout + done.stderr
+    plain = gate(tmp_path, "check", *given, *options, f"cp before/{leg}/junit.xml {{output}}")
+    said = f"such as refund of {leg}: write the results of {leg} to {{output}}/{leg}"
+    assert said in " ".join((plain.stdout + plain.stderr).split())
+    assert plain.returncode == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -100,6 +101,52 @@ def test_latest__run_that_is_resumed__is_not_its_own_baseline(broken) -> None:
     green = record(folder)["runId"]
     assert again(folder, url, "--resume", green).returncode == 1
     assert record(folder)["baselineRunId"] == first
+
+
+@pytest.fixture
+def green_again(broken):
+    """The run that passed, and one of the broken agent that passed its gate, because it was compared with a red run."""
+    folder, url, first = broken
+    assert again(folder, url).returncode == 1
+    red = record(folder)["runId"]
+    shutil.rmtree(folder / "evals/results" / first)
+    shutil.copytree(folder / "evals/results" / red, folder / "red")
+    shutil.rmtree(folder / "evals/results" / red)
+    with agent() as running:
+        assert run(folder, running.url).returncode == 0
+    before = record(folder)["runId"]
+    assert run(folder, url, "--baseline", "red", "--fail-on", "regressions").returncode == 0
+    return folder, url, before, record(folder)["runId"]
+
+
+@pytest.mark.slow
+def test_baseline__folder_with_the_run_that_is_resumed__is_the_run_before_it(green_again) -> None:
+    folder, url, before, green = green_again
+    done = run(folder, url, "--baseline", "evals/results", "--fail-on", "regressions", "--resume", green)
+    assert (done.returncode, record(folder)["baselineRunId"]) == (1, before), done.stdout + done.stderr
+    shutil.rmtree(folder / "evals/results" / before)
+    done = run(folder, url, "--baseline", "evals/results", "--fail-on", "regressions", "--resume", green)
+    assert done.returncode == 2
+    assert "error[baseline-not-found]: evals/results contains no run other than the one under evaluation" in done.stderr
+
+
+@pytest.mark.slow
+def test_baseline__the_run_that_is_resumed__is_refused(green_again) -> None:
+    folder, url, _, green = green_again
+    for reference in (green, f"evals/results/{green}", f"evals/results/{green}/run.json"):
+        done = run(folder, url, "--baseline", reference, "--fail-on", "regressions", "--resume", green)
+        assert done.returncode == 2, done.stdout
+        assert f"error[baseline-not-found]: run {green} cannot be its own baseline" in done.stderr
+
+
+@pytest.mark.slow
+def test_compare__folder_with_the_run_itself__is_the_run_before_it(green_again) -> None:
+    folder, _, before, green = green_again
+    done = gate(folder, "compare", "evals/results", green, "--fail-on", "regressions", "--json")
+    found = json.loads(done.stdout)
+    # nothing was run again, because both cases failed in the baseline that the run was made with
+    assert (done.returncode, found["baselineRunId"]) == (3, before), done.stderr
+    assert [one["code"] for one in found["verdict"]["reasons"]] == ["unconfirmed-regressions"]
 
 
 @pytest.mark.parametrize("reference", ["latest", "evals/results"])

@@ -199,7 +199,9 @@ def test_targets__an_agent_endpoint_stands_beside_them__validate_and_run_say_tha
     assert f"warning: {SAID}" in checked.stderr
     assert SAID in " ".join((ran.stdout + ran.stderr).split())
     (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:1/x\n")
-    assert f"warning: {SAID.replace('`targets`', 'targets.yaml')}" in gate(tmp_path, "validate").stderr
+    assert (
+        f"hint: {SAID.replace('`targets` is ignored', 'targets.yaml is not used')}" in gate(tmp_path, "validate").stderr
+    )
     (tmp_path / "eval-gate.yaml").write_text("targets: targets.yaml\n")
     checked, ran = gate(tmp_path, "validate"), gate(tmp_path, "run")
     assert "is ignored: `" not in checked.stderr + ran.stdout

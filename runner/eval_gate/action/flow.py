@@ -53,6 +53,7 @@ from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
 from eval_gate.reports.wording.spending import describe_saving
+from eval_gate.results.baseline import refuse_own_baseline
 from eval_gate.session.evaluation import EvaluatedRun, store_run, write_run_reports
 from eval_gate.struct import replace
 from eval_gate.targets.coding_agent import WRITTEN_FOLDERS
@@ -231,6 +232,7 @@ def _run_gate(
     step = replace(step, partial=bool(made.result.selections))
     # of an interrupted run they are there in a moment, or are not waited for
     origin = discard_unrelated_baseline(asked.get_origin(), made.result, log)
+    refuse_own_baseline(origin.baseline, made.result.run_id)
     question = replace(session.gate_inputs, baseline=origin.baseline)
     session = replace(session, gate_inputs=question, pending_gate_inputs=None)
     judged = decide_verdict(made.result, session.gate_inputs)

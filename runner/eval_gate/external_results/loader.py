@@ -70,6 +70,12 @@ class ExternalResults(Struct):
     notes: tuple[str, ...] = ()
     unstable_names: Mapping[CaseKey, UnstableName] = field(default_factory=dict)
     """The cases whose names may be others in the next run."""
+    legs: tuple[str, ...] = ()
+    """The prefixes of suites, given or found, in file order."""
+
+    def find_leg(self, suite: str) -> str | None:
+        """Find the leg that a suite belongs to, or None for a suite without a prefix."""
+        return next((leg for leg in self.legs if suite.startswith(_format_leg(leg))), None)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -109,6 +115,7 @@ class _ResultsCollector(Struct):
     redact: Redactor
     formats: dict[ResultsFormat, str] = field(default_factory=dict)
     """With the file that each was seen in first."""
+    legs: dict[str, None] = field(default_factory=dict)
     tools: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     cases: dict[CaseKey, list[ResultRow]] = field(default_factory=dict)
@@ -138,6 +145,8 @@ class _ResultsCollector(Struct):
         if known.format is not first:
             which = f"is {known.format}, and {self.formats[first]} is {first}"
             raise build_unreadable_error(RowPlace(shown), f"{which}: check the results of one tool at a time")
+        if found.prefix:
+            self.legs[found.prefix] = None
         held = _FileOverlap(shown)
         for row in known.load_reader()(file, shown, facts):
             self._add_row(_prefix_suite(row, found.prefix) if found.prefix else row, held)
@@ -259,7 +268,7 @@ def _is_same_execution(row: ResultRow, others: Sequence[ResultRow]) -> bool:
 
 
 def load_external_results(
-    paths: Sequence[str], wanted: ResultsFormat, rules: ScoreRules, redact: Redactor = EMPTY_REDACTOR
+    paths: Sequence[str | ResultsPath], wanted: ResultsFormat, rules: ScoreRules, redact: Redactor = EMPTY_REDACTOR
 ) -> ExternalResults:
     """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
 
@@ -279,13 +288,15 @@ def load_external_results(
     if gathering.name_clashes:
         cases = _separate_cases(cases, gathering.name_clashes)
     if not cases:
-        raise build_unreadable_error(RowPlace(paths[0]), "has no cases")
+        raise build_unreadable_error(RowPlace(str(paths[0])), "has no cases")
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
     tools, given = ", ".join(gathering.tools), tuple(map(parse_results_path, paths))
-    return ExternalResults(next(iter(gathering.formats)), tools, cases, given, tuple(notes), unstable)
+    return ExternalResults(
+        next(iter(gathering.formats)), tools, cases, given, tuple(notes), unstable, tuple(gathering.legs)
+    )
 
 
-def _read_all(paths: Sequence[str], gathering: _ResultsCollector) -> None:
+def _read_all(paths: Sequence[str | ResultsPath], gathering: _ResultsCollector) -> None:
     """Read all files. Raises the GateError of the first that is wrong, which names what is wrong in the others too."""
     wrong: list[GateError] = []
     try:
@@ -357,8 +368,13 @@ def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
 
 def _prefix_suite(row: ResultRow, prefix: str) -> ResultRow:
     """Return the row with a prefix before all names of its suite, which names its leg of a matrix."""
-    suite, *longer = (f"{prefix}: {name}"[:MAX_NAME] for name in (row.suite, *row.longer_suites))
+    suite, *longer = (f"{_format_leg(prefix)}{name}"[:MAX_NAME] for name in (row.suite, *row.longer_suites))
     return row._replace(suite=suite, longer_suites=tuple(longer))
+
+
+def _format_leg(leg: str) -> str:
+    """Format the prefix of a leg as the names of its suites begin."""
+    return f"{leg}: "
 
 
 def _find_unstable_name(row: ResultRow) -> UnstableName | None:

@@ -57,7 +57,7 @@ class ResultsFile(NamedTuple):
     """Prefix of the names of its suites."""
 
 
-def find_result_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
+def find_result_files(paths: Sequence[str | ResultsPath]) -> Iterator[ResultsFile]:
     """Yield the results files at these paths, in order.
 
     A path may name the prefix of its suites. Without one, folders that are legs of a matrix are their prefixes.

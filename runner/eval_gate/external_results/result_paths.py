@@ -72,8 +72,10 @@ class ResultsPath(FrozenStruct):
         return f"{self.prefix}={self.path}" if self.prefix else self.path
 
 
-def parse_results_path(path_text: str) -> ResultsPath:
-    """Parse a path of results. A file that is called `name=path` is that file."""
+def parse_results_path(path_text: str | ResultsPath) -> ResultsPath:
+    """Parse a path of results, unless it is one. A file that is called `name=path` is that file."""
+    if isinstance(path_text, ResultsPath):
+        return path_text
     match = None if os.path.lexists(path_text) else _PREFIXED.fullmatch(path_text)
     if match is None or not match["prefix"].strip() or not match["path"].strip():
         return ResultsPath(path_text)

@@ -206,10 +206,14 @@ def count_planned_cases(run: RunResult) -> int:
 
 
 def count_trials(run: RunResult) -> int:
-    """How often a case is executed whatever comes of it: as was asked for, else (another tool) as most of them were."""
+    """How often a case is executed whatever comes of it: as was asked for, else (another tool) as most of them were.
+
+    The further executions of new cases do not count: they say nothing of the other cases, or of other parts of the run.
+    """
     if run.setup is not None and run.setup.trials is not None:
         return run.setup.trials
-    return max(multimode(max(len(case.trials) - case.reruns, 1) for _, case in run.iter_cases()), default=1)
+    planned = (len(case.trials) - case.reruns - case.new_case_executions for _, case in run.iter_cases())
+    return max(multimode(max(number, 1) for number in planned), default=1)
 
 
 def build_case_facts(

@@ -10,7 +10,7 @@ from eval_gate.gate.evidence.case_classification import CaseFacts, decide_next_s
 from eval_gate.gate.evidence.case_history import count_executions
 from eval_gate.gate.evidence.new_case_runs import plan_extra_executions
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
-from eval_gate.gate.evidence.timeouts import count_timeouts, drop_timeouts, has_many_timeouts
+from eval_gate.gate.evidence.timeouts import TimeoutCounts, count_timeouts, drop_timeouts, has_many_timeouts
 from eval_gate.gate.failure_causes import find_cause, get_group_key
 from eval_gate.gate.suspects import ENOUGH_CONFIRMED, Suspects, compute_shard_share
 from eval_gate.gate.verdict_decision import (
@@ -59,6 +59,7 @@ class Reruns:
         self._budgeted = budgeted
         self._fresh: dict[CaseKey, int] = {}
         """New cases, and how often each is run beyond its first executions."""
+        self._fixes: Set[CaseKey] = frozenset()
         self._facts: dict[CaseKey, CaseFacts] = {}
         self._graded: dict[CaseKey, bool] = {}
         self._first: dict[CaseKey, Sequence[Trial]] = {}
@@ -68,7 +69,8 @@ class Reruns:
         self._confirmed: set[CaseKey] = set()
         self._hanging: set[CaseKey] = set()
         """Cases that were late every time, where many were and most were not."""
-        self._most_in_time = True
+        self._timeouts = TimeoutCounts()
+        """How many first executions were late."""
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
@@ -80,6 +82,11 @@ class Reruns:
         """Those that are run more often because no earlier run knows them, whatever came of the first time."""
         return self._fresh.keys()
 
+    @property
+    def fixes(self) -> Set[CaseKey]:
+        """Passing cases that the branch failed by now, and that are re-run to know whether they are fixed."""
+        return self._fixes
+
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution leaves something to decide, and those of which nothing is known."""
         if self._later is not None:
@@ -89,12 +96,15 @@ class Reruns:
         # of most cases nothing is to be decided, whatever more was seen
         self._facts = {one.key: replace(one, reruns=NO_EXECUTIONS) for one in facts if one.suspicion is not None}
         self._graded = {key: case.graded for key, case in result.iter_cases() if key in self._facts}
-        self._first, self._most_in_time = {}, count_timeouts(result).is_mostly_in_time
+        self._first, self._timeouts = {}, count_timeouts(result)
         heard = any(case.status.is_scored for _, case in result.iter_cases())
         if has_many_timeouts(result) or (run.shard is not None and heard):  # only the whole knows how many are late
             self._first = {key: case.list_executions() for key, case in result.iter_cases() if key in self._facts}
         steps = decide_next_steps(self._facts.values(), self._confirmation)
         doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
+        fixes = [key for key in doubtful if self._facts[key].suspicion is Suspicion.FIX]
+        self._fixes = frozenset(fixes[:ENOUGH_CONFIRMED])
+        doubtful = [key for key in doubtful if key not in set(fixes) - self._fixes]
         self._suspects = self._build_suspects(run, doubtful)
         self._fresh = {}
         if isinstance(self.baseline, Baseline) and self._question.policy.most_reruns:
@@ -174,7 +184,11 @@ class Reruns:
         step = decide_next_step(replace(facts, reruns=seen), self._confirmation)
         if step is RerunStep.CONFIRMED and facts.suspicion is Suspicion.REGRESSION:
             self._note_confirmed(key, reruns)
-        return step is RerunStep.AGAIN or self._is_open_without_timeouts(key, reruns)
+        return (
+            step is RerunStep.AGAIN
+            or self._is_open_without_timeouts(key, reruns)
+            or (self._is_hanging(key, reruns) and len(reruns) < self._timeouts.reruns_needed)
+        )
 
     def _note_confirmed(self, key: CaseKey, reruns: Sequence[Trial]) -> None:
         """Count a confirmed regression, for which others may be spared.
@@ -182,13 +196,18 @@ class Reruns:
         Where many were late, one that was late every time counts with as many others only: before that nobody can say
         whether these cases hang or the day is slow.
         """
-        first = self._first.get(key)
-        if first is not None and self._most_in_time and all(trial.timed_out for trial in (*first, *reruns)):
+        if self._is_hanging(key, reruns):
             self._hanging.add(key)
             if len(self._hanging) < ENOUGH_CONFIRMED:
                 return
             self._confirmed |= self._hanging
         self._confirmed.add(key)
+
+    def _is_hanging(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether a case was late every time, where many were or may be, and most were not."""
+        first = self._first.get(key)
+        in_time = self._timeouts.is_mostly_in_time
+        return first is not None and in_time and all(trial.timed_out for trial in (*first, *reruns))
 
     def _is_open_without_timeouts(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether what was answered wrong is not decided yet without what was late: on a slow day only that counts."""

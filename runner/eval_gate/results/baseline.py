@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eval_gate.errors import GateError
 from eval_gate.model.comparison import UnscoredRun
 from eval_gate.model.result import RunResult
 from eval_gate.model.run_totals import count_scored_cases
@@ -63,6 +64,16 @@ class NoBaseline(FrozenStruct):
 
 
 NOT_REQUESTED = NoBaseline("baseline-not-requested", "no baseline was given")
+
+
+def refuse_own_baseline(baseline: Baseline | NoBaseline, run_id: str | None) -> None:
+    """Raise GateError if the baseline is the run under evaluation, because no run regresses from itself."""
+    if isinstance(baseline, Baseline) and baseline.result.run_id == run_id:
+        raise GateError(
+            "baseline-not-found",
+            f"run {run_id} cannot be its own baseline",
+            "name another run, a folder with other runs, or `latest`",
+        )
 
 
 def is_measured(run: RunResult) -> bool:

@@ -66,9 +66,9 @@ def find_baseline(
 
     The history of its cases comes from `history`, a history file or a folder of runs. Without it, the history
     stored with the baseline is used, or the runs of the baseline's folder. `besides` is the id of the run under
-    evaluation, which may be in the same folder and is never its own baseline. `chosen` are the cases selected for
-    that run: a run of all of them is as good as a complete one. If the folder has runs of several targets, `latest`
-    is limited to those of `target`, unless it has none yet.
+    evaluation, which may be in the same folder: neither `latest` nor a folder means that run. `chosen` are the cases
+    selected for that run: a run of all of them is as good as a complete one. If the folder has runs of several
+    targets, `latest` is limited to those of `target`, unless it has none yet.
     """
     found = _find_named_baseline(reference, output_dir, besides, chosen, target)
     if history is None or isinstance(found, NoBaseline):
@@ -103,9 +103,11 @@ def _find_named_baseline(
         return find_newest_passed(output_dir, besides=besides, chosen=chosen)
     path = _to_path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
-        kept = list_stored_runs(path)
+        listed = list_stored_runs(path)
+        kept = [one for one in listed if one.head.run_id != besides]
         if not kept:
-            raise _build_not_found(path, "{} contains no run")
+            other = " other than the one under evaluation" if listed else ""
+            raise _build_not_found(path, f"{{}} contains no run{other}")
         present = [one for one in kept if not is_in_future(one.head.timestamp)]
         if not present:
             raise _build_not_found(path, "every run in {} has a timestamp in the future")

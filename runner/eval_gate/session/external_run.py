@@ -85,6 +85,7 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
     _check_coverage(run, session)
     run = _check_overlap(run, session, unstable)
     doubtful = list(reruns.find_rerun_candidates(run)) if max_reruns else []
+    doubtful = [key for key in doubtful if key not in reruns.fixes]  # a tool's command may re-run only what fails
     spending = RerunSpending(config)
     again = ToolReruns(session, results, reruns, doubtful, spending) if doubtful and again_by else None
     base = ToolBaseAgent(session, results, spending) if base_by and max_reruns else None

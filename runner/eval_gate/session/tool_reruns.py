@@ -269,8 +269,17 @@ class ToolCommand:
         by_content = self._group_by_content(found)
         brought = {key: found.get(key) or by_content.get((key.suite, row.content)) or [] for key, row in cases.items()}
         if self.broke is None and not any(brought.values()):
-            self._note_failure(f"its results have none of the requested cases, such as {next(iter(cases)).case_id}")
+            self._note_failure(
+                f"its results have none of the requested cases, such as {self._describe_missing(next(iter(cases)))}"
+            )
         return brought
+
+    def _describe_missing(self, key: CaseKey) -> str:
+        """Name a case that was not brought, with what its leg of a matrix needs where there is one."""
+        leg = self._brought.find_leg(key.suite)
+        if leg is None or "{output}" not in self._command:
+            return key.case_id
+        return f"{key.case_id} of {leg}: write the results of {leg} to {{output}}/{leg}"
 
     def _group_by_content(
         self, found: Mapping[CaseKey, list[ResultRow]]
@@ -325,9 +334,11 @@ class ToolCommand:
             )
         prefixes = {one.path: one.prefix for one in self._brought.given}
         shared = prefixes[self._brought.files[0]] if len(set(prefixes.values())) == 1 else ""
-        places = [str(ResultsPath(one, prefixes[one])) for one in anew]
+        places = [ResultsPath(one, prefixes[one]) for one in anew]
         if not elsewhere:
-            places = [str(ResultsPath(str(output), shared))]
+            legs = [leg for leg in self._brought.legs if (output / leg).is_dir()]
+            places = [ResultsPath(str(output / leg), leg) for leg in legs]
+            places = places or [ResultsPath(str(output), shared)]
         try:
             if output.is_symlink():
                 raise ProcessError("its results file is a link")

@@ -93,24 +93,37 @@ class TargetCatalog:
                     listed = self._lists.get(found) or read_targets_file(found, format_relative_path(found, root))
                 context.redact.include(listed.build_redactor(context.environment))
 
-    def describe_unread_list(self, folders: Iterable[str] = ()) -> str | None:
-        """Describe a list of targets that is not used, because an endpoint or model was chosen.
+    def describe_unread_list(self) -> str | None:
+        """Describe a named list of targets that is not used, because an endpoint or model was chosen.
 
-        Return None if no such list exists. `folders`, relative to the root of the run, are searched for lists that were
-        not named. Without them, only a named list counts.
+        Return None if no such list exists.
         """
-        if self._fixed is None or self._answerer is not None or self._lists:
+        if self._choice.targets is None or not self._is_unread:
             return None
-        root, named = self._context.root, self._choice.targets
-        what = "`targets`" if named is not None else None
-        for folder in () if named is not None else folders:
+        return f"`targets` is ignored: {self._describe_choice()}"
+
+    def describe_unnamed_list(self, folders: Iterable[str]) -> str | None:
+        """Describe a list of targets that nobody named, and that is not used for the same reason.
+
+        Return None if no such list belongs to `folders`, which are relative to the root of the run.
+        """
+        if self._choice.targets is not None or not self._is_unread:
+            return None
+        root = self._context.root
+        for folder in folders:
             found = find_targets_file(root / folder, find_repository(root / folder) or root, root)
-            if found is not None and what is None:
-                what = format_relative_path(found, root)
-        if what is None:
-            return None
+            if found is not None:
+                return f"{format_relative_path(found, root)} is not used: {self._describe_choice()}"
+        return None
+
+    @property
+    def _is_unread(self) -> bool:
+        """Whether no list was read, because an endpoint or model was chosen."""
+        return self._fixed is not None and self._answerer is None and not self._lists
+
+    def _describe_choice(self) -> str:
         key = "agentEndpoint" if self._choice.endpoint is not None else "model"
-        return f"{what} is ignored: `{key}` names the target. Remove `{key}` to use a target of the list"
+        return f"`{key}` names the target. Remove `{key}` to use a target of the list"
 
     def get_target(self, eval_file: str = "", wanted: str | None = None) -> Target:
         """Who is asked the cases of this eval file that want the target of this name."""

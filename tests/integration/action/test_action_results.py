@@ -231,6 +231,18 @@ def test_results__latest_is_of_the_same_commit_and_another_run_attempt_or_job__i
     assert "assuming that this job made it" not in ended.log
 
 
+def test_results__baseline_is_the_run_itself__is_an_error(job, github) -> None:
+    """As a folder of results does, in which an earlier step of the job wrote its own."""
+    pull = github.state.add_pull(7)
+    job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
+    with agent(fails_on(2)) as running:
+        by_hand(job, github, running.url)
+    ended = judge_latest(job, github, baseline="evals/results")
+    assert ended.code == 2, ended.log
+    assert "cannot be its own baseline" in ended.log
+    assert "cannot be its own baseline" in next(iter(github.state.comments.values())).body
+
+
 def test_results__latest_in_a_later_attempt_whose_run_broke__is_no_result(job, github) -> None:
     pull = github.state.add_pull(7)
     job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
 from eval_gate.action.relay import recompute_result
@@ -215,6 +215,16 @@ _NOBODY = msgspec.convert(
 )
 
 
+_KNOWN_CASE = Asked(SUITES[0], "case-0", "P")
+_NEW_CASE_ALONE = World(
+    main=((_KNOWN_CASE,), ()),
+    here=(_KNOWN_CASE, Asked(SUITES[0], "new", "C", line=99)),
+    policy=Policy(frozenset({FailOn.REGRESSIONS})),
+    reruns=2,
+)
+"""A shard whose only case is new: that it is run three times says nothing about how often other cases are."""
+
+
 def at_desk(world: World, check: Callable[[Desk, RunResult], None]) -> None:
     branch = world.branch()
     assume(branch.newest is not None and world.here)
@@ -242,6 +252,7 @@ def test_decide_verdict__stored_run__is_judged_again_as_at_first(world: World) -
 
 @settings(max_examples=size(80))
 @given(worlds(), st.lists(st.integers(0, 3), min_size=7, max_size=7))
+@example(_NEW_CASE_ALONE, [0, 1])
 def test_decide_verdict__shards_that_are_merged__say_what_the_whole_run_says(world: World, places: list[int]) -> None:
     assume(any(one.tape[0] in "PFC" for one in world.here))  # a shard cannot know that nobody answers anywhere
     late = any("T" in one.tape for one in world.here)

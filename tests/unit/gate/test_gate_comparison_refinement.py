@@ -2,13 +2,19 @@
 
 import pytest
 
-from eval_gate.gate.comparison_refinement import build_case_facts, build_facts_without_baseline, restore_prior_evidence
+from eval_gate.engine.case_result import count_reruns_as_new
+from eval_gate.gate.comparison_refinement import (
+    build_case_facts,
+    build_facts_without_baseline,
+    count_trials,
+    restore_prior_evidence,
+)
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RerunStopReason
 from eval_gate.results.baseline import Baseline
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
-from tests.support.verdicts import judge_against
+from tests.support.verdicts import judge_against, make_executed
 
 
 def test_facts_alone__cases__are_those_that_failed() -> None:
@@ -46,6 +52,14 @@ def test_facts__cases_that_work_on_files_of_others__know_how_many_run_before_the
 def test_facts_alone__case__knows_why_it_was_not_run_again(end) -> None:
     run = make_run(make_suite_result([make_result("a", "failed", rerun_stop_reason=end)]))
     assert [one.rerun_end for one in build_facts_without_baseline(run, 1.0, ())] == [end]
+
+
+def test_count_trials__further_executions_of_new_cases__are_no_trials() -> None:
+    old = make_result("old")
+    new = count_reruns_as_new(make_executed("new", "CCC"))
+    assert [count_trials(make_run(make_suite_result([*cases]))) for cases in ([old, new], [new], [old])] == [1, 1, 1]
+    asked = make_executed("asked", "PFP", reruns=0)
+    assert count_trials(make_run(make_suite_result([asked, new]))) == 3
 
 
 def test_known_again__case_that_was_new_to_a_part__is_what_the_whole_finds_it_to_be() -> None:

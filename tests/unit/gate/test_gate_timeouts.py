@@ -44,6 +44,23 @@ def exit_code(run: RunResult) -> ExitCode:
 
 @pytest.mark.slow
 @pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize(
+    ("hanging", "passing"), [(1, 7), (4, 4), (5, 10), (5, 11), (5, 13), (5, 15), (6, 12), (7, 14), (13, 27)]
+)
+def test_decide_verdict__hangs_whenever_it_is_asked_and_most_others_answer__is_a_regression(hanging, passing) -> None:
+    run = judged("T", ["T"] * (hanging - 1), passing)
+    assert (of_mine(run)[0], exit_code(run)) == (CaseClass.REGRESSION, ExitCode.FAILED)
+
+
+@pytest.mark.slow
+@pytest.mark.contract("verdict.crash")
+def test_decide_verdict__some_of_the_late_cases_answer_when_they_are_run_again__is_no_proof_that_any_hangs() -> None:
+    run = judged("T", ["T", "TP", "TP", "TP"], 11)
+    assert (of_mine(run), exit_code(run)) == ((CaseClass.ERRORED, GroundKind.TIMEOUTS), ExitCode.INCOMPLETE)
+
+
+@pytest.mark.slow
+@pytest.mark.contract("verdict.crash")
 @pytest.mark.parametrize("tape", ["FT", "FTPT", "FPT", "TFT", "TTFF"])
 def test_decide_verdict__flaked_once_and_was_late_when_asked_again__is_no_regression_and_no_pass(tape) -> None:
     run = judged(tape, LATE)

@@ -47,7 +47,7 @@ class ValidationFindings(FrozenStruct):
     warnings: tuple[str, ...] = ()
     notes: tuple[Problem, ...] = ()
     hints: tuple[str, ...] = ()
-    """What to do about the problems: what a run would say."""
+    """What to do about the problems, as a run would say it, and what else may help."""
 
     __repr__ = object.__repr__
 
@@ -78,12 +78,11 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
         *skipped,
         *_iter_unresolved_seeds(inputs),
         *book.remarks,
+        *filter(None, (book.describe_unread_list(),)),
     ]
-    unread = book.describe_unread_list(str(Path(suite.file).parent) for suite in inputs.suites)
-    warnings += [unread] if unread else []
-    return ValidationFindings(
-        inputs.suites, tuple(found.problems), tuple(warnings), lacking.problems, tuple(found.hints)
-    )
+    unnamed = book.describe_unnamed_list(str(Path(suite.file).parent) for suite in inputs.suites)
+    hints = (*found.hints, *filter(None, (unnamed,)))
+    return ValidationFindings(inputs.suites, tuple(found.problems), tuple(warnings), lacking.problems, hints)
 
 
 def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:

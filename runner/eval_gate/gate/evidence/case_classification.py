@@ -300,13 +300,13 @@ def _classify_failing_case(
 def _classify_passing_case(
     case: CaseFacts, step: RerunStep | None, criteria: RerunCriteria, finding: SuiteFinding
 ) -> tuple[CaseClass, GroundKind | None]:
-    history = case.history.counts
+    history, is_fix = case.history.counts, case.suspicion is Suspicion.FIX
     if step is RerunStep.CONFIRMED:
         enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, history, case.total)
         return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     if case.total.failures:
         return CaseClass.FLAKY, GroundKind.SUITE_DROP if case.is_part_of_drop(finding) else GroundKind.MIXED
-    if step is not None:
+    if step is not None and not is_fix:
         return CaseClass.FLAKY, GroundKind.USUAL_RESULT
     if history.failures > history.passes or (history.is_failing and case.plain_class is CaseClass.NEW_PASS):
         return CaseClass.NEW_PASS, None

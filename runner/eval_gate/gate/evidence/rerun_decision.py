@@ -28,6 +28,8 @@ class Suspicion(StrEnum):
     """It fails, and the default branch passes it at least now and then."""
     NEW_PASS = "new-pass"  # noqa: S105 (a question, not a password)
     """It passes, and is flaky and mostly fails on the default branch: that may be luck."""
+    FIX = "fix"
+    """It passes, and the newest run of the default branch failed it as most runs before did: it is probably fixed."""
     MUST_PASS = "must-pass"  # noqa: S105
     """It fails and must pass, whatever its history."""
 
@@ -56,8 +58,11 @@ def find_suspicion(history: CaseHistorySummary, first: Counts, *, must_pass: boo
         return Suspicion.MUST_PASS
     if first.is_failing:
         return None if is_known_failure(history) else Suspicion.REGRESSION
-    lucky = history.stability is Stability.FLAKY and history.counts.failures > history.counts.passes
-    return Suspicion.NEW_PASS if lucky else None
+    if history.counts.failures <= history.counts.passes:
+        return None
+    if history.stability is Stability.FLAKY:
+        return Suspicion.NEW_PASS
+    return Suspicion.FIX if history.newest_failed and history.counts.failures >= _KNOWN_BY else None
 
 
 def is_known_failure(history: CaseHistorySummary) -> bool:
@@ -70,6 +75,8 @@ def is_known_failure(history: CaseHistorySummary) -> bool:
     return history.newest_failed and not comes_and_goes
 
 
+_PASSING: Final = frozenset({Suspicion.NEW_PASS, Suspicion.FIX})
+"""What is suspected of a case that passes."""
 _KNOWN_BY, _OFTEN = 2, 3
 """A case comes and goes that failed twice, and one time in three, before the newest run: a solid one seldom does."""
 
@@ -180,9 +187,10 @@ class RerunCriteria(FrozenStruct):
         failed in every allowed execution needs less, as `_get_all_failed_threshold` says: a gate that lets a dead case
         through would be worse. One failure alone confirms nothing while a re-run is possible. A case is given up only
         when failing from now on would not be enough: three failures of seven are proof where nothing ever fails. A
-        must-pass case needs no evidence, only a second failure before it passes more often than it fails. If re-runs
-        have `ended` because nothing more could be learned, no re-runs are left. Then the executions so far decide,
-        unless even all of them failing could not have been enough.
+        must-pass case needs no evidence, only a second failure before it passes more often than it fails. A fix is
+        run until it fails, because only a row of passes begins a new history on the branch. If re-runs have `ended`
+        because nothing more could be learned, no re-runs are left. Then the executions so far decide, unless even all
+        of them failing could not have been enough.
         """
         every = self._get_all_failed_threshold(doubt, counts, current.executions + remaining)
         prior, counts, current = self._to_failing_suspicion(doubt, counts, current)
@@ -193,6 +201,8 @@ class RerunCriteria(FrozenStruct):
         twice = current.failures >= min(2, planned)
         if doubt is Suspicion.MUST_PASS:
             confirmed, reachable = twice and current.is_failing, current.is_failing
+        elif doubt is Suspicion.FIX:
+            confirmed, reachable = False, not current.passes
         elif most < min(self.threshold, every):
             confirmed, reachable = False, False
         else:
@@ -223,7 +233,7 @@ class RerunCriteria(FrozenStruct):
 
     def _get_day(self, doubt: Suspicion) -> DayFactors:
         """Return the factors of the day, or none for a new pass: a bad day does not make a case pass."""
-        return () if doubt is Suspicion.NEW_PASS else self.day
+        return () if doubt in _PASSING else self.day
 
     def _to_failing_suspicion(self, doubt: Suspicion, counts: Counts, current: Counts) -> tuple[Prior, Counts, Counts]:
         """Turn a suspicion into a question about failing: the prior, the history and the results of this run.
@@ -231,6 +241,6 @@ class RerunCriteria(FrozenStruct):
         A new pass swaps passes and failures, and uses the default prior. The suite's own histories say nothing about
         passing too often.
         """
-        if doubt is Suspicion.NEW_PASS:
+        if doubt in _PASSING:
             return DEFAULT_PRIOR, counts.inverse, current.inverse
         return self.prior, counts, current

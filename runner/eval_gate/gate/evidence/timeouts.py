@@ -35,6 +35,10 @@ TIMED_OUT_SHARE: Final = 0.2
 """The share of all cases from which on being late is about all of them, unless re-runs say that these cases hang."""
 HANGING_LIMIT: Final = 0.001
 """The chance up to which re-runs that were late so often are not those of a slow day."""
+_MOST_LATE: Final = 3
+"""One case in so many may be late for re-runs to say that single cases hang."""
+_LATE_RERUNS_NEEDED: Final = math.ceil(math.log(HANGING_LIMIT) / math.log(1 / _MOST_LATE))
+"""Re-runs of all late cases together that say so, whatever share of the cases is late, where all of them are late."""
 
 
 class TimeoutCounts(NamedTuple):
@@ -57,7 +61,15 @@ class TimeoutCounts(NamedTuple):
     @property
     def is_mostly_in_time(self) -> bool:
         """Whether two thirds of the cases at least were in time: of fewer, no re-run says that single cases hang."""
-        return self.timed_out * 3 <= self.cases
+        return self.timed_out * _MOST_LATE <= self.cases
+
+    @property
+    def reruns_needed(self) -> int:
+        """How many late re-runs of each late case are enough for `has_hanging_cases`.
+
+        Where fewer cases were late in a part of a run, there are more in the whole, or it does not matter.
+        """
+        return math.ceil(_LATE_RERUNS_NEEDED / max(self.timed_out, MIN_TIMED_OUT))
 
     @property
     def has_hanging_cases(self) -> bool:

@@ -319,9 +319,15 @@ class KnownWaivers(FrozenStruct):
         )
 
 
+def find_old_path(path: str) -> str | None:
+    """Find where a waiver file at the default path of a folder was under its old name; None for another path."""
+    old = find_old_name(NameKind.FILE, DEFAULT_PATH)
+    return path.removesuffix(DEFAULT_PATH) + old if old and path.endswith(DEFAULT_PATH) else None
+
+
 def check_old_path(root: Path) -> None:
     """Raise GateError if a folder without a waiver file has one under its old name, whose waivers would end."""
-    old = find_old_name(NameKind.FILE, DEFAULT_PATH)
+    old = find_old_path(DEFAULT_PATH)
     if old and (root / old).exists():
         hint = f"rename the file to {DEFAULT_PATH}, its list `accepted` to `waivers`, and `by` to `owner`"
         raise GateError("invalid-configuration", f"{old} is now called {DEFAULT_PATH}", hint)

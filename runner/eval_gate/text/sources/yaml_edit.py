@@ -88,8 +88,9 @@ def replace_values(text: str, name: str, index: int, values: Mapping[str, str]) 
         return _insert_first_keys(text, entry, values)
     for key, (node, value) in sorted(places.items(), key=lambda item: -item[1][1].start_mark.index):
         if key in values:
-            more = "".join(_format_further_key(entry, node, item) for item in missing.items()) if key == last else ""
-            text = _replace_node(text, value, format_scalar(values[key]) + more)
+            between = _format_key_separator(text, entry, node)
+            more = [f"{between}{name}: {format_scalar(one)}" for name, one in missing.items()] if key == last else []
+            text = _replace_node(text, value, format_scalar(values[key]) + "".join(more))
     return text
 
 
@@ -155,17 +156,17 @@ def _format_flow_entry(entry: Mapping[str, str]) -> str:
     return ", ".join(f"{key}: {format_scalar(value)}" for key, value in entry.items())
 
 
-def _format_further_key(entry: MappingNode, beside: Node, item: tuple[str, str]) -> str:
-    written = f"{item[0]}: {format_scalar(item[1])}"
-    return f", {written}" if entry.flow_style else "\n" + " " * beside.start_mark.column + written
+def _format_key_separator(text: str, entry: MappingNode, beside: Node) -> str:
+    """Format what stands between a key of the entry and the next one."""
+    return ", " if entry.flow_style else detect_line_break(text) + " " * beside.start_mark.column
 
 
 def _insert_first_keys(text: str, entry: MappingNode, values: Mapping[str, str]) -> str:
     """Insert these keys before the first one of an entry, and return the text."""
-    first = entry.value[0][0].start_mark
-    between = ", " if entry.flow_style else detect_line_break(text) + " " * first.column
+    first = entry.value[0][0]
+    between, at = _format_key_separator(text, entry, first), first.start_mark.index
     added = "".join(f"{key}: {format_scalar(value)}{between}" for key, value in values.items())
-    return text[: first.index] + added + text[first.index :]
+    return text[:at] + added + text[at:]
 
 
 def _replace_node(text: str, node: Node, value: str) -> str:

@@ -159,6 +159,31 @@ def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(history, stab
     assert find_suspicion(CaseHistorySummary(counts=seen(history), stability=stability), seen("P")) is asked
 
 
+@pytest.mark.contract("verdict.new-pass")
+@pytest.mark.parametrize(
+    ("history", "stability", "asked"),
+    [
+        ("FFF", Stability.FAILING, Suspicion.FIX),
+        ("PFFF", Stability.CHANGED, Suspicion.FIX),
+        ("PFFF", Stability.FLAKY, Suspicion.NEW_PASS),
+        ("F", Stability.FAILING, None),
+        ("PPFF", Stability.CHANGED, None),
+    ],
+)
+def test_doubt__passes_what_the_newest_run_failed__asks_whether_it_is_fixed(history, stability, asked) -> None:
+    summary = CaseHistorySummary(counts=seen(history), stability=stability, newest_failed=True)
+    assert find_suspicion(summary, seen("P")) is asked
+    assert find_suspicion(replace(summary, newest_failed=False), seen("P")) is not Suspicion.FIX
+
+
+@pytest.mark.contract("verdict.stop")
+@pytest.mark.parametrize(
+    ("letters", "asked"), [("PPPPPPP", "PPPPPPP inconclusive"), ("PPF", "PPF inconclusive"), ("P", "P again")]
+)
+def test_fix__passes__is_run_again_until_it_fails(letters, asked) -> None:
+    assert steps(RerunCriteria(100), letters, seen("FFFF"), Suspicion.FIX) == asked
+
+
 @pytest.mark.contract("verdict.evidence", "verdict.stop")
 @pytest.mark.parametrize(
     ("letters", "history", "cases", "asked"),

@@ -125,6 +125,28 @@ def test_replace_values__entry_has_none_of_the_keys__adds_them_first(text, expec
     assert yaml.safe_load(expected)["waivers"][0]["owner"] == "Kim"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "waivers:\n  - case: a\n    reason: old\n",
+        "waivers:\n  - reason: old # ours\n    case: a",
+        "waivers:\n  - reason: |\n      old\n    case: a\n",
+        "waivers:\n  - case: a\n",
+        "waivers: [{case: a, reason: old}]\n",
+        "quarantine: []\nwaivers:\n  - case: a\n    until: 2026-01-01\n\n# end\n",
+    ],
+)
+def test_edits__line_breaks_of_windows__are_the_only_ones_and_the_rest_is_the_same(text) -> None:
+    edits = [
+        lambda given: replace_values(given, "waivers", 0, RENEWED),
+        lambda given: append_entry(given, "waivers", RENEWED),
+        lambda given: append_entry(given, "quarantine", RENEWED),
+    ]
+    for edit in edits:
+        edited = edit(text.replace("\n", "\r\n"))
+        assert edited == edit(text).replace("\n", "\r\n")
+
+
 @pytest.mark.parametrize("text", ["waivers: [{}]\n", "waivers: [a]\n", "waivers:\n  -\n"])
 def test_replace_values__entry_without_any_key__is_refused(text) -> None:
     with pytest.raises(ValueError, match="entry 1 of `waivers` has no keys"):
