@@ -70,6 +70,8 @@ class ExternalResults(Struct):
     notes: tuple[str, ...] = ()
     unstable_names: Mapping[CaseKey, UnstableName] = field(default_factory=dict)
     """The cases whose names may be others in the next run."""
+    legs: Mapping[str, str] = field(default_factory=dict)
+    """The leg of a matrix that a suite is of, by the name of the suite."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -282,7 +284,8 @@ def load_external_results(
         raise build_unreadable_error(RowPlace(paths[0]), "has no cases")
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
     tools, given = ", ".join(gathering.tools), tuple(map(parse_results_path, paths))
-    return ExternalResults(next(iter(gathering.formats)), tools, cases, given, tuple(notes), unstable)
+    legs = {key.suite: leg for key, rows in cases.items() if (leg := rows[0].leg)}
+    return ExternalResults(next(iter(gathering.formats)), tools, cases, given, tuple(notes), unstable, legs)
 
 
 def _read_all(paths: Sequence[str], gathering: _ResultsCollector) -> None:
@@ -358,7 +361,7 @@ def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
 def _prefix_suite(row: ResultRow, prefix: str) -> ResultRow:
     """Return the row with a prefix before all names of its suite, which names its leg of a matrix."""
     suite, *longer = (f"{prefix}: {name}"[:MAX_NAME] for name in (row.suite, *row.longer_suites))
-    return row._replace(suite=suite, longer_suites=tuple(longer))
+    return row._replace(suite=suite, longer_suites=tuple(longer), leg=prefix)
 
 
 def _find_unstable_name(row: ResultRow) -> UnstableName | None:
@@ -400,6 +403,7 @@ def redact_row(row: ResultRow, redact: Redactor) -> ResultRow:
         rerun_name=row.rerun_name or (row.id if name != row.id else None),
         longer_name=_redact_optional(row.longer_name, redact),
         unstable_reason=_redact_optional(row.unstable_reason, redact),
+        leg=_redact_optional(row.leg, redact),
     )
 
 

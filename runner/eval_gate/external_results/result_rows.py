@@ -133,6 +133,8 @@ class ResultRow(NamedTuple):
     """A longer name, for where another case has the same one."""
     longer_suites: tuple[str, ...] = ()
     """Longer names of the suite for the same, of which the first that helps is taken."""
+    leg: str | None = None
+    """Leg of a matrix that it is of: the prefix of its suite."""
     duplicate_hint: str | None = None
     """What to do where nothing tells two cases of this name apart, where that is known."""
     named_by: str = "name"
