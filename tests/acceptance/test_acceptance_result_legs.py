@@ -121,7 +121,8 @@ def test_legs__prefix_of_a_file__holds_for_its_reruns(tmp_path) -> None:
     done = gate(tmp_path, "check", "linux=now.xml", *options)
     assert done.returncode != 2, done.stderr
     assert "none of the requested cases" not in done.stdout + done.stderr
-    other = gate(tmp_path, "check", "linux=now.xml", "x=before.xml", *options)
+    (tmp_path / "other.xml").write_text(junit(refund=False))
+    other = gate(tmp_path, "check", "linux=now.xml", "x=other.xml", *options)
     assert "none of the requested cases" in other.stdout + other.stderr, "nobody knows whose re-run it is"
 
 
@@ -203,3 +204,43 @@ def test_check__half_of_the_cases_are_skipped_by_the_change__is_no_pass(tmp_path
         3,
         True,
     ), said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("r/*/junit.xml", "r/*/*.xml"),
+        ("r", "r/*/junit.xml"),
+        ("r/*/junit.xml", "r/a/junit.xml"),
+        ("a=r/a/junit.xml", "r/*/junit.xml"),
+    ],
+)
+def test_check__two_patterns_match_one_file__it_is_read_once(tmp_path, given) -> None:
+    write_legs(tmp_path / "r", "a", "b", broken="b")
+    done = gate(tmp_path, "check", *given, "--fail-on", "failures", "--verbose")
+    assert (done.returncode, "pass 2 fail 2" in " ".join(done.stdout.split())) == (1, True), done.stdout + done.stderr
+    assert "a: agent" in done.stdout
+    assert "r/a/junit.xml is named twice, and was read once" in " ".join(done.stdout.split())
+
+
+def link_leg(folder: Path) -> None:
+    (folder / "r" / "b").symlink_to("a")
+
+
+def link_file(folder: Path) -> None:
+    (folder / "r" / "b").mkdir()
+    (folder / "r" / "b" / "junit.xml").symlink_to("../a/junit.xml")
+
+
+@pytest.mark.parametrize("make", [link_leg, link_file])
+def test_legs__one_is_a_link_to_another__is_an_error(tmp_path, make) -> None:
+    write_legs(tmp_path / "r", "a")
+    make(tmp_path)
+    done = gate(tmp_path, "check", "r/*/junit.xml")
+    assert (done.returncode, "r/b/junit.xml: is the same file as r/a/junit.xml" in done.stderr) == (2, True)
+
+
+def test_legs__one_file_has_two_prefixes__is_an_error(tmp_path) -> None:
+    write_legs(tmp_path, "x")
+    done = gate(tmp_path, "check", "linux=x/junit.xml", "windows=x/junit.xml")
+    assert (done.returncode, "error[duplicate-results]" in done.stderr) == (2, True), done.stderr

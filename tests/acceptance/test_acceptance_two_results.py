@@ -72,9 +72,10 @@ def test_check__the_baselines_file__names_the_baseline_and_its_time_and_no_commi
         ("langsmith-table.csv", ()),
     ],
 )
-def test_check__a_real_file_beside_itself__has_no_regression(tmp_path, file, rules) -> None:
-    (tmp_path / file).write_bytes((FILES / file).read_bytes())
-    _, words = check(tmp_path, file, file, "--fail-on", "regressions", *rules)
+def test_check__a_real_file_beside_its_copy__has_no_regression(tmp_path, file, rules) -> None:
+    for name in (file, f"now-{file}"):
+        (tmp_path / name).write_bytes((FILES / file).read_bytes())
+    _, words = check(tmp_path, f"now-{file}", file, "--fail-on", "regressions", *rules)
     assert " are in the baseline by " in words
     assert f"baseline {file}-" in words
     assert "REGRESSIONS" not in words
@@ -132,3 +133,14 @@ def test_check__secrets_in_the_baseline__are_masked(tmp_path) -> None:
     page = (tmp_path / "p.html").read_text()
     assert "key ***" in page
     assert "sk-canary" not in found.stdout + found.stderr + page
+
+
+@pytest.mark.parametrize("before", ["now.xml", "./now.xml", "linked.xml", "*.xml", "folder"])
+def test_check__baseline_is_the_file_that_is_checked__is_an_error(tmp_path, before) -> None:
+    """A gate that compares a file with itself can never fail."""
+    now = junit(tmp_path, "now.xml", a="F")
+    (tmp_path / "folder").mkdir()
+    for link in ("linked.xml", "folder/other.xml"):
+        (tmp_path / link).symlink_to(tmp_path / now)
+    ended, words = check(tmp_path, now, before, "--fail-on", "regressions")
+    assert (ended, "error[baseline-is-checked]" in words) == (2, True), words

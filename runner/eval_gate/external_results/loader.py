@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.config.settings import ResultsFormat
@@ -72,6 +73,8 @@ class ExternalResults(Struct):
     """The cases whose names may be others in the next run."""
     legs: Mapping[str, str] = field(default_factory=dict)
     """The leg of a matrix that a suite is of, by the name of the suite."""
+    sources: frozenset[Path] = frozenset()
+    """The files that were read, without links."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -121,6 +124,8 @@ class _ResultsCollector(Struct):
     """Where each numbered execution of a case stands."""
     duplicates: list[Problem] = field(default_factory=list)
     """Those that are there a second time."""
+    sources: set[Path] = field(default_factory=set)
+    """The files that were read, without links."""
     count: int = 0
 
     @property
@@ -134,6 +139,7 @@ class _ResultsCollector(Struct):
             self.notes[f"{found.shown} {found.skip_reason}"] = None
             return
         file, shown = found.path, found.shown
+        self.sources.add(file.resolve())
         known, facts = detect_format(file, shown, self.wanted), FileFacts()
         self.formats.setdefault(known.format, shown)
         first = next(iter(self.formats))
@@ -285,7 +291,16 @@ def load_external_results(
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
     tools, given = ", ".join(gathering.tools), tuple(map(parse_results_path, paths))
     legs = {key.suite: leg for key, rows in cases.items() if (leg := rows[0].leg)}
-    return ExternalResults(next(iter(gathering.formats)), tools, cases, given, tuple(notes), unstable, legs)
+    return ExternalResults(
+        next(iter(gathering.formats)),
+        tools,
+        cases,
+        given,
+        tuple(notes),
+        unstable,
+        legs,
+        frozenset(gathering.sources),
+    )
 
 
 def _read_all(paths: Sequence[str], gathering: _ResultsCollector) -> None:

@@ -35,9 +35,9 @@ def is_external_reference(reference: str | None) -> bool:
 async def read_external_baseline(session: Session, current: ExternalResults) -> Baseline | None:
     """Read the baseline of a session as external results, by the rules of the current ones.
 
-    Return None if the baseline is none of another tool. Raises GateError for what is wrong in it, and for results of
-    another tool than the current ones. The history of its cases is the configured one, with these results as its
-    newest run.
+    Return None if the baseline is none of another tool. Raises GateError for what is wrong in it, for results of
+    another tool than the current ones, and for a file that is read on both sides. The history of its cases is the
+    configured one, with these results as its newest run.
     """
     reference = session.config.baseline
     if reference is None or not is_external_reference(reference):
@@ -48,6 +48,12 @@ async def read_external_baseline(session: Session, current: ExternalResults) -> 
             "baseline-of-other-tool",
             f"{reference} has results of {before.format}, and {current.files[0]} of {current.format}",
             "compare two results of one tool",
+        )
+    if both := before.sources & current.sources:
+        raise GateError(
+            "baseline-is-checked",
+            f"the baseline {reference} is the result that is checked: {min(both).name}",
+            "keep the result of the baseline in a file of its own",
         )
     run = _name_run(await build_external_run(session, before), before)
     history = session.config.history
