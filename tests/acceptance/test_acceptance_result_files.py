@@ -269,6 +269,66 @@ def test_judge__a_pass_that_its_own_line_contradicts__is_none(tmp_path, file, te
     assert f"the tool reports that it passed, but also {beside}" in said or beside is None
 
 
+@pytest.mark.parametrize(
+    ("line", "options", "code", "said"),
+    [
+        (
+            {"score": 1, "threshold": 0.7, "passed": False},
+            (),
+            3,
+            "its score passes, but the tool also reports `passed`",
+        ),
+        ({"score": 1, "threshold": 0.7, "error": "boom"}, (), 3, "its score passes, but the tool also reports the err"),
+        (
+            {"score": 1, "success": "no"},
+            ("--pass-score", "0.7"),
+            3,
+            "its score passes, but the tool also reports `succ",
+        ),
+        ({"score": 0, "threshold": 0.7, "passed": False}, (), 1, "✗ a"),
+        ({"score": 1, "threshold": 0.7, "passed": True, "error": ""}, (), 0, "1/1 passed"),
+        ({"score": 0, "passed": False, "checks": [{"name": "x", "score": 1}]}, ("--score", "x>=1"), 0, "1/1 passed"),
+    ],
+)
+def test_judge__a_score_that_passes_and_its_line_contradicts__is_no_pass(tmp_path, line, options, code, said) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps({"id": "a", **line}))
+    ended, words = judge(tmp_path, "r.jsonl", *options)
+    assert (ended, said in words) == (code, True), words
+
+
+@pytest.mark.parametrize(
+    ("checks", "code"),
+    [
+        ([{"name": "x", "score": None}], 3),
+        ([{"name": "x", "score": float("nan")}], 3),
+        ([{"name": "x", "score": None}, {"name": "y", "passed": False}], 1),
+        ([{"name": "x", "score": None}, {"name": "y", "passed": True}], 3),
+        ([{"name": "x", "score": 0}, {"name": "y", "score": None}], 1),
+    ],
+)
+@pytest.mark.parametrize("status", ["passed", "failed"])
+def test_judge__scorer_of_a_rule_gave_no_score__is_no_wrong_response(tmp_path, checks, code, status) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps({"id": "a", "status": status, "score": 0.5, "checks": checks}))
+    ended, words = judge(tmp_path, "r.jsonl", "--score", "x>=0.7")
+    assert (ended, "evaluation error: x gave no score" in words) == (code, code == 3), words
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ({"error": "ConnectionRefusedError: [Errno 111] Connection refused"}, "agent unreachable"),
+        ({"error": "HTTP 429 Too Many Requests"}, "agent unreachable"),
+        ({"error": "ValueError: order 429 is unknown"}, "agent error"),
+        ({"error": "HTTP 429 Too Many Requests", "error_kind": "agent_error"}, "agent error"),
+        ({}, "agent error"),
+    ],
+)
+def test_judge__own_line_of_an_error_without_its_kind__is_of_the_kind_that_its_words_say(tmp_path, line, kind) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps({"id": "a", "status": "error", **line}))
+    ended, words = judge(tmp_path, "r.jsonl")
+    assert (ended, f"errors 1 (1 {kind})" in words) == (3, True), words
+
+
 def openai_record(**changes: object) -> list[str]:
     """A real record, of a sample that fails and one that passes; `changes` are made in every line."""
     return [

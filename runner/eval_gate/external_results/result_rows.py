@@ -103,6 +103,8 @@ class ResultRow(NamedTuple):
     """The score is a grade, and the gate says what is enough."""
     threshold: float | None = None
     """The score from which this row says that it passes."""
+    contradiction: str | None = None
+    """What the tool says against a pass, where only the score decides."""
     prompt: str = ""
     expectation: tuple[str, ...] = ()
     response: str | None = None
