@@ -545,3 +545,44 @@ def test_check__test_stands_twice_in_junit__is_re_run_where_the_order_shows_it(t
     ended, words = judge(tmp_path, "r.xml", "--baseline", "latest", "--fail-on", "regressions")
     assert (ended, said in words) == (code, True), words
     assert ("r.xml repeats 1 case after a failure" in words) is (code < 2)
+
+
+@pytest.mark.parametrize(
+    ("runs", "now", "code", "said"),
+    [
+        (1, "FFP", 3, "its re-runs ended without a result"),
+        (1, "FFFP", 3, "its re-runs ended without a result"),
+        (5, "FFP", 1, "confirmed: failed 2 of 3 here"),
+        (1, "FP", 0, "TestA: inconclusive: failed 1 of 2 here"),
+        (1, "FFFFP", 1, "confirmed: failed 4 of 5 here"),
+    ],
+)
+@pytest.mark.parametrize("write_attempts", ["entries", "surefire"])
+def test_check__retries_failed_more_often_than_they_passed__is_no_pass(
+    tmp_path, runs, now, code, said, write_attempts
+) -> None:
+    """A tool retries until a test passes once: that the last attempt passed says little."""
+    for _ in range(runs):
+        write(tmp_path, r_xml=retried("P"))
+        assert judge(tmp_path, "r.xml")[0] == 0
+    flaky = '<flakyFailure message="no"/>' * now.count("F")
+    surefire = f'<testsuite name="pkg"><testcase name="TestB"/><testcase classname="pkg" name="TestA">{flaky}'
+    write(tmp_path, r_xml=retried(*now) if write_attempts == "entries" else f"{surefire}</testcase></testsuite>")
+    ended, words = judge(tmp_path, "r.xml", "--baseline", "latest", "--fail-on", "regressions")
+    assert (ended, said in words) == (code, True), words
+
+
+def test_check__test_that_comes_and_goes_fails_most_retries__is_explained_by_its_history(tmp_path) -> None:
+    for before in "PFPFPFPP":
+        write(tmp_path, r_xml=retried(before))
+        assert judge(tmp_path, "r.xml", "--fail-on", "never")[0] == 0
+    write(tmp_path, r_xml=retried(*"FFP"))
+    ended, words = judge(tmp_path, "r.xml", "--baseline", "latest", "--fail-on", "regressions")
+    assert ended == 0, words
+
+
+def test_check__another_test_of_the_same_name_passes__is_no_retry(tmp_path) -> None:
+    tests = '<testcase name="a" line="3"><failure message="no"/></testcase><testcase name="a" line="9"/>'
+    write(tmp_path, r_xml=f'<testsuite name="s">{tests}</testsuite>')
+    code, said = judge(tmp_path, "r.xml")
+    assert (code, '"a" occurs twice' in said) == (2, True), said
