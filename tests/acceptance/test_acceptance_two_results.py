@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,3 +145,49 @@ def test_check__baseline_is_the_file_that_is_checked__is_an_error(tmp_path, befo
         (tmp_path / link).symlink_to(tmp_path / now)
     ended, words = check(tmp_path, now, before, "--fail-on", "regressions")
     assert (ended, "error[baseline-is-checked]" in words) == (2, True), words
+
+
+def test_check__case_loses_the_tag_by_which_it_has_to_pass__is_said(tmp_path) -> None:
+    """Both sides are held to the same policy: what it no longer means is a loosened rule."""
+    lines = [{"id": name, "status": "passed", "tags": ["critical"]} for name in "ab"]
+    (tmp_path / "before.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    lines[1] |= {"status": "failed", "tags": []}
+    (tmp_path / "now.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    rules = ("--must-pass", "tag:critical", "--allowed-regressions", "1")
+    ended, words = check(tmp_path, "now.jsonl", "before.jsonl", "--fail-on", "regressions", *rules)
+    assert (ended, "`must-pass` loosened: no longer covers `b`" in words) == (0, True), words
+    ended, words = check(tmp_path, "now.jsonl", "before.jsonl", "--fail-on", "regressions,changed", *rules)
+    assert (ended, "1 rule was loosened" in words) == (1, True), words
+
+
+def change_threshold(document: Any, new: float) -> Any:
+    """Return results with other thresholds, wherever they stand."""
+    if isinstance(document, dict):
+        return {
+            name: new if name.endswith("threshold") and one is not None else change_threshold(one, new)
+            for name, one in document.items()
+        }
+    return [change_threshold(one, new) for one in document] if isinstance(document, list) else document
+
+
+@pytest.mark.parametrize(
+    "file", ["adk-cli.evalset_result.json", "azure-target.json", "deepeval-test-run.json", "own.json"]
+)
+def test_check__the_change_lowers_a_threshold_of_its_tool__is_said(tmp_path, file) -> None:
+    own = {"id": "a", "score": 0.8, "threshold": 0.7}
+    document = own if file == "own.json" else json.loads((FILES / file).read_text())
+    (tmp_path / "before.json").write_text(json.dumps(document))
+    (tmp_path / "now.json").write_text(json.dumps(change_threshold(document, 0.05)))
+    (tmp_path / "same.json").write_text(json.dumps(document))
+    _, words = check(tmp_path, "now.json", "before.json", "--fail-on", "regressions")
+    assert "grader of" in words
+    _, words = check(tmp_path, "same.json", "before.json", "--fail-on", "regressions")
+    assert "grader of" not in words
+
+
+def test_check__case_breaks_that_has_a_threshold__its_grader_is_the_same(tmp_path) -> None:
+    line = {"id": "a", "score": 0.8, "threshold": 0.7}
+    (tmp_path / "before.jsonl").write_text(json.dumps(line))
+    (tmp_path / "now.jsonl").write_text(json.dumps({"id": "a", "status": "error", "error": "boom"}))
+    ended, words = check(tmp_path, "now.jsonl", "before.jsonl", "--fail-on", "regressions")
+    assert (ended, "grader of" in words) == (1, False), words

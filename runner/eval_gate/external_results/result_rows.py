@@ -82,6 +82,8 @@ class RowScore(NamedTuple):
     """It could not judge."""
     decides: bool = True
     """It passes or fails something. What only measures does so by a rule alone."""
+    threshold: float | None = None
+    """The score from which, or up to which, the tool passes it."""
 
 
 class ResultRow(NamedTuple):

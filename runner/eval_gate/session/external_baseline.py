@@ -56,6 +56,7 @@ async def read_external_baseline(session: Session, current: ExternalResults) -> 
             "keep the result of the baseline in a file of its own",
         )
     run = _name_run(await build_external_run(session, before), before)
+    run = replace(run, policy=session.config.policy.to_run_policy(run))
     history = session.config.history
     ledger = EMPTY_HISTORY if history is None else read_history(history)
     return Baseline(run, reference, history=ledger.with_run(run), notes=before.notes)
