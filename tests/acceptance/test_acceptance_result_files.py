@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -586,3 +587,12 @@ def test_check__another_test_of_the_same_name_passes__is_no_retry(tmp_path) -> N
     write(tmp_path, r_xml=f'<testsuite name="s">{tests}</testsuite>')
     code, said = judge(tmp_path, "r.xml")
     assert (code, '"a" occurs twice' in said) == (2, True), said
+
+
+@pytest.mark.parametrize("name", ["b.xml", "summary.json", "index.jsonl", "coverage.xml"])
+def test_judge__pipe_in_a_folder_of_results__is_refused_and_not_waited_for(tmp_path, name) -> None:
+    write(tmp_path, r__a_xml=GREEN)
+    os.mkfifo(tmp_path / "r" / name)
+    code, said = judge(tmp_path, "r")
+    assert (code, f"r/{name}: is not a regular file" in said) == (2, True), said
+    assert judge(tmp_path, "r/a.xml", "--baseline", f"r/{name}")[0] == 2
