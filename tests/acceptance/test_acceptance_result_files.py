@@ -33,6 +33,12 @@ def lines(**statuses: str) -> str:
     return "".join(json.dumps({"id": name, "status": status}) + "\n" for name, status in statuses.items())
 
 
+def test_judge__pattern_with_two_stars_in_a_name__matches_as_one_star_does(tmp_path) -> None:
+    write(tmp_path, r__a_xml=GREEN, r__p1__b_xml=RED)
+    assert judge(tmp_path, "r/**.xml")[0] == 0
+    assert judge(tmp_path, "r/p**/b.xml")[0] == 1
+
+
 @pytest.mark.parametrize("given", ["r", "r/**/*.xml", "r/*"])
 def test_judge__results_in_folders_within__are_all_read(tmp_path, given) -> None:
     write(tmp_path, r__a_xml=GREEN, r__p1__b_xml=RED, r__p2__q__c_xml=GREEN.replace('"a"', '"c"'))
