@@ -602,3 +602,14 @@ def test_judge__pipe_in_a_folder_of_results__is_refused_and_not_waited_for(tmp_p
     code, said = judge(tmp_path, "r")
     assert (code, f"r/{name}: is not a regular file" in said) == (2, True), said
     assert judge(tmp_path, "r/a.xml", "--baseline", f"r/{name}")[0] == 2
+
+
+def test_judge__file_without_a_case_among_others__is_named(tmp_path) -> None:
+    write(
+        tmp_path,
+        r__a_xml=GREEN,
+        r__p1__b_xml="<testsuites/>",
+        r__p2__c_xml='<testsuites><testsuite name="s"/></testsuites>',
+    )
+    code, said = judge(tmp_path, "r")
+    assert (code, "2 results files have no cases: r/p1/b.xml, r/p2/c.xml" in said) == (0, True), said

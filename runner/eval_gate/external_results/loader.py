@@ -31,9 +31,12 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import CASES, EXTERNAL_SCORES, FINDINGS
 from eval_gate.struct import Struct, field
+from eval_gate.text.escape import format_first_few
 from eval_gate.text.redaction import EMPTY_REDACTOR, Redactor
 
 _MAX_NAMED: Final = 10
+_MAX_EMPTY: Final = 3
+"""Files without a case that are named."""
 _NO_PASS: Final = frozenset({Status.FAILED, Status.ERROR})
 _MAX_SEARCHED: Final = 500
 """Characters of a name that are looked through for what changes from run to run."""
@@ -126,6 +129,8 @@ class _ResultsCollector(Struct):
     """Those that are there a second time."""
     sources: set[Path] = field(default_factory=set)
     """The files that were read, without links."""
+    empty: list[str] = field(default_factory=list)
+    """Those without a case."""
     count: int = 0
 
     @property
@@ -150,6 +155,8 @@ class _ResultsCollector(Struct):
         for row in known.load_reader()(file, shown, facts):
             self._add_row(_prefix_suite(row, found.prefix) if found.prefix else row, held)
         facts.check_counts(shown, held.count, held.failures)
+        if not held.count:
+            self.empty.append(shown)
         if held.retried:
             cases = "1 case" if len(held.retried) == 1 else f"{len(held.retried):,} cases"
             self.notes[f"{shown} repeats {cases} after a failure: the repeated results count as re-runs"] = None
@@ -288,6 +295,9 @@ def load_external_results(
         cases = _separate_cases(cases, gathering.name_clashes)
     if not cases:
         raise build_unreadable_error(RowPlace(paths[0]), "has no cases")
+    if empty := gathering.empty:
+        has = "1 results file has" if len(empty) == 1 else f"{len(empty):,} results files have"
+        notes[f"{has} no cases: {format_first_few(empty, _MAX_EMPTY)}"] = None
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
     tools, given = ", ".join(gathering.tools), tuple(map(parse_results_path, paths))
     legs = {key.suite: leg for key, rows in cases.items() if (leg := rows[0].leg)}
