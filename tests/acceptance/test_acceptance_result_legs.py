@@ -140,12 +140,14 @@ def write_legs(folder: Path, *legs: str, broken: str = "", name: str = "junit.xm
 def test_legs__one_of_the_baseline_is_missing__is_no_pass(tmp_path, given, broken, code) -> None:
     write_legs(tmp_path / "before", *LEGS)
     write_legs(tmp_path / "now", "linux", "mac", broken=broken)
-    done = gate(
-        tmp_path, "check", given.format("now"), "--baseline", given.format("before"), "--fail-on", "regressions"
-    )
+    options = ("--baseline", given.format("before"), "--fail-on", "regressions", "--report", "md=c.md")
+    done = gate(tmp_path, "check", given.format("now"), *options)
     said = " ".join(done.stdout.split())
     assert done.returncode == code, said
     assert "the leg windows has 0 of 2 cases of the baseline, less than 50.0 %" in said
+    comment = (tmp_path / "c.md").read_text()
+    assert "This says nothing about your change" not in comment, "a change that ends the tool leaves nothing either"
+    assert ("why these cases did not run: this change may be the cause" in comment) is (code == 3)
 
 
 @pytest.mark.parametrize(
