@@ -66,7 +66,7 @@ def find_result_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
     Raises GateError for a path that does not exist, for a folder without results, for too many files, and for one file
     with two prefixes.
     """
-    found, read = 0, dict[Path, ResultsFile]()
+    found, files_by_target = 0, dict[Path, ResultsFile]()
     for given in map(parse_results_path, paths):
         files = list[ResultsFile]()
         error: GateError | None = None
@@ -80,20 +80,20 @@ def find_result_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
         found += len(files)
         legs = {} if given.prefix else _find_legs(files, given)
         for file in files:
-            yield _skip_if_read(file._replace(prefix=given.prefix or legs.get(file.path.parent, "")), read)
+            yield _skip_if_read(file._replace(prefix=given.prefix or legs.get(file.path.parent, "")), files_by_target)
         if error is not None:
             raise error
 
 
-def _skip_if_read(file: ResultsFile, read: dict[Path, ResultsFile]) -> ResultsFile:
-    """Return a file as one to skip if it is among those read, and add it to them otherwise.
+def _skip_if_read(file: ResultsFile, files_by_target: dict[Path, ResultsFile]) -> ResultsFile:
+    """Return a file as one to skip if it was read, and add it to `files_by_target` otherwise.
 
     A path without a prefix says nothing about legs. Raises GateError if it was read without this prefix: the results of
     one leg are not those of another.
     """
     if file.skip_reason:
         return file
-    first = read.setdefault(file.path.resolve(), file)
+    first = files_by_target.setdefault(file.path.resolve(), file)
     if first is file:
         return file
     same = f"is the same file as {first.shown}"

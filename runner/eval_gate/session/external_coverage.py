@@ -67,9 +67,9 @@ def _get_least_share(session: Session) -> float:
     return DEFAULT_EXTERNAL_COVERAGE if given is None else given
 
 
-def _iter_missing_parts(run: RunResult, before: RunResult, least: float) -> Iterator[str]:
+def _iter_missing_parts(run: RunResult, baseline: RunResult, least: float) -> Iterator[str]:
     """Yield a clause for each leg of which too few cases ran, or else one for all cases."""
-    then, here, earlier = _index_legs(before), _index_legs(run), find_earlier_keys(before, run)
+    then, here, earlier = _index_legs(baseline), _index_legs(run), find_earlier_keys(baseline, run)
     now = Counter(leg for key, own in here.items() for leg in {own, then.get(earlier.get(key, key))})
     share, is_short = f"less than {format_percent(least)}", False
     for leg, many in Counter(then.values()).items():
