@@ -191,3 +191,12 @@ def test_check__case_breaks_that_has_a_threshold__its_grader_is_the_same(tmp_pat
     (tmp_path / "now.jsonl").write_text(json.dumps({"id": "a", "status": "error", "error": "boom"}))
     ended, words = check(tmp_path, "now.jsonl", "before.jsonl", "--fail-on", "regressions")
     assert (ended, "grader of" in words) == (1, False), words
+
+
+def test_check__secret_in_the_name_of_the_baseline__is_stored_nowhere(tmp_path) -> None:
+    before, now = junit(tmp_path, "sk-canary-123456.xml", a="P"), junit(tmp_path, "now.xml", a="P")
+    given = ("check", f"sk-canary-123456={now}", "--baseline", f"sk-canary-123456={before}", "--report", "html=p.html")
+    done = gate(tmp_path, *given, OPENAI_API_KEY="sk-canary-123456")
+    assert done.returncode == 0, done.stderr
+    written = [file.read_text() for file in (tmp_path / "evals").rglob("*") if file.is_file()]
+    assert "sk-canary" not in "".join([*written, done.stdout, (tmp_path / "p.html").read_text()])
