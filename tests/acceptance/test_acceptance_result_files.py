@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -30,6 +31,12 @@ def judge(folder: Path, *arguments: str) -> tuple[int, str]:
 
 def lines(**statuses: str) -> str:
     return "".join(json.dumps({"id": name, "status": status}) + "\n" for name, status in statuses.items())
+
+
+def test_judge__pattern_with_two_stars_in_a_name__matches_as_one_star_does(tmp_path) -> None:
+    write(tmp_path, r__a_xml=GREEN, r__p1__b_xml=RED)
+    assert judge(tmp_path, "r/**.xml")[0] == 0
+    assert judge(tmp_path, "r/p**/b.xml")[0] == 1
 
 
 @pytest.mark.parametrize("given", ["r", "r/**/*.xml", "r/*"])
@@ -269,6 +276,66 @@ def test_judge__a_pass_that_its_own_line_contradicts__is_none(tmp_path, file, te
     assert f"the tool reports that it passed, but also {beside}" in said or beside is None
 
 
+@pytest.mark.parametrize(
+    ("line", "options", "code", "said"),
+    [
+        (
+            {"score": 1, "threshold": 0.7, "passed": False},
+            (),
+            3,
+            "its score passes, but the tool also reports `passed`",
+        ),
+        ({"score": 1, "threshold": 0.7, "error": "boom"}, (), 3, "its score passes, but the tool also reports the err"),
+        (
+            {"score": 1, "success": "no"},
+            ("--pass-score", "0.7"),
+            3,
+            "its score passes, but the tool also reports `succ",
+        ),
+        ({"score": 0, "threshold": 0.7, "passed": False}, (), 1, "✗ a"),
+        ({"score": 1, "threshold": 0.7, "passed": True, "error": ""}, (), 0, "1/1 passed"),
+        ({"score": 0, "passed": False, "checks": [{"name": "x", "score": 1}]}, ("--score", "x>=1"), 0, "1/1 passed"),
+    ],
+)
+def test_judge__a_score_that_passes_and_its_line_contradicts__is_no_pass(tmp_path, line, options, code, said) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps({"id": "a", **line}))
+    ended, words = judge(tmp_path, "r.jsonl", *options)
+    assert (ended, said in words) == (code, True), words
+
+
+@pytest.mark.parametrize(
+    ("checks", "code"),
+    [
+        ([{"name": "x", "score": None}], 3),
+        ([{"name": "x", "score": float("nan")}], 3),
+        ([{"name": "x", "score": None}, {"name": "y", "passed": False}], 1),
+        ([{"name": "x", "score": None}, {"name": "y", "passed": True}], 3),
+        ([{"name": "x", "score": 0}, {"name": "y", "score": None}], 1),
+    ],
+)
+@pytest.mark.parametrize("status", ["passed", "failed"])
+def test_judge__scorer_of_a_rule_gave_no_score__is_no_wrong_response(tmp_path, checks, code, status) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps({"id": "a", "status": status, "score": 0.5, "checks": checks}))
+    ended, words = judge(tmp_path, "r.jsonl", "--score", "x>=0.7")
+    assert (ended, "evaluation error: x gave no score" in words) == (code, code == 3), words
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ({"error": "ConnectionRefusedError: [Errno 111] Connection refused"}, "agent unreachable"),
+        ({"error": "HTTP 429 Too Many Requests"}, "agent unreachable"),
+        ({"error": "ValueError: order 429 is unknown"}, "agent error"),
+        ({"error": "HTTP 429 Too Many Requests", "error_kind": "agent_error"}, "agent error"),
+        ({}, "agent error"),
+    ],
+)
+def test_judge__own_line_of_an_error_without_its_kind__is_of_the_kind_that_its_words_say(tmp_path, line, kind) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps({"id": "a", "status": "error", **line}))
+    ended, words = judge(tmp_path, "r.jsonl")
+    assert (ended, f"errors 1 (1 {kind})" in words) == (3, True), words
+
+
 def openai_record(**changes: object) -> list[str]:
     """A real record, of a sample that fails and one that passes; `changes` are made in every line."""
     return [
@@ -485,3 +552,64 @@ def test_check__test_stands_twice_in_junit__is_re_run_where_the_order_shows_it(t
     ended, words = judge(tmp_path, "r.xml", "--baseline", "latest", "--fail-on", "regressions")
     assert (ended, said in words) == (code, True), words
     assert ("r.xml repeats 1 case after a failure" in words) is (code < 2)
+
+
+@pytest.mark.parametrize(
+    ("runs", "now", "code", "said"),
+    [
+        (1, "FFP", 3, "its re-runs ended without a result"),
+        (1, "FFFP", 3, "its re-runs ended without a result"),
+        (5, "FFP", 1, "confirmed: failed 2 of 3 here"),
+        (1, "FP", 0, "TestA: inconclusive: failed 1 of 2 here"),
+        (1, "FFFFP", 1, "confirmed: failed 4 of 5 here"),
+    ],
+)
+@pytest.mark.parametrize("write_attempts", ["entries", "surefire"])
+def test_check__retries_failed_more_often_than_they_passed__is_no_pass(
+    tmp_path, runs, now, code, said, write_attempts
+) -> None:
+    """A tool retries until a test passes once: that the last attempt passed says little."""
+    for _ in range(runs):
+        write(tmp_path, r_xml=retried("P"))
+        assert judge(tmp_path, "r.xml")[0] == 0
+    flaky = '<flakyFailure message="no"/>' * now.count("F")
+    surefire = f'<testsuite name="pkg"><testcase name="TestB"/><testcase classname="pkg" name="TestA">{flaky}'
+    write(tmp_path, r_xml=retried(*now) if write_attempts == "entries" else f"{surefire}</testcase></testsuite>")
+    ended, words = judge(tmp_path, "r.xml", "--baseline", "latest", "--fail-on", "regressions")
+    assert (ended, said in words) == (code, True), words
+
+
+def test_check__test_that_comes_and_goes_fails_most_retries__is_explained_by_its_history(tmp_path) -> None:
+    for before in "PFPFPFPP":
+        write(tmp_path, r_xml=retried(before))
+        assert judge(tmp_path, "r.xml", "--fail-on", "never")[0] == 0
+    write(tmp_path, r_xml=retried(*"FFP"))
+    ended, words = judge(tmp_path, "r.xml", "--baseline", "latest", "--fail-on", "regressions")
+    assert ended == 0, words
+
+
+def test_check__another_test_of_the_same_name_passes__is_no_retry(tmp_path) -> None:
+    tests = '<testcase name="a" line="3"><failure message="no"/></testcase><testcase name="a" line="9"/>'
+    write(tmp_path, r_xml=f'<testsuite name="s">{tests}</testsuite>')
+    code, said = judge(tmp_path, "r.xml")
+    assert (code, '"a" occurs twice' in said) == (2, True), said
+
+
+@pytest.mark.parametrize("name", ["b.xml", "summary.json", "index.jsonl", "coverage.xml"])
+def test_judge__pipe_in_a_folder_of_results__is_refused_and_not_waited_for(tmp_path, name) -> None:
+    write(tmp_path, r__a_xml=GREEN)
+    os.mkfifo(tmp_path / "r" / name)
+    code, said = judge(tmp_path, "r")
+    assert (code, f"r/{name}: is not a regular file" in said) == (2, True), said
+    assert judge(tmp_path, "r/a.xml", "--baseline", f"r/{name}")[0] == 2
+
+
+def test_judge__file_without_a_case_among_others__is_named(tmp_path) -> None:
+    write(
+        tmp_path,
+        r__a_xml=GREEN,
+        r__p1__b_xml="<testsuites/>",
+        r__p2__c_xml='<testsuites><testsuite name="s"/></testsuites>',
+    )
+    code, said = judge(tmp_path, "r")
+    assert (code, "2 results files have no cases: r/p1/b.xml, r/p2/c.xml" in said) == (0, True), said

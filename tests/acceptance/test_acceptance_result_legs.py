@@ -121,7 +121,8 @@ def test_legs__prefix_of_a_file__holds_for_its_reruns(tmp_path) -> None:
     done = gate(tmp_path, "check", "linux=now.xml", *options)
     assert done.returncode != 2, done.stderr
     assert "none of the requested cases" not in done.stdout + done.stderr
-    other = gate(tmp_path, "check", "linux=now.xml", "x=before.xml", *options)
+    (tmp_path / "other.xml").write_text(junit(refund=False))
+    other = gate(tmp_path, "check", "linux=now.xml", "x=other.xml", *options)
     said = "none of the requested cases, such as refund of linux: write the results of linux to {output}/linux"
     assert said in " ".join((other.stdout + other.stderr).split()), "nobody knows whose re-run it is"
 
@@ -153,3 +154,125 @@ def test_legs__one_of_several_is_run_again__its_folder_in_the_output_says_which(
     said = f"such as refund of {leg}: write the results of {leg} to {{output}}/{leg}"
     assert said in " ".join((plain.stdout + plain.stderr).split())
     assert plain.returncode == 3
+
+
+LEGS = ("linux", "mac", "windows")
+
+
+def write_legs(folder: Path, *legs: str, broken: str = "", name: str = "junit.xml") -> None:
+    """Write legs with two passing tests each; the tests of the one that is broken fail."""
+    for leg in legs:
+        write_leg(folder, leg, junit(refund=leg == broken, order=leg == broken), name)
+
+
+@pytest.mark.parametrize("given", ["{}/*/junit.xml", "{}/**/junit.xml", "{}"])
+@pytest.mark.parametrize(("broken", "code"), [("", 3), ("mac", 1)])
+def test_legs__one_of_the_baseline_is_missing__is_no_pass(tmp_path, given, broken, code) -> None:
+    write_legs(tmp_path / "before", *LEGS)
+    write_legs(tmp_path / "now", "linux", "mac", broken=broken)
+    options = ("--baseline", given.format("before"), "--fail-on", "regressions", "--report", "md=c.md")
+    done = gate(tmp_path, "check", given.format("now"), *options)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == code, said
+    assert "the leg windows has 0 of 2 cases of the baseline, less than 50.0 %" in said
+    comment = (tmp_path / "c.md").read_text()
+    assert "This says nothing about your change" not in comment, "a change that ends the tool leaves nothing either"
+    assert ("why these cases did not run: this change may be the cause" in comment) is (code == 3)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"windows": junit()}, "the leg windows has 0 of 2 cases"),
+        (
+            {"windows": junit().replace("</testsuite>", '<testcase name="x"><skipped/></testcase></testsuite>')},
+            "0 of 2",
+        ),
+        ({}, "the leg windows has 0 of 2 cases"),
+    ],
+)
+def test_legs__one_has_no_test_that_ran__is_no_pass(tmp_path, files, said) -> None:
+    write_legs(tmp_path / "before", *LEGS)
+    write_legs(tmp_path / "now", "linux", "mac")
+    for leg, text in files.items():
+        write_leg(tmp_path / "now", leg, text)
+    done = gate(tmp_path, "check", "now/*/junit.xml", "--baseline", "before/*/junit.xml", "--fail-on", "regressions")
+    assert (done.returncode, said in " ".join(done.stdout.split())) == (3, True), done.stdout
+
+
+def test_legs__one_has_another_name__is_found_again(tmp_path) -> None:
+    write_legs(tmp_path / "before", *LEGS)
+    write_legs(tmp_path / "now", "linux", "mac", "windows-2025")
+    done = gate(tmp_path, "check", "now/*/junit.xml", "--baseline", "before/*/junit.xml", "--fail-on", "regressions")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_legs__one_is_given_up_on_purpose__min_coverage_allows_it(tmp_path) -> None:
+    write_legs(tmp_path / "before", *LEGS)
+    write_legs(tmp_path / "now", "linux", "mac")
+    options = ("--baseline", "before/*/junit.xml", "--fail-on", "regressions", "--min-coverage", "0")
+    assert gate(tmp_path, "check", "now/*/junit.xml", *options).returncode == 0
+
+
+def test_legs__one_was_missing_in_a_run__the_run_is_no_baseline(tmp_path) -> None:
+    write_legs(tmp_path / "r", *LEGS)
+    latest = ("check", "r/*/junit.xml", "--baseline", "latest", "--fail-on", "regressions")
+    assert gate(tmp_path, *latest).returncode == 0
+    for file in (tmp_path / "r" / "windows").iterdir():
+        file.unlink()
+    assert gate(tmp_path, *latest).returncode == 3
+    write_legs(tmp_path / "r", *LEGS, broken="windows")
+    done = gate(tmp_path, *latest)
+    assert (done.returncode, "REGRESSIONS (2)" in done.stdout) == (1, True), done.stdout
+
+
+def test_check__half_of_the_cases_are_skipped_by_the_change__is_no_pass(tmp_path) -> None:
+    write_leg(tmp_path, "a", junit(a=False, b=False, c=False))
+    skipped = '<testcase name="b"><skipped/></testcase><testcase name="c"><skipped/></testcase></testsuite>'
+    write_leg(tmp_path, "b", junit(a=False).replace("</testsuite>", skipped, 1))
+    done = gate(tmp_path, "check", "b/junit.xml", "--baseline", "a/junit.xml", "--fail-on", "regressions")
+    said = " ".join(done.stdout.split())
+    assert (done.returncode, "1 of 3 cases of the baseline ran, less than 50.0 %: the others were skipped" in said) == (
+        3,
+        True,
+    ), said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("r/*/junit.xml", "r/*/*.xml"),
+        ("r", "r/*/junit.xml"),
+        ("r/*/junit.xml", "r/a/junit.xml"),
+        ("a=r/a/junit.xml", "r/*/junit.xml"),
+    ],
+)
+def test_check__two_patterns_match_one_file__it_is_read_once(tmp_path, given) -> None:
+    write_legs(tmp_path / "r", "a", "b", broken="b")
+    done = gate(tmp_path, "check", *given, "--fail-on", "failures", "--verbose")
+    assert (done.returncode, "pass 2 fail 2" in " ".join(done.stdout.split())) == (1, True), done.stdout + done.stderr
+    assert "a: agent" in done.stdout
+    assert "r/a/junit.xml is named twice, and was read once" in " ".join(done.stdout.split())
+
+
+def link_leg(folder: Path) -> None:
+    (folder / "r" / "b").symlink_to("a")
+
+
+def link_file(folder: Path) -> None:
+    (folder / "r" / "b").mkdir()
+    (folder / "r" / "b" / "junit.xml").symlink_to("../a/junit.xml")
+
+
+@pytest.mark.parametrize("make", [link_leg, link_file])
+def test_legs__one_is_a_link_to_another__is_an_error(tmp_path, make) -> None:
+    write_legs(tmp_path / "r", "a")
+    make(tmp_path)
+    done = gate(tmp_path, "check", "r/*/junit.xml")
+    assert (done.returncode, "r/b/junit.xml: is the same file as r/a/junit.xml" in done.stderr) == (2, True)
+
+
+def test_legs__one_file_has_two_prefixes__is_an_error(tmp_path) -> None:
+    write_legs(tmp_path, "x")
+    done = gate(tmp_path, "check", "linux=x/junit.xml", "windows=x/junit.xml")
+    assert (done.returncode, "error[duplicate-results]" in done.stderr) == (2, True), done.stderr

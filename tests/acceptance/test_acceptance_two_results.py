@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,9 +73,10 @@ def test_check__the_baselines_file__names_the_baseline_and_its_time_and_no_commi
         ("langsmith-table.csv", ()),
     ],
 )
-def test_check__a_real_file_beside_itself__has_no_regression(tmp_path, file, rules) -> None:
-    (tmp_path / file).write_bytes((FILES / file).read_bytes())
-    _, words = check(tmp_path, file, file, "--fail-on", "regressions", *rules)
+def test_check__a_real_file_beside_its_copy__has_no_regression(tmp_path, file, rules) -> None:
+    for name in (file, f"now-{file}"):
+        (tmp_path / name).write_bytes((FILES / file).read_bytes())
+    _, words = check(tmp_path, f"now-{file}", file, "--fail-on", "regressions", *rules)
     assert " are in the baseline by " in words
     assert f"baseline {file}-" in words
     assert "REGRESSIONS" not in words
@@ -132,3 +134,69 @@ def test_check__secrets_in_the_baseline__are_masked(tmp_path) -> None:
     page = (tmp_path / "p.html").read_text()
     assert "key ***" in page
     assert "sk-canary" not in found.stdout + found.stderr + page
+
+
+@pytest.mark.parametrize("before", ["now.xml", "./now.xml", "linked.xml", "*.xml", "folder"])
+def test_check__baseline_is_the_file_that_is_checked__is_an_error(tmp_path, before) -> None:
+    """A gate that compares a file with itself can never fail."""
+    now = junit(tmp_path, "now.xml", a="F")
+    (tmp_path / "folder").mkdir()
+    for link in ("linked.xml", "folder/other.xml"):
+        (tmp_path / link).symlink_to(tmp_path / now)
+    ended, words = check(tmp_path, now, before, "--fail-on", "regressions")
+    assert (ended, "error[baseline-is-checked]" in words) == (2, True), words
+
+
+def test_check__case_loses_the_tag_by_which_it_has_to_pass__is_said(tmp_path) -> None:
+    """Both sides are held to the same policy: what it no longer means is a loosened rule."""
+    lines = [{"id": name, "status": "passed", "tags": ["critical"]} for name in "ab"]
+    (tmp_path / "before.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    lines[1] |= {"status": "failed", "tags": []}
+    (tmp_path / "now.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    rules = ("--must-pass", "tag:critical", "--allowed-regressions", "1")
+    ended, words = check(tmp_path, "now.jsonl", "before.jsonl", "--fail-on", "regressions", *rules)
+    assert (ended, "`must-pass` loosened: no longer covers `b`" in words) == (0, True), words
+    ended, words = check(tmp_path, "now.jsonl", "before.jsonl", "--fail-on", "regressions,changed", *rules)
+    assert (ended, "1 rule was loosened" in words) == (1, True), words
+
+
+def change_threshold(document: Any, new: float) -> Any:
+    """Return results with other thresholds, wherever they stand."""
+    if isinstance(document, dict):
+        return {
+            name: new if name.endswith("threshold") and one is not None else change_threshold(one, new)
+            for name, one in document.items()
+        }
+    return [change_threshold(one, new) for one in document] if isinstance(document, list) else document
+
+
+@pytest.mark.parametrize(
+    "file", ["adk-cli.evalset_result.json", "azure-target.json", "deepeval-test-run.json", "own.json"]
+)
+def test_check__the_change_lowers_a_threshold_of_its_tool__is_said(tmp_path, file) -> None:
+    own = {"id": "a", "score": 0.8, "threshold": 0.7}
+    document = own if file == "own.json" else json.loads((FILES / file).read_text())
+    (tmp_path / "before.json").write_text(json.dumps(document))
+    (tmp_path / "now.json").write_text(json.dumps(change_threshold(document, 0.05)))
+    (tmp_path / "same.json").write_text(json.dumps(document))
+    _, words = check(tmp_path, "now.json", "before.json", "--fail-on", "regressions")
+    assert "grader of" in words
+    _, words = check(tmp_path, "same.json", "before.json", "--fail-on", "regressions")
+    assert "grader of" not in words
+
+
+def test_check__case_breaks_that_has_a_threshold__its_grader_is_the_same(tmp_path) -> None:
+    line = {"id": "a", "score": 0.8, "threshold": 0.7}
+    (tmp_path / "before.jsonl").write_text(json.dumps(line))
+    (tmp_path / "now.jsonl").write_text(json.dumps({"id": "a", "status": "error", "error": "boom"}))
+    ended, words = check(tmp_path, "now.jsonl", "before.jsonl", "--fail-on", "regressions")
+    assert (ended, "grader of" in words) == (1, False), words
+
+
+def test_check__secret_in_the_name_of_the_baseline__is_stored_nowhere(tmp_path) -> None:
+    before, now = junit(tmp_path, "sk-canary-123456.xml", a="P"), junit(tmp_path, "now.xml", a="P")
+    given = ("check", f"sk-canary-123456={now}", "--baseline", f"sk-canary-123456={before}", "--report", "html=p.html")
+    done = gate(tmp_path, *given, OPENAI_API_KEY="sk-canary-123456")
+    assert done.returncode == 0, done.stderr
+    written = [file.read_text() for file in (tmp_path / "evals").rglob("*") if file.is_file()]
+    assert "sk-canary" not in "".join([*written, done.stdout, (tmp_path / "p.html").read_text()])

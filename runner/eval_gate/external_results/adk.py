@@ -161,12 +161,13 @@ def _build_score(metric: JsonValue, place: RowPlace) -> RowScore:
         return RowScore(name, None, reason="ADK did not evaluate it: see its log", grader_failed=True)
     if verdict is None:
         return RowScore(name, value, decides=False)
-    return RowScore(name, value, verdict is Status.PASSED, _describe_score(metric, value))
-
-
-def _describe_score(metric: JsonValue, value: float | None) -> str:
     threshold = parse_number(get_nested(metric, "criterion", "threshold"))
     threshold = parse_number(get_nested(metric, "threshold")) if threshold is None else threshold
+    reason = _describe_score(metric, value, threshold)
+    return RowScore(name, value, verdict is Status.PASSED, reason, threshold=threshold)
+
+
+def _describe_score(metric: JsonValue, value: float | None, threshold: float | None) -> str:
     said = "no score" if value is None else f"{value:g}"
     rubrics = [
         to_text(why)

@@ -201,7 +201,7 @@ def _build_verdict(name: str, stem: str, values: Mapping[str, JsonValue]) -> Row
         return RowScore(_format_name(name, stem), value, None, why, grader_failed=not skipped, decides=not skipped)
     if not reason and value is not None:
         reason = f"{value:g}" if threshold is None else f"{value:g}, threshold {threshold:g}"
-    return RowScore(_format_name(name, stem), value, False not in said, reason or None)
+    return RowScore(_format_name(name, stem), value, False not in said, reason or None, threshold=threshold)
 
 
 def _format_name(evaluator: str, key: str) -> str:

@@ -126,6 +126,7 @@ def _build_score(one: JsonValue) -> RowScore:
         to_text(error or get_nested(one, "reason")) or None,
         grader_failed=broke and decides,
         decides=decides,
+        threshold=parse_number(get_nested(one, "threshold")),
     )
 
 

@@ -136,8 +136,10 @@ SUFFIXES: Final = (".jsonl", ".ndjson", ".csv", ".xml", ".json", ".eval", ".trx"
 def detect_format(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> KnownFormat:
     """Detect the format of a file and return it with its reader.
 
-    Raises GateError if the format is unknown or is not `wanted`.
+    Raises GateError if the format is unknown or is not `wanted`, and for a pipe or device, which may never end.
     """
+    if file.exists() and not file.is_file():
+        raise build_unreadable_error(RowPlace(shown), "is not a regular file")
     try:
         head = read_limited_result(file, _HEAD)
     except OSError as error:

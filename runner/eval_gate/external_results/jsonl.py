@@ -30,6 +30,7 @@ from eval_gate.external_results.result_rows import (
     to_text,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
+from eval_gate.external_results.thrown_errors import classify_thrown_error
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import ToolCall
@@ -123,7 +124,8 @@ class ResultLine(_Part):
     trial: int | None = Field(default=None, ge=0, description="Number of the execution of this case, from 0 or 1.")
     rerun: bool = Field(default=False, description="Whether this is a re-run after a failure.")
     error_kind: ErrorKind | None = Field(
-        default=None, description="Kind of an error: agent_error, agent_unreachable or evaluation_error."
+        default=None,
+        description="Kind of an error: agent_error, agent_unreachable or evaluation_error; else by the words of error.",
     )
     file: _Text | None = Field(default=None, description="File of the case, relative to the repository.")
     line: int | None = Field(default=None, ge=1)
@@ -236,6 +238,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         scores=scores,
         score=line.score,
         threshold=line.threshold,
+        contradiction=_find_contradiction(line) if line.status is None else None,
         prompt=to_text(line.input),
         expectation=(to_text(line.expected),) if line.expected is not None else (),
         response=None if line.output is None else to_text(line.output),
@@ -275,9 +278,8 @@ def _build_ending(line: ResultLine, scores: tuple[RowScore, ...]) -> ExecutionEn
         return build_ending(
             Status.PASSED, scores, line.error, weighed=line.score is not None, against=_find_contradiction(line)
         )
-    return ExecutionEnding(
-        Status(line.status) if line.status else None, line.error_kind or ErrorKind.AGENT_ERROR, line.error
-    )
+    kind = line.error_kind or classify_thrown_error(line.error or "")
+    return ExecutionEnding(Status(line.status) if line.status else None, kind, line.error)
 
 
 def _find_contradiction(line: ResultLine) -> str | None:

@@ -1,8 +1,8 @@
 """JUnit XML of test runners. Suites may be nested; each test case is one row.
 
-Names are `classname` and `name`. A case without failure, error and skip passed; `rerunFailure`, `rerunError`,
-`flakyFailure` and `flakyError` are executions before or after the one that counts (Maven's Surefire). A name that
-stands twice in one suite is a re-run if all results before it failed (gotestsum, Gradle).
+Names are `classname` and `name`. A case without failure, error and skip passed. `flakyFailure` and `flakyError` are
+executions before the one that passed, `rerunFailure` and `rerunError` are re-runs of one that failed (Maven's
+Surefire). A name that stands twice in one suite is a re-run if all results before it failed (gotestsum, Gradle).
 """
 
 from __future__ import annotations
@@ -408,12 +408,14 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         duplicate_hint=_RERUNFAILURES_HINT if case.is_pytest else None,
         # executions of one case are said to be, or follow a failure in the same suite and file, as gotestsum and Gradle
         # write them; else the same name a second time is another case of the same name
-        retry_scope=f"{shown}:{case.suite_line}:{file}",
+        retry_scope=f"{shown}:{case.suite_line}:{file}:{line}",
         repeat=f"{place.line}" if case.reruns else _SUBTEST_REPEAT if of_unittest else None,
     )
-    yield row
-    for status, said in case.reruns:
-        yield row._replace(status=status, error=said, response=None, duration_ms=None)
+    others = [row._replace(status=status, error=said, response=None, duration_ms=None) for status, said in case.reruns]
+    first, *reruns = [*others, row] if row.status is Status.PASSED else [row, *others]
+    yield first
+    for one in reruns:
+        yield one._replace(rerun=True)
 
 
 def _parse_line(given: str, case: _Case) -> int:

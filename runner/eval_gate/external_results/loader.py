@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.config.settings import ResultsFormat
@@ -30,9 +31,12 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import CASES, EXTERNAL_SCORES, FINDINGS
 from eval_gate.struct import Struct, field
+from eval_gate.text.escape import format_first_few
 from eval_gate.text.redaction import EMPTY_REDACTOR, Redactor
 
 _MAX_NAMED: Final = 10
+_MAX_EMPTY: Final = 3
+"""Files without a case that are named."""
 _NO_PASS: Final = frozenset({Status.FAILED, Status.ERROR})
 _MAX_SEARCHED: Final = 500
 """Characters of a name that are looked through for what changes from run to run."""
@@ -70,12 +74,10 @@ class ExternalResults(Struct):
     notes: tuple[str, ...] = ()
     unstable_names: Mapping[CaseKey, UnstableName] = field(default_factory=dict)
     """The cases whose names may be others in the next run."""
-    legs: tuple[str, ...] = ()
-    """The prefixes of suites, given or found, in file order."""
-
-    def find_leg(self, suite: str) -> str | None:
-        """Find the leg that a suite belongs to, or None for a suite without a prefix."""
-        return next((leg for leg in self.legs if suite.startswith(_format_leg(leg))), None)
+    legs: Mapping[str, str] = field(default_factory=dict)
+    """The leg of a matrix that a suite is of, by the name of the suite."""
+    sources: frozenset[Path] = frozenset()
+    """The files that were read, without links."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -115,7 +117,6 @@ class _ResultsCollector(Struct):
     redact: Redactor
     formats: dict[ResultsFormat, str] = field(default_factory=dict)
     """With the file that each was seen in first."""
-    legs: dict[str, None] = field(default_factory=dict)
     tools: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     cases: dict[CaseKey, list[ResultRow]] = field(default_factory=dict)
@@ -126,6 +127,10 @@ class _ResultsCollector(Struct):
     """Where each numbered execution of a case stands."""
     duplicates: list[Problem] = field(default_factory=list)
     """Those that are there a second time."""
+    sources: set[Path] = field(default_factory=set)
+    """The files that were read, without links."""
+    empty: list[str] = field(default_factory=list)
+    """Those without a case."""
     count: int = 0
 
     @property
@@ -139,18 +144,19 @@ class _ResultsCollector(Struct):
             self.notes[f"{found.shown} {found.skip_reason}"] = None
             return
         file, shown = found.path, found.shown
+        self.sources.add(file.resolve())
         known, facts = detect_format(file, shown, self.wanted), FileFacts()
         self.formats.setdefault(known.format, shown)
         first = next(iter(self.formats))
         if known.format is not first:
             which = f"is {known.format}, and {self.formats[first]} is {first}"
             raise build_unreadable_error(RowPlace(shown), f"{which}: check the results of one tool at a time")
-        if found.prefix:
-            self.legs[found.prefix] = None
         held = _FileOverlap(shown)
         for row in known.load_reader()(file, shown, facts):
             self._add_row(_prefix_suite(row, found.prefix) if found.prefix else row, held)
         facts.check_counts(shown, held.count, held.failures)
+        if not held.count:
+            self.empty.append(shown)
         if held.retried:
             cases = "1 case" if len(held.retried) == 1 else f"{len(held.retried):,} cases"
             self.notes[f"{shown} repeats {cases} after a failure: the repeated results count as re-runs"] = None
@@ -289,10 +295,21 @@ def load_external_results(
         cases = _separate_cases(cases, gathering.name_clashes)
     if not cases:
         raise build_unreadable_error(RowPlace(str(paths[0])), "has no cases")
+    if empty := gathering.empty:
+        has = "1 results file has" if len(empty) == 1 else f"{len(empty):,} results files have"
+        notes[f"{has} no cases: {format_first_few(empty, _MAX_EMPTY)}"] = None
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
     tools, given = ", ".join(gathering.tools), tuple(map(parse_results_path, paths))
+    legs = {key.suite: leg for key, rows in cases.items() if (leg := rows[0].leg)}
     return ExternalResults(
-        next(iter(gathering.formats)), tools, cases, given, tuple(notes), unstable, tuple(gathering.legs)
+        next(iter(gathering.formats)),
+        tools,
+        cases,
+        given,
+        tuple(notes),
+        unstable,
+        legs,
+        frozenset(gathering.sources),
     )
 
 
@@ -368,13 +385,8 @@ def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
 
 def _prefix_suite(row: ResultRow, prefix: str) -> ResultRow:
     """Return the row with a prefix before all names of its suite, which names its leg of a matrix."""
-    suite, *longer = (f"{_format_leg(prefix)}{name}"[:MAX_NAME] for name in (row.suite, *row.longer_suites))
-    return row._replace(suite=suite, longer_suites=tuple(longer))
-
-
-def _format_leg(leg: str) -> str:
-    """Format the prefix of a leg as the names of its suites begin."""
-    return f"{leg}: "
+    suite, *longer = (f"{prefix}: {name}"[:MAX_NAME] for name in (row.suite, *row.longer_suites))
+    return row._replace(suite=suite, longer_suites=tuple(longer), leg=prefix)
 
 
 def _find_unstable_name(row: ResultRow) -> UnstableName | None:
@@ -416,6 +428,7 @@ def redact_row(row: ResultRow, redact: Redactor) -> ResultRow:
         rerun_name=row.rerun_name or (row.id if name != row.id else None),
         longer_name=_redact_optional(row.longer_name, redact),
         unstable_reason=_redact_optional(row.unstable_reason, redact),
+        leg=_redact_optional(row.leg, redact),
     )
 
 

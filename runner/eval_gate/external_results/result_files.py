@@ -60,11 +60,13 @@ class ResultsFile(NamedTuple):
 def find_result_files(paths: Sequence[str | ResultsPath]) -> Iterator[ResultsFile]:
     """Yield the results files at these paths, in order.
 
-    A path may name the prefix of its suites. Without one, folders that are legs of a matrix are their prefixes.
+    A path may name the prefix of its suites. Without one, folders that are legs of a matrix are their prefixes. A file
+    that several paths or links name is read once.
 
-    Raises GateError for a path that does not exist, for a folder without results, and for too many files.
+    Raises GateError for a path that does not exist, for a folder without results, for too many files, and for one file
+    with two prefixes.
     """
-    found = 0
+    found, files_by_target = 0, dict[Path, ResultsFile]()
     for given in map(parse_results_path, paths):
         files = list[ResultsFile]()
         error: GateError | None = None
@@ -78,9 +80,32 @@ def find_result_files(paths: Sequence[str | ResultsPath]) -> Iterator[ResultsFil
         found += len(files)
         legs = {} if given.prefix else _find_legs(files, given)
         for file in files:
-            yield file._replace(prefix=given.prefix or legs.get(file.path.parent, ""))
+            yield _skip_if_read(file._replace(prefix=given.prefix or legs.get(file.path.parent, "")), files_by_target)
         if error is not None:
             raise error
+
+
+def _skip_if_read(file: ResultsFile, files_by_target: dict[Path, ResultsFile]) -> ResultsFile:
+    """Return a file as one to skip if it was read, and add it to `files_by_target` otherwise.
+
+    A path without a prefix says nothing about legs. Raises GateError if it was read without this prefix: the results of
+    one leg are not those of another.
+    """
+    if file.skip_reason:
+        return file
+    first = files_by_target.setdefault(file.path.resolve(), file)
+    if first is file:
+        return file
+    same = f"is the same file as {first.shown}"
+    if file.prefix and first.prefix != file.prefix:
+        raise GateError(
+            "duplicate-results",
+            "one file is named as the results of two legs of a matrix",
+            "name the file that each leg wrote",
+            problems=[RowPlace(file.shown).build_problem(same)],
+        )
+    what = "is named twice" if first.shown == file.shown else same
+    return file._replace(skip_reason=f"{what}, and was read once")
 
 
 def _find_legs(files: Sequence[ResultsFile], given: ResultsPath) -> dict[Path, str]:
@@ -244,6 +269,8 @@ def _find_skip_reason(file: Path) -> str | None:
 
 def _has_results(file: Path) -> bool:
     """Whether a file that is called like one beside results holds some all the same."""
+    if not file.is_file():
+        return True  # reading it says what is wrong
     if file.suffix != ".xml":
         return find_tool(file) is not None
     try:

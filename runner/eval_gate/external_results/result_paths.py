@@ -13,6 +13,7 @@ from eval_gate.model.limits import EXTERNAL_FILES
 from eval_gate.struct import FrozenStruct
 
 _PREFIXED: Final = re.compile(r"(?P<prefix>[^/\\=*?\[\]\x00-\x1f\x7f]{1,100})=(?P<path>.+)", re.DOTALL)
+_STARS: Final = re.compile(r"\*{2,}")
 
 
 class ResultsPath(FrozenStruct):
@@ -58,11 +59,13 @@ class ResultsPath(FrozenStruct):
     def list_matches(self, folder: Path | None = None) -> list[str]:
         """List what a glob matches below a folder or here, sorted, or the path itself if it is no glob.
 
-        What is inside another match is left out.
+        What is inside another match is left out. `**` within a name matches what `*` does.
         """
         if not self.is_glob:
             return [str(folder / self.path) if folder else self.path]
-        pattern = folder / self.path if folder else Path(self.path)
+        parts = Path(self.path).parts
+        own = Path(*(part if part == "**" else _STARS.sub("*", part) for part in parts))
+        pattern = folder / own if folder else own
         found = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
         matched = sorted(str(path) for path in islice(found, EXTERNAL_FILES + 1))
         below = {path for path in matched if any(parent in matched for parent in map(str, Path(path).parents))}

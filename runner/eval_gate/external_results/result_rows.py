@@ -82,6 +82,8 @@ class RowScore(NamedTuple):
     """It could not judge."""
     decides: bool = True
     """It passes or fails something. What only measures does so by a rule alone."""
+    threshold: float | None = None
+    """The score from which, or up to which, the tool passes it."""
 
 
 class ResultRow(NamedTuple):
@@ -103,6 +105,8 @@ class ResultRow(NamedTuple):
     """The score is a grade, and the gate says what is enough."""
     threshold: float | None = None
     """The score from which this row says that it passes."""
+    contradiction: str | None = None
+    """What the tool says against a pass, where only the score decides."""
     prompt: str = ""
     expectation: tuple[str, ...] = ()
     response: str | None = None
@@ -133,6 +137,8 @@ class ResultRow(NamedTuple):
     """A longer name, for where another case has the same one."""
     longer_suites: tuple[str, ...] = ()
     """Longer names of the suite for the same, of which the first that helps is taken."""
+    leg: str | None = None
+    """Leg of a matrix that it is of: the prefix of its suite."""
     duplicate_hint: str | None = None
     """What to do where nothing tells two cases of this name apart, where that is known."""
     named_by: str = "name"

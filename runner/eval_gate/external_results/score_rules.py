@@ -38,13 +38,19 @@ class ScoreRules(Struct):
         touched = any(one.name in ruled for one in row.scores)
         if row.status is not None and not touched:
             return self._mark_graded(row)
-        return self._classify_row(row._replace(scores=scores), touched=touched)
+        judged = self._classify_row(row._replace(scores=scores), touched=touched)
+        if judged.status is Status.PASSED and row.contradiction and not touched:
+            return _mark_unscored(judged, f"its score passes, but the tool also reports {row.contradiction}")
+        return judged
 
     def _apply_rule(self, score: RowScore, rule: ScoreRule | None) -> RowScore:
+        """Return the score with the verdict of its rule, and without one if there is no value."""
         if rule is None:
             return score
         self._used.add(rule.name)
-        said = score.reason or f"{score.name} is {score.value if score.value is not None else 'missing'}"
+        if score.value is None:
+            return score._replace(passed=None, decides=True)
+        said = score.reason or f"{score.name} is {score.value}"
         return score._replace(passed=rule.is_met(score.value), reason=f"{said} (rule: {rule})")
 
     def _classify_row(self, row: ResultRow, *, touched: bool) -> ResultRow:
@@ -54,16 +60,18 @@ class ScoreRules(Struct):
             return row._replace(status=_to_status(all(decided)))
         if any(score.passed is False for score in row.scores):
             return row._replace(status=Status.FAILED)
+        if (touched or row.score is None) and (lost := next((one for one in open_ if one.value is None), None)):
+            return _mark_unscored(row, f"{lost.name} gave no score{f': {lost.reason}' if lost.reason else ''}")
         if touched and row.status is not None:
             return row
         if row.threshold is not None and row.score is not None:
             return row._replace(status=_to_status(row.score >= row.threshold))
-        value = row.score if row.score is not None else min((one.value or 0.0 for one in open_), default=None)
+        values = [row.score] if row.score is not None else [one.value for one in open_ if one.value is not None]
+        value = min(values, default=None)
         if self.pass_score is not None and value is not None:
             # a grade: the gate itself says what is enough, on both sides of a comparison
             if not _is_grade(value):
-                why = f"the score {str(value)[:30]} is outside of the scale (0 to 1)"
-                return row._replace(status=Status.ERROR, error=why, error_kind=ErrorKind.EVALUATION_ERROR)
+                return _mark_unscored(row, f"the score {str(value)[:30]} is outside of the scale (0 to 1)")
             return row._replace(status=_to_status(value >= 1.0), score=value, is_graded=True)
         named = next((score.name for score in (*open_, *row.scores)), "score")
         raise GateError(
@@ -88,6 +96,10 @@ class ScoreRules(Struct):
     def list_unused_rules(self) -> list[str]:
         """Rules for scorers that no result has: most likely misspelt."""
         return [str(rule) for rule in self.scores if rule.name not in self._used]
+
+
+def _mark_unscored(row: ResultRow, why: str) -> ResultRow:
+    return row._replace(status=Status.ERROR, error=why, error_kind=ErrorKind.EVALUATION_ERROR)
 
 
 def _is_grade(score: float) -> bool:

@@ -235,8 +235,9 @@ def _compare_fingerprints(
             SetupChangeKind.SEEDS: (one.seeds, other.seeds),
             SetupChangeKind.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
         }
-        # a part that only one of the two has came or went with its evaluator, which is the expectation
-        alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or not differ)]
+        # a part that only one of the two has came or went with its evaluator, which is the expectation, or is not known
+        has_both = not differ and baseline.status.is_scored and current.status.is_scored
+        alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or has_both)]
         yield from alike
         differ += alike
     if passed and not differ and _is_different(baseline.fingerprint, current.fingerprint):

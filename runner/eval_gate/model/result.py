@@ -236,6 +236,8 @@ class SuiteResult(Record, kw_only=True):
 
     eval_file: str = ""
     format: str = "tool-forge"
+    matrix_leg: str | None = None
+    """Leg of a matrix that ran the suite, in results of another tool. None if no folder and no prefix names one."""
     stale: bool = False
     stale_facts: tuple[StaleFact, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -18,8 +18,10 @@ from eval_gate.results.result_names import LATEST, is_run_id
 from eval_gate.results.run_reader import is_run_reference, read_history
 from eval_gate.session.external_run import build_external_run, read_external_results
 from eval_gate.session.session import Session
+from eval_gate.session.tool_reruns import build_redactor
 from eval_gate.struct import replace
 from eval_gate.text.digest import compute_fingerprint
+from eval_gate.text.redaction import Redactor
 
 
 def is_external_reference(reference: str | None) -> bool:
@@ -35,9 +37,9 @@ def is_external_reference(reference: str | None) -> bool:
 async def read_external_baseline(session: Session, current: ExternalResults) -> Baseline | None:
     """Read the baseline of a session as external results, by the rules of the current ones.
 
-    Return None if the baseline is none of another tool. Raises GateError for what is wrong in it, and for results of
-    another tool than the current ones. The history of its cases is the configured one, with these results as its
-    newest run.
+    Return None if the baseline is none of another tool. Raises GateError for what is wrong in it, for results of
+    another tool than the current ones, and for a file that is read on both sides. The history of its cases is the
+    configured one, with these results as its newest run.
     """
     reference = session.config.baseline
     if reference is None or not is_external_reference(reference):
@@ -49,19 +51,28 @@ async def read_external_baseline(session: Session, current: ExternalResults) -> 
             f"{reference} has results of {before.format}, and {current.files[0]} of {current.format}",
             "compare two results of one tool",
         )
-    run = _name_run(await build_external_run(session, before), before)
+    if both := before.sources & current.sources:
+        raise GateError(
+            "baseline-is-checked",
+            f"the baseline {reference} is the result that is checked: {min(both).name}",
+            "keep the result of the baseline in a file of its own",
+        )
+    redact = build_redactor(session.context)
+    run = _name_run(await build_external_run(session, before), before, redact)
+    run = replace(run, policy=session.config.policy.to_run_policy(run))
     history = session.config.history
     ledger = EMPTY_HISTORY if history is None else read_history(history)
-    return Baseline(run, reference, history=ledger.with_run(run), notes=before.notes)
+    return Baseline(run, redact(reference), history=ledger.with_run(run), notes=before.notes)
 
 
-def _name_run(run: RunResult, results: ExternalResults) -> RunResult:
+def _name_run(run: RunResult, results: ExternalResults, redact: Redactor) -> RunResult:
     """Name a run after the file that it is made of, which nothing else stores: the same results give the same name.
 
-    Its time is the one at which the file was written. Nothing in it tells the commit that it is of.
+    A file that is named after a secret names no run. Its time is the one at which the file was written. Nothing in it
+    tells the commit that it is of.
     """
     content: list[JsonValue] = [[row.suite, row.id, str(row.status), row.response, row.error] for row in results.rows]
-    name = f"{Path(results.files[0]).resolve().name[:60]}-{compute_fingerprint(content)[:8]}"
+    name = f"{redact(Path(results.files[0]).resolve().name)[:60]}-{compute_fingerprint(content)[:8]}"
     run_id, timestamp = name if is_run_id(name) else run.run_id, _find_write_time(results.files) or run.timestamp
     suites = tuple(replace(suite, run_id=run_id, timestamp=timestamp) for suite in run.suites)
     return replace(run, run_id=run_id, timestamp=timestamp, git=GitFacts(), suites=suites)

@@ -30,6 +30,7 @@ from eval_gate.text.secret import MASK
 
 MAX_ERROR: Final = 2_000
 _NO_FINGERPRINTS: Final = CaseFingerprints()
+_SCORED: Final = frozenset({Status.PASSED, Status.FAILED})
 
 
 def build_score_rules(config: RunConfig) -> ScoreRules:
@@ -72,7 +73,7 @@ def build_case_result(
         first=len(firsts),
         end=end,
         measure=CaseSetup(
-            _build_case_texts(first), _build_fingerprints(first, content, _digest_applied_rules(every, rules))
+            _build_case_texts(first), _build_fingerprints(first, content, _digest_pass_rules(every, rules))
         ),
     )
 
@@ -83,13 +84,21 @@ def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> Cas
     return CaseFingerprints(prompt=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
 
 
-def _digest_applied_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
-    """Which rules were applied to the scores of this case; None where its tool's own verdict stands."""
-    if not rules:
-        return None
-    scorers = {score.name for row in rows for score in row.scores}
-    applied: list[JsonValue] = [str(rule) for rule in rules if rule.name in scorers]
-    return compute_digest(applied) if applied else None
+def _digest_pass_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
+    """Compute the digest of what decides from which score this case passes: rules, and the thresholds of its tool.
+
+    Return None if that is not known: without either, and for a case without a score, whose tool names no thresholds.
+    """
+    scores = {score for row in rows for score in row.scores}
+    names = {score.name for score in scores}
+    applied = [str(rule) for rule in rules if rule.name in names]
+    if all(row.status in _SCORED for row in rows):
+        ruled = {rule.name for rule in rules}
+        found = {(one.name, one.threshold) for one in scores if one.name not in ruled}
+        found |= {("", row.threshold) for row in rows}
+        applied += [f"{name} {threshold:g}" for name, threshold in sorted(found, key=str) if threshold is not None]
+    whole: list[JsonValue] = [*applied]
+    return compute_digest(whole) if whole else None
 
 
 def _build_case_texts(row: ResultRow) -> CaseText | None:

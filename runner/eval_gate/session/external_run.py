@@ -16,16 +16,16 @@ from eval_gate.engine.retention import prepare_for_result
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.gate.case_matching import find_earlier_keys
-from eval_gate.gate.setup_comparison import DEFAULT_EXTERNAL_COVERAGE
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseResult, RerunStopReason, RunResult, SuiteResult, ToolIdentity
 from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.reports.wording.numbers import format_count, format_percent
+from eval_gate.reports.wording.numbers import format_count
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.external_cases import build_case_result, build_score_rules, redact_rows
+from eval_gate.session.external_coverage import check_coverage, mark_missing_cases
 from eval_gate.session.run import build_reruns
 from eval_gate.session.session import Session
 from eval_gate.session.tool_reruns import RerunSpending, ToolBaseAgent, ToolReruns, build_redactor
@@ -82,8 +82,8 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
     cases = {key: build_case_result(rows, (), None, rules, max_reruns=max_reruns) for key, rows in rows_of}
     run = _build_run(session, results, cases)
     reruns = build_reruns(session)
-    _check_coverage(run, session)
-    run = _check_overlap(run, session, unstable)
+    check_coverage(run, session)
+    run = mark_missing_cases(_check_overlap(run, session, unstable), session)
     doubtful = list(reruns.find_rerun_candidates(run)) if max_reruns else []
     doubtful = [key for key in doubtful if key not in reruns.fixes]  # a tool's command may re-run only what fails
     spending = RerunSpending(config)
@@ -102,7 +102,7 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
             case = build_case_result(results.cases[key], said.get(key, ()), ends[key], rules, max_reruns=max_reruns)
             cases[key] = count_reruns_as_new(case) if key in reruns.new_cases else case
         made = _build_run(session, replace(results, notes=(*results.notes, *again.notes)), cases)
-        return _check_overlap(made, session, unstable)
+        return mark_missing_cases(_check_overlap(made, session, unstable), session)
 
     if again is not None:
         await again.rerun_suspects()
@@ -147,28 +147,6 @@ def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
             "Set baseAgentCommand, because only that tool can run its cases"
         ),
     )
-
-
-def _check_coverage(run: RunResult, session: Session) -> None:
-    """Raise GateError `results-incomplete` for too few of as many cases as the baseline holds of this tool.
-
-    Most formats do not say how many cases there were to be, and a tool that dies leaves what it had done: all of that
-    may well pass.
-    """
-    baseline, said = session.gate_inputs.baseline, session.config.policy.min_coverage
-    if not isinstance(baseline, Baseline):
-        return
-    least = DEFAULT_EXTERNAL_COVERAGE if said is None else said
-    before = baseline.result
-    then, now = before.summary.total_cases, run.summary.total_cases
-    if before.is_external and before.target.provider == run.target.provider and now < then * least:
-        raise GateError(
-            "results-incomplete",
-            f"these results have {format_count(now, 'case')}, less than {format_percent(least)} of the {then} in the "
-            "baseline",
-            "check whether the tool finished; if you intend so few cases, set `minCoverage: 0`",
-            exit_code=ExitCode.INCOMPLETE,
-        )
 
 
 def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> RunResult:
@@ -244,6 +222,7 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
             tool_name=suite,
             eval_file=suite,
             format=results.format.value,
+            matrix_leg=results.legs.get(suite),
             cases=tuple(cases),
             summary=summarize_cases(cases),
         )

@@ -276,7 +276,7 @@ class ToolCommand:
 
     def _describe_missing(self, key: CaseKey) -> str:
         """Name a case that was not brought, with what its leg of a matrix needs where there is one."""
-        leg = self._brought.find_leg(key.suite)
+        leg = self._brought.legs.get(key.suite)
         if leg is None or "{output}" not in self._command:
             return key.case_id
         return f"{key.case_id} of {leg}: write the results of {leg} to {{output}}/{leg}"
@@ -336,7 +336,7 @@ class ToolCommand:
         shared = prefixes[self._brought.files[0]] if len(set(prefixes.values())) == 1 else ""
         places = [ResultsPath(one, prefixes[one]) for one in anew]
         if not elsewhere:
-            legs = [leg for leg in self._brought.legs if (output / leg).is_dir()]
+            legs = [leg for leg in dict.fromkeys(self._brought.legs.values()) if (output / leg).is_dir()]
             places = [ResultsPath(str(output / leg), leg) for leg in legs]
             places = places or [ResultsPath(str(output), shared)]
         try:

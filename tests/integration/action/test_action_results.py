@@ -341,6 +341,28 @@ def test_results__of_a_tool_that_did_not_finish__are_inconclusive(job, github) -
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "out.json"})
     assert ended.code == 3
     assert "ends in the middle" in ended.log
+    (comment,) = github.state.comments.values()
+    assert "says nothing about your change" not in comment.body, "the change may have ended the tool"
+
+
+def test_results__leg_of_a_matrix_is_missing__is_no_pass_and_no_baseline(job, github) -> None:
+    given = {"results": "legs/*/out.json", "fail-on": "regressions"}
+    for leg in "ab":
+        (job.workspace / "legs" / leg).mkdir(parents=True)
+        promptfoo(job.workspace / "legs" / leg, "out.json")
+    assert job.step("push", push_event(github), given).code == 0
+    (job.workspace / "legs/b/out.json").unlink()
+    github.state.add_commit("a leg crashed", branch="main")
+    job.begin_run(event="push")
+    second = job.step("push", push_event(github), given)
+    assert second.code == 3, second.log
+    pull = github.state.add_pull(7)
+    assert job.pull_request(pull, "http://127.0.0.1:9", given).code == 3
+    (comment,) = github.state.comments.values()
+    assert "the leg b has 0 of 6 cases of the baseline" in " ".join(comment.body.lower().split())
+    promptfoo(job.workspace / "legs/b", "out.json", 2)
+    ended = job.pull_request(pull, "http://127.0.0.1:9", given)
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
 
 
 def rerun_script(job, *failing: int) -> str:

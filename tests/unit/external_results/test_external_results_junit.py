@@ -32,16 +32,17 @@ def test_read_junit__four_endings__are_four_statuses(tmp_path) -> None:
     assert next(iter(brought.rows)).duration_ms == 1500
 
 
-def test_read_junit__reruns_of_surefire__are_trials(tmp_path) -> None:
+def test_read_junit__reruns_of_surefire__follow_the_first_execution(tmp_path) -> None:
     brought = load(
         tmp_path,
         '<testcase name="flaky"><flakyFailure message="once"/></testcase>'
         '<testcase name="dead"><failure message="1"/><rerunFailure message="2"/><rerunError message="3"/></testcase>',
     )
     assert {key.case_id: [row.status for row in rows] for key, rows in brought.cases.items()} == {
-        "flaky": [Status.PASSED, Status.FAILED],
+        "flaky": [Status.FAILED, Status.PASSED],
         "dead": [Status.FAILED, Status.FAILED, Status.ERROR],
     }
+    assert [row.rerun for row in brought.rows] == [False, True, False, True, True]
 
 
 def test_read_junit__a_failure_with_an_error_beside_it__is_the_failure(tmp_path) -> None:

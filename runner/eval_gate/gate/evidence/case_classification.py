@@ -122,19 +122,23 @@ class CaseFacts(FrozenStruct):
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether its history is too short to explain a failure, the newest run passed it, and nobody can run it again.
+        """Whether its history does not explain a failure, the newest run passed it, and nobody can run it again.
 
-        What passed for the first time in the newest run was probably fixed there, however often it had failed.
+        A short history does not. What passed for the first time in the newest run was probably fixed there, however
+        often it had failed. If the tool itself re-ran the case, it failed more often than it passed all the same: a
+        tool repeats a test until it passes, and the last attempt alone says little.
         """
         history = self.history
         if (
             self.rerun_end is not RerunStopReason.NOT_REPEATABLE
-            or self.reruns.executions
             or history.newest_failed
             or not history.newest_run.passes
         ):
             return False
-        return history.counts.executions < MIN_EXPLAINING_RUNS or history.counts.passes == history.newest_run.passes
+        is_new = history.counts.executions < MIN_EXPLAINING_RUNS or history.counts.passes == history.newest_run.passes
+        if self.reruns.executions:
+            return self.total.failures > self.total.passes and (is_new or not history.counts.failures)
+        return is_new
 
 
 class ClassifiedCase(FrozenStruct):

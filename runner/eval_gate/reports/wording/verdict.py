@@ -410,9 +410,10 @@ def format_lead(run: RunResult, verdict: Verdict) -> str | None:
 def is_unrelated_to_change(run: RunResult, verdict: Verdict) -> bool:
     """Whether the change cannot be why there is no verdict: nothing is known against it, and what broke is ours.
 
-    Calls that the target does not list may well be why: a path was mistyped, or the agent was changed.
+    Calls that the target does not list may well be why: a path was mistyped, or the agent was changed. So may cases
+    that another tool did not run.
     """
-    if verdict.reasons and verdict.reasons[0].code not in RUN_REASONS:
+    if (verdict.reasons and verdict.reasons[0].code not in RUN_REASONS) or _lacks_external_results(run):
         return False
     suspect = run.summary.failed or select_counted_changes(run, CaseClass.REGRESSION, CaseClass.INCONCLUSIVE)
     return not suspect and set(find_error_kinds(run)) <= {ErrorKind.EVALUATION_ERROR} and not _has_unknown_calls(run)
@@ -425,6 +426,11 @@ def _has_unknown_calls(run: RunResult) -> bool:
 def has_missing_cases(run: RunResult) -> bool:
     """Whether cases are missing by nobody's choice: those of a shard, or of a workflow that chose others than asked."""
     return run.partial and not run.complete and not run.selections
+
+
+def _lacks_external_results(run: RunResult) -> bool:
+    """Whether another tool ran too few of the baseline's cases, in all or in a leg of a matrix."""
+    return run.is_external and not run.complete
 
 
 def is_likely_outage(run: RunResult, verdict: Verdict) -> bool:
@@ -440,6 +446,8 @@ def suggest_remedy(run: RunResult, verdict: Verdict) -> str:
         return "check GitHub and the permissions of the job, not this change"
     if has_missing_cases(run):
         return "find out why the workflow that ran the evals left cases out"
+    if _lacks_external_results(run):
+        return "look up in the log of the tool why these cases did not run: this change may be the cause"
     if is_unrelated_to_change(run, verdict):
         return "check the LLM judge and the graders, not this change"
     if is_likely_outage(run, verdict):
