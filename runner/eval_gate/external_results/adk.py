@@ -109,7 +109,7 @@ def _build_ending(
     error = _find_agent_error(case, actual)
     if error is None and own is Status.FAILED and not actual and not scores:
         error = _NO_ERROR
-    return end_execution(scores, error, own=own, scorer="metric")
+    return end_execution(scores, error, status=own, scorer="metric")
 
 
 def _parse_status(value: JsonValue, place: RowPlace) -> Status | None:

@@ -78,7 +78,7 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
     question = to_text(case.get("input")) or "\n".join(
         to_text(get_nested(turn, "content")) for turn in get_members(case.get("turns"))
     )
-    ended = end_execution(scores, own=Status.PASSED if case.get("success") is True else Status.FAILED)
+    ended = end_execution(scores, status=Status.PASSED if case.get("success") is True else Status.FAILED)
     name, by = _choose_name(case, question, place)
     content = compute_fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])
     return ResultRow(

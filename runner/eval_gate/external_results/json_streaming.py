@@ -338,30 +338,30 @@ def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
 
 
 def iter_listed_mappings(
-    document: JsonReader, shown: str, lists: Sequence[str], others: dict[str, JsonValue] | None = None
+    document: JsonReader, shown_as: str, lists: Sequence[str], other_values: dict[str, JsonValue] | None = None
 ) -> Iterator[tuple[RowPlace, dict[str, JsonValue]]]:
     """Yield the members of a document that is a list, else of its `lists` of these names, with their places.
 
-    The values of keys that are in `others` are put there as they are read. Raises GateError if there is no such list,
-    or a member is not a mapping.
+    The values of keys that are in `other_values` are put there as they are read. Raises GateError if there is no such
+    list, or a member is not a mapping.
     """
     found = document.begins_with("[")
     if found:
-        yield from _iter_mappings(document, shown, "")
+        yield from _iter_mappings(document, shown_as, "")
     for key in () if found else document.iter_keys():
         if key in lists:
             found = True
-            yield from _iter_mappings(document, shown, key)
-        elif others is not None and key in others:
-            others[key] = document.read_value()
+            yield from _iter_mappings(document, shown_as, key)
+        elif other_values is not None and key in other_values:
+            other_values[key] = document.read_value()
         else:
             document.read_value()
     document.require_end()
     if not found:
-        raise build_unreadable_error(RowPlace(shown, field=lists[0]), "is missing")
+        raise build_unreadable_error(RowPlace(shown_as, field=lists[0]), "is missing")
 
 
-def _iter_mappings(document: JsonReader, shown: str, name: str) -> Iterator[tuple[RowPlace, dict[str, JsonValue]]]:
+def _iter_mappings(document: JsonReader, shown_as: str, name: str) -> Iterator[tuple[RowPlace, dict[str, JsonValue]]]:
     for at, member in enumerate(document.iter_members()):
-        place = RowPlace(shown, field=f"{name}[{at}]")
+        place = RowPlace(shown_as, field=f"{name}[{at}]")
         yield place, require_mapping(member, place)

@@ -37,18 +37,24 @@ def let_verdicts_decide(scores: Sequence[RowScore]) -> tuple[RowScore, ...]:
 
 
 def end_execution(
-    scores: Sequence[RowScore], agent_error: str | None = None, *, own: Status | None = None, scorer: str = "evaluator"
+    scores: Sequence[RowScore],
+    agent_error: str | None = None,
+    *,
+    status: Status | None = None,
+    scorer: str = "evaluator",
 ) -> ExecutionEnding:
-    """How an execution ended: by the error of the agent, else by its scores and the tool's `own` verdict.
+    """How an execution ended: by the error of the agent, else by its scores and the tool's own `status`.
 
     `scorer` is the tool's word for what scores.
     """
     if agent_error is not None:
         return ExecutionEnding(Status.ERROR, classify_error_kind(agent_error), agent_error)
-    if own is None and not any(one.grader_failed or one.passed is not None or one.value is not None for one in scores):
+    if status is None and not any(
+        one.grader_failed or one.passed is not None or one.value is not None for one in scores
+    ):
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, f"no {scorer} gave a score")
     failed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
-    return build_ending(own, [one for one in scores if one.decides], failed or None)
+    return build_ending(status, [one for one in scores if one.decides], failed or None)
 
 
 class PromptedCase(NamedTuple):

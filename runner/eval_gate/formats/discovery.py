@@ -252,15 +252,15 @@ def _load_suite(file: EvalFile, root: Path, reading: ReadOptions, passed_over: l
     return None
 
 
-def _explain_unreadable_file(file: EvalFile, data: bytes, shown: str) -> GateError | None:
+def _explain_unreadable_file(file: EvalFile, data: bytes, shown_as: str) -> GateError | None:
     """Say what a file is that somebody named and that no parser reads, or return None where its errors say enough."""
     if not file.explicit:
         return None
     text = data[:_HEAD_BYTES].decode("utf-8", "replace")
     other, is_guess = identify_text(text), file.path.suffix not in SUFFIXES  # it was only tried as JSON
     if other is not None and (other.is_certain or is_guess):
-        return _build_unknown_format_error(shown, other.describe_alternative(shown))
-    return _build_unknown_format_error(shown, _describe_results_file(shown, text)) if is_guess else None
+        return _build_unknown_format_error(shown_as, other.describe_alternative(shown_as))
+    return _build_unknown_format_error(shown_as, _describe_results_file(shown_as, text)) if is_guess else None
 
 
 def _build_unknown_format_error(shown: str, said: str) -> GateError:
