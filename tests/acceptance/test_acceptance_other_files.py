@@ -65,6 +65,12 @@ RESULTS = {
     "braintrust-results.json": "a result of Braintrust",
     "langsmith-rows.json": "a result of LangSmith",
     "langsmith-table.json": "a result of LangSmith",
+    "promptfoo-output.json": "a result of promptfoo",
+    "promptfoo-output.jsonl": "a result of promptfoo",
+    "deepeval-test-run.json": "a result of DeepEval",
+    "inspect-log.json": "a log of Inspect",
+    "pydantic-evals-report.json": "a report of pydantic-evals",
+    "agentv-index.jsonl": "a result of AgentV",
 }
 
 
@@ -82,10 +88,19 @@ def test_file_of_another_tool__is_named_with_the_way_on(tmp_path, name, command)
 
 def test_validate__results_of_another_tool__name_the_command_that_reads_them(tmp_path) -> None:
     for file, what in RESULTS.items():
-        (tmp_path / file).write_text((FILES / file).read_text().replace("NaN", "null"))
+        (tmp_path / file).write_bytes((FILES / file).read_bytes())
         done = gate(tmp_path, "validate", file)
         assert done.returncode == 2
         assert f"is {what}, which is not an eval file: compare it with `eval-gate check {file}`" in done.stderr
+
+
+@pytest.mark.parametrize("file", ["jest.trx", "surefire-reruns.xml"])
+def test_validate__results_in_xml__are_called_xml(tmp_path, file) -> None:
+    (tmp_path / file).write_bytes((FILES / file).read_bytes())
+    done = gate(tmp_path, "validate", file)
+    assert done.returncode == 2
+    assert "looks like XML, not like an eval file: expected a list `cases`" in done.stderr
+    assert f"if it contains results, use `eval-gate check {file}`" in done.stderr
 
 
 def test_run__configuration_of_promptfoo__names_the_import(tmp_path) -> None:

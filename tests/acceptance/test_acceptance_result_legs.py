@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.program import gate
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "workflows" / "matrix-results.yml"
 
 
 def junit(**failed: bool) -> str:
@@ -276,3 +280,23 @@ def test_legs__one_file_has_two_prefixes__is_an_error(tmp_path) -> None:
     write_legs(tmp_path, "x")
     done = gate(tmp_path, "check", "linux=x/junit.xml", "windows=x/junit.xml")
     assert (done.returncode, "error[duplicate-results]" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("missing", "said"), [(False, "REGRESSIONS (1): refund"), (True, "REMOVED (2): ")])
+def test_example_of_a_matrix__a_leg_that_is_worse_or_missing__fails_the_gate(tmp_path, missing, said) -> None:
+    """The legs, the pattern and the rules are those of the workflow."""
+    jobs = yaml.safe_load(EXAMPLE.read_text())["jobs"]
+    legs = [f"results-{python}" for python in jobs["legs"]["strategy"]["matrix"]["python"]]
+    inputs = jobs["evals"]["steps"][-1]["with"]
+    rules = [word for one in inputs["fail-on"].split(", ") for word in ("--fail-on", one)]
+    options = (inputs["results"], *rules, "--baseline", "latest", "--reruns", "0")
+    for leg in legs:
+        write_leg(tmp_path / "results", leg, junit(refund=False, hours=False))
+    assert check(tmp_path, *options)[0] == 0
+    if missing:
+        shutil.rmtree(tmp_path / "results" / legs[0])
+    else:
+        write_leg(tmp_path / "results", legs[0], junit(refund=True, hours=False))
+    done = gate(tmp_path, "check", *options)
+    assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr

@@ -31,7 +31,12 @@ INSTALL = ROOT / "requirements" / "install.py"
 INSTALL_MINUTES = 15
 INCOMPLETE = {"openai-evals"}
 """Tools whose lock leaves out packages that they ask for: evals of OpenAI asks for some that no longer build."""
-SILENT = {"DO_NOT_TRACK": "1", "PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
+SILENT = {
+    "DO_NOT_TRACK": "1",
+    "LANGSMITH_ENDPOINT": "http://127.0.0.1:9",
+    "PROMPTFOO_DISABLE_TELEMETRY": "1",
+    "PROMPTFOO_DISABLE_UPDATE": "1",
+}
 """Where tools are asked not to call home: a test needs no network for it."""
 RUNNER = {} if os.geteuid() == 0 else {"GITHUB_ACTIONS": "true"}
 """No command of ours is root in a workflow, and no runner is root: who tests as root does so in a shell of theirs."""

@@ -32,12 +32,38 @@ TABLE = [
     Tool(
         "own-results",
         "own-results.yml",
-        broke={"away": "Connection refused", "broke-script": "no step before this one"},
+        broke={"away": "Connection refused", "broke-script": "no result of an earlier step"},
     ),
     Tool(
         "pydantic-evals",
         "pydantic-evals-results.yml",
-        broke={"away": "Connection refused", "broke-script": "no step before this one"},
+        broke={"away": "Connection refused", "broke-script": "no result of an earlier step"},
+    ),
+    Tool(
+        "google-adk",
+        "adk-results.yml",
+        broke={
+            "away": "Connection refused",
+            "broke-config": "no result of an earlier step",
+            "broke-import": "no result of an earlier step",
+        },
+        taken=("orders",),
+    ),
+    Tool(
+        "azure-ai-evaluation",
+        "azure-results.yml",
+        broke={"away": "Connection refused", "broke-script": "no result of an earlier step"},
+        taken=("data.jsonl",),
+    ),
+    Tool(
+        "braintrust",
+        "braintrust-results.yml",
+        broke={"away": "Connection refused", "broke-script": "no result of an earlier step"},
+    ),
+    Tool(
+        "langsmith",
+        "langsmith-results.yml",
+        broke={"away": "Connection refused", "broke-script": "no result of an earlier step"},
     ),
     Tool("deepeval", "deepeval-results.yml", broke={"away": "did not finish", "broke-import": "did not finish"}),
     Tool(

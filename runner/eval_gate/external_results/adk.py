@@ -12,28 +12,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import JsonReader, open_document, read_document
+from eval_gate.external_results.json_streaming import (
+    JsonReader,
+    iter_listed_mappings,
+    open_document,
+    read_document,
+)
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    build_ending,
+    build_tool_call,
     build_unreadable_error,
     build_usage,
-    classify_error_kind,
     get_members,
     get_nested,
     parse_number,
     parse_seconds,
-    require_mapping,
     require_name,
     to_text,
 )
+from eval_gate.external_results.scored_rows import end_execution
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution import Status
 from eval_gate.text.digest import compute_fingerprint
 
 _NOT_EVALUATED: Final = 3
@@ -59,20 +63,9 @@ def read_nested_adk(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Res
 
 
 def _iter_rows(document: JsonReader, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    facts.tool, identifier, found = "Google ADK", "", False
-    for key in document.iter_keys():
-        if key == _CASES:
-            found = True
-            for at, case in enumerate(document.iter_members()):
-                place = RowPlace(shown_as, field=f"{_CASES}[{at}]")
-                yield _build_row(require_mapping(case, place), identifier, place)
-        elif key == "eval_set_result_id":
-            identifier = to_text(document.read_value())
-        else:
-            document.read_value()
-    document.require_end()
-    if not found:
-        raise build_unreadable_error(RowPlace(shown_as, field=_CASES), "is missing")
+    facts.tool, others = "Google ADK", dict[str, JsonValue](eval_set_result_id=None)
+    for place, case in iter_listed_mappings(document, shown_as, (_CASES,), others):
+        yield _build_row(case, to_text(others["eval_set_result_id"]), place)
 
 
 def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> ResultRow:
@@ -116,12 +109,7 @@ def _build_ending(
     error = _find_agent_error(case, actual)
     if error is None and own is Status.FAILED and not actual and not scores:
         error = _NO_ERROR
-    if error is not None:
-        return ExecutionEnding(Status.ERROR, classify_error_kind(error), error)
-    if own is None and not scores:
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no metric evaluated it")
-    failed = "; ".join(f"{one.name}: {one.reason}" for one in scores if one.passed is False)
-    return build_ending(own, scores, failed or None)
+    return end_execution(scores, error, status=own, scorer="metric")
 
 
 def _parse_status(value: JsonValue, place: RowPlace) -> Status | None:
@@ -200,11 +188,7 @@ def _iter_calls(invocation: JsonValue) -> Iterator[ToolCall]:
     }
     for call in (*made, *get_members(get_nested(data, "tool_uses"))):
         given, key = get_nested(call, "args"), get_nested(call, "id")
-        yield ToolCall(
-            name=to_text(get_nested(call, "name"))[:1_000],
-            params=given if isinstance(given, dict) else {},
-            result=results.get(key) if isinstance(key, str) else None,
-        )
+        yield build_tool_call(get_nested(call, "name"), given, results.get(key) if isinstance(key, str) else None)
 
 
 def _sum_duration(actual: Sequence[JsonValue]) -> float | None:

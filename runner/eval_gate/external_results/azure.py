@@ -7,33 +7,31 @@ response.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import open_document
+from eval_gate.external_results.json_streaming import iter_listed_mappings, open_document
 from eval_gate.external_results.result_rows import (
-    ExecutionEnding,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    build_ending,
-    build_unreadable_error,
-    classify_error_kind,
+    build_tool_call,
     get_members,
     get_nested,
-    let_verdicts_decide,
     parse_number,
-    require_mapping,
-    require_name,
-    shorten_name,
     to_text,
+)
+from eval_gate.external_results.scored_rows import (
+    PromptedCase,
+    build_prompted_row,
+    build_score,
+    end_execution,
+    let_verdicts_decide,
 )
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import ErrorKind, Status
-from eval_gate.text.digest import compute_fingerprint
 
 _SUITE: Final = "evaluation"
 _ROWS: Final = "rows"
@@ -51,50 +49,24 @@ _RESPONSE_KEYS: Final = frozenset({"response", "error", "tool_calls", "line_numb
 
 def read_azure(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every row of the data."""
-    facts.tool, found = "Azure AI Evaluation", False
+    facts.tool = "Azure AI Evaluation"
     with open_document(file, shown_as) as document:
-        for key in document.iter_keys():
-            if key == _ROWS:
-                found = True
-                for at, row in enumerate(document.iter_members()):
-                    place = RowPlace(shown_as, field=f"{_ROWS}[{at}]")
-                    yield _build_row(require_mapping(row, place), place)
-            else:
-                document.read_value()
-        document.require_end()
-    if not found:
-        raise build_unreadable_error(RowPlace(shown_as, field=_ROWS), "is missing")
+        for place, row in iter_listed_mappings(document, shown_as, (_ROWS,)):
+            yield _build_row(row, place)
 
 
-def _build_row(row: dict[str, JsonValue], place: RowPlace) -> ResultRow:
-    inputs = {key.removeprefix(_INPUTS): value for key, value in row.items() if key.startswith(_INPUTS)}
-    outputs, evaluators = _split_outputs(row)
+def _build_row(columns: dict[str, JsonValue], place: RowPlace) -> ResultRow:
+    inputs = {key.removeprefix(_INPUTS): value for key, value in columns.items() if key.startswith(_INPUTS)}
+    outputs, evaluators = _split_outputs(columns)
     asked = {key: value for key, value in inputs.items() if key not in _RESPONSE_KEYS}
     prompt = to_text(inputs["query"] if inputs.get("query") is not None else asked)
     response = _find_response(inputs, outputs)
-    wanted = inputs.get("ground_truth")
     scores = let_verdicts_decide([score for name, values in evaluators.items() for score in _iter_scores(name, values)])
-    named = inputs.get("id") is not None
-    name = require_name(inputs["id"], place, "id") if named else require_name(shorten_name(prompt), place, "query")
-    content = compute_fingerprint([prompt, wanted])
-    ended = _build_ending(scores, _find_agent_error(inputs, outputs, response))
-    return ResultRow(
-        suite=_SUITE,
-        id=name,
-        status=ended.status,
-        place=place,
-        scores=scores,
-        prompt=prompt,
-        expectation=(to_text(wanted),) if wanted is not None else (),
-        response=response,
-        error=ended.error,
-        error_kind=ended.error_kind,
-        calls=tuple(_iter_calls(inputs, outputs)),
-        content=content,
-        repeat=content,
-        longer_name=f"{name[:300]} → {shorten_name(to_text(wanted))}" if wanted is not None else None,
-        named_by="inputs.id" if named else "inputs.query",
-    )
+    ended = end_execution(scores, _find_agent_error(inputs, outputs, response, scores))
+    name = inputs.get("id")
+    case = PromptedCase(_SUITE, prompt, inputs.get("ground_truth"), "inputs.query" if name is None else "inputs.id")
+    row = build_prompted_row(case, ended, place, name)
+    return row._replace(scores=scores, response=response, calls=tuple(_iter_calls(inputs, outputs)))
 
 
 def _split_outputs(row: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], dict[str, dict[str, JsonValue]]]:
@@ -110,15 +82,19 @@ def _split_outputs(row: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], 
 
 
 def _find_agent_error(
-    inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue], response: str | None
+    inputs: Mapping[str, JsonValue],
+    outputs: Mapping[str, JsonValue],
+    response: str | None,
+    scores: Sequence[RowScore],
 ) -> str | None:
-    """Return the error in place of a response, an empty text if there is neither, and None if there is a response.
+    """Return the error in place of a response.
 
-    None as well for a file without any column of a response.
+    No response and no error is one too, unless an evaluator scored it, or the file has no column of a response.
     """
     if response is not None or not (outputs or "response" in inputs):
         return None
-    return to_text(outputs.get("error") or inputs.get("error"))
+    error = to_text(outputs.get("error") or inputs.get("error"))
+    return error or ("the target returned no response" if all(one.grader_failed for one in scores) else None)
 
 
 def _find_response(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue]) -> str | None:
@@ -148,10 +124,7 @@ def _iter_calls(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue
     messages = get_members(outputs.get("response")) or get_members(inputs.get("response"))
     parts = [part for one in messages for part in get_members(get_nested(one, "content"))]
     for call in listed or [part for part in parts if get_nested(part, "type") == "tool_call"]:
-        arguments = get_nested(call, "arguments")
-        yield ToolCall(
-            name=to_text(get_nested(call, "name"))[:1_000], params=arguments if isinstance(arguments, dict) else {}
-        )
+        yield build_tool_call(get_nested(call, "name"), get_nested(call, "arguments"))
 
 
 def _iter_scores(name: str, values: Mapping[str, JsonValue]) -> Iterator[RowScore]:
@@ -166,10 +139,8 @@ def _iter_scores(name: str, values: Mapping[str, JsonValue]) -> Iterator[RowScor
     for key, value in values.items():
         if key in covered or key.endswith(_NO_SCORES):
             continue
-        if isinstance(value, bool):
-            yield RowScore(_format_name(name, key), float(value), value)
-        elif (number := parse_number(value)) is not None:
-            yield RowScore(_format_name(name, key), number)
+        if (score := build_score(_format_name(name, key), value)).value is not None:
+            yield score
 
 
 def _list_stems(key: str) -> Iterator[str]:
@@ -208,14 +179,3 @@ def _format_name(evaluator: str, key: str) -> str:
     """Return the evaluator's name, and that of the score where it says more."""
     said = key.removesuffix("_score")
     return evaluator[:200] if said in {"", evaluator} else f"{evaluator}.{key}"[:200]
-
-
-def _build_ending(scores: tuple[RowScore, ...], agent_error: str | None) -> ExecutionEnding:
-    if agent_error or (agent_error is not None and all(one.grader_failed for one in scores)):
-        error = agent_error or "the target returned no response"
-        return ExecutionEnding(Status.ERROR, classify_error_kind(error), error)
-    if all(one.passed is None and one.value is None and not one.grader_failed for one in scores):
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no evaluator gave a result")
-    failed = "; ".join(f"{one.name}: {one.reason}" for one in scores if one.passed is False)
-    deciding = tuple(one for one in scores if one.decides)
-    return build_ending(None, deciding, failed or None)

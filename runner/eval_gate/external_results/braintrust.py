@@ -7,41 +7,43 @@ the root span has neither metadata nor tags.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import iter_json_lines, open_document, parse_value
+from eval_gate.external_results.json_streaming import iter_json_lines, iter_listed_mappings, open_document, parse_value
 from eval_gate.external_results.result_rows import (
     MAX_ROWS,
-    ExecutionEnding,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    build_ending,
     build_incomplete_error,
+    build_tool_call,
     build_unreadable_error,
     build_usage,
-    classify_error_kind,
     find_exception,
+    get_items,
     get_members,
     get_nested,
-    let_verdicts_decide,
     parse_cost,
     parse_number,
     parse_seconds,
     require_mapping,
-    require_name,
-    shorten_name,
     to_text,
+    to_text_or_none,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
+from eval_gate.external_results.scored_rows import (
+    PromptedCase,
+    build_prompted_row,
+    build_score,
+    end_execution,
+    let_verdicts_decide,
+)
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import Struct, field
-from eval_gate.text.digest import compute_fingerprint
 
 _LISTS: Final = ("results", "events")
 """What the list is called in what `Eval()` returns, and in an answer of the API."""
@@ -62,7 +64,8 @@ class _Trace(Struct):
 def read_braintrust(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution in a list, or in the list of a document."""
     facts.tool = "Braintrust"
-    return _iter_rows(_iter_members(file, shown_as), shown_as)
+    with open_document(file, shown_as) as document:
+        yield from _iter_rows(iter_listed_mappings(document, shown_as, _LISTS), shown_as)
 
 
 def read_braintrust_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -87,27 +90,7 @@ def _parse_cells(row: dict[str, str], place: RowPlace) -> JsonValue:
     }
 
 
-def _iter_members(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, JsonValue]]:
-    found = False
-    with open_document(file, shown_as) as document:
-        if document.begins_with("["):
-            found = True
-            for at, member in enumerate(document.iter_members()):
-                yield RowPlace(shown_as, field=f"[{at}]"), member
-        else:
-            for key in document.iter_keys():
-                if key in _LISTS:
-                    found = True
-                    for at, member in enumerate(document.iter_members()):
-                        yield RowPlace(shown_as, field=f"{key}[{at}]"), member
-                else:
-                    document.read_value()
-        document.require_end()
-    if not found:
-        raise build_unreadable_error(RowPlace(shown_as, field=_LISTS[0]), "is missing")
-
-
-def _iter_rows(members: Iterator[tuple[RowPlace, JsonValue]], shown_as: str) -> Iterator[ResultRow]:
+def _iter_rows(members: Iterable[tuple[RowPlace, JsonValue]], shown_as: str) -> Iterator[ResultRow]:
     traces = dict[str, _Trace]()
     for place, member in members:
         row = require_mapping(member, place)
@@ -131,28 +114,21 @@ def _add_span(trace: _Trace, span: dict[str, JsonValue], place: RowPlace) -> Non
         trace.root, trace.place = span, place
     elif kind == "score":
         given = span.get("scores")
-        for scorer, value in given.items() if isinstance(given, dict) else ():
-            trace.scores.setdefault(scorer, _build_score(scorer, value, span))
+        for scorer, value in get_items(given):
+            trace.scores.setdefault(scorer, build_score(scorer, value, _find_reason(span)))
         if span.get("error") and not given:
             trace.scores[to_text(name)] = _build_broken_score(to_text(name), span["error"])
     elif kind == "tool":
-        asked = span.get("input")
-        trace.calls.append(
-            ToolCall(
-                name=to_text(name)[:1_000], params=asked if isinstance(asked, dict) else {}, result=span.get("output")
-            )
-        )
+        trace.calls.append(build_tool_call(name, span.get("input"), span.get("output")))
     elif kind == "llm":
         for at, key in enumerate(("prompt_tokens", "completion_tokens")):
             trace.tokens[at] += parse_number(get_nested(span, "metrics", key)) or 0.0
         trace.cost += parse_number(get_nested(span, "metrics", "estimated_cost")) or 0.0
 
 
-def _build_score(name: str, value: JsonValue, span: dict[str, JsonValue]) -> RowScore:
+def _find_reason(span: dict[str, JsonValue]) -> str | None:
     why = get_nested(span, "metadata", "rationale") or get_nested(span, "output", "metadata", "rationale")
-    if isinstance(value, bool):
-        return RowScore(name[:200], float(value), value, to_text(why) or None)
-    return RowScore(name[:200], parse_number(value), None, to_text(why) or None)
+    return to_text(why) or None
 
 
 def _build_broken_score(name: str, error: JsonValue) -> RowScore:
@@ -160,56 +136,34 @@ def _build_broken_score(name: str, error: JsonValue) -> RowScore:
 
 
 def _build_row(row: dict[str, JsonValue], trace: _Trace) -> ResultRow:
-    place, wanted, metrics = trace.place, row.get("expected"), row.get("metrics")
-    prompt = to_text(row.get("input"))
-    name, content = require_name(shorten_name(prompt), place, "input"), compute_fingerprint([row.get("input"), wanted])
-    scores = _collect_scores(row, trace)
-    ended = _build_ending(row, scores)
-    tokens = trace.tokens if any(trace.tokens) else [None, None]
-    return ResultRow(
-        suite=_SUITE,
-        id=name,
-        status=ended.status,
-        place=place,
+    metrics, scores = row.get("metrics"), _collect_scores(row, trace)
+    ended = end_execution(scores, _find_agent_error(row), scorer="scorer")
+    case = PromptedCase(_SUITE, to_text(row.get("input")), row.get("expected"), "input")
+    return build_prompted_row(case, ended, trace.place)._replace(
         scores=scores,
-        prompt=prompt,
-        expectation=(to_text(wanted),) if wanted is not None else (),
-        response=to_text(row["output"]) if row.get("output") is not None else None,
-        error=ended.error,
-        error_kind=ended.error_kind,
+        response=to_text_or_none(row.get("output")),
         duration_ms=_parse_duration(metrics),
         cost_usd=parse_cost(get_nested(metrics, "estimated_cost")) or parse_cost(trace.cost or None),
-        usage=build_usage(*tokens),
+        usage=build_usage(*trace.tokens) if any(trace.tokens) else None,
         calls=tuple(trace.calls),
         tags=tuple(to_text(tag)[:100] for tag in get_members(row.get("tags"))[:50]),
-        content=content,
-        repeat=content,
-        longer_name=f"{name[:300]} → {shorten_name(to_text(wanted))}" if wanted is not None else None,
-        named_by="input",
     )
 
 
 def _collect_scores(row: dict[str, JsonValue], trace: _Trace) -> tuple[RowScore, ...]:
     """Return the scores of the row and of its spans. A scorer that skipped the case has null, and is left out."""
-    given, broke = row.get("scores"), get_nested(row, "metadata", "scorer_errors")
-    scores = dict(trace.scores)
-    for name, value in given.items() if isinstance(given, dict) else ():
-        scores.setdefault(name, _build_score(name, value, {}))
-    for name, error in broke.items() if isinstance(broke, dict) else ():
+    scores = {name: build_score(name, value) for name, value in get_items(row.get("scores"))} | trace.scores
+    for name, error in get_items(get_nested(row, "metadata", "scorer_errors")):
         scores[name] = _build_broken_score(name, error)
     return let_verdicts_decide([one for one in scores.values() if one.value is not None or one.grader_failed])
 
 
-def _build_ending(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> ExecutionEnding:
-    if row.get("error") is not None:
-        error = find_exception(to_text(row.get("exc_info") or row["error"]))
-        if error in {"", "{}"}:  # an error in JavaScript is an empty object in JSON
-            error = "the task raised an error that the results do not name"
-        return ExecutionEnding(Status.ERROR, classify_error_kind(error), error)
-    if not scores:
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no scorer gave a score")
-    failed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
-    return build_ending(None, tuple(one for one in scores if one.decides), failed or None)
+def _find_agent_error(row: dict[str, JsonValue]) -> str | None:
+    if row.get("error") is None:
+        return None
+    error = find_exception(to_text(row.get("exc_info") or row["error"]))
+    # an error in JavaScript is an empty object in JSON
+    return "the task raised an error that the results do not name" if error in {"", "{}"} else error
 
 
 def _parse_duration(metrics: JsonValue) -> float | None:

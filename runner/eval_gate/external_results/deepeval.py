@@ -18,8 +18,8 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     RowScore,
-    build_ending,
     build_incomplete_error,
+    build_tool_call,
     build_usage,
     get_members,
     get_nested,
@@ -32,9 +32,10 @@ from eval_gate.external_results.result_rows import (
     require_name,
     shorten_name,
     to_text,
+    to_text_or_none,
 )
+from eval_gate.external_results.scored_rows import end_execution
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Status
 from eval_gate.text.digest import compute_fingerprint
 
@@ -77,8 +78,7 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
     question = to_text(case.get("input")) or "\n".join(
         to_text(get_nested(turn, "content")) for turn in get_members(case.get("turns"))
     )
-    failed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
-    ended = build_ending(Status.PASSED if case.get("success") is True else Status.FAILED, scores, failed or None)
+    ended = end_execution(scores, status=Status.PASSED if case.get("success") is True else Status.FAILED)
     name, by = _choose_name(case, question, place)
     content = compute_fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])
     return ResultRow(
@@ -89,13 +89,16 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
         scores=scores,
         prompt=question,
         expectation=(to_text(case["expectedOutput"]),) if case.get("expectedOutput") is not None else (),
-        response=to_text(case["actualOutput"]) if case.get("actualOutput") is not None else None,
+        response=to_text_or_none(case.get("actualOutput")),
         error=ended.error,
         error_kind=ended.error_kind,
         duration_ms=parse_seconds(case.get("runDuration")),
         cost_usd=parse_cost(case.get("tokenCost")),
         usage=build_usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
-        calls=tuple(_build_tool_call(one) for one in get_members(case.get("toolsCalled"))),
+        calls=tuple(
+            build_tool_call(*(get_nested(one, key) for key in ("name", "inputParameters", "output")))
+            for one in get_members(case.get("toolsCalled"))
+        ),
         tags=tuple(to_text(tag)[:100] for tag in get_members(case.get("tags"))[:50]),
         content=content,
         repeat=content,
@@ -127,13 +130,4 @@ def _build_score(one: JsonValue) -> RowScore:
         grader_failed=broke and decides,
         decides=decides,
         threshold=parse_number(get_nested(one, "threshold")),
-    )
-
-
-def _build_tool_call(one: JsonValue) -> ToolCall:
-    given = get_nested(one, "inputParameters")
-    return ToolCall(
-        name=to_text(get_nested(one, "name"))[:1_000],
-        params=given if isinstance(given, dict) else {},
-        result=get_nested(one, "output"),
     )

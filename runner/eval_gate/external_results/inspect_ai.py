@@ -27,6 +27,7 @@ from eval_gate.external_results.result_rows import (
     build_incomplete_error,
     build_unreadable_error,
     build_usage,
+    get_items,
     get_members,
     get_nested,
     parse_count,
@@ -192,7 +193,7 @@ class _GradeCounter:
         """Count the scores of a sample and return its row."""
         self._count += 1
         given = sample.get("scores")
-        for name, one in given.items() if isinstance(given, dict) else ():
+        for name, one in get_items(given):
             value = get_nested(one, "value")
             plain = isinstance(value, str) and value in _PLAIN and not get_members(get_nested(one, "history"))
             self._samples.setdefault(name, set()).add(row.id)
@@ -284,7 +285,7 @@ def _has_scorer_frame(traceback: str) -> bool:
 
 
 def _build_scores(given: JsonValue) -> tuple[RowScore, ...]:
-    found = given.items() if isinstance(given, dict) else ()
+    found = get_items(given)
     return tuple(score for name, one in found for score in _iter_scores(name[:200], one))
 
 

@@ -6,7 +6,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
@@ -15,7 +15,12 @@ from msgspec import MsgspecError
 from msgspec.json import Decoder, decode
 
 from eval_gate.errors import GateError
-from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
+from eval_gate.external_results.result_rows import (
+    RowPlace,
+    build_incomplete_error,
+    build_unreadable_error,
+    require_mapping,
+)
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DOCUMENT_VALUES, EXTERNAL_BYTES, EXTERNAL_LINE_BYTES
@@ -330,3 +335,33 @@ def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
             yield JsonReader(stream, shown)
     except OSError as error:
         raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+
+
+def iter_listed_mappings(
+    document: JsonReader, shown_as: str, lists: Sequence[str], other_values: dict[str, JsonValue] | None = None
+) -> Iterator[tuple[RowPlace, dict[str, JsonValue]]]:
+    """Yield the members of a document that is a list, else of its `lists` of these names, with their places.
+
+    The values of keys that are in `other_values` are put there as they are read. Raises GateError if there is no such
+    list, or a member is not a mapping.
+    """
+    found = document.begins_with("[")
+    if found:
+        yield from _iter_mappings(document, shown_as, "")
+    for key in () if found else document.iter_keys():
+        if key in lists:
+            found = True
+            yield from _iter_mappings(document, shown_as, key)
+        elif other_values is not None and key in other_values:
+            other_values[key] = document.read_value()
+        else:
+            document.read_value()
+    document.require_end()
+    if not found:
+        raise build_unreadable_error(RowPlace(shown_as, field=lists[0]), "is missing")
+
+
+def _iter_mappings(document: JsonReader, shown_as: str, name: str) -> Iterator[tuple[RowPlace, dict[str, JsonValue]]]:
+    for at, member in enumerate(document.iter_members()):
+        place = RowPlace(shown_as, field=f"{name}[{at}]")
+        yield place, require_mapping(member, place)

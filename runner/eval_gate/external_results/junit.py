@@ -150,6 +150,10 @@ class _Suite(Struct):
     found_failures: int = 0
     """Failures and errors that are."""
     found_tests: int = 0
+    declared_executions: int = 0
+    """Tests that it says are in it, which are executions where it counts more of them than there are tests."""
+    failed_reruns: int = 0
+    """Executions that failed and are not the one that counts."""
     host: str = ""
     has_errors: bool = True
     """It counts its errors, or has none that are counted elsewhere."""
@@ -157,12 +161,13 @@ class _Suite(Struct):
     @classmethod
     def from_attributes(cls, attributes: dict[str, str], line: int, *, tool: str) -> _Suite:
         """Build a suite from the attributes of its start tag."""
-        tests = _parse_count(attributes, "tests") if tool in _COUNTING_TESTS else 0
+        tests = _parse_count(attributes, "tests")
         return cls(
             attributes.get("name", ""),
             line,
             _parse_count(attributes, "failures") + _parse_count(attributes, "errors"),
-            tests,
+            tests if tool in _COUNTING_TESTS else 0,
+            declared_executions=tests,
             host=attributes.get("hostname", ""),
             has_errors="errors" in attributes or not {"tests", "failures"} <= attributes.keys(),
         )
@@ -275,11 +280,13 @@ class _Parser(XmlReader):
     def _check_counts(self, suite: _Suite) -> None:
         """Raise GateError where a suite counts more tests, or more that did not pass, than stand in it."""
         of_runner = self._errors if not self._suites and suite.found_tests else 0
-        counted = suite.declared_failures - of_runner
-        if counted > suite.found_failures:
+        counted, found = suite.declared_failures - of_runner, suite.found_failures
+        if suite.declared_executions == suite.found_tests + suite.failed_reruns:  # Surefire 2 counts each execution
+            found += suite.failed_reruns
+        if counted > found:
             raise build_incomplete_error(
                 RowPlace(self._shown, suite.line),
-                f"counts {counted:,} failures and errors, but has {suite.found_failures:,}: failed tests are missing",
+                f"counts {counted:,} failures and errors, but has {found:,}: failed tests are missing",
             )
         if suite.declared_tests > suite.found_tests:
             what = f"counts {suite.declared_tests:,} tests, but has {suite.found_tests:,}"
@@ -297,6 +304,8 @@ class _Parser(XmlReader):
         A second entry that pytest writes for a failed test whose teardown failed too is dropped. Its output is moved to
         the first entry.
         """
+        for suite in self._suites:
+            suite.failed_reruns += len(case.reruns)
         if case.is_pytest and case.name in self._failed and case.message.startswith(_TEARDOWN_FAILURE):
             if self.done and self.done[-1].name == case.name:
                 self.done[-1].response = case.response  # pytest writes the output into the second

@@ -11,31 +11,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import iter_json_lines, open_document
+from eval_gate.external_results.json_streaming import iter_json_lines, iter_listed_mappings, open_document
 from eval_gate.external_results.result_rows import (
-    ExecutionEnding,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    build_ending,
-    classify_error_kind,
     find_exception,
     get_members,
     get_nested,
-    let_verdicts_decide,
-    parse_number,
     parse_seconds,
     require_mapping,
-    require_name,
-    shorten_name,
     to_text,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
+from eval_gate.external_results.scored_rows import (
+    PromptedCase,
+    build_prompted_row,
+    build_score,
+    end_execution,
+    let_verdicts_decide,
+)
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.digest import compute_fingerprint
 
 _SUITE: Final = "experiment"
 _FEEDBACK: Final = "feedback."
@@ -60,10 +58,8 @@ def read_langsmith(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Resu
     """Every run of every example in a JSON list."""
     facts.tool = "LangSmith"
     with open_document(file, shown_as) as document:
-        for at, member in enumerate(document.iter_members()):
-            place = RowPlace(shown_as, field=f"[{at}]")
-            yield _build_row(_read_member(require_mapping(member, place)), place)
-        document.require_end()
+        for place, member in iter_listed_mappings(document, shown_as, ("results",)):
+            yield _build_row(_read_member(member), place)
 
 
 def read_langsmith_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -161,49 +157,23 @@ def _build_score(name: str, value: JsonValue, comment: str | None, *, broke: boo
     name = name[:200] or "evaluator"
     if broke or value is None:
         return RowScore(name, None, reason=comment or _NO_SCORE, grader_failed=True)
-    if isinstance(value, bool):
-        return RowScore(name, float(value), value, comment)
-    number = parse_number(value)
-    return RowScore(
-        name, number, None, comment or (to_text(value) if number is None else None), decides=number is not None
-    )
+    score = build_score(name, value, comment)
+    return score if score.value is not None else score._replace(reason=comment or to_text(value), decides=False)
 
 
 def _build_row(found: _Execution, place: RowPlace) -> ResultRow:
-    asked, wanted, said = (_format_values(one) for one in (found.inputs, found.reference, found.outputs))
-    name = require_name(shorten_name(asked), place, "inputs")
     scores = let_verdicts_decide(found.scores)
-    ended = _build_ending(found, scores)
-    content = compute_fingerprint([asked, wanted])
-    return ResultRow(
-        suite=_SUITE,
-        id=name,
-        status=ended.status,
-        place=place,
+    ended = end_execution(scores, find_exception(found.error) if found.error else None)
+    case = PromptedCase(_SUITE, _format_values(found.inputs), _format_values(found.reference) or None, "inputs")
+    row = build_prompted_row(case, ended, place)
+    return row._replace(
         scores=scores,
-        prompt=asked,
-        expectation=(wanted,) if wanted else (),
-        response=said or None,
-        error=ended.error,
-        error_kind=ended.error_kind,
+        response=_format_values(found.outputs) or None,
         duration_ms=found.duration_ms,
-        content=content,
-        repeat=found.example or content,
-        longer_name=f"{name[:300]} → {shorten_name(wanted)}" if wanted else None,
-        named_by="inputs",
+        repeat=found.example or row.content,
     )
 
 
 def _format_values(values: dict[str, JsonValue]) -> str:
     """Return the value where there is only one, else all with their names."""
     return to_text(next(iter(values.values())) if len(values) == 1 else values) if values else ""
-
-
-def _build_ending(found: _Execution, scores: tuple[RowScore, ...]) -> ExecutionEnding:
-    if found.error:
-        error = find_exception(found.error)
-        return ExecutionEnding(Status.ERROR, classify_error_kind(error), error)
-    if not any(one.grader_failed or one.value is not None for one in scores):
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no evaluator gave a score")
-    failed = "; ".join(f"{one.name}: {one.reason}" if one.reason else one.name for one in scores if one.passed is False)
-    return build_ending(None, tuple(one for one in scores if one.decides), failed or None)

@@ -18,6 +18,7 @@ from eval_gate.external_results.result_rows import (
     build_two_runs_error,
     build_unreadable_error,
     classify_error_kind,
+    get_items,
     get_members,
     get_nested,
     parse_count,
@@ -129,7 +130,7 @@ def _count_reported_samples(report: JsonValue) -> int:
     The report counts them under `counts/Y`, or under `counts/choice/Y` for each choice.
     """
     sums = Counter[str]()
-    for name, count in report.items() if isinstance(report, dict) else ():
+    for name, count in get_items(report):
         if name.startswith(_COUNTS):
             sums[name.rpartition("/")[0]] += parse_count(count)
     return max(sums.values(), default=0)

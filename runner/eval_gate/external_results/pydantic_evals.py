@@ -20,6 +20,7 @@ from eval_gate.external_results.result_rows import (
     RowScore,
     build_usage,
     classify_error_kind,
+    get_items,
     get_members,
     get_nested,
     iter_list_members,
@@ -29,6 +30,7 @@ from eval_gate.external_results.result_rows import (
     require_mapping,
     require_name,
     to_text,
+    to_text_or_none,
 )
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import ErrorKind, Status
@@ -99,7 +101,7 @@ def _build_row(
         scores=(*checks, *_build_scores(case.get("scores"))),
         prompt=to_text(case.get("inputs")),
         expectation=(to_text(case["expected_output"]),) if case.get("expected_output") is not None else (),
-        response=None if broke or case.get("output") is None else to_text(case.get("output")),
+        response=None if broke else to_text_or_none(case.get("output")),
         error=to_text(case.get("error_message")) or _describe_failure(checks, failures),
         error_kind=classify_error_kind(to_text(case.get("error_message"))) if broke else ErrorKind.EVALUATION_ERROR,
         duration_ms=parse_seconds(case.get("task_duration")),
@@ -130,7 +132,6 @@ def _describe_failure(checks: tuple[RowScore, ...], failures: Sequence[JsonValue
 
 
 def _build_checks(given: JsonValue) -> tuple[RowScore, ...]:
-    found = given.items() if isinstance(given, dict) else ()
     return tuple(
         RowScore(
             name[:200],
@@ -138,13 +139,12 @@ def _build_checks(given: JsonValue) -> tuple[RowScore, ...]:
             get_nested(one, "value") is True,
             to_text(get_nested(one, "reason")) or None,
         )
-        for name, one in found
+        for name, one in get_items(given)
     )
 
 
 def _build_scores(given: JsonValue) -> tuple[RowScore, ...]:
-    found = given.items() if isinstance(given, dict) else ()
     return tuple(
         RowScore(name[:200], parse_number(get_nested(one, "value")), None, to_text(get_nested(one, "reason")) or None)
-        for name, one in found
+        for name, one in get_items(given)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -282,13 +282,6 @@ def shorten_name(text: str) -> str:
     return text if len(text) <= _MAX_PROMPT_NAME else f"{text[:_MAX_PROMPT_NAME]}… {compute_digest(text)[:8]}"
 
 
-def let_verdicts_decide(scores: Sequence[RowScore]) -> tuple[RowScore, ...]:
-    """Where a scorer has a verdict, those that have a number alone decide nothing unless a rule says so."""
-    if all(one.passed is None for one in scores):
-        return tuple(scores)
-    return tuple(one._replace(decides=one.passed is not None or one.grader_failed) for one in scores)
-
-
 def require_mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:
     """Return the value if it is a mapping.
 
@@ -297,6 +290,11 @@ def require_mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise build_unreadable_error(place, "is not a mapping")
     return value
+
+
+def get_items(value: JsonValue) -> Collection[tuple[str, JsonValue]]:
+    """Return the names and values of a mapping, or nothing for a value that is not a mapping."""
+    return value.items() if isinstance(value, dict) else ()
 
 
 def get_members(value: JsonValue) -> Sequence[JsonValue]:
@@ -341,6 +339,11 @@ def to_text(value: JsonValue) -> str:
     return said[:EXTERNAL_TEXT]
 
 
+def to_text_or_none(value: JsonValue) -> str | None:
+    """Return the same text, or None for null."""
+    return None if value is None else to_text(value)
+
+
 def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
     """Return a name, which is a text or a whole number and is not empty.
 
@@ -351,6 +354,11 @@ def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
     if not named or len(named) > MAX_NAME:
         raise build_unreadable_error(place, f"has no {what} of up to {MAX_NAME:,} characters")
     return named
+
+
+def build_tool_call(name: JsonValue, params: JsonValue, result: JsonValue = None) -> ToolCall:
+    """Build a tool call. Parameters that are no mapping are left out."""
+    return ToolCall(name=to_text(name)[:1_000], params=params if isinstance(params, dict) else {}, result=result)
 
 
 def parse_count(value: JsonValue) -> int:

@@ -51,6 +51,7 @@ _THREW: Final = re.compile(r"Test method \S{1,1000} threw exception:\s*")
 _CLEANUP: Final = re.compile(r"\[Test \w+ (Setup|Cleanup) Failure\b")
 """How xUnit names what failed before or after tests, and is none."""
 _DURATION: Final = re.compile(r"(?:(\d{1,5})\.)?(\d{1,3}):(\d{1,2}):(\d{1,2}(?:\.\d{1,9})?)")
+_MAX_QUOTED: Final = 300
 _FAILED_COUNTERS: Final = ("failed", "error", "timeout", "aborted")
 
 
@@ -129,7 +130,7 @@ class _Parser(XmlReader):
                 self._stack[-1].texts.setdefault(name, said)
             elif name == "Text" and _HOST_CRASH.search(said[:10_000]):
                 raise build_incomplete_error(
-                    RowPlace(self._shown, self.line), f"reports that the run broke off: {said.strip()[:300]}"
+                    RowPlace(self._shown, self.line), f"reports that the run broke off: {said.strip()[:_MAX_QUOTED]}"
                 )
         elif name in _RESULTS:
             result = self._stack.pop()
@@ -184,6 +185,11 @@ def _build_row(result: _Result, definition: _Definition, shown_as: str) -> Resul
     if not name or len(name) > MAX_NAME:
         raise build_unreadable_error(place, f"is a result without a testName of up to {MAX_NAME:,} characters")
     status, kind, error = _classify_result(result)
+    if class_name == name == definition.method and error:  # no method of .NET has its class's name; Jest's files have
+        said = error.partition("\n")[0][:_MAX_QUOTED]
+        raise build_incomplete_error(
+            place, f"reports that {name} could not be loaded, so none of its tests ran: {said}"
+        )
     identifier = result.attributes.get("testId")
     return ResultRow(
         suite=class_name[:MAX_NAME] or "tests",

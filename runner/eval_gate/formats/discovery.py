@@ -230,13 +230,7 @@ def _load_suite(file: EvalFile, root: Path, reading: ReadOptions, passed_over: l
         meant = file.explicit or any(one.mentions_cases(data) for one in dialects)
         if not meant and notation.is_doubtful(error):
             return None
-        if file.explicit and file.path.suffix not in SUFFIXES:  # it was only tried as JSON
-            text = data[:_HEAD_BYTES].decode("utf-8", "replace")
-            other = identify_text(text)
-            raise _build_unknown_format_error(
-                shown, other.describe_alternative(shown) if other else _describe_results_file(shown, text)
-            ) from None
-        raise
+        raise _explain_unreadable_file(file, data, shown) or error from None
     if document.value == [] and not file.explicit and not _has_tier_in_name(file.path):
         return None
     source = EvalSource(shown, data, file.path, root)
@@ -256,6 +250,17 @@ def _load_suite(file: EvalFile, root: Path, reading: ReadOptions, passed_over: l
     if other is ADK or other is AGENTV_5:  # who put it among evals may think that it is run
         passed_over.append(f"{shown} {other.describe_alternative(shown)}")
     return None
+
+
+def _explain_unreadable_file(file: EvalFile, data: bytes, shown_as: str) -> GateError | None:
+    """Say what a file is that somebody named and that no parser reads, or return None where its errors say enough."""
+    if not file.explicit:
+        return None
+    text = data[:_HEAD_BYTES].decode("utf-8", "replace")
+    other, is_guess = identify_text(text), file.path.suffix not in SUFFIXES  # it was only tried as JSON
+    if other is not None and (other.is_certain or is_guess):
+        return _build_unknown_format_error(shown_as, other.describe_alternative(shown_as))
+    return _build_unknown_format_error(shown_as, _describe_results_file(shown_as, text)) if is_guess else None
 
 
 def _build_unknown_format_error(shown: str, said: str) -> GateError:

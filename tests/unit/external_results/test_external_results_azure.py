@@ -149,8 +149,8 @@ def test_read_azure__a_large_file__is_known_by_its_first_keys(tmp_path) -> None:
     [
         ('{"rows": [], "metrics": {}}', "has no cases"),
         ('{"rows": [3], "metrics": {}}', "rows[0]: is not a mapping"),
-        ('{"rows": [{"inputs.id": true}], "metrics": {}}', "has no id"),
-        ('{"rows": [{"inputs.query": ""}], "metrics": {}}', "has no query"),
+        ('{"rows": [{"inputs.id": true}], "metrics": {}}', "has no inputs.id"),
+        ('{"rows": [{"inputs.query": ""}], "metrics": {}}', "has no inputs.query"),
         ('{"rows": {}, "metrics": {}}', "is not JSON: [ expected"),
     ],
 )
@@ -169,5 +169,5 @@ def test_read_azure__rows_that_nothing_evaluated__are_no_pass(tmp_path) -> None:
     assert (row.status, row.error_kind, row.error) == (
         ERROR,
         ErrorKind.EVALUATION_ERROR,
-        "no evaluator gave a result",
+        "no evaluator gave a score",
     )

@@ -1,5 +1,7 @@
 """JUnit XML as test runners write it."""
 
+import re
+
 import pytest
 
 from eval_gate.config.settings import ResultsFormat
@@ -7,6 +9,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.execution import ErrorKind, Status
+from tests.support.tool_results import FILES
 
 
 def load(tmp_path, body: str) -> ExternalResults:
@@ -32,7 +35,7 @@ def test_read_junit__four_endings__are_four_statuses(tmp_path) -> None:
     assert next(iter(brought.rows)).duration_ms == 1500
 
 
-def test_read_junit__reruns_of_surefire__follow_the_first_execution(tmp_path) -> None:
+def test_read_junit__reruns_of_surefire__are_executions_in_their_order(tmp_path) -> None:
     brought = load(
         tmp_path,
         '<testcase name="flaky"><flakyFailure message="once"/></testcase>'
@@ -179,6 +182,37 @@ FAILS = '<testcase classname="t" name="a"><failure message="no"/></testcase>'
 BREAKS = '<testcase classname="t" name="a"><error message="broke"/></testcase>'
 PASSES = '<testcase classname="t" name="a"/>'
 SKIPPED = '<testcase classname="t" name="a"><skipped/></testcase>'
+RECORDED_RERUNS = {
+    "surefire-reruns.xml": {
+        ("shop.AgentTest", "broken"): [Status.FAILED] * 3,
+        ("shop.AgentTest", "refund"): [Status.FAILED, Status.PASSED],
+        ("shop.AgentTest", "crash"): [Status.ERROR] * 3,
+        ("shop.AgentTest", "hours"): [Status.PASSED],
+    },
+    "gotestsum-reruns.xml": {
+        ("example.com/orders/orders", "TestRefund"): [Status.FAILED, Status.FAILED, Status.PASSED],
+        ("example.com/orders/orders", "TestBroken"): [Status.FAILED] * 4,
+        ("example.com/orders/orders", "TestOrders/cancel"): [Status.FAILED, Status.PASSED],
+        ("example.com/orders/orders", "TestOrders"): [Status.FAILED, Status.PASSED],
+        ("example.com/orders/orders", "TestHours"): [Status.PASSED],
+        ("example.com/orders/orders", "TestOrders/where"): [Status.PASSED],
+    },
+}
+"""What Surefire 2.22.3 wrote with `rerunFailingTestsCount`, and gotestsum 1.8.2 with `--rerun-fails`."""
+
+
+@pytest.mark.parametrize("name", RECORDED_RERUNS)
+def test_read_junit__re_runs_that_the_runner_recorded__are_executions_in_their_order(name) -> None:
+    cases = load_external_results([str(FILES / name)], ResultsFormat.AUTO, ScoreRules()).cases
+    assert {tuple(key): [row.status for row in rows] for key, rows in cases.items()} == RECORDED_RERUNS[name]
+    assert all(row.rerun is (at > 0) for rows in cases.values() for at, row in enumerate(rows))
+
+
+def test_read_junit__surefire_that_counts_executions__misses_one_that_is_cut_out(tmp_path) -> None:
+    text = (FILES / "surefire-reruns.xml").read_text()
+    (tmp_path / "junit.xml").write_text(re.sub(r'  <testcase name="crash".*?</testcase>\n', "", text, flags=re.DOTALL))
+    with pytest.raises(GateError, match="did not finish"):
+        load_external_results([str(tmp_path / "junit.xml")], ResultsFormat.AUTO, ScoreRules())
 
 
 @pytest.mark.parametrize("reader", [load, of_pytest])

@@ -1,5 +1,9 @@
-"""TRX after the schema that Visual Studio publishes (`vstst.xsd`), in the order in which `dotnet test` writes it."""
+"""TRX after the schema that Visual Studio publishes (`vstst.xsd`), in the order in which `dotnet test` writes it.
 
+`jest.trx` is what jest-trx-results-processor 3.0.2 wrote, without stacks and times; definitions come first in it.
+"""
+
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +13,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import load_external_results
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.execution import ErrorKind, Status
-from tests.support.tool_results import ERROR, FAILED, PASSED, load, refused, statuses
+from tests.support.tool_results import ERROR, FAILED, FILES, PASSED, load, refused, statuses
 
 CLASS = "Shop.Tests.AgentTests"
 
@@ -193,3 +197,28 @@ def test_read_trx__texts_of_megabytes__are_truncated(tmp_path) -> None:
 def test_read_trx__folder__has_its_files(tmp_path) -> None:
     write(tmp_path, trx(result("A")))
     assert statuses(load(tmp_path)) == {("tests", "A"): [PASSED]}
+
+
+def test_read_trx__a_file_that_jest_wrote__has_its_tests_by_class_and_name(tmp_path) -> None:
+    text = (FILES / "jest.trx").read_text()
+    kept = re.sub(r'    <UnitTestResult [^>]*testName="b.jest.js".*?</UnitTestResult>\n', "", text, flags=re.DOTALL)
+    (tmp_path / "jest.trx").write_text(kept.replace('total="9"', 'total="8"').replace('error="1"', 'error="0"'))
+    brought = load(tmp_path / "jest.trx")
+    assert statuses(brought) == {
+        ("orders", "orders / refund"): [PASSED],
+        ("orders", "orders / later"): [Status.SKIPPED],
+        ("orders", "orders / some day"): [Status.SKIPPED],
+        ("orders", "orders / broken"): [FAILED],
+        ("orders", "orders / away"): [ERROR],
+        ("orders", "orders / late / cancel"): [PASSED],
+        ("No suite", "alone"): [PASSED],
+        ("No suite", "y"): [FAILED],
+    }
+    [away] = brought.cases["orders", "orders / away"]
+    assert away.error_kind is ErrorKind.AGENT_UNREACHABLE
+
+
+def test_read_trx__a_file_of_tests_that_jest_could_not_load__is_no_result() -> None:
+    error = refused("jest.trx")
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+    assert "reports that b.jest.js could not be loaded, so none of its tests ran: Error: Cannot" in str(error.problems)

@@ -27,7 +27,7 @@ from eval_gate.model.specs.evaluator import (
     ToolsNotCalled,
 )
 from eval_gate.text.javascript.regex import PatternError
-from eval_gate.text.javascript.strings import dump_compact_json, format_js_string
+from eval_gate.text.javascript.strings import as_text, dump_compact_json, format_js_string
 from eval_gate.text.tokens import resolve_members, resolve_tokens
 
 
@@ -148,11 +148,7 @@ async def _find_param_failure(
         if present is (check.assertion == "exists"):
             tally.add_pass()
             return None
-        return (
-            "was not sent"
-            if not present
-            else f"was sent: {single_quote(format_js_string(call.params[check.param_name]))}"
-        )
+        return "was not sent" if not present else f"was sent: {single_quote(as_text(call.params[check.param_name]))}"
     expected = _resolve_expected(check, context, tally)
     if expected is None:
         return None
@@ -209,4 +205,4 @@ async def _compare_param(
     if holds:
         tally.add_pass()
         return None
-    return f"{wanted}, got {single_quote(min(forms, key=len) if seen == '[object Object]' else seen)}"
+    return f"{wanted}, got {single_quote(as_text(actual))}"

@@ -77,6 +77,8 @@ def _describe_result(description: str) -> UnsupportedFile:
 
 _BRAINTRUST: Final = _describe_result("a result of Braintrust")
 _LANGSMITH_RESULT: Final = _describe_result("a result of LangSmith")
+_PROMPTFOO_RESULT: Final = _describe_result("a result of promptfoo")
+_AGENTV_RESULT: Final = _describe_result("a result of AgentV")
 _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tuple(
     (frozenset(marks.split()), known)
     for marks, known in (
@@ -84,6 +86,13 @@ _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tupl
         ("eval_cases eval_id conversation", ADK),
         ("query expected_tool_use", ADK),
         ("eval_set_result_id eval_case_results", _describe_result("a result of ADK")),
+        ("evalId results", _PROMPTFOO_RESULT),
+        ("promptIdx testCase", _PROMPTFOO_RESULT),
+        ("testCases metricsScores", _describe_result("a result of DeepEval")),
+        ("eval status plan", _describe_result("a log of Inspect")),
+        ("cases failures analyses", _describe_result("a report of pydantic-evals")),
+        ("test_id execution_status", _AGENTV_RESULT),
+        ("index_path status counts", _AGENTV_RESULT),
         ("prompts providers", PROMPTFOO),
         ("prompts targets", PROMPTFOO),
         ("prompts tests", PROMPTFOO),
@@ -145,6 +154,8 @@ def describe_content(text: str) -> str:
 
     The description names its keys or columns, or says that it has none.
     """
+    if text.startswith("<"):
+        return "XML"
     value = _parse_document(text)
     if isinstance(value, list):
         return "a list in JSON" + (
