@@ -17,7 +17,7 @@ from eval_gate.gate.waivers.waive_command import (
 )
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
-TOP = "a command must be the first line of its comment and begin with `/eval-gate waive`"
+TOP = "a command must be the first line of its comment and begin with `/eval-gate waive` or `/eval-gate refresh`"
 LINE = "/eval-gate waive refund/partial -- known"
 ONE = WaiveCommand(("refund/partial",), "known")
 
