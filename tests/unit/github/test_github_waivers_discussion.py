@@ -219,6 +219,14 @@ def test_waive__command_that_cannot_be_followed__gets_a_sentence_and_no_question
     assert github.requests("GET", "/collaborators/") == []
 
 
+@pytest.mark.parametrize("body", ["/eval-gate refresh", "/eval-gate refresh main"])
+def test_waive__command_that_waives_nothing__is_not_a_waivers_matter(github, client, pull, body) -> None:
+    say(github, body)
+    say(github, f"/eval-gate refresh\n{LINE}")
+    found = ask(client, pull)
+    assert (len(found.waivers), found.refusals) == (1, ())
+
+
 # --- how long ---------------------------------------------------------------------------------------------------------
 
 

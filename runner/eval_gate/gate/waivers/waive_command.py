@@ -39,6 +39,7 @@ MAX_LINES: Final = limits.COMMENT_LINES
 _WORD_PATTERN: Final = re.compile(
     r'[ \t]+|"(?P<double>[^"]*)"(?=[ \t]|$)|`(?P<code>[^`]*)`(?=[ \t]|$)|(?P<plain>[^ \t"`][^ \t]*)'
 )
+_REFRESH_PATTERN: Final = re.compile(rf"{COMMAND_NAME}[ \t]+refresh[ \t]*")
 _COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _COMMAND_LIKE: Final = re.compile(
     r"[^\w>`]{0,4}eval[-_ ]?gate[ :,]+(?:accept|waive|refresh)(?: |$)|/eval-?gate(?: |$)", re.IGNORECASE
@@ -137,9 +138,8 @@ def _is_command_line(line: str) -> bool:
 
 
 def _parse_line(line: str) -> Command:
-    words = line.removeprefix(COMMAND_NAME)[:MAX_LINE].split()
-    if words[:1] == [CommandVerb.REFRESH]:
-        if line.strip(" \t").split() == [COMMAND_NAME, CommandVerb.REFRESH]:
+    if line.removeprefix(COMMAND_NAME)[:MAX_LINE].split()[:1] == [CommandVerb.REFRESH]:
+        if _REFRESH_PATTERN.fullmatch(line):
             return RefreshCommand()
         return MalformedCommand(f"`{REFRESH_COMMAND}` takes no further words", CommandVerb.REFRESH)
     try:
