@@ -219,6 +219,26 @@ def test_refresh__two_jobs_claim_it_at_once__one_starts_it(job, github, pull, tm
     assert "a run has replied to this command already" in ended.log + log
 
 
+@pytest.mark.slow
+def test_refresh__two_jobs_for_two_workflows__start_one_each(job, github, pull) -> None:
+    github.state.files[github.state.branches["main"], ".github/workflows/bot.yml"] = BY_HAND
+    comment = say(github)
+    hear(job, github, comment)
+    job.begin_job("bot")
+    hear(job, github, comment, begin=False, **{"baseline-workflow": "bot.yml"})
+    assert started(github) == [(GATE, "main"), (".github/workflows/bot.yml", "main")]
+    assert len(replies(github)) == 2
+
+
+@pytest.mark.slow
+def test_refresh__workflow_of_the_step_itself__needs_no_input(job, github, pull) -> None:
+    """One file may hold both jobs: the event's workflow is then the one that makes baselines."""
+    comment = say(github)
+    job.begin_run(event="issue_comment")
+    assert job.step("issue_comment", event_of(github, comment)).code == 0
+    assert started(github) == [(GATE, "main")]
+
+
 def test_refresh__token_may_not_start_workflows__reply_has_the_right_and_the_way_by_hand(job, github, pull) -> None:
     github.permissions = {"contents:read", "actions:read", "pull-requests:write"}
     comment = say(github)
