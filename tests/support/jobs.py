@@ -101,6 +101,14 @@ class Job:
         self.begin_job()
         return self.github.state.add_run(self._runs, status="in_progress", **facts)
 
+    def pick_up(self, run: WorkflowRun) -> None:
+        """Begin a run that GitHub has made by itself, such as one that was started by hand."""
+        self._runs = self.github.current_run_id = run.id
+        self.github.results.uploads.clear()
+        self.attempt = 1
+        self.begin_job()
+        run.status = "in_progress"
+
     def begin_job(self, leg: str = "") -> None:
         """Another job of this run: a leg of a matrix, or a call of a reusable workflow. Its job id is the same."""
         self._jobs += 1

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import Final
+from urllib.parse import quote
 
 from eval_gate.action.baseline_lookup import BaselineOrigin
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import BaselineKind
+from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND
 from eval_gate.github.commits import fetch_file
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import RunResult
@@ -18,7 +21,10 @@ from eval_gate.reports.run_statistics import has_no_comparable_case
 from eval_gate.reports.view.tables import is_baseline_stale
 from eval_gate.results.baseline import NoBaseline
 
-_WORKFLOWS = ".github/workflows"
+_WORKFLOWS: Final = ".github/workflows"
+WRITE_ACTIONS: Final = "actions: write"
+COMMENT_WORKFLOW: Final = "refresh-baseline.yml"
+"""The workflow that carries out the command of a comment, under the name by which pull requests offer it."""
 
 
 def find_baseline_workflow(step: Step) -> str:
@@ -49,7 +55,49 @@ def find_baseline_refresh(
         return None
     if not can_dispatch(data):
         return BaselineRefresh(None)
-    return BaselineRefresh(shlex.join(["gh", "workflow", "run", workflow, "--ref", choice.branch]))
+    return BaselineRefresh(format_dispatch(workflow, choice.branch), _find_comment_command(step, workflow, log))
+
+
+def _find_comment_command(step: Step, workflow: str, log: StepLog) -> str | None:
+    """Find the command that does the same in a comment; None where no workflow of the default branch carries it out."""
+    plan = step.plan
+    if plan.pull_number is None or plan.baseline.branch != plan.default_branch:
+        return None
+    try:
+        data = fetch_file(step.client, f"{_WORKFLOWS}/{COMMENT_WORKFLOW}", plan.default_branch)
+    except GitHubError as error:
+        log.record(f"cannot check whether comments can refresh the baseline: {error}")
+        return None
+    handles = data is not None and workflow.encode() in data and "issue_comment" in _map_triggers(data)
+    return REFRESH_COMMAND if handles else None
+
+
+def format_dispatch(workflow: str, branch: str) -> str:
+    """Format the command that runs the workflow on the branch."""
+    return shlex.join(["gh", "workflow", "run", workflow, "--ref", branch])
+
+
+def find_dispatch_problem(step: Step, workflow: str) -> str | None:
+    """Return why the workflow cannot be started on the baseline's branch, or None if it can. Raises GitHubError."""
+    branch = step.plan.baseline.branch
+    data = fetch_file(step.client, f"{_WORKFLOWS}/{workflow}", branch)
+    if data is None:
+        return f"`{branch}` has no workflow `{workflow}`"
+    if can_dispatch(data):
+        return None
+    return f"`{workflow}` on `{branch}` has no trigger `workflow_dispatch`, or it has a required input"
+
+
+def dispatch_baseline_workflow(step: Step, workflow: str) -> None:
+    """Start the workflow on the baseline's branch, with no input. Raises GitHubError.
+
+    The branch is named in full: a tag of the same name would be taken instead.
+    """
+    branch = step.plan.baseline.branch
+    path = f"/actions/workflows/{quote(workflow, safe='')}/dispatches"
+    step.client.post_once(
+        f"starting {workflow} on {branch}"[:120], path, {"ref": f"refs/heads/{branch}"}, permission=WRITE_ACTIONS
+    )
 
 
 def _would_help(origin: BaselineOrigin, run: RunResult, context: ReportContext) -> bool:
@@ -64,7 +112,16 @@ def _would_help(origin: BaselineOrigin, run: RunResult, context: ReportContext) 
 
 
 def can_dispatch(data: bytes) -> bool:
-    """Whether a workflow file can be started by hand without a value for any of its inputs.
+    """Whether a workflow file can be started by hand without a value for any of its inputs."""
+    triggers = _map_triggers(data)
+    if "workflow_dispatch" not in triggers:
+        return False
+    inputs = dict(_iter_members(triggers["workflow_dispatch"])).get("inputs")
+    return not any(_needs_value(dict(_iter_members(one))) for _, one in _iter_members(inputs))
+
+
+def _map_triggers(data: bytes) -> dict[str, object]:
+    """Map the triggers of a workflow file to their nodes; empty for a file that GitHub does not start either.
 
     `on` is a word of YAML for true: the keys are compared as they are written.
     """
@@ -72,18 +129,14 @@ def can_dispatch(data: bytes) -> bool:
 
     try:
         root = yaml.compose(data, Loader=yaml.SafeLoader)
-        triggers = next((value for key, value in _iter_members(root) if key == "on"), None)
-        if isinstance(triggers, yaml.ScalarNode):
-            return bool(triggers.value == "workflow_dispatch")
-        if isinstance(triggers, yaml.SequenceNode):
-            return any(isinstance(one, yaml.ScalarNode) and one.value == "workflow_dispatch" for one in triggers.value)
-        for name, trigger in _iter_members(triggers):
-            if name == "workflow_dispatch":
-                inputs = next((value for key, value in _iter_members(trigger) if key == "inputs"), None)
-                return not any(_needs_value(dict(_iter_members(one))) for _, one in _iter_members(inputs))
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
-        pass  # GitHub does not start it either
-    return False
+        return {}
+    triggers = dict(_iter_members(root)).get("on")
+    if isinstance(triggers, yaml.ScalarNode):
+        return {str(triggers.value): None}
+    if isinstance(triggers, yaml.SequenceNode):
+        return {str(one.value): None for one in triggers.value if isinstance(one, yaml.ScalarNode)}
+    return dict(_iter_members(triggers))
 
 
 def _needs_value(facts: dict[str, object]) -> bool:

@@ -24,6 +24,7 @@ from eval_gate.action.publishing.run_publication import (
     publish_run,
     write_step_outputs,
 )
+from eval_gate.action.refresh_command import refresh_baseline
 from eval_gate.action.relay import RelayedBaseError, find_pull_request_steps, lower_precedence
 from eval_gate.action.run_source import build_session, get_run, is_first_step, preload_engine
 from eval_gate.action.step import Step, open_publishing_step, open_step, open_temporary_folder
@@ -127,7 +128,7 @@ def _run_step(known: _StepState, environment: WorkflowEnvironment, checks: ExitS
         checks.enter_context(check_reads(files.check_read))
         config = load_step_config(settings, variables, environment.workspace)
         step = open_step(environment, settings)
-        if step.plan.mode is not StepMode.NOTHING:
+        if step.plan.mode not in {StepMode.NOTHING, StepMode.REFRESH}:
             files.check_paths(config, settings)
             files.confirm_configuration(step)
     except GateError as error:
@@ -171,6 +172,8 @@ def run_publish(variables: Mapping[str, str]) -> ExitCode:
 def _carry_out_plan(known: _StepState, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
     for reason in step.plan.reasons:
         log.record(reason)
+    if step.plan.mode is StepMode.REFRESH:
+        return refresh_baseline(step, known.around.variables, log)
     steps: tuple[Step, ...] = (step,) if step.plan.mode is StepMode.GATE else ()
     if step.plan.mode is StepMode.RELAY:
         # until GitHub confirms what the event says, nothing is written on its commit

@@ -20,6 +20,7 @@ from eval_gate.action.base_commit import (
 )
 from eval_gate.action.inputs import AUTO, NONE, StepSettings
 from eval_gate.errors import PAGES, GateError
+from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND, Command, CommandVerb, parse_commands
 from eval_gate.github.artifacts.artifact_search import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.event import WorkflowEvent
@@ -49,6 +50,8 @@ class StepMode(StrEnum):
     """Run or read a result, compare, judge, publish."""
     RELAY = "relay"
     """Publish what a run without a write token left behind."""
+    REFRESH = "refresh"
+    """Run the workflow on the baseline's branch, as a comment asks."""
     NOTHING = "nothing"
 
 
@@ -118,6 +121,8 @@ class StepPlan(FrozenStruct):
     """Its attempt that left the result; None as long as nobody has told."""
     relayed_since: datetime | None = None
     """When that attempt began, where an earlier one may have left a result too."""
+    refresh_comment: int | None = None
+    """The comment that asks for a new baseline."""
     default_branch: str = ""
     """The repository's default branch."""
     trusted_branches: tuple[str, ...] = ()
@@ -156,6 +161,8 @@ def make_step_plan(
             plan = _plan_pull_request(environment, event, settings, facts)
         case "merge_group":
             plan = _plan_merge_group(environment, event, settings, facts)
+        case "issue_comment" if commands := _parse_comment(event):
+            plan = _plan_comment(environment, event, settings, facts, commands)
         case "workflow_dispatch" if parse_pull_number(event) is not None:
             plan = _plan_dispatched_pull(environment, event, settings, facts)
         case _ if event.pull_request is not None:  # what is said of one, such as a review
@@ -363,6 +370,46 @@ def _plan_branch(
     reason += "" if stores else "; its result is not stored, because the ref is not a branch"
     choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha)
     return StepPlan(StepMode.GATE, sha, choice, (reason,), can_store=stores, workspace_sha=facts.checkout)
+
+
+def _parse_comment(event: WorkflowEvent) -> tuple[Command, ...]:
+    """Parse the commands of the comment of the event, well-formed or not."""
+    return parse_commands((event.comment.body if event.comment else None) or "")
+
+
+def _plan_comment(
+    environment: WorkflowEnvironment,
+    event: WorkflowEvent,
+    settings: StepSettings,
+    facts: PlanFacts,
+    commands: tuple[Command, ...],
+) -> StepPlan:
+    """Plan what a comment with commands asks for, which is read again before anything is done.
+
+    Nothing is evaluated, whatever the commands are: everybody can write one.
+    """
+    issue, comment = event.issue, event.comment
+    if issue is None or comment is None:
+        raise GateError("invalid-event", "the event issue_comment contains no issue")
+    branch = choose_baseline_branch(settings.baseline_branch, facts.default_branch, None)
+    choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch)
+    what = f"event issue_comment on #{issue.number}, comment {comment.id}"
+    if not any(one.verb is CommandVerb.REFRESH for one in commands):
+        reasons = (f"{what}: only the command `{REFRESH_COMMAND}` starts anything",)
+        return StepPlan(StepMode.NOTHING, environment.sha, choice, reasons)
+    if issue.pull_request is None:
+        reasons = (f"{what}: commands count on pull requests only",)
+        return StepPlan(StepMode.NOTHING, environment.sha, choice, reasons)
+    if event.action == "deleted":
+        return StepPlan(StepMode.NOTHING, environment.sha, choice, (f"{what}: it was deleted",))
+    return StepPlan(
+        StepMode.REFRESH,
+        environment.sha,
+        choice,
+        (f"{what}: it asks for a new baseline of {branch}",),
+        pull_number=issue.number,
+        refresh_comment=comment.id,
+    )
 
 
 def _plan_relay(

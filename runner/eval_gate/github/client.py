@@ -175,6 +175,22 @@ class GitHubClient:
             lambda: parse_response(model, self._send_request("POST", path, doing, permission, body=body), doing), made
         )
 
+    def post_once(self, doing: str, path: str, body: Mapping[str, object], *, permission: str) -> None:
+        """Start something that nobody can look up: after a lost answer it is not started again."""
+        lost: list[GitHubError] = []
+
+        def once() -> None:
+            try:
+                self._send_request("POST", path, doing, permission, body=body)
+            except GitHubError as error:
+                if not error.is_outcome_unknown:
+                    raise
+                lost.append(error)
+
+        self.call_with_retries(once)
+        if lost:
+            raise lost[0]
+
     def delete(self, doing: str, path: str, *, permission: str) -> None:
         """Take something away; it may be gone already."""
         try:

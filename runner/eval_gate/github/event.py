@@ -93,6 +93,21 @@ class WorkflowRunPayload(_PayloadPart):
     actor: UserPayload | None = None
 
 
+class IssuePayload(_PayloadPart):
+    """Issue or pull request that a comment is on."""
+
+    number: int
+    pull_request: dict[str, JsonValue] | None = None
+    """None for an issue that is no pull request."""
+
+
+class CommentPayload(_PayloadPart):
+    """Comment of an event, as it was when the event was made."""
+
+    id: int
+    body: str | None = None
+
+
 class WorkflowEvent(_PayloadPart):
     """Event of a workflow. Parts that belong to other kinds of events are None."""
 
@@ -102,6 +117,8 @@ class WorkflowEvent(_PayloadPart):
     pull_request: PullRequestPayload | None = None
     merge_group: MergeGroupPayload | None = None
     workflow_run: WorkflowRunPayload | None = None
+    issue: IssuePayload | None = None
+    comment: CommentPayload | None = None
     inputs: dict[str, JsonValue] | None = None
     sender: UserPayload | None = None
 

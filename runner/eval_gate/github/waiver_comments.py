@@ -1,33 +1,37 @@
 """Waivers given by commands in pull request comments.
 
-A comment counts when all of this holds, and each of it is asked of GitHub:
+A waiver counts when its author may give commands (`command_comments`) and all of this holds, and each of it is asked of
+GitHub:
 
 - the pull request has the label: one switch that everybody sees, and that ends all of it at once;
-- the comment begins with a command, is not hidden, and nobody but its author edited it last;
-- its author is a person who may write to the repository now, and wrote it without an app in between;
+- the comment begins with a command;
 - on a pull request from a fork it names the commit, because its author could change the code afterwards. Whoever can do
   that on a branch of the repository may accept as well.
-
-`author_association` is no proof of a right. It only decides who is asked about first.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, timedelta
+from datetime import date, timedelta
 from typing import Final
-from urllib.parse import quote
 
-from pydantic import AwareDatetime, Field, JsonValue
-
-from eval_gate.gate.waivers.waive_command import USAGE, MalformedCommand, WaiveCommand, parse_commands
+from eval_gate.gate.waivers.waive_command import (
+    USAGE,
+    CommandVerb,
+    MalformedCommand,
+    WaiveCommand,
+    parse_commands,
+)
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
-from eval_gate.github.client import PER_PAGE, ApiResponse, GitHubClient, parse_response
-from eval_gate.github.comments import CommentPage
-from eval_gate.github.commits import PULLS
-from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
-from eval_gate.model import limits
+from eval_gate.github.client import PER_PAGE, GitHubClient
+from eval_gate.github.command_comments import (
+    MAX_PAGES,
+    PermissionLookup,
+    PullRequestComment,
+    find_comment_refusal,
+    read_comment_page,
+)
+from eval_gate.github.failure import GitHubError
 from eval_gate.model.waiver import MAX_WAIVER_DAYS, CommentOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.text.renamed import NameKind, find_old_name
@@ -39,37 +43,8 @@ MAX_COMMENTS: Final = 30
 """Comments with commands that are looked at."""
 MAX_REFUSALS: Final = 10
 _INSIDER_ASSOCIATIONS: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-MAX_PAGES: Final = limits.WAIVER_PAGES
-"""Pages of a hundred comments that are looked through, newest first."""
-PERSON: Final = "User"
-"""The kind of an account that is a person's; there are also bots, apps, organizations and placeholders."""
 _OWN_COMMENT_PREFIX: Final = "<!-- eval-gate:"
 """How our own comment begins: it shows a command to copy, under whatever name the token has."""
-_QUERY: Final = """
-query($owner: String!, $name: String!, $number: Int!, $before: String) {
-  repository(owner: $owner, name: $name) {
-    nameWithOwner
-    pullRequest(number: $number) {
-      headRepository { nameWithOwner }
-      labels(first: 100) { nodes { name } }
-      comments(last: 100, before: $before) {
-        pageInfo { hasPreviousPage startCursor }
-        nodes {
-          author { __typename login } authorAssociation body url createdAt isMinimized
-          lastEditedAt editor { __typename login }
-        }
-      }
-    }
-  }
-}
-"""
-"""A bot's login is a person's name in GraphQL, so the kind of an author is asked for as well."""
-MAX_PEOPLE: Final = 10
-"""People whose rights are asked for."""
-METADATA: Final = "metadata: read"
-"""The permission that the question takes; every token of a workflow has it."""
-_WRITE: Final = frozenset({"admin", "maintain", "write"})
-_ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z", re.ASCII)
 
 
 class Discussion(FrozenStruct):
@@ -147,7 +122,7 @@ class _CommentReview:
 
     def _review_comment(self, candidate: CommandCandidate) -> None:
         comment, good = candidate.comment, []
-        if why_not := _find_comment_refusal(comment):
+        if why_not := find_comment_refusal(comment):
             self._add_refusal(comment, why_not)
             return
         for command in candidate.commands:
@@ -180,19 +155,6 @@ class _CommentReview:
         return None
 
 
-def _find_comment_refusal(comment: PullRequestComment) -> str | None:
-    """Why no command of this comment counts."""
-    if comment.author is None:
-        return "the account of its author was deleted"
-    if not comment.is_by_person:
-        return "a bot cannot waive cases"
-    if comment.hidden:
-        return "the comment is hidden"
-    if comment.is_edited_by_other:
-        return "another person edited it: write a new comment"
-    return None
-
-
 def _get_expiry(comment: PullRequestComment, command: WaiveCommand) -> date:
     return command.until or comment.day + timedelta(days=DEFAULT_DAYS)
 
@@ -204,83 +166,6 @@ def _iter_waivers(comment: PullRequestComment, command: WaiveCommand) -> Iterato
         yield Waiver(
             kind=WaiverKind.WAIVER, case=case, reason=command.reason, until=until, owner=comment.login, origin=origin
         )
-
-
-class CommentActor(ApiResponse):
-    """Author or editor of a comment."""
-
-    kind: str = Field(alias="__typename")
-    login: str
-
-
-class PullRequestComment(ApiResponse):
-    """Comment as it is now. `author` is None for a deleted account, `editor` also for no editor."""
-
-    author: CommentActor | None
-    association: str = Field(default="NONE", alias="authorAssociation")
-    """What its author is to the repository: a hint, and no proof of any right."""
-    body: str
-    url: str
-    created: AwareDatetime = Field(alias="createdAt")
-    hidden: bool = Field(alias="isMinimized")
-    edited: AwareDatetime | None = Field(alias="lastEditedAt")
-    editor: CommentActor | None
-
-    @property
-    def day(self) -> date:
-        """When it was written, in UTC."""
-        return self.created.astimezone(UTC).date()
-
-    @property
-    def written_at(self) -> str:
-        """When it was written, as GitHub writes it."""
-        return self.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    @property
-    def login(self) -> str:
-        """Its author's; empty where the account is gone."""
-        return self.author.login if self.author else ""
-
-    @property
-    def is_by_person(self) -> bool:
-        """Whether a person is its author, or was."""
-        return self.author is None or self.author.kind == PERSON
-
-    @property
-    def is_edited_by_other(self) -> bool:
-        """Whether anybody but its author changed it last, or nobody knows who."""
-        return self.edited is not None and (self.editor is None or self.editor != self.author)
-
-
-class _Comments(ApiResponse):
-    page: CommentPage = Field(alias="pageInfo")
-    nodes: tuple[PullRequestComment, ...]
-
-
-class _Label(ApiResponse):
-    name: str
-
-
-class _Labels(ApiResponse):
-    nodes: tuple[_Label, ...] = ()
-
-
-class _NamedRepository(ApiResponse):
-    name: str = Field(alias="nameWithOwner")
-
-
-class _Pull(ApiResponse):
-    head: _NamedRepository | None = Field(alias="headRepository")
-    labels: _Labels | None
-    comments: _Comments
-
-
-class _Repository(_NamedRepository):
-    pull: _Pull | None = Field(alias="pullRequest")
-
-
-class _QueryResponse(ApiResponse):
-    repository: _Repository | None
 
 
 class CommandCandidate(FrozenStruct):
@@ -304,7 +189,7 @@ class CommandComments(Struct):
 def find_command_comments(client: GitHubClient, number: int, label: str, today: date) -> CommandComments:
     """As many pages as may hold what still counts on this day; one where the label is missing. Raises GitHubError."""
     oldest = today - timedelta(days=MAX_WAIVER_DAYS)
-    name, pull = _read_page(client, number, None)
+    name, pull = read_comment_page(client, number, None)
     labels = {one.name.casefold() for one in (pull.labels.nodes if pull.labels else ())}
     old = find_old_name(NameKind.LABEL, label)
     has_label = label.casefold() in labels
@@ -321,24 +206,8 @@ def find_command_comments(client: GitHubClient, number: int, label: str, today: 
             break
         found.is_truncated = page == MAX_PAGES
         if not found.is_truncated:
-            _, pull = _read_page(client, number, comments.page.cursor)
+            _, pull = read_comment_page(client, number, comments.page.cursor)
     return found
-
-
-def _read_page(client: GitHubClient, number: int, before: str | None) -> tuple[str, _Pull]:
-    """Fetch the repository's name and one page of comments of the pull request.
-
-    Raises GitHubError.
-    """
-    owner, _, name = client.repository.partition("/")
-    doing = f"reading the comments on #{number}"
-    variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
-    repository = parse_response(
-        _QueryResponse, client.run_graphql(doing, _QUERY, variables, permission=PULLS), doing
-    ).repository
-    if repository is None or repository.pull is None:
-        raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")
-    return repository.name, repository.pull
 
 
 def _list_candidates(comments: Iterable[PullRequestComment], oldest: date) -> list[CommandCandidate]:
@@ -350,78 +219,11 @@ def _list_candidates(comments: Iterable[PullRequestComment], oldest: date) -> li
 def _parse_commands(comment: PullRequestComment) -> tuple[WaiveCommand | MalformedCommand, ...]:
     """Parse the waive commands of a comment, without the malformed commands of bots.
 
-    Many bots quote comments, so a malformed command of theirs gets no reply.
+    Many bots quote comments, so a malformed command of theirs gets no reply. Other commands are not a waiver's matter.
     """
-    found = parse_commands(comment.body)
-    return found if comment.is_by_person else tuple(one for one in found if isinstance(one, WaiveCommand))
-
-
-class _User(ApiResponse):
-    login: str
-    type: str
-
-
-class _App(ApiResponse):
-    slug: str | None = None
-
-
-class _RestComment(ApiResponse):
-    user: _User | None
-    app: _App | None = Field(default=None, alias="performed_via_github_app")
-
-
-class _PermissionResponse(ApiResponse):
-    permission: str
-    user: _User | None
-
-
-class PermissionLookup:
-    """Lookup of people's permissions on the repository, once per person."""
-
-    def __init__(self, client: GitHubClient) -> None:
-        self._client = client
-        self._roles: dict[str, str] = {}
-
-    def find_refusal(self, comment: PullRequestComment) -> str | None:
-        """Why this comment's author may not accept, as a sentence; None when they may. Raises GitHubError."""
-        key = comment.login.casefold()
-        if key not in self._roles:
-            if len(self._roles) >= MAX_PEOPLE:
-                return f"the access of {comment.login} was not checked: the limit is {MAX_PEOPLE} people"
-            self._roles[key] = self._fetch_role(comment.login)
-        if self._roles[key] not in _WRITE:
-            return f"waiving needs write access to the repository, and {comment.login} has `{self._roles[key]}`"
-        return self._find_app_refusal(comment)
-
-    def _fetch_role(self, login: str) -> str:
-        """In GitHub's word, which maps every role of an organization to one of a few."""
-        path = f"/collaborators/{quote(login, safe='')}/permission"
-        doing = f"checking the access of {login[:60]}"
-        found = find_or_none(lambda: self._client.get(doing, path, _PermissionResponse, permission=METADATA))
-        return found.permission if found is not None and _is_person(found.user, login) else "none"
-
-    def _find_app_refusal(self, comment: PullRequestComment) -> str | None:
-        """Return why a comment may not waive because of an app or an unconfirmed author, or None.
-
-        An app can write in a person's name, and only GitHub's REST API shows that. Raises GitHubError.
-        """
-        match = _ADDRESS.search(comment.url)
-        if match is None:
-            return "GitHub gives no address for this comment"
-        doing = f"reading comment {match[1]}"
-        try:
-            written = self._client.get(doing, f"/issues/comments/{match[1]}", _RestComment, permission=PULLS)
-        except GitHubError as error:
-            if error.kind in {FailureKind.NOT_FOUND, FailureKind.GONE}:
-                return "it was deleted"
-            raise
-        if not _is_person(written.user, comment.login):
-            return "GitHub does not confirm who wrote it"
-        if written.app is not None:
-            return f"it was written by the app `{written.app.slug}`, and only people can waive cases"
-        return None
-
-
-def _is_person(user: _User | None, login: str) -> bool:
-    """Whether this is the person of that login, and a person."""
-    return user is not None and user.type == PERSON and user.login.casefold() == login.casefold()
+    found = [one for one in parse_commands(comment.body) if one.verb is not CommandVerb.REFRESH]
+    return tuple(
+        one
+        for one in found
+        if isinstance(one, WaiveCommand) or (isinstance(one, MalformedCommand) and comment.is_by_person)
+    )

@@ -12,6 +12,8 @@ class BaselineRefresh(FrozenStruct):
 
     command: str | None
     """What starts it; None where the workflow is not started by hand, or nobody knows."""
+    comment_command: str | None = None
+    """What starts it as a comment on the pull request; None where no workflow carries it out."""
 
 
 class ReportContext(FrozenStruct):

@@ -209,22 +209,24 @@ def describe_stale_baseline(view: ReportView) -> str:
         behind = wording.format_count(facts.commits_behind, "commit")
         parts.append(f"**{behind} behind** {branch} (limit {context.max_baseline_commits})")
     why = f"Differences may come from {branch}, not from this change."
-    return f"The baseline is {' and '.join(parts)}. {why} To refresh it, {_describe_branch_run(context)}."
+    return f"The baseline is {' and '.join(parts)}. {why} To refresh it, {describe_branch_run(context)}."
 
 
 def describe_refresh(view: ReportView) -> str | None:
     """Describe how to make a new baseline where none is comparable; None where a new one would not help."""
     if view.context.baseline_refresh is None:
         return None
-    return f"To make a new baseline, {_describe_branch_run(view.context)}."
+    return f"To make a new baseline, {describe_branch_run(view.context)}."
 
 
-def _describe_branch_run(context: ReportContext) -> str:
-    """Describe how to run the workflow on the baseline's branch, with the command where it can be started by hand."""
+def describe_branch_run(context: ReportContext) -> str:
+    """Describe how to run the workflow on the baseline's branch, with the commands where they start it."""
+    refresh = context.baseline_refresh
     branch = format_code_span(context.branch) if context.branch else "the default branch"
     where = f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
-    command = context.baseline_refresh.command if context.baseline_refresh else None
-    return f"{where}: {format_code_span(command, 400)}" if command else where
+    how = f"{where}: {format_code_span(refresh.command, 400)}" if refresh and refresh.command else where
+    by_comment = refresh.comment_command if refresh else None
+    return f"comment {format_code_span(by_comment)}, or {how}" if by_comment else how
 
 
 def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = format_code_span) -> str | None:

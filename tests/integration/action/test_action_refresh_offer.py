@@ -116,3 +116,48 @@ def test_refresh__baseline_has_expired__inconclusive_comment_has_the_command(job
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     assert "compare the responses. To make a new baseline, run [the workflow](" in comment
     assert COMMAND in comment
+
+
+BY_COMMENT = b"on:\n  issue_comment:\njobs:\n  a:\n    steps:\n      - with: {baseline-workflow: gate.yml}\n"
+HANDLER = ".github/workflows/refresh-baseline.yml"
+
+
+@pytest.mark.parametrize(
+    ("data", "offers"),
+    [
+        (BY_COMMENT, True),
+        (BY_COMMENT.replace(b"gate.yml", b"other.yml"), False),
+        (BY_COMMENT.replace(b"issue_comment", b"push"), False),
+        (b"{", False),
+        (None, False),
+    ],
+)
+def test_refresh__workflow_for_comments__is_offered_where_it_would_start_this_one(job, github, data, offers) -> None:
+    workflow_on_main(github, BY_HAND)
+    if data is not None:
+        github.state.files[github.state.branches["main"], HANDLER] = data
+    comment = compare(job, github)
+    assert ("comment `/eval-gate refresh`, or run [the workflow](" in comment) is offers
+    assert COMMAND in comment
+
+
+@pytest.mark.slow
+def test_refresh__workflow_for_comments_cannot_be_read__comment_has_the_other_way_and_the_log_why(job, github) -> None:
+    workflow_on_main(github, BY_HAND)
+    github.faults.add("GET", rf"/contents/{HANDLER}", Fault.permission())
+    with agent() as running:
+        ended = job.pull_request(github.state.add_pull(7), running.url)
+    (comment,) = comments_of(github)
+    assert (ended.code, COMMAND in comment, "/eval-gate refresh" in comment) == (0, True, False)
+    assert "cannot check whether comments can refresh the baseline: " in ended.log
+
+
+@pytest.mark.slow
+def test_refresh__baselines_of_another_branch__are_not_offered_by_comment(job, github) -> None:
+    """A comment's workflow is the default branch's, and refreshes that branch unless it names another."""
+    github.state.add_commit("dev", github.state.branches["main"], branch="develop")
+    github.state.files[github.state.branches["develop"], GATE] = BY_HAND
+    github.state.files[github.state.branches["main"], HANDLER] = BY_COMMENT
+    comment = compare(job, github, **{"baseline-branch": "develop"})
+    assert "`gh workflow run gate.yml --ref develop`" in comment
+    assert "/eval-gate refresh" not in comment

@@ -58,6 +58,7 @@ GET {REPO}/actions/runs/{{run_id}}
 GET {REPO}/actions/runs/{{run_id}}/artifacts
 GET {REPO}/actions/workflows/{{workflow_id}}
 GET {REPO}/actions/workflows/{{workflow_id}}/runs
+POST {REPO}/actions/workflows/{{workflow_id}}/dispatches
 """
 
 PROSE = {"description", "summary", "example", "examples", "externalDocs", "title", "tags", "operationId", "deprecated"}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import yaml
+
 from tests.support.github.loopback import Answer
 from tests.support.github.records import Artifact, WorkflowRun
 from tests.support.github.rest import Call, Refused, not_found, refusal, route
+from tests.support.github.state import ME
 
 READ = ("actions:read",)
 
@@ -59,6 +64,30 @@ def runs_of_workflow(call: Call) -> Answer:
     return _runs(call, [each for each in call.state.runs.values() if each.path == path])
 
 
+@route("POST", "/actions/workflows/{workflow_id}/dispatches", "actions:write")
+def dispatch(call: Call) -> Answer:
+    """Start a run by hand, of the workflow as it is on this branch, or by a tag of the same name."""
+    ref = call.body["ref"]
+    sha = call.state.resolve(ref)
+    if sha is None:
+        raise Refused(refusal(422, f"No ref found for: {ref}"))
+    path = _workflow(call)
+    if (sha, path) not in call.state.files:
+        raise not_found()
+    if "workflow_dispatch" not in _triggers(call.state.files[sha, path]):
+        raise Refused(refusal(422, "Workflow does not have 'workflow_dispatch' trigger"))
+    branch = ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
+    call.state.add_run(
+        event="workflow_dispatch", path=path, head_branch=branch, head_sha=sha, status="queued", actor=ME
+    )
+    return Answer(204)
+
+
+def _triggers(workflow: bytes) -> Any:
+    """What stands below `on`, which the safe loader takes for true."""
+    return yaml.load(workflow, Loader=yaml.BaseLoader).get("on", ())
+
+
 def _artifact(call: Call) -> Artifact:
     if found := call.state.artifacts.get(call.number("artifact_id")):
         return found
@@ -72,8 +101,12 @@ def _run(call: Call) -> WorkflowRun:
 
 
 def _workflow(call: Call) -> str:
-    """The path of the workflow meant: by its id or by its file's name."""
+    """The path of the workflow meant: by its id or by its file's name; the default branch's are known without a run."""
     wanted = call.args["workflow_id"]
+    tip = call.state.branches[call.state.default_branch]
+    for sha, path in call.state.files:
+        if sha == tip and path.startswith(".github/workflows/"):
+            call.state.workflow_id(path)
     for path in call.state.workflows:
         if wanted in {str(call.state.workflow_id(path)), path.rpartition("/")[2], path}:
             return path

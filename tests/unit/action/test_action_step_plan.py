@@ -411,3 +411,41 @@ def test_plan__what_is_said_of_a_pull_request__is_about_its_head_and_not_its_tes
 )
 def test_plan__branch_that_baselines_are_of__is_trusted_however_it_is_written(named, trusted) -> None:
     assert plan_of("pull_request", pull(), inputs={"baseline-branch": named}).trusted_branches == trusted
+
+
+# --- comments ---------------------------------------------------------------------------------------------------------
+
+
+def comment_event(body: str | None = "/eval-gate refresh", *, on_pull: bool = True, action: str = "created"):
+    issue = {"number": 7} | ({"pull_request": {"url": "x"}} if on_pull else {})
+    return {"action": action, "issue": issue, "comment": {"id": 12, "body": body}}
+
+
+def test_comment__asks_for_a_new_baseline__refreshes_the_branch_that_makes_baselines() -> None:
+    made = plan_of("issue_comment", comment_event())
+    assert (made.mode, made.pull_number, made.refresh_comment) == (StepMode.REFRESH, 7, 12)
+    assert made.baseline.branch == "main"
+    assert made.reasons == ("event issue_comment on #7, comment 12: it asks for a new baseline of main",)
+    assert plan_of("issue_comment", comment_event(), inputs={"baseline-branch": "dev"}).baseline.branch == "dev"
+    assert plan_of("issue_comment", comment_event(), inputs=BASE_WORD).baseline.branch == "main"
+
+
+@pytest.mark.parametrize(
+    ("changes", "mode"),
+    [
+        ({"on_pull": False}, StepMode.NOTHING),
+        ({"action": "deleted"}, StepMode.NOTHING),
+        ({"body": "/eval-gate refresh main"}, StepMode.REFRESH),  # it gets a reply
+        ({"body": "/eval-gate waive a -- known"}, StepMode.NOTHING),
+        ({"body": "/eval-gate refreshments"}, StepMode.NOTHING),
+        ({"body": "/evaluate"}, StepMode.GATE),
+        ({"body": None}, StepMode.GATE),
+    ],
+    ids=str,
+)
+def test_comment__of_another_kind__evaluates_as_any_event_or_does_nothing(changes, mode) -> None:
+    assert plan_of("issue_comment", comment_event(**changes)).mode is mode
+
+
+def test_comment__of_a_review__is_no_command() -> None:
+    assert plan_of("pull_request_review_comment", comment_event() | pull(), known={}).mode is StepMode.GATE

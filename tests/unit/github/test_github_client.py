@@ -131,6 +131,29 @@ def test_post__refused_for_now__is_not_looked_for(says, waits) -> None:
     assert (written.id, looked, len(waits)) == (2, [], 1)
 
 
+@pytest.mark.parametrize(
+    "lost",
+    [
+        Answer(502, body={"message": "x"}),
+        Answer(500, raw=HTML, content_type="text/html"),
+        Answer(200, raw=b'{"id": 1'),
+    ],
+)
+def test_post_once__outcome_is_unknown__is_an_error_and_not_sent_again(says, waits, lost) -> None:
+    oracle = says(lost, Answer(204))
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+    with pytest.raises(GitHubError) as caught:
+        client.post_once("starting", "/things", {"a": 1}, permission="actions: write")
+    assert (caught.value.is_outcome_unknown, len(oracle.requests), waits) == (True, 1, [])
+
+
+def test_post_once__refused_for_now__is_sent_until_it_is_taken(says, waits) -> None:
+    oracle = says(Answer(429, body={"message": "slow down"}), Answer(204), Answer(204))
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+    client.post_once("starting", "/things", {"a": 1}, permission="actions: write")
+    assert (len(oracle.requests), len(waits)) == (2, 1)
+
+
 @pytest.mark.parametrize("after", ["-5", "nan", "inf", "", "Wed, 21 Oct 2026 07:28:00 GMT"])
 def test_limit__time_to_wait_is_odd__waits_are_never_negative_nor_endless(says, after) -> None:
     waits: list[float] = []

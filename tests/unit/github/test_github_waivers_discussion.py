@@ -8,9 +8,7 @@ import pytest
 
 from eval_gate.action.trust.trusted_waivers import mark_new_waivers, read_base_waivers
 from eval_gate.gate.waivers.waiver_file import KnownWaivers, parse_waivers
-from eval_gate.github import waiver_comments
-from eval_gate.github import waiver_comments as waivers_comments
-from eval_gate.github import waiver_comments as waivers_rights
+from eval_gate.github import command_comments, waiver_comments
 from eval_gate.github.client import GitHubClient
 from eval_gate.github.waiver_comments import Discussion, read_comment_waivers
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
@@ -99,7 +97,7 @@ def test_waive__author_with_this_role__counts_only_with_write_access(github, cli
     say(github, author=author)
     found = ask(client, pull)
     assert len(found.waivers) == (role is None)
-    said = [f"waiving needs write access to the repository, and {author} has `{role}`"] if role else []
+    said = [f"commands need write access to the repository, and {author} has `{role}`"] if role else []
     assert [one.message for one in found.refusals] == said
 
 
@@ -121,7 +119,7 @@ def test_waive__role_of_an_organization__counts_as_what_github_maps_it_to(github
 def test_waive__bot_with_the_login_of_a_maintainer__is_still_a_bot(github, client, pull) -> None:
     """GraphQL calls `ada[bot]` just `ada`."""
     say(github, author="ada[bot]")
-    assert refused(ask(client, pull)) == ["a bot cannot waive cases"]
+    assert refused(ask(client, pull)) == ["a bot cannot give commands"]
     assert github.requests("GET", "/collaborators/") == []
 
 
@@ -147,7 +145,7 @@ def test_waive__account_is_gone__counts_for_nothing(github, client, pull) -> Non
 @pytest.mark.contract("accepting.comment-author")
 def test_waive__written_by_an_app_in_somebodys_name__counts_for_nothing(github, client, pull) -> None:
     say(github).via_app = "assistant"
-    assert refused(ask(client, pull)) == ["it was written by the app `assistant`, and only people can waive cases"]
+    assert refused(ask(client, pull)) == ["it was written by the app `assistant`, and only people can give commands"]
 
 
 @pytest.mark.contract("accepting.comment-author")
@@ -219,6 +217,14 @@ def test_waive__command_that_cannot_be_followed__gets_a_sentence_and_no_question
     (sentence,) = refused(ask(client, pull))
     assert said in sentence
     assert github.requests("GET", "/collaborators/") == []
+
+
+@pytest.mark.parametrize("body", ["/eval-gate refresh", "/eval-gate refresh main"])
+def test_waive__command_that_waives_nothing__is_not_a_waivers_matter(github, client, pull, body) -> None:
+    say(github, body)
+    say(github, f"/eval-gate refresh\n{LINE}")
+    found = ask(client, pull)
+    assert (len(found.waivers), found.refusals) == (1, ())
 
 
 # --- how long ---------------------------------------------------------------------------------------------------------
@@ -316,7 +322,7 @@ def test_fork__command_for_this_commit__counts_until_the_next_push(github, clien
 @pytest.mark.contract("accepting.comment-author", "accepting.fork-commit")
 def test_fork__its_author_accepts_for_themselves__counts_for_nothing(github, client, fork) -> None:
     say(github, f"/eval-gate waive a at {fork.head_sha} -- x1", author="eve").association = "CONTRIBUTOR"
-    assert refused(ask(client, fork)) == ["waiving needs write access to the repository, and eve has `read`"]
+    assert refused(ask(client, fork)) == ["commands need write access to the repository, and eve has `read`"]
 
 
 def test_fork__deleted__is_still_one(github, client, fork) -> None:
@@ -340,7 +346,7 @@ def test_bounds__ten_thousand_comments__the_newest_are_looked_at_and_that_is_sai
         say(github, f"talk {number}", author="eve")
     found = ask(client, pull)
     assert found.waivers == ()
-    assert len(github.requests("POST", "/graphql")) == waivers_comments.MAX_PAGES
+    assert len(github.requests("POST", "/graphql")) == command_comments.MAX_PAGES
     assert found.troubles[0] == "only the newest 2,000 comments were read"
 
 
@@ -358,7 +364,7 @@ def test_bounds__commands_by_a_crowd__cannot_keep_a_member_from_being_asked_abou
         say(github, author=f"sock{number}")
     found = ask(client, pull)
     assert [one.owner for one in found.waivers] == ["ada"]
-    assert len(github.requests("GET", "/collaborators/")) == waivers_rights.MAX_PEOPLE
+    assert len(github.requests("GET", "/collaborators/")) == command_comments.MAX_PEOPLE
     assert len(found.refusals) == waiver_comments.MAX_REFUSALS
     assert found.troubles == (
         f"only {waiver_comments.MAX_COMMENTS} of 301 comments with commands were read",

@@ -14,8 +14,8 @@ from eval_gate.model.execution import ErrorKind, EvaluatorResult
 from eval_gate.model.result import CaseResult, RunResult, StaleFact, StaleKind
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
-from eval_gate.reports.context import ReportContext
-from eval_gate.reports.markdown import render_problem, render_summary
+from eval_gate.reports.context import BaselineRefresh, ReportContext
+from eval_gate.reports.markdown import render_comment, render_problem, render_summary
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.reports.wording.verdict import suggest_next_step
@@ -314,6 +314,35 @@ STATES |= {
 @pytest.mark.parametrize("state", STATES)
 def test_comment__state__looks_like_this(golden, state) -> None:
     golden(f"comment/{state}.md", render("md", STATES[state], ON_GITHUB))
+
+
+REFRESHABLE = replace(
+    ON_GITHUB,
+    no_baseline_reason="no usable artifact eval-gate-results of main; seen 1: 1 expired",
+    baseline_refresh=BaselineRefresh("gh workflow run evals.yml --ref main", "/eval-gate refresh"),
+)
+
+
+def expired() -> RunResult:
+    """A case that fails here, and the baseline is too old to be had."""
+    reason = "no usable artifact eval-gate-results of main; seen 1: 1 expired"
+    absent = NoBaseline("baseline-expired", reason, unavailable=True, expired=True, refreshable=True)
+    return judge_against(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
+
+
+@pytest.mark.parametrize("state", ["none-stale-baseline", "no-baseline", "not-comparable", "baseline-expired"])
+def test_reports__new_baseline_would_help__say_once_how_it_is_made(golden, state) -> None:
+    run = expired() if state == "baseline-expired" else STATES[state]
+    view = build_view(run, REFRESHABLE)
+    comment, summary = render_comment(view), render_summary(view)
+    page = without_assets(render("html", run, REFRESHABLE))
+    golden(f"refresh/{state}.md", comment)
+    golden(f"refresh/{state}-summary.md", summary)
+    if state == "none-stale-baseline":
+        golden(f"refresh/{state}.html", page)
+    for text in (comment, summary, page):
+        assert text.count("gh workflow run evals.yml --ref main") == 1
+        assert text.count("/eval-gate refresh") == 1
 
 
 @pytest.mark.parametrize("state", [name for name, run in STATES.items() if run.verdict.outcome is not Outcome.PASSED])

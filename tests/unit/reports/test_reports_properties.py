@@ -250,7 +250,7 @@ MACROS = {
     *("title", "why", "cautions", "links", "folds", "folding_table", "suite_table", "grade_table"),
     *("measured", "counts", "stale_line", "warning_list", "section", "list", "count", "rows_table"),
     *("waived_table", "entry_list", "brought", "waive_offer", "inconclusive_words", "inconclusive", "notes_above"),
-    *("by_base_agent", "main_broke", "waiver_warnings", "rest", "named", "caller"),
+    *("by_base_agent", "main_broke", "stale_baseline", "waiver_warnings", "rest", "named", "caller"),
 }
 
 

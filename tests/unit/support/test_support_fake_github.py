@@ -790,3 +790,35 @@ def test_conversation__locked__takes_no_comment_and_no_change(github, http) -> N
         (403, "Unable to create comment because issue is locked.")
     }
     assert http.get(f"{REPO}/pulls/7").json()["locked"] is True
+
+
+@pytest.mark.parametrize(
+    ("workflow", "ref", "status"),
+    [
+        (b"on:\n  workflow_dispatch:\n", "main", 204),
+        (b"on: [push, workflow_dispatch]\n", "refs/heads/main", 204),
+        (b"on: push\n", "main", 422),
+        (b"on: workflow_dispatch\n", "nowhere", 422),
+        (None, "main", 404),
+    ],
+)
+def test_workflow__started_by_hand__makes_a_run_where_it_has_that_trigger(github, http, workflow, ref, status) -> None:
+    github.permissions.add("actions:write")
+    if workflow is not None:
+        github.state.files[github.state.branches["main"], ".github/workflows/gate.yml"] = workflow
+    made = http.post(f"{REPO}/actions/workflows/gate.yml/dispatches", json={"ref": ref})
+    assert made.status_code == status
+    assert [one.head_branch for one in github.state.runs.values()] == ["main"] * (status == 204)
+    github.permissions.remove("actions:write")
+    assert http.post(f"{REPO}/actions/workflows/gate.yml/dispatches", json={"ref": ref}).status_code == 403
+
+
+def test_workflow__started_by_a_name_of_a_tag_too__is_the_tags(github, http) -> None:
+    github.permissions.add("actions:write")
+    pull = github.state.add_pull(7)
+    for commit in (github.state.branches["main"], pull.head_sha):
+        github.state.files[commit, ".github/workflows/gate.yml"] = b"on: workflow_dispatch\n"
+    github.state.tags["main"] = pull.head_sha
+    for ref in ("main", "refs/heads/main"):
+        http.post(f"{REPO}/actions/workflows/gate.yml/dispatches", json={"ref": ref})
+    assert [one.head_sha for one in github.state.runs.values()] == [pull.head_sha, github.state.branches["main"]]

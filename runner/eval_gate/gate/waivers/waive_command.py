@@ -1,11 +1,12 @@
-"""Commands in a comment that waive failures of a pull request.
+"""Commands in a comment on a pull request.
 
     /eval-gate waive <case> [<case> ...] [at <commit>] [until <date>] -- <reason>
+    /eval-gate refresh
 
-A case is an id or a glob; one with spaces stands in `"quotes"` or in backticks. `at` and `until` come in any order,
-each once. Commands are the first lines of a comment: nothing stands before them, so they are in no quotation, code,
-list or hidden text, and everybody sees them. A line further down that looks like a command gets a sentence and does
-nothing; one that is quoted is none at all.
+The first waives failures, the second asks for a new baseline. A case is an id or a glob; one with spaces stands in
+`"quotes"` or in backticks. `at` and `until` come in any order, each once. Commands are the first lines of a comment:
+nothing stands before them, so they are in no quotation, code, list or hidden text, and everybody sees them. A line
+further down that looks like a command gets a sentence and does nothing; one that is quoted is none at all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import Final
+from enum import StrEnum
+from typing import ClassVar, Final
 
 from eval_gate.gate.waivers.case_names import find_name_problem, find_reason_problem
 from eval_gate.gate.waivers.waiver_file import parse_date
@@ -25,6 +27,7 @@ from eval_gate.text.renamed import NameKind, suggest_name
 
 COMMAND_NAME: Final = "/eval-gate"
 USAGE: Final = f"{COMMAND_NAME} waive <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
+REFRESH_COMMAND: Final = f"{COMMAND_NAME} refresh"
 MAX_COMMANDS: Final = limits.COMMANDS
 """Commands of one comment that are read."""
 MAX_CASES: Final = 50
@@ -36,33 +39,54 @@ MAX_LINES: Final = limits.COMMENT_LINES
 _WORD_PATTERN: Final = re.compile(
     r'[ \t]+|"(?P<double>[^"]*)"(?=[ \t]|$)|`(?P<code>[^`]*)`(?=[ \t]|$)|(?P<plain>[^ \t"`][^ \t]*)'
 )
+_REFRESH_PATTERN: Final = re.compile(rf"{COMMAND_NAME}[ \t]+refresh[ \t]*")
 _COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _COMMAND_LIKE: Final = re.compile(
-    r"[^\w>`]{0,4}eval[-_ ]?gate[ :,]+(?:accept|waive)(?: |$)|/eval-?gate(?: |$)", re.IGNORECASE
+    r"[^\w>`]{0,4}eval[-_ ]?gate[ :,]+(?:accept|waive|refresh)(?: |$)|/eval-?gate(?: |$)", re.IGNORECASE
 )
 """What somebody writes who means a command. Matched at a line's beginning, after odd characters are made plain."""
 _FENCE_PATTERN: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _DASHES: Final = frozenset({"\u2014", "\u2013", "\u2212", "\u2010", "-", "---"})
-_VERBS: Final = ("waive",)
 _OPTIONS: Final = ("at", "until")
+
+
+class CommandVerb(StrEnum):
+    """What a command does."""
+
+    WAIVE = "waive"
+    REFRESH = "refresh"
+
+
+_VERBS: Final = tuple(CommandVerb)
 
 
 class WaiveCommand(FrozenStruct):
     """A command that waives cases, until a day and at one commit where given."""
 
+    verb: ClassVar = CommandVerb.WAIVE
     cases: tuple[str, ...]
     reason: str
     until: date | None = None
     commit: str | None = None
 
 
+class RefreshCommand(FrozenStruct):
+    """A command that runs the workflow on the baseline's branch."""
+
+    verb: ClassVar = CommandVerb.REFRESH
+
+
 class MalformedCommand(FrozenStruct):
-    """A line that looks like a command but is not one, and what is wrong with it."""
+    """A line that looks like a command but is not one, what is wrong with it, and its verb if that is one."""
 
     message: str
+    verb: CommandVerb | None = None
 
 
-def parse_commands(body: str) -> tuple[WaiveCommand | MalformedCommand, ...]:
+Command = WaiveCommand | RefreshCommand | MalformedCommand
+
+
+def parse_commands(body: str) -> tuple[Command, ...]:
     """Parse the commands of a comment, and report lines that only look like commands.
 
     Return an empty tuple for any other comment.
@@ -79,7 +103,10 @@ def parse_commands(body: str) -> tuple[WaiveCommand | MalformedCommand, ...]:
         )
     if any(map(_is_command_like, _iter_unquoted_lines(lines[end : end + MAX_LINES]))):
         found.append(
-            MalformedCommand(f"a command must be the first line of its comment and begin with `{COMMAND_NAME} waive`")
+            MalformedCommand(
+                f"a command must be the first line of its comment and begin with `{COMMAND_NAME} waive` or "
+                f"`{REFRESH_COMMAND}`"
+            )
         )
     return tuple(found)
 
@@ -110,15 +137,19 @@ def _is_command_line(line: str) -> bool:
     return line == COMMAND_NAME or line.startswith((f"{COMMAND_NAME} ", f"{COMMAND_NAME}\t"))
 
 
-def _parse_line(line: str) -> WaiveCommand | MalformedCommand:
+def _parse_line(line: str) -> Command:
+    if line.removeprefix(COMMAND_NAME)[:MAX_LINE].split()[:1] == [CommandVerb.REFRESH]:
+        if _REFRESH_PATTERN.fullmatch(line):
+            return RefreshCommand()
+        return MalformedCommand(f"`{REFRESH_COMMAND}` takes no further words", CommandVerb.REFRESH)
     try:
-        return _parse_command(line)
+        return _parse_waiver(line)
     except ValueError as error:
         return MalformedCommand(str(error))
 
 
-def _parse_command(line: str) -> WaiveCommand:
-    """Parse one line as a command.
+def _parse_waiver(line: str) -> WaiveCommand:
+    """Parse one line as a command that waives.
 
     Raises ValueError with a sentence that says what is wrong.
     """
@@ -126,7 +157,7 @@ def _parse_command(line: str) -> WaiveCommand:
         raise ValueError(f"the command is longer than {MAX_LINE:,} characters")
     words, reason = _split_words(line.removeprefix(COMMAND_NAME))
     verb = words[0].text if words else ""
-    if verb not in _VERBS:
+    if verb != CommandVerb.WAIVE:
         said = (
             f'unknown command "{verb[:40]}"{suggest_name(NameKind.COMMENT_VERB, verb, _VERBS)}'
             if verb

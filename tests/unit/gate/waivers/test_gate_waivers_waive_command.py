@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.waivers.waive_command import (
     MAX_CASES,
+    CommandVerb,
     MalformedCommand,
+    RefreshCommand,
     WaiveCommand,
     format_waive_command,
     parse_commands,
 )
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
-TOP = "a command must be the first line of its comment and begin with `/eval-gate waive`"
+TOP = "a command must be the first line of its comment and begin with `/eval-gate waive` or `/eval-gate refresh`"
+MORE = "`/eval-gate refresh` takes no further words"
 LINE = "/eval-gate waive refund/partial -- known"
 ONE = WaiveCommand(("refund/partial",), "known")
 
@@ -251,6 +254,37 @@ def test_commands__any_text__only_what_begins_at_the_top_accepts_anything(body) 
 def test_commands__any_text_quoted__accepts_nothing(body, mark) -> None:
     quoted = "".join(mark + line for line in body.splitlines(keepends=True))
     assert not any(isinstance(one, WaiveCommand) for one in parse_commands(quoted.replace("\r", "")))
+
+
+# --- refresh ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("/eval-gate refresh", (RefreshCommand(),)),
+        ("/eval-gate  refresh \t\r\nThanks!", (RefreshCommand(),)),
+        (f"{LINE}\n/eval-gate refresh", (ONE, RefreshCommand())),
+        ("/eval-gate refresh main", (MalformedCommand(MORE, CommandVerb.REFRESH),)),
+        ("/eval-gate refresh -- stale", (MalformedCommand(MORE, CommandVerb.REFRESH),)),
+        ("/eval-gate refresh\u00a0", (MalformedCommand(MORE, CommandVerb.REFRESH),)),
+        ("Hi!\n/eval-gate refresh", (MalformedCommand(TOP),)),
+        ("@eval-gate refresh", (MalformedCommand(TOP),)),
+        ("> /eval-gate refresh", ()),
+        ("```\n/eval-gate refresh\n```", ()),
+        ("    /eval-gate refresh", ()),
+        ("<!-- /eval-gate refresh -->", ()),
+        ("<!-- eval-gate:v1 key=k -->\n> /eval-gate refresh", ()),
+    ],
+)
+def test_refresh__as_a_line__is_one_only_at_the_top_and_alone(body, found) -> None:
+    assert parse_commands(body) == found
+
+
+@pytest.mark.parametrize("verb", ["refreshed", "Refresh", "re-fresh"])
+def test_refresh__another_word__is_an_unknown_command(verb) -> None:
+    (sentence,) = sentences(f"/eval-gate {verb}")
+    assert f'unknown command "{verb}"' in sentence
 
 
 # --- offered for copying ----------------------------------------------------------------------------------------------

@@ -1,0 +1,201 @@
+"""Command of a comment that asks for a new baseline: the workflow is started once, by who may start it.
+
+The step runs for the comment's event on the default branch, never with code of the pull request. It takes nothing from
+the comment but whether the command is there and who wrote it, as GitHub says now: workflow and branch are those of this
+workflow. The reply to a command is its trace, and no command with a reply is carried out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eval_gate.action.baseline_refresh import (
+    dispatch_baseline_workflow,
+    find_baseline_workflow,
+    find_dispatch_problem,
+    format_dispatch,
+)
+from eval_gate.action.publishing.run_publication import StepEnd, build_outputs, write_job_summary
+from eval_gate.action.step import Step
+from eval_gate.action.step_failure import publish_nothing_to_do
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.workflow_context import build_workflow_context
+from eval_gate.errors import ExitCode
+from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND, CommandVerb, MalformedCommand, parse_commands
+from eval_gate.github.command_comments import (
+    PermissionLookup,
+    PullRequestComment,
+    find_comment,
+    find_comment_refusal,
+)
+from eval_gate.github.comments import (
+    CommentState,
+    StickyComment,
+    delete_comment,
+    format_marker,
+    read_thread,
+    write_comment,
+)
+from eval_gate.github.failure import GitHubError, build_unavailable_error
+from eval_gate.github.marked_texts import append_state
+from eval_gate.model.comparison import Outcome
+from eval_gate.reports.context import BaselineRefresh
+from eval_gate.reports.refresh_reply import (
+    RefreshRequest,
+    render_refresh_doubt,
+    render_refresh_problem,
+    render_refresh_result,
+    render_refresh_start,
+    render_refresh_summary,
+)
+from eval_gate.struct import replace
+from eval_gate.text.escape import to_comment_key
+
+
+def refresh_baseline(step: Step, variables: Mapping[str, str], log: StepLog) -> StepEnd:
+    """Carry out the command of the comment that the plan names, and reply to it.
+
+    A command that is refused ends the step with exit code 0: this step decides about no change. Raises GateError if
+    GitHub does not answer, or if no reply can be written, which is the trace of the command.
+    """
+    try:
+        comment = _find_command_comment(step, log)
+        if comment is None:
+            return publish_nothing_to_do(step, log)
+        return _CommandReply(step, comment, variables, log).carry_out()
+    except GitHubError as error:
+        raise build_unavailable_error(f"the baseline is not refreshed: {error}") from error
+
+
+def _find_command_comment(step: Step, log: StepLog) -> PullRequestComment | None:
+    """Find the comment as it is now, where it still asks for a new baseline; else say why not. Raises GitHubError."""
+    plan = step.plan
+    assert plan.pull_number is not None  # which the plan of this mode names
+    assert plan.refresh_comment is not None
+    comment = find_comment(step.client, plan.pull_number, plan.refresh_comment)
+    if comment is None:
+        log.record(f"nothing is started: comment {plan.refresh_comment} was deleted")
+    elif not any(one.verb is CommandVerb.REFRESH for one in parse_commands(comment.body)):
+        log.record(f"nothing is started: comment {plan.refresh_comment} does not begin with `{REFRESH_COMMAND}`")
+    elif not comment.is_by_person:  # two bots could reply to each other for ever
+        log.record(f"nothing is started: {find_comment_refusal(comment)}")
+    else:
+        return comment
+    return None
+
+
+class _CommandReply:
+    """Reply to one command, which begins as the claim of the run that carries it out."""
+
+    def __init__(self, step: Step, comment: PullRequestComment, variables: Mapping[str, str], log: StepLog) -> None:
+        assert step.plan.pull_number is not None
+        self._step, self._client, self._number, self._log = step, step.client, step.plan.pull_number, log
+        self._comment = comment
+        self._workflow = find_baseline_workflow(step)
+        self._branch = step.plan.baseline.branch
+        self._request = RefreshRequest(comment.login, comment.url, self._workflow, self._branch)
+        command = format_dispatch(self._workflow, self._branch)
+        self._context = replace(build_workflow_context(step, variables), baseline_refresh=BaselineRefresh(command))
+        self._key = to_comment_key(f"refresh.{self._workflow}.{comment.number}")
+        """One workflow is started once for a comment; two jobs may start two."""
+
+    def carry_out(self) -> StepEnd:
+        """Start the workflow, where that may and can be done, and reply. Raises GitHubError."""
+        thread = read_thread(self._client, self._number, self._key)
+        if not thread.is_open:
+            self._log.record("nothing is started: the pull request is closed")
+            return publish_nothing_to_do(self._step, self._log)
+        if thread.sticky is not None:
+            return self._end_repeated(thread.sticky)
+        if why_not := self._find_refusal():
+            return self._reply_problem(why_not, can_run=False)
+        if why_not := find_dispatch_problem(self._step, self._workflow):
+            return self._reply_problem(f"{why_not}: see `baseline-workflow` of this step", can_run=False)
+        claim = self._claim_command()
+        return self._end_repeated(None) if claim is None else self._start_workflow(claim)
+
+    def _find_refusal(self) -> str | None:
+        """Why the command does not count. Raises GitHubError."""
+        malformed = (one for one in parse_commands(self._comment.body) if isinstance(one, MalformedCommand))
+        wrong = next((one.message for one in malformed if one.verb is CommandVerb.REFRESH), None)
+        return (
+            find_comment_refusal(self._comment) or wrong or PermissionLookup(self._client).find_refusal(self._comment)
+        )
+
+    def _claim_command(self) -> StickyComment | None:
+        """Write the reply first; None where another run has written one before. Raises GitHubError.
+
+        GitHub has no lock: whoever has written looks again, and the oldest reply counts.
+        """
+        body = self._format_body(render_refresh_start(self._request, self._context))
+        written = write_comment(self._client, self._number, self._key, body, None, self._is_own)
+        there = read_thread(self._client, self._number, self._key).own_comments
+        if all(one.id >= written.id for one in there):
+            return written
+        delete_comment(self._client, self._number, written)
+        return None
+
+    def _start_workflow(self, claim: StickyComment) -> StepEnd:
+        """Start the workflow for this reply. Raises GitHubError if a reply that is needed cannot be written."""
+        try:
+            dispatch_baseline_workflow(self._step, self._workflow)
+        except GitHubError as error:
+            if error.is_outcome_unknown:
+                self._log.warn(f"GitHub did not confirm the start of {self._workflow}: {error}")
+                return self._finish(render_refresh_doubt(self._request, str(error), self._context), claim)
+            delete_comment(self._client, self._number, claim)  # so that the job can be run again
+            self._log.warn(f"the baseline is not refreshed: {error}")
+            return self._reply_problem(str(error), can_run=True)
+        self._log.record(f"started {self._workflow} on {self._branch} for {self._comment.login}")
+        return self._finish(render_refresh_result(self._request, self._context), claim)
+
+    def _finish(self, text: str, claim: StickyComment) -> StepEnd:
+        """Say in the reply how it ended, and end the step."""
+        try:
+            write_comment(self._client, self._number, self._key, self._format_body(text), claim, self._is_own)
+        except GitHubError as error:
+            self._log.record_loss("The reply stays as it was", error)
+        return self._end(text, claim.url)
+
+    def _end_repeated(self, reply: StickyComment | None) -> StepEnd:
+        place = f": {reply.url}" if reply else ""
+        self._log.record(f"nothing is started: a run has replied to this command already{place}")
+        return publish_nothing_to_do(self._step, self._log)
+
+    def _reply_problem(self, why: str, *, can_run: bool) -> StepEnd:
+        """Say why nothing was started, in one comment for all such commands: nobody can make us write many."""
+        self._log.record(f"nothing is started: {why}")
+        text = render_refresh_problem(self._request, why, self._context, can_run=can_run)
+        key, url = to_comment_key(f"refresh.{self._workflow}.refused"), ""
+        try:
+            sticky = read_thread(self._client, self._number, key).sticky
+            url = write_comment(self._client, self._number, key, f"{format_marker(key)}\n{text}", sticky).url
+        except GitHubError as error:
+            self._log.record_loss("No reply", error)
+        return self._end(text, url)
+
+    def _end(self, text: str, url: str) -> StepEnd:
+        summary = render_refresh_summary(text, self._log.trail)
+        write_job_summary(self._step.environment, summary, self._log.commands)
+        outputs = build_outputs(None, Outcome.PASSED, ExitCode.PASSED)
+        return StepEnd(ExitCode.PASSED, {**outputs, "verdict": "", "comment-url": url})
+
+    def _format_body(self, text: str) -> str:
+        maker = self._step.maker
+        state = CommentState(
+            sha=self._step.plan.head_sha,
+            run_id=maker.run_id,
+            attempt=maker.attempt,
+            outcome="refresh",
+            leg=maker.leg,
+        )
+        return append_state(f"{format_marker(self._key)}\n{text}", state)
+
+    def _is_own(self, state: CommentState | None) -> bool:
+        """Whether this very step wrote a reply with this memory."""
+        maker = self._step.maker
+        return state is not None and (state.run_id, state.attempt, state.leg) == (
+            maker.run_id,
+            maker.attempt,
+            maker.leg,
+        )

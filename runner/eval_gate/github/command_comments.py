@@ -1,0 +1,253 @@
+"""Comments of a pull request as they are now, and whether their author may give commands.
+
+A comment counts when all of this holds, and each of it is asked of GitHub:
+
+- it is not hidden, and nobody but its author edited it last;
+- its author is a person who may write to the repository now, and wrote it without an app in between.
+
+`author_association` is no proof of a right. It only decides who is asked about first.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date
+from typing import Final
+from urllib.parse import quote
+
+from pydantic import AwareDatetime, Field, JsonValue
+
+from eval_gate.github.client import ApiResponse, GitHubClient, parse_response
+from eval_gate.github.comments import CommentPage
+from eval_gate.github.commits import PULLS
+from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
+from eval_gate.model import limits
+
+MAX_PAGES: Final = limits.WAIVER_PAGES
+"""Pages of a hundred comments that are looked through, newest first."""
+PERSON: Final = "User"
+"""The kind of an account that is a person's; there are also bots, apps, organizations and placeholders."""
+_QUERY: Final = """
+query($owner: String!, $name: String!, $number: Int!, $before: String) {
+  repository(owner: $owner, name: $name) {
+    nameWithOwner
+    pullRequest(number: $number) {
+      headRepository { nameWithOwner }
+      labels(first: 100) { nodes { name } }
+      comments(last: 100, before: $before) {
+        pageInfo { hasPreviousPage startCursor }
+        nodes {
+          author { __typename login } authorAssociation body url createdAt isMinimized
+          lastEditedAt editor { __typename login }
+        }
+      }
+    }
+  }
+}
+"""
+"""A bot's login is a person's name in GraphQL, so the kind of an author is asked for as well."""
+MAX_PEOPLE: Final = 10
+"""People whose rights are asked for."""
+METADATA: Final = "metadata: read"
+"""The permission that the question takes; every token of a workflow has it."""
+_WRITE: Final = frozenset({"admin", "maintain", "write"})
+_ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z", re.ASCII)
+
+
+class CommentActor(ApiResponse):
+    """Author or editor of a comment."""
+
+    kind: str = Field(alias="__typename")
+    login: str
+
+
+class PullRequestComment(ApiResponse):
+    """Comment as it is now. `author` is None for a deleted account, `editor` also for no editor."""
+
+    author: CommentActor | None
+    association: str = Field(default="NONE", alias="authorAssociation")
+    """What its author is to the repository: a hint, and no proof of any right."""
+    body: str
+    url: str
+    created: AwareDatetime = Field(alias="createdAt")
+    hidden: bool = Field(alias="isMinimized")
+    edited: AwareDatetime | None = Field(alias="lastEditedAt")
+    editor: CommentActor | None
+
+    @property
+    def day(self) -> date:
+        """When it was written, in UTC."""
+        return self.created.astimezone(UTC).date()
+
+    @property
+    def written_at(self) -> str:
+        """When it was written, as GitHub writes it."""
+        return self.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    @property
+    def login(self) -> str:
+        """Its author's; empty where the account is gone."""
+        return self.author.login if self.author else ""
+
+    @property
+    def number(self) -> int | None:
+        """Its id, from the address: GraphQL's number has 32 bits, and comments have outgrown them."""
+        match = _ADDRESS.search(self.url)
+        return int(match[1]) if match else None
+
+    @property
+    def is_by_person(self) -> bool:
+        """Whether a person is its author, or was."""
+        return self.author is None or self.author.kind == PERSON
+
+    @property
+    def is_edited_by_other(self) -> bool:
+        """Whether anybody but its author changed it last, or nobody knows who."""
+        return self.edited is not None and (self.editor is None or self.editor != self.author)
+
+
+class _Comments(ApiResponse):
+    page: CommentPage = Field(alias="pageInfo")
+    nodes: tuple[PullRequestComment, ...]
+
+
+class _Label(ApiResponse):
+    name: str
+
+
+class _Labels(ApiResponse):
+    nodes: tuple[_Label, ...] = ()
+
+
+class _NamedRepository(ApiResponse):
+    name: str = Field(alias="nameWithOwner")
+
+
+class CommentedPull(ApiResponse):
+    """Pull request with its head, its labels and one page of its comments."""
+
+    head: _NamedRepository | None = Field(alias="headRepository")
+    labels: _Labels | None
+    comments: _Comments
+
+
+class _Repository(_NamedRepository):
+    pull: CommentedPull | None = Field(alias="pullRequest")
+
+
+class _QueryResponse(ApiResponse):
+    repository: _Repository | None
+
+
+def read_comment_page(client: GitHubClient, number: int, before: str | None) -> tuple[str, CommentedPull]:
+    """Fetch the repository's name and one page of comments of the pull request.
+
+    Raises GitHubError.
+    """
+    owner, _, name = client.repository.partition("/")
+    doing = f"reading the comments on #{number}"
+    variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
+    repository = parse_response(
+        _QueryResponse, client.run_graphql(doing, _QUERY, variables, permission=PULLS), doing
+    ).repository
+    if repository is None or repository.pull is None:
+        raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")
+    return repository.name, repository.pull
+
+
+def find_comment(client: GitHubClient, number: int, comment_id: int) -> PullRequestComment | None:
+    """Find a comment of the pull request as it is now, or return None if it is gone. Raises GitHubError."""
+    before: str | None = None
+    for _ in range(MAX_PAGES):
+        _, pull = read_comment_page(client, number, before)
+        for one in pull.comments.nodes:
+            if one.number == comment_id:
+                return one
+        if not pull.comments.page.earlier:
+            break
+        before = pull.comments.page.cursor
+    return None
+
+
+def find_comment_refusal(comment: PullRequestComment) -> str | None:
+    """Why no command of this comment counts, whoever wrote it; None where it may count."""
+    if comment.author is None:
+        return "the account of its author was deleted"
+    if not comment.is_by_person:
+        return "a bot cannot give commands"
+    if comment.hidden:
+        return "the comment is hidden"
+    if comment.is_edited_by_other:
+        return "another person edited it: write a new comment"
+    return None
+
+
+class _User(ApiResponse):
+    login: str
+    type: str
+
+
+class _App(ApiResponse):
+    slug: str | None = None
+
+
+class _RestComment(ApiResponse):
+    user: _User | None
+    app: _App | None = Field(default=None, alias="performed_via_github_app")
+
+
+class _PermissionResponse(ApiResponse):
+    permission: str
+    user: _User | None
+
+
+class PermissionLookup:
+    """Lookup of people's permissions on the repository, once per person."""
+
+    def __init__(self, client: GitHubClient) -> None:
+        self._client = client
+        self._roles: dict[str, str] = {}
+
+    def find_refusal(self, comment: PullRequestComment) -> str | None:
+        """Why this comment's author may not give commands, as a sentence; None when they may. Raises GitHubError."""
+        key = comment.login.casefold()
+        if key not in self._roles:
+            if len(self._roles) >= MAX_PEOPLE:
+                return f"the access of {comment.login} was not checked: the limit is {MAX_PEOPLE} people"
+            self._roles[key] = self._fetch_role(comment.login)
+        if self._roles[key] not in _WRITE:
+            return f"commands need write access to the repository, and {comment.login} has `{self._roles[key]}`"
+        return self._find_app_refusal(comment)
+
+    def _fetch_role(self, login: str) -> str:
+        """In GitHub's word, which maps every role of an organization to one of a few."""
+        path = f"/collaborators/{quote(login, safe='')}/permission"
+        doing = f"checking the access of {login[:60]}"
+        found = find_or_none(lambda: self._client.get(doing, path, _PermissionResponse, permission=METADATA))
+        return found.permission if found is not None and _is_person(found.user, login) else "none"
+
+    def _find_app_refusal(self, comment: PullRequestComment) -> str | None:
+        """Return why a comment may not command because of an app or an unconfirmed author, or None.
+
+        An app can write in a person's name, and only GitHub's REST API shows that. Raises GitHubError.
+        """
+        number = comment.number
+        if number is None:
+            return "GitHub gives no address for this comment"
+        doing = f"reading comment {number}"
+        try:
+            written = self._client.get(doing, f"/issues/comments/{number}", _RestComment, permission=PULLS)
+        except GitHubError as error:
+            if error.kind in {FailureKind.NOT_FOUND, FailureKind.GONE}:
+                return "it was deleted"
+            raise
+        if not _is_person(written.user, comment.login):
+            return "GitHub does not confirm who wrote it"
+        if written.app is not None:
+            return f"it was written by the app `{written.app.slug}`, and only people can give commands"
+        return None
+
+
+def _is_person(user: _User | None, login: str) -> bool:
+    """Whether this is the person of that login, and a person."""
+    return user is not None and user.type == PERSON and user.login.casefold() == login.casefold()
