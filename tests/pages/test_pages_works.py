@@ -10,12 +10,13 @@ from eval_gate.model.case import CaseKey
 from eval_gate.reports.links import build_anchor
 from eval_gate.reports.rendering import render
 from eval_gate.results.baseline import Baseline
+from eval_gate.struct import replace
 from tests.pages.runs import LONG
 from tests.support.behaviours import make_behaving
 from tests.support.behaviours import make_details as make_calls
 from tests.support.browser import opened
 from tests.support.evidence import NOW, PULL_REQUEST, THEN, make_details, make_shown, sixty, with_evidence
-from tests.support.graded import make_graded, make_graded_suite
+from tests.support.graded import make_evaluator, make_graded, make_graded_suite
 from tests.support.pages import page_data
 from tests.support.program import gate
 from tests.support.results import make_baseline_run, make_run, make_suite_result
@@ -203,6 +204,52 @@ def test_tags__one_of_the_table_is_selected__lists_its_cases(chrome, tmp_path) -
         page.locator("#metrics button", has_text="refunds").click()
         assert sorted(ids(page)) == ["c0", "c2", "c4", "c6"]
         assert page.locator("#metrics b").count() == 0
+        assert seen.complaints == []
+
+
+def test_evaluators__one_of_the_table_is_selected_by_keyboard__lists_its_cases(chrome, tmp_path) -> None:
+    """Evaluators and members of composites have names from files; the keyboard goes on in the list."""
+    odd = "<b>tone</b> \u202e"
+
+    def make_side(score: float):
+        judge = replace(
+            make_evaluator("policy", score),
+            type="composite",
+            evaluator_results=(make_evaluator("facts", score), make_evaluator(odd, 0.5)),
+        )
+        with_judge = [make_graded(f"j{at}", evaluators={"style": 0.5}, evaluator_results=(judge,)) for at in range(8)]
+        return make_graded_suite([*with_judge, *(make_graded(f"p{at}", evaluators={"style": 0.5}) for at in range(4))])
+
+    run = judge_against(make_run(make_side(0.8)), Baseline(make_baseline_run(make_side(0.9)), "main"))
+    with opened(chrome, page_file(tmp_path, run)) as seen:
+        page = seen.page
+        names = page.locator("#metrics tbody button").all_inner_texts()
+        assert sorted(names) == ["policy", "policy / <b>tone</b>", "policy / facts", "style"]
+        page.locator("#search").fill("p0")
+        page.locator("#metrics button", has_text="policy / facts").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("#count").inner_text() == "8 of 12 cases"
+        assert sorted(ids(page)) == [f"j{at}" for at in range(8)]
+        assert page.evaluate("document.activeElement.id") == "list"
+        assert page.get_by_label("Evaluator", exact=True).locator("option:checked").inner_text() == "policy / facts"
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.classList.contains('row')")
+        page.get_by_label("Evaluator", exact=True).focus()
+        page.keyboard.type("style")
+        assert sorted(ids(page)) == [f"p{at}" for at in range(4)]
+        page.keyboard.press("Home")
+        assert page.locator("#count").inner_text() == "12 cases"
+        assert page.locator("#metrics b").count() == 0
+        assert seen.complaints == []
+
+
+def test_evaluators__every_case_has_the_same__have_no_filter(chrome, tmp_path) -> None:
+    cases = [make_graded(f"c{at}", evaluators={"style": 0.5, "tone": 0.5}) for at in range(4)]
+    suite = make_graded_suite([*cases, make_graded("e", status="error")])
+    run = judge_against(make_run(suite), Baseline(make_baseline_run(suite), "main"))
+    with opened(chrome, page_file(tmp_path, run)) as seen:
+        assert seen.page.locator("#metrics tbody tr").count() == 2
+        assert seen.page.locator("#metrics button, #by-evaluator").count() == 0
         assert seen.complaints == []
 
 

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from statistics import fmean
 
 import pytest
 
@@ -280,24 +281,31 @@ def behaviour() -> RunResult:
 
 
 def metrics() -> RunResult:
-    """Twelve cases pass; one evaluator and one tag fall, one rises, and names are hostile."""
+    """Twelve cases pass; one evaluator and one member of a composite fall, another rises, and names are hostile."""
 
-    def make_side(*, here: bool) -> list[CaseResult]:
-        return [
-            make_graded(
-                f"case-{number:02}",
-                evaluators={
-                    "style": 0.75 if here else 0.95 - 0.01 * number,
-                    "`|<b>@octocat</b>": 0.9 if here else 0.8,
-                    "format": float(number != 3 + here),
-                },
-                tags=("refunds" if number % 2 else "a|</td><script>", *(("vip",) if number < 8 else ())),
-            )
-            for number in range(12)
+    def make_case(number: int, *, here: bool) -> CaseResult:
+        members = [
+            make_evaluator("facts", 0.7 if here else 0.9),
+            make_evaluator("tone", 0.8 if here else 0.6 + 0.01 * number),
         ]
+        results = [
+            make_evaluator("style", 0.75 if here else 0.95 - 0.01 * number),
+            make_evaluator("`|<b>@octocat</b>", 0.9 if here else 0.8),
+            make_evaluator("format", float(number != 3 + here)),
+            make_evaluator(
+                "policy", fmean(one.score for one in members), type="composite", evaluator_results=tuple(members)
+            ),
+        ]
+        return make_graded(
+            f"case-{number:02}",
+            fmean(one.score for one in results),
+            evaluator_results=tuple(results),
+            tags=("refunds" if number % 2 else "a|</td><script>", *(("vip",) if number < 8 else ())),
+        )
 
+    then, now = ([make_case(number, here=here) for number in range(12)] for here in (False, True))
     policy = Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.5)
-    return judged(make_graded_run(make_side(here=True)), make_graded_baseline(make_side(here=False)), policy)
+    return judged(make_graded_run(now), make_graded_baseline(then), policy)
 
 
 STATES |= {

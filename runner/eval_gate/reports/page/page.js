@@ -53,6 +53,7 @@
   let details = {};
   const detailsOf = (n) => details[n];
   const tagsOf = (n) => (rows.tagSet.length ? rows.tagSets[rows.tagSet[n]] : []);
+  const evaluatorsOf = (n) => (rows.evaluatorSet.length ? rows.evaluatorSets[rows.evaluatorSet[n]] : []);
 
   /* What the search looks through: names first, and as soon as they are there also questions and failures. */
   const haystack = rows.id.map((id, n) => {
@@ -73,7 +74,7 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   }
 
-  const chosen = { groups: new Set(), suite: "", tag: "", target: "", cause: "", sort: "change", terms: [] };
+  const chosen = { groups: new Set(), suite: "", tag: "", evaluator: "", target: "", cause: "", sort: "change", terms: [] };
   const title = document.title;
   let reading = "";
   let listed = [];
@@ -84,6 +85,7 @@
     if (chosen.groups.size && !chosen.groups.has(rows.group[n])) return false;
     if (chosen.suite !== "" && rows.suite[n] !== +chosen.suite) return false;
     if (chosen.tag !== "" && !tagsOf(n).includes(+chosen.tag)) return false;
+    if (chosen.evaluator !== "" && !evaluatorsOf(n).includes(+chosen.evaluator)) return false;
     if (chosen.target !== "" && rows.target[n] !== +chosen.target) return false;
     if (chosen.cause !== "" && rows.cause[n] !== +chosen.cause) return false;
     return chosen.terms.every((term) => haystack[n].includes(term));
@@ -784,6 +786,7 @@
         Object.entries(sorts).map(([key, words]) => make("option", { value: key }, words))),
       choice("suite", "Suite", page.suites.map(([file]) => file), "All suites"),
       choice("tag", "Tag", rows.tagNames, "All tags"),
+      choice("evaluator", "Evaluator", rows.evaluatorNames, "All evaluators"),
       choice("target", "Target", rows.targetNames, "All targets"),
       choice("cause", "Cause", page.causes, "All causes"),
     ].filter(Boolean));
@@ -811,16 +814,17 @@
     }
   }
 
-  /* Tags of the table below the cases choose, too. */
-  function tagButtons() {
-    for (const item of document.querySelectorAll("[data-tag]")) {
-      const tag = item.dataset.tag;
+  /* Rows of the table below the cases choose, too. The keyboard goes on in the list. */
+  function metricButtons(key) {
+    for (const item of document.querySelectorAll(`[data-${key}]`)) {
+      const place = item.dataset[key];
       const button = make("button", { type: "button", class: "button", onclick: () => {
         clear();
-        chosen.tag = tag;
-        if ($("by-tag")) $("by-tag").value = tag;
+        chosen[key] = place;
+        if ($(`by-${key}`)) $(`by-${key}`).value = place;
         change();
         $("cases").scrollIntoView({ block: "start" });
+        $("list").focus({ preventScroll: true });
       } }, [...item.childNodes]);
       item.replaceWith(button);
     }
@@ -847,7 +851,7 @@
   }
 
   function clear() {
-    Object.assign(chosen, { suite: "", tag: "", target: "", cause: "", terms: [] });
+    Object.assign(chosen, { suite: "", tag: "", evaluator: "", target: "", cause: "", terms: [] });
     chosen.groups.clear();
     $("search").value = "";
     for (const one of $("narrow").querySelectorAll("select:not(#sort)")) one.value = "";
@@ -895,7 +899,8 @@
   chips();
   choices();
   causeButtons();
-  tagButtons();
+  metricButtons("tag");
+  metricButtons("evaluator");
   copies();
   document.documentElement.classList.add("js");
   list();
