@@ -45,7 +45,10 @@ FLAKY = "PPPFPPPPPFPPPPPPPFPP"
 
 
 def confirmed() -> RunResult:
-    """One of everything: regressions by evidence, one that must pass, doubtful cases, a confirmed new pass."""
+    """One of everything: regressions by evidence, one that must pass, doubtful cases, a confirmed new pass.
+
+    A case that the newest run of main fails too is not re-run: nothing is suspected of it.
+    """
     records = {
         "refund/partial-order": "PPPPPPPPPPPPPFPPPPPP",
         "refund/expired": "FPPPPPPPPPPPPPPPPPPP",
@@ -58,7 +61,7 @@ def confirmed() -> RunResult:
     }
     here = {
         "refund/partial-order": "FFFF",
-        "refund/expired": "FFFF",
+        "refund/expired": "F",
         "pay/card": "FF",
         "faq/hours": "FPP",
         "faq/fax": "PF",

@@ -26,7 +26,14 @@ from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.wording.judges import describe_judges
-from eval_gate.reports.wording.numbers import extract_day, format_age, format_count, format_percent, format_points
+from eval_gate.reports.wording.numbers import (
+    extract_day,
+    format_age,
+    format_count,
+    format_passes,
+    format_percent,
+    format_points,
+)
 from eval_gate.reports.wording.spending import format_small_sample_interval
 from eval_gate.reports.wording.verdict import (
     explain_inconclusive,
@@ -268,10 +275,10 @@ def _build_cells(row: CaseRow, case: CaseResult) -> Cells:
     """Id, description, time, and the score of a graded case, or how many of several trials passed."""
     time = f"{case.duration_ms:.0f}ms" if case.status.is_scored or case.duration_ms else ""
     passed = sum(trial.status is Status.PASSED for trial in case.trials)
-    result = f"{passed}/{len(case.trials)}" if len(case.trials) > 1 else ""
+    result = format_passes(passed, len(case.trials)) if len(case.trials) > 1 else ""
     if case.graded and case.status.is_scored:
         result = row.current_result or ""
-    flaky = " flaky" if result and case.flaky else ""
+    flaky = ", flaky" if result and case.flaky else ""
     return to_console_line(case.id), to_console_line(case.description), time, f"{result}{flaky}"
 
 

@@ -22,7 +22,7 @@ from eval_gate.reports.view.response_comparison import ResponseComparison, build
 from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.wording import case_errors as blame_words
 from eval_gate.reports.wording import grounds as grounds_words
-from eval_gate.reports.wording.numbers import format_score, format_score_change, format_tally
+from eval_gate.reports.wording.numbers import format_passes, format_score, format_score_change, format_tally
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 
@@ -32,8 +32,8 @@ _CHANGE_TEXTS: Final = {CaseClass.STILL_ERRORED: "no score in either run"}
 class CaseRow(FrozenStruct, eq=False, dict=True):
     """Row of one case; `case` is None for a removed case, `case_change` is None without a comparison.
 
-    `baseline_result` and `current_result` are `3/3`, or `pass` and `fail` where there was one trial; of a graded case
-    they are scores: `0.90` and `0.67 (−0.23)`.
+    `baseline_result` and `current_result` are `3 of 3 pass`, or `pass` and `fail` of a single execution; of a graded
+    case they are scores: `0.90` and `0.67 (−0.23)`.
     """
 
     key: CaseKey
@@ -120,12 +120,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def baseline_result(self) -> str | None:
-        """What the case did before, and in recent runs where these are known: `pass, 8 of 10`."""
+        """What the case did before, and in recent runs where these are known: `pass (history: 8 of 10 pass)`."""
         return _format_baseline_result(self.case_change, self.pass_score)
 
     @cached_property
     def current_result(self) -> str | None:
-        """The result in this run: `2/3`, `agent error`, `0.67 (−0.23)`."""
+        """The result in this run: `2 of 3 pass`, `agent error`, `0.67 (−0.23)`."""
         if self.case is None or self.case.status is Status.ERROR:
             return blame_words.format_error_kind(self.case, self.error_kind) if self.case else None
         if not self.is_scored:
@@ -137,20 +137,25 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def baseline_cell(self) -> str | None:
-        """The result that this run is compared with: `20/20` of the history, else of the baseline; or a score."""
+        """The result that this run is compared with: `20 of 20 pass` of the history, of the baseline, or a score."""
         grounds = self.case_change.grounds if self.case_change else None
         if self.graded or grounds is None or not grounds.history.executions:
             return self.baseline_result
-        return f"{grounds.history.passes}/{grounds.history.executions}"
+        return format_passes(grounds.history.passes, grounds.history.executions)
 
     @property
     def current_cell(self) -> str | None:
-        """The result of all executions here, such as `0/4` or `0/2 (agent error)`; or a score."""
+        """The result of all executions here, such as `0 of 4 pass` or `0 of 2 pass (agent error)`; or a score."""
         grounds = self.case_change.grounds if self.case_change else None
         if grounds is None or not grounds.current.executions or (self.graded and self.is_scored):
             return self.current_result
-        counts = f"{grounds.current.passes}/{grounds.current.executions}"
+        counts = format_passes(grounds.current.passes, grounds.current.executions)
         return f"{counts} ({self.current_result})" if self.status is Status.ERROR else counts
+
+    @property
+    def is_decided_by_majority(self) -> bool:
+        """Whether its executions here passed and failed, and how many of each decides, not its history."""
+        return self.decided_by is None and self.flaky and self.is_scored and not self.graded
 
     @property
     def score(self) -> str | None:
@@ -260,7 +265,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def outcome(self) -> str:
-        """`pass`, `2/3`, `error`; of a graded case the word and the score: `fail 0.67 (−0.23)`."""
+        """`pass`, `2 of 3 pass`, `error`; of a graded case the word and the score: `fail 0.67 (−0.23)`."""
         if self.graded and self.is_scored:
             return f"{'pass' if self.status is Status.PASSED else 'fail'} {self.current_result}"
         return self.current_result or ""
@@ -405,15 +410,15 @@ def _is_notable(case: CaseResult, change: CaseChange | None) -> bool:
 
 
 def _format_score(tally: PassCount, least: float) -> str:
-    """`0.67`, and of several trials how many of them passed: `0.67, 1/3`."""
+    """`0.67`, and of several trials how many of them passed: `0.67, 1 of 3 pass`."""
     words = format_score(tally.score, least)
-    return f"{words}, {tally.passes}/{tally.executions}" if tally.executions > 1 else words
+    return f"{words}, {format_passes(tally.passes, tally.executions)}" if tally.executions > 1 else words
 
 
 def _format_baseline_result(change: CaseChange | None, least: float) -> str | None:
-    """`pass`, and where recent runs are known `pass, 8 of 10`: how often the case passes without this change.
+    """`pass`, or with recent runs `pass (history: 8 of 10 pass)`: how often the case passes without this change.
 
-    Of a case that is compared with another run than the baseline `pass at def5678, 8 of 10`.
+    Of a case that is compared with another run than the baseline `pass at def5678 (history: 8 of 10 pass)`.
     Of a graded case `0.90`, and its mean over recent runs: `0.90, 0.86 over 10 runs`.
     """
     if change is None or change.baseline is None:
@@ -431,4 +436,4 @@ def _format_baseline_result(change: CaseChange | None, least: float) -> str | No
     runs = record.counts.executions if record else 0
     if record is None or runs <= baseline.executions:
         return words
-    return f"{words}, {'' if baseline.passes else 'passed '}{record.counts.passes} of {runs}"
+    return f"{words} (history: {format_passes(record.counts.passes, runs)})"

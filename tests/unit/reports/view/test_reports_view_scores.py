@@ -121,7 +121,10 @@ def test_mean_score__of_judged_cases__and_its_change_of_compared_ones() -> None:
 
 def test_view__several_trials__shows_the_mean_and_how_many_passed() -> None:
     view = seen(make_graded_run([make_graded("a", trials=(0.9, 1.0, 0.5))]), make_graded_baseline({"a": 1.0}))
-    assert (view.regressions[0].baseline_result, view.regressions[0].current_result) == ("1.00", "0.80, 1/3 (−0.20)")
+    assert (view.regressions[0].baseline_result, view.regressions[0].current_result) == (
+        "1.00",
+        "0.80, 1 of 3 pass (−0.20)",
+    )
 
 
 def test_view__score_that_did_not_change__is_said_once() -> None:
