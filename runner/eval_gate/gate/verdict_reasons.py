@@ -343,7 +343,7 @@ def _build_pass_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, 
         message = "no baseline to compare with: score drops cannot be detected"
         return (Reason(code="no-baseline", message=message),)
     if comparison is not None and not any(one.change.is_compared for one in comparison.changes):
-        message = "no case can be compared: the baseline has no case with the same prompt and evaluation"
+        message = "no case can be compared: the baseline has no score for any case with the same prompt and expectation"
         return (Reason(code="no-comparable-cases", message=message),)
     cases = run.summary.total_cases
     return (Reason(code="passed", message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)

@@ -398,7 +398,7 @@ def _format_results(row: CaseRow) -> str:
 
 
 def _format_failure_cell(row: CaseRow) -> str:
-    return format_code_cell(row.failure_summary or _NONE)
+    return format_code_cell(row.failure_summary) if row.failure_summary else _NONE
 
 
 def _format_failure(row: CaseRow) -> str:

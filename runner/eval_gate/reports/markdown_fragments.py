@@ -92,7 +92,8 @@ def format_terms_cell(waiver: WaiverText) -> str:
 
 def format_waiver(waiver: WaiverText) -> str:
     """Format a complete waiver: its id or glob, terms, failing cases and reason."""
-    cases = f", about {', '.join(map(format_code_span, waiver.cases))}" if waiver.cases else ""
+    named = () if waiver.cases == (waiver.pattern,) else waiver.cases
+    cases = f", for {', '.join(map(format_code_span, named))}" if named else ""
     terms = f"{waiver.effect} until {waiver.expiry}, {_format_source(waiver)}"
     return f"{format_code_span(waiver.pattern)}: {terms}{cases}: {escape_markdown(waiver.reason, MAX_EVIDENCE)}"
 

@@ -101,11 +101,14 @@ REFUSED = "agent error: no connection to 127.0.0.1:1: refused"
 
 
 def interrupted() -> RunResult:
-    cases = [make_result("a"), make_result("b", "error", error=REFUSED, error_kind=ErrorKind.AGENT_UNREACHABLE)]
+    cases = [make_result("a")]
+    unreachable = ErrorKind.AGENT_UNREACHABLE
+    cases += [make_result(f"b{number}", "error", error=REFUSED, error_kind=unreachable) for number in range(5)]
     cases += [make_result(f"c{number}", "not_run") for number in range(3)]
-    run = make_run(
-        make_suite_result(cases), stop_reason="no connection to the target, 5 cases in a row: agent error (start it)"
+    stopped = (
+        f"no connection to the target, 5 cases in a row: {REFUSED.removeprefix('agent error: ')} (start the agent)"
     )
+    run = make_run(make_suite_result(cases), stop_reason=stopped)
     return judged(run, make_baseline_run({"a": "passed"}))
 
 
@@ -189,7 +192,7 @@ def history() -> RunResult:
 
 def unavailable() -> RunResult:
     """A case that fails here, and GitHub does not say whether it passed before."""
-    reason = "the baseline could not be had (listing the artifacts eval-gate-results: GitHub answers 502 (Bad Gateway))"
+    reason = "the baseline could not be read (listing the artifacts: GitHub answers 502 (Bad Gateway))"
     absent = NoBaseline("baseline-unavailable", reason, unavailable=True)
     return judge_against(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
 
@@ -361,25 +364,25 @@ def test_comment__green_after_red__says_what_is_fixed() -> None:
 
 def test_comment__could_not_decide__links_to_the_error() -> None:
     text = render("md", interrupted(), replace(ON_GITHUB, errors_doc_url="https://example.org/errors"))
-    assert "See [`run-incomplete`](https://example.org/errors#run-incomplete)." in text
+    assert "See [`too-few-scored-cases`](https://example.org/errors#too-few-scored-cases)." in text
 
 
 PROBLEMS = {
     "problem-usage": (
         GateError(
             "invalid-eval-files",
-            "2 problems in the eval files: nothing was run",
+            "2 problems in the eval files",
             "correct them; `eval-gate validate` checks without running anything",
             problems=(
                 Problem("expected a list", "evals/a|b.golden.json", 12, "cases[0].expect.toolsCalled"),
                 Problem("@octocat <b>wrote</b> this", "evals/x.json", 3),
             ),
         ),
-        "nothing was run",
+        "nothing ran",
     ),
     "problem-github": (
         GateError("github-unreachable", "reading run 5: GitHub answers 502 (Bad Gateway)", "re-run the failed job"),
-        "could not decide",
+        "inconclusive",
     ),
 }
 

@@ -80,11 +80,18 @@ def _format_warning(entry: WaiverEntry) -> str | None:
         case WaiverState.IN_USE | WaiverState.UNNEEDED | WaiverState.IDLE if (
             waiver.kind is WaiverKind.QUARANTINE and entry.passing
         ):
-            return f"{what}: {_format_cases_and_verb(entry.passing, 'passes', 'pass')} again: end the quarantine"
+            return f"{_format_passing(what, entry)} again: end the quarantine"
         case WaiverState.UNNEEDED if from_file:
-            return f"{what} is not needed: {_format_cases_and_verb(entry.passing, 'passes', 'pass')}. Remove the entry"
+            return f"{_format_passing(what, entry)}, so the waiver is not needed: remove it"
         case _:
             return None
+
+
+def _format_passing(what: str, entry: WaiverEntry) -> str:
+    """Say which cases of an entry pass; its own name stands once where it is that of its only case."""
+    if [case.case_id for case in entry.passing] == [entry.waiver.case]:
+        return f"{what} passes"
+    return f"{what}: {_format_cases_and_verb(entry.passing, 'passes', 'pass')}"
 
 
 def _format_cases_and_verb(cases: Sequence[CaseName], does: str, do: str) -> str:

@@ -196,6 +196,11 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
             if not (row.has_score_drop or row.is_broken_on_main or row.decided_by is GroundKind.BASE_AGENT)
         )
 
+    @property
+    def listed_failing_count(self) -> int:
+        """Number of the still failing ones that another list names."""
+        return len(self.still_failing) - len(self.known_failing)
+
     @cached_property
     def flaky(self) -> tuple[CaseRow, ...]:
         """Cases with both results among their trials, or by their record, where that is the most to say about them.

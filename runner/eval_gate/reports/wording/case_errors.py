@@ -22,7 +22,7 @@ EXPLANATIONS: Final = {
         "if it keeps the agent from starting, or ends it"
     ),
     ErrorKind.EVALUATION_ERROR: "an LLM judge, a grader or Eval Gate itself broke, so the response has no score",
-    None: "the result does not name the cause",
+    None: "the result does not say whether the agent or the evaluation failed",
 }
 _COUNT_PHRASES: Final = {
     ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),
