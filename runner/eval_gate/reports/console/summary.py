@@ -272,10 +272,10 @@ def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:
 
 
 def _build_cells(row: CaseRow, case: CaseResult) -> Cells:
-    """Id, description, time, and the score of a graded case, or how many of several trials passed."""
+    """Id, description, time, and the score of a graded case, or how many of several executions passed."""
     time = f"{case.duration_ms:.0f}ms" if case.status.is_scored or case.duration_ms else ""
-    passed = sum(trial.status is Status.PASSED for trial in case.trials)
-    result = format_passes(passed, len(case.trials)) if len(case.trials) > 1 else ""
+    counted = row.counted_executions
+    result = format_passes(counted.passes, counted.executions) if counted and counted.executions > 1 else ""
     if case.graded and case.status.is_scored:
         result = row.current_result or ""
     flaky = ", flaky" if result and case.flaky else ""

@@ -10,7 +10,7 @@ from eval_gate.gate.case_comparison import count_passes, has_no_response
 from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
-from eval_gate.model.evidence import GroundKind, Stability
+from eval_gate.model.evidence import Counts, GroundKind, Stability
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import WaiverKind
@@ -151,6 +151,14 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
             return self.current_result
         counts = format_passes(grounds.current.passes, grounds.current.executions)
         return f"{counts} ({self.current_result})" if self.status is Status.ERROR else counts
+
+    @property
+    def counted_executions(self) -> Counts | PassCount | None:
+        """Executions here that count, agent errors included where they do; None if none has a score."""
+        grounds = self.case_change.grounds if self.case_change else None
+        if grounds is not None and grounds.current.executions:
+            return grounds.current
+        return count_passes(self.case) if self.case else None
 
     @property
     def is_decided_by_majority(self) -> bool:
@@ -312,7 +320,9 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def change_text(self) -> str:
-        """`regression`, `new pass`, `regression, waived`; empty without a baseline."""
+        """`regression`, `new pass`, `regression, waived`; empty without a baseline, and for a skipped case."""
+        if self.status is Status.SKIPPED:
+            return ""
         if self.suspected and not self.waiver:
             return "suspected regression"
         if self.decided_by is not None and self.decided_by.is_inconclusive:

@@ -82,10 +82,10 @@ def format_power(sight: DetectionPower) -> str:
 
 
 def format_loss(sight: DetectionPower) -> str:
-    """Format the smallest loss that a run detects: `it finds a loss of 6 points in every case in 9 of 10`."""
+    """Format the smallest loss that is found: `it finds a drop of every case's pass rate by 6 points in 9 of 10`."""
     if sight.smallest_loss is None:
-        return "it finds no loss of all cases together in 9 of 10, however large"
-    return f"it finds a loss of {format_count(sight.smallest_loss, 'point')} in every case in 9 of 10"
+        return "it finds no drop of all pass rates together in 9 of 10, however large"
+    return f"it finds a drop of every case's pass rate by {format_count(sight.smallest_loss, 'point')} in 9 of 10"
 
 
 def format_run_count(runs: int) -> str:
