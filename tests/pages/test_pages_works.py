@@ -307,7 +307,7 @@ def test_difference__hostile_pair__ends_and_says_so(chrome, tmp_path) -> None:
 
 def test_difference__same_answers__are_shown_once(chrome, tmp_path) -> None:
     with opened(chrome, page_file(tmp_path, two("As it was.", "As it was."))) as seen:
-        assert "the same, to the letter" in seen.page.locator(".answers").inner_text()
+        assert "Both responses are the same" in seen.page.locator(".answers").inner_text()
         assert seen.page.locator(".answers .text").all_inner_texts() == ["As it was."]
 
 
@@ -379,7 +379,7 @@ def test_results_of_another_tool__what_its_format_never_carries__leaves_no_gap(c
         assert seen.complaints == []
     assert "assert 3 == 4" in case
     assert sides == "Baseline: ✓ pass 200 ms · This run: ✕ fail 200 ms"
-    for absent in ("not kept", "Tool calls", "Prompt", "Conversation", "assertions run", "None"):
+    for absent in ("not stored", "Tool calls", "Prompt", "Conversation", "assertions run", "None"):
         assert absent not in case
 
 

@@ -86,16 +86,15 @@ class PageData(FrozenStruct, eq=False, dict=True):
         said = []
         if self.has_many_cases:
             said.append(
-                f"Of more than {MANY_CASES:,} cases, passing ones are only listed; run.json holds their answers."
+                f"Of more than {MANY_CASES:,} cases, passing ones are only listed; run.json holds their responses."
             )
         if self.case_details.truncation is not TRUNCATION_STEPS[0]:
             said.append(
-                "So that this page opens at once, each text on it ends after "
-                f"{self.case_details.truncation.max_characters:,} characters; "
+                f"Each text on this page ends after {self.case_details.truncation.max_characters:,} characters; "
                 "run.json holds more."
             )
         if self.case_details.omitted_count:
-            said.append(f"Of the last {self.case_details.omitted_count:,} cases there is only the row.")
+            said.append(f"The last {self.case_details.omitted_count:,} cases have only a row in the list.")
         return tuple(said)
 
     @property

@@ -207,7 +207,7 @@ def test_page__ten_thousand_cases__is_small_and_holds_every_regression_whole(hug
     assert len(data["rows"]["id"]) == 10_000
     assert len(data["details"]) == 500
     assert data["details"]["499"]["before"]["answer"].startswith("Hello Maria")
-    assert data["leftOut"] == ["Of more than 1,000 cases, passing ones are only listed; run.json holds their answers."]
+    assert data["leftOut"] == ["Of more than 1,000 cases, passing ones are only listed; run.json holds their responses."]
 
 
 def test_page__few_more_than_many__passing_cases_are_rows() -> None:
@@ -267,7 +267,7 @@ def test_page__answers_that_cannot_be_packed__are_cut_alike_and_it_says_so() -> 
     assert len(data["details"]) == 200
     lengths = {len(one["now"]["answer"].partition("…")[0]) for one in data["details"].values()}
     assert lengths == {8_000}
-    assert "each text on it ends after 8,000 characters" in data["leftOut"][0]
+    assert "Each text on this page ends after 8,000 characters" in data["leftOut"][0]
     assert "[52,000 more characters]" in data["details"]["0"]["now"]["answer"]
 
 
