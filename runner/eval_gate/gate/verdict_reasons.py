@@ -30,7 +30,7 @@ from eval_gate.text.escape import format_first_few
 from eval_gate.text.quoting import describe_name
 
 _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
-"""What says nothing about the agent; of cases that were not run it is said that the run is not complete."""
+"""Statuses without a result of the agent. Cases that were not run have a reason of their own: the run is incomplete."""
 
 
 def decide_outcome(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
@@ -160,7 +160,7 @@ def _describe_unconfirmed(count: int, why: GroundKind) -> str:
 
 
 def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Cases that passed before and ended here in nothing that is said elsewhere, and those that must pass."""
+    """Find cases without a result that passed before or must pass, if no other reason names them."""
     if policy.is_report_only:
         return ()
     found = []

@@ -1,4 +1,4 @@
-"""Sentences about waivers. They hold untrusted text unescaped: whoever shows them escapes it."""
+"""Sentences about waivers. They contain untrusted text unescaped; the caller escapes it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def format_login(login: str) -> str:
 
 
 def format_author(waiver: Waiver) -> str:
-    """Whoever answers for it, if anybody is named. Only GitHub's word makes a login of a name."""
+    """Return the owner, or an empty text. Only an author that GitHub names has a login."""
     return waiver.owner or "" if isinstance(waiver.origin, FileOrigin) else format_login(waiver.origin.author)
 
 
