@@ -56,7 +56,7 @@ MAX_BEHAVIOUR_NAMES: Final = 3
 """Cases with the same change of behaviour that are named."""
 _NONE: Final = "–"
 _MIN_SHARED_ROWS: Final = 3
-"""Rows that have to share something before it is said once: two can be read."""
+"""Fewest rows whose shared text stands once above the table."""
 
 
 def render_comment(view: ReportView, *, limit: int = COMMENT_LIMIT, start: int = 0) -> str:

@@ -99,7 +99,7 @@ def format_waiver(waiver: WaiverText) -> str:
 
 
 def _format_source(waiver: WaiverText) -> str:
-    """Who said so, and where: a link where that is on this server."""
+    """Format the author and the place of a waiver, with a link if the place is on this server."""
     by = f"by {escape_markdown(waiver.author, MAX_AUTHOR)}, " if waiver.author else ""
     if waiver.url is None:
         return f"{by}{format_code_cell(waiver.place)}"

@@ -163,7 +163,7 @@ class Matrix(Record, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a comparison ends with that nobody interrupted."""
+        """Exit code of a comparison that was not interrupted."""
         return _EXIT_CODES[self.outcome]
 
     @property

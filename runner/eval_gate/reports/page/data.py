@@ -62,7 +62,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def case_details(self) -> PageCases:
-        """What is said of single cases, by their place among the rows."""
+        """Details of cases by their place among the rows."""
         wanted = [
             (place, row)
             for place, row in enumerate(self.rows)
@@ -73,7 +73,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def _low_priority_places(self) -> frozenset[int]:
-        """The places of cases that nobody will look at first."""
+        """Places of the cases that are least important to a reader."""
         keys = [group.key for group in self.groups for _ in group.rows]
         bad = {Status.FAILED, Status.ERROR}
         return frozenset(
@@ -82,7 +82,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def omissions(self) -> tuple[str, ...]:
-        """What a reader would otherwise miss without knowing, in sentences."""
+        """Sentences about what the page leaves out."""
         said = []
         if self.has_many_cases:
             said.append(
@@ -109,7 +109,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """All of it, as the script reads it."""
+        """All data of the page, as the script reads it."""
         return {
             "groups": [[one.key, one.title, one.tone, len(one.rows)] for one in self.groups],
             "suites": [[reveal_invisible(row.file), reveal_invisible(row.name), row.stale] for row in self.view.suites],
@@ -205,7 +205,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def _causes(self) -> dict[int, int]:
-        """Which cause a case is an instance of, by their places."""
+        """Place of the cause of each case that has one, by the place of the case."""
         causes = [cause.text for cause in self.view.causes[:MAX_CAUSES]]
         grouped = {id(row) for row in (self.view.regressions_and_suspects or self.view.failing)}
         known: dict[str, int | None] = {}

@@ -73,7 +73,7 @@ class ReportView(CaseLists):
         """Whether the baseline is older than what the context takes for fresh."""
         return self._baseline is not None and is_baseline_stale(self._baseline, self.context)
 
-    # Words: the verdict, why, and what was asked
+    # Words: the verdict, its reasons, and the spending
 
     @cached_property
     def _headline(self) -> tuple[str, str]:
@@ -140,7 +140,7 @@ class ReportView(CaseLists):
 
     @property
     def next_step(self) -> str | None:
-        """What to do about a failed gate; None where it did not fail, or nobody knows."""
+        """What to do about a failed gate; None if it did not fail or no step is known."""
         failed = self.verdict.outcome is Outcome.FAILED
         return (
             verdict_words.suggest_next_step(self.run, self.verdict, can_waive=self.waive_comment is not None)
@@ -150,7 +150,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def waive_comment(self) -> str | None:
-        """What somebody with write access may comment to accept the regressions."""
+        """Comment with which a person with write access waives the regressions."""
         if self.verdict.outcome is not Outcome.FAILED:
             return None
         return build_waive_comment((row.id for row in self.waivable), self.context)
@@ -163,7 +163,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def waivable(self) -> tuple[CaseRow, ...]:
-        """The regressions that somebody may accept: those of cases that must pass nobody can."""
+        """Regressions that can be waived: all but those of must-pass cases."""
         policy = self.run.policy
         must = find_must_pass_cases(self.run, policy.must_pass if policy else ())
         return tuple(row for row in self.regressions if row.key not in must)
@@ -223,7 +223,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def file_notes(self) -> tuple[str, ...]:
-        """Which eval files have changed since the baseline; what that means for its cases is said of these."""
+        """Notes about eval files that changed since the baseline."""
         return tuple(note for note in self._all_notes if note in self._file_note_texts)
 
     @property
@@ -254,7 +254,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def relevant_judges(self) -> tuple[str, ...]:
-        """The same for a short report: that nobody knows a judge is only said where it decided about a case in it."""
+        """The same for a short report: an unknown judge is only mentioned if it decided a case in the report."""
         rows = (
             *self.regressions,
             *self.failing,
@@ -297,7 +297,7 @@ class ReportView(CaseLists):
 
     @property
     def flaky_blocks(self) -> bool:
-        """Whether a rule counts flaky and unsettled cases, or the flaky ones are what all cases together lost."""
+        """Whether a rule counts flaky and inconclusive cases, or the flaky ones are part of a suite drop that fails."""
         of_drop = (row for row in self.flaky if row.decided_by is GroundKind.SUITE_DROP)
         return self.verdict.find_rule(RuleCode.FLAKY) is not None or any(
             row.key in self.blockers.cases for row in of_drop
@@ -315,7 +315,7 @@ class ReportView(CaseLists):
 
     @property
     def more_counts(self) -> tuple[str, ...]:
-        """Counts beside passes and failures that only some runs have, failures among them: `1 accepted`."""
+        """Further counts of some runs, such as `1 waived`; they overlap with passes and failures."""
         kinds = [row.waiver.kind for row in self.waived if row.waiver]
         numbers = {
             "passed only when re-run": self.recovered_count,

@@ -44,15 +44,15 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     stale: bool
     url: str | None
     place: str
-    """Where the record was made: `on main`."""
+    """Where the history is from: `on main`."""
     pass_score: float
     """The score from which a graded case passes."""
     error_kind: ErrorKind | None = None
-    """Whose fault it is that it could not be judged; None of a judged case, and where an older version did not say."""
+    """Cause of an error; None for a scored case, and if an older version did not store it."""
     waiver: WaiverText | None = None
-    """Why its failure does not block, where it would otherwise."""
+    """Waiver because of which the failure does not block."""
     page_url: str | None = None
-    """Its place in the page, where that opens by one click."""
+    """Link to the case on the page, if that opens with one click."""
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def status(self) -> Status | None:
-        """How it ended here."""
+        """Status in this run."""
         return self.case.status if self.case else None
 
     @property
@@ -76,37 +76,37 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def change_class(self) -> CaseClass | None:
-        """What became of it since the baseline."""
+        """Class of the case compared with the baseline."""
         return self.case_change.change if self.case_change else None
 
     @property
     def location(self) -> Location | None:
-        """Where it is defined."""
+        """Place in the eval file."""
         return self.case.location if self.case else None
 
     @property
     def response(self) -> str | None:
-        """What the target said."""
+        """Response of the target."""
         return self.case.details.response if self.case else None
 
     @cached_property
     def response_comparison(self) -> ResponseComparison | None:
-        """Question, answers and calls of both sides; None where nothing is kept that could be shown."""
+        """Prompt, responses and tool calls of both sides; None if nothing of them is stored."""
         return build_response_comparison(self.case, self.case_change) if self.case else None
 
     @property
     def graded(self) -> bool:
-        """Whether it has a grade from 0 to 1, not just a yes or no."""
+        """Whether the case has a score from 0 to 1, not only pass or fail."""
         return self.case.graded if self.case else self.case_change is not None and self.case_change.graded
 
     @property
     def reason(self) -> str | None:
-        """Why the comparison says what it says of a judged or removed case."""
+        """Reason for the class of a scored or removed case."""
         return self.case_change.reason if self.case_change and (self.is_scored or self.case is None) else None
 
     @property
     def has_score_drop(self) -> bool:
-        """Whether the score fell by more than the tolerance, and that is not said by calling it a regression."""
+        """Whether the score fell by more than the tolerance and the case is no regression."""
         return (
             self.case_change is not None
             and self.case_change.score_drop
@@ -196,12 +196,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def cause(self) -> str | None:
-        """What it may have in common with other failures; of a case that recovered, what failed before it did."""
+        """Cause that other failures may share; of a case that recovered, that of its earlier failure."""
         return find_cause(self.case) or self.failure_summary if self.case is not None else None
 
     @property
     def drop(self) -> float:
-        """By how much it got worse: of a score, else of the share of passes, by its record where there is one."""
+        """Drop of the score, else of the share of passes, compared with the history if there is one."""
         if self.case_change is None:
             return 0.0
         if self._score_change is not None:
@@ -214,12 +214,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def decided_by(self) -> GroundKind | None:
-        """What decided about it, where more than the two runs was looked at."""
+        """Grounds of the decision, if it used more than the two runs."""
         return self.case_change.grounds.kind if self.case_change and self.case_change.grounds else None
 
     @property
     def suspected(self) -> bool:
-        """Whether it failed and was not re-run, because the gate had failed already."""
+        """Whether the case failed and was not re-run because the gate had already failed."""
         return self.decided_by is GroundKind.GATE_FAILED
 
     @cached_property
@@ -236,13 +236,13 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def history_text(self) -> str | None:
-        """What recent runs of the default branch say about it, where that was looked at."""
+        """Description of the history of the case, if it was used."""
         known = self.case_change.case_history if self.case_change else None
         return grounds_words.describe_history(known, self.place) if known else None
 
     @property
     def flaky(self) -> bool:
-        """Whether both results are among its trials."""
+        """Whether the case passed and failed in this run."""
         return self.case is not None and self.case.flaky
 
     @property
@@ -253,12 +253,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def is_new_and_flaky(self) -> bool:
-        """Whether it is new or changed, and was seen both to pass and to fail."""
+        """Whether the case is new or changed, and passed and failed in this run."""
         return is_new_and_flaky(self.case, self.case_change)
 
     @property
     def is_broken_on_main(self) -> bool:
-        """Whether the default branch itself fails it, and did not before."""
+        """Whether the default branch itself broke the case."""
         return (
             self.case_change is not None
             and grounds_words.describe_broken_main(self.case_change, self.place) is not None

@@ -26,9 +26,9 @@ from eval_gate.text.escape import format_first_few, to_one_line
 
 MAX_BRANCH: Final = 60
 MIN_ODDS: Final = 2
-"""What is more likely than not is not said to be by chance."""
+"""Smallest odds that are shown: what happens more often than not is not called chance."""
 _NOTICEABLE_FACTOR: Final = 2
-"""So many times likelier because of the days of a branch is worth a word."""
+"""Factor of the chance from which a report mentions the differences between days."""
 MAX_RUNS: Final = 5
 """Runs that are named as showing that a case is flaky."""
 _NOT_IN_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
@@ -47,7 +47,7 @@ _UNTESTED: Final = frozenset(
         GroundKind.TIMEOUTS,
     }
 )
-"""Where no chance is said: nothing was decided by it."""
+"""Grounds that show no chance, because it decided nothing."""
 _GROUND_TEXTS: Final = {
     GroundKind.MISSING_RERUNS: "its re-runs ended without a result",
     GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
@@ -338,7 +338,7 @@ def _format_chance_and_limit(one_in: int | None, limit: float) -> str:
 
 
 def _round_odds(chance: float) -> int:
-    """As the chance of a case is rounded."""
+    """Round odds as those of a case are rounded."""
     return Grounds(kind=GroundKind.SUITE_DROP, current=NO_EXECUTIONS, history=NO_EXECUTIONS, chance=chance).one_in or 1
 
 

@@ -42,11 +42,11 @@ NO_VERDICT: Final = Reason(
     code="no-verdict",
     message="the run is complete; to get a verdict, run `eval-gate compare BASELINE RUN`",
 )
-"""In place of a verdict: of a run that was joined of parts, for one."""
+"""Reason of a run without a verdict, such as one that was merged from parts."""
 UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
 INCONCLUSIVE: Final = "Inconclusive:"
 RUN_REASONS: Final = frozenset({"no-scored-cases", "too-few-scored-cases", "run-incomplete"})
-"""Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
+"""Reasons for an inconclusive gate that are about the whole run; the others are about unexplained failures."""
 _FIX_ERRORS: Final = "Look up the error in the log of the agent, and fix the change{waive}"
 _NEXT_STEPS: Final = {
     RuleCode.REGRESSIONS: "Fix the change. If the agent should behave this way now, update the evals{update}{waive}",
@@ -423,7 +423,7 @@ def _has_unknown_calls(run: RunResult) -> bool:
 
 
 def has_missing_cases(run: RunResult) -> bool:
-    """Whether cases are missing by nobody's choice: those of a shard, or of a workflow that chose others than asked."""
+    """Whether cases are missing that nobody deselected, such as those of a missing shard."""
     return run.partial and not run.complete and not run.selections
 
 
