@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from statistics import fmean
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -347,3 +350,37 @@ def test_rows__any_scores__agree_with_the_means(pairs) -> None:
         assert row.difference == pytest.approx(row.current_score - row.baseline_score, abs=1e-6)
         assert (row.low is None) == all(round(one - other, 9) == 0 for one, other in clamped)
         assert row.low is None or row.low - 1e-6 <= row.difference <= row.high + 1e-6
+
+
+def draw_world(rng: random.Random, cases: int, fall: float) -> MetricChanges:
+    """Both runs of cases with a composite of three members, of which the first may fall, a check and four tags."""
+    sides: tuple[list[CaseResult], list[CaseResult]] = ([], [])
+    for number in range(cases):
+        quality = rng.choice((0.2, 0.6, 0.9, 0.97, 1.0))
+        tags = tuple(tag for tag in "abcd" if rng.random() < 0.5)
+        for side, shift in zip(sides, (0.0, fall), strict=True):
+            scores = [rng.gauss(quality - shift, 0.1), float(rng.random() < quality), rng.gauss(quality, 0.1)]
+            members = tuple(make_evaluator(f"m{at}", min(max(one, 0.0), 1.0)) for at, one in enumerate(scores))
+            policy = EvaluatorResult(
+                name="policy", type="composite", score=fmean(one.score for one in members), evaluator_results=members
+            )
+            results = (policy, make_evaluator("check", float(rng.random() < quality)))
+            mean = fmean(one.score for one in results)
+            side.append(make_graded(f"c{number}", mean, evaluator_results=results, tags=tags))
+    return find(*sides)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cases", [8, 20])
+def test_rows__worlds_without_a_change__are_marked_in_at_most_5_percent(cases) -> None:
+    """Counted are worlds with any marked row; 4.6 % are three standard deviations of this many worlds."""
+    rng, worlds = random.Random(cases), 200
+    assert sum(draw_world(rng, cases, 0.0).changed > 0 for _ in range(worlds)) <= worlds * (0.05 + 0.046)
+
+
+@pytest.mark.slow
+def test_rows__worlds_in_which_a_member_falls__are_found_by_its_row() -> None:
+    rng, worlds = random.Random(1), 100
+    marked = [[row.name for row in draw_world(rng, 20, 0.15).rows if row.changed] for _ in range(worlds)]
+    assert sum("policy / m0" in names for names in marked) >= 80
+    assert sum("policy" in names for names in marked) <= 30
