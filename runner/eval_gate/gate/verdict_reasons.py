@@ -122,7 +122,8 @@ def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
             () if run.complete else (Reason(code="run-incomplete", message=run.stop_reason or "the run is incomplete"),)
         )
     why = f"{run.stop_reason}: " if run.stop_reason else ""
-    message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases were not run"
+    were = "was" if run.summary.not_run == 1 else "were"
+    message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases {were} not run"
     return (Reason(code="run-incomplete", message=message),)
 
 

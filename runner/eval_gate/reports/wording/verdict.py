@@ -308,16 +308,19 @@ def to_sentence(words: str) -> str:
 
 
 def _describe_progress(summary: Summary) -> str:
-    scored = summary.passed + summary.failed
-    have = "has" if scored == 1 or summary.total_cases == 1 else "have"
-    words = [f"{scored} of {format_count(summary.total_cases, 'case')} {have} a score"]
+    """`3 of 8 cases have a score, 5 errors.`; if none has, which the reason says, `8 cases: 5 errors, 3 not run.`."""
+    scored, cases = summary.passed + summary.failed, format_count(summary.total_cases, "case")
+    words = []
     if summary.errored:
         words.append(format_count(summary.errored, "error"))
     if summary.not_run:
         words.append(f"{summary.not_run} not run")
     if summary.skipped:
         words.append(f"{summary.skipped} skipped")
-    return ", ".join(words) + "."
+    if not scored and words:
+        return f"{cases}: {', '.join(words)}."
+    have = "has" if scored == 1 or summary.total_cases == 1 else "have"
+    return f"{', '.join([f'{scored} of {cases} {have} a score', *words])}."
 
 
 def _describe_pass_rate(run: RunResult, verdict: Verdict) -> list[str]:
