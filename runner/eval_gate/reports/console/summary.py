@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from eval_gate.gate.failure_causes import drop_error_prefix
-from eval_gate.model.comparison import Outcome
+from eval_gate.model.comparison import Outcome, PassCount
+from eval_gate.model.evidence import Counts
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, SuiteResult
 from eval_gate.reports.console.changes import render_changes
@@ -274,12 +275,20 @@ def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:
 def _build_cells(row: CaseRow, case: CaseResult) -> Cells:
     """Id, description, time, and the score of a graded case, or how many of several executions passed."""
     time = f"{case.duration_ms:.0f}ms" if case.status.is_scored or case.duration_ms else ""
-    counted = row.counted_executions
-    result = format_passes(counted.passes, counted.executions) if counted and counted.executions > 1 else ""
+    result = _format_executions(row.counted_executions, len(case.trials))
     if case.graded and case.status.is_scored:
         result = row.current_result or ""
     flaky = ", flaky" if result and case.flaky else ""
     return to_console_line(case.id), to_console_line(case.description), time, f"{result}{flaky}"
+
+
+def _format_executions(counted: Counts | PassCount | None, executions: int) -> str:
+    """`2 of 3 pass`, `0 of 1 pass, 2 without a score`; empty for a single execution, and if none has a score."""
+    if counted is None or executions <= 1:
+        return ""
+    unscored = executions - counted.executions
+    more = f", {unscored} without a score" if unscored > 0 else ""
+    return f"{format_passes(counted.passes, counted.executions)}{more}"
 
 
 def _render_case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[str]:
