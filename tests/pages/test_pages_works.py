@@ -253,6 +253,19 @@ def test_evaluators__every_case_has_the_same__have_no_filter(chrome, tmp_path) -
         assert seen.complaints == []
 
 
+def test_list__removed_cases_and_errors__are_counted_and_named(chrome, tmp_path) -> None:
+    then = make_graded_suite([make_graded(name, 0.9) for name in ("a", "gone")])
+    now = make_graded_suite([make_graded("a", 0.5, error="too short"), make_graded("b", status="error")])
+    run = judge_against(make_run(now), Baseline(make_baseline_run(then), "main"))
+    with opened(chrome, page_file(tmp_path, run)) as seen:
+        page = seen.page
+        assert page.locator("#count").inner_text() == "2 cases and 1 removed"
+        page.get_by_role("button", name="Cases without a score 1").click()
+        assert page.locator("#count").inner_text() == "1 of 2 cases and 1 removed"
+        assert page.locator("#case .seen").inner_text().count("too short") == 1
+        assert seen.complaints == []
+
+
 def test_executions__each_dot__opens_its_answer(chrome, tmp_path) -> None:
     with opened(chrome, page_file(tmp_path, sixty())) as seen:
         page = seen.page

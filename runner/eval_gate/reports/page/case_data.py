@@ -48,7 +48,9 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
         "here": row.current_result,
         "scores": row.scores,
         "change": row.change_text,
-        "compared": _truncate_text(row.reason, cut, 600) if row.reason != row.failure_summary else None,
+        "compared": _truncate_text(row.reason, cut, 600)
+        if row.reason not in {row.failure_summary, case.error if case else None}
+        else None,
         "record": reveal_invisible(row.history_text) if row.history_text else None,
         "past": row.case_change.recent_results if row.case_change else None,
         "waived": _build_waiver(row),

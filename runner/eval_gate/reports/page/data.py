@@ -275,7 +275,7 @@ def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     )
     yield PageGroup("score-drop", "Score drops", "warn", view.score_drops)
     for errors in view.errors_by_kind:
-        yield PageGroup(f"error-{errors.title.split()[0].lower()}", f"{errors.title}s", "warn", errors.rows)
+        yield PageGroup(f"error-{errors.title.split()[0].lower()}", errors.title_for_many, "warn", errors.rows)
     yield PageGroup("new-flaky", "New or changed, and flaky", "warn", view.new_and_flaky)
     yield PageGroup("inconclusive", "Inconclusive", "warn", view.inconclusive_cases)
     yield PageGroup("new-pass", "New passes", "pass", view.new_passes)

@@ -99,6 +99,9 @@
     name: (a, b) => (rows.id[a] < rows.id[b] ? -1 : rows.id[a] > rows.id[b] ? 1 : a - b),
   };
 
+  const removed = [...rows.status].filter((letter) => letter === "-").length;
+  const WHOLE = `${many(size - removed, "case")}${removed ? ` and ${removed.toLocaleString("en")} removed` : ""}`;
+
   function list() {
     listed = [];
     for (let n = 0; n < size; n++) if (fits(n)) listed.push(n);
@@ -118,7 +121,7 @@
     }
     $("rows").style.height = `${top}px`;
     const all = listed.length === size;
-    $("count").textContent = all ? many(size, "case") : `${listed.length.toLocaleString("en")} of ${many(size, "case")}`;
+    $("count").textContent = all ? WHOLE : `${listed.length.toLocaleString("en")} of ${WHOLE}`;
     drawn = "";
     draw();
   }
@@ -714,7 +717,7 @@
       return make("li", { class: `mark ${tone}`, title: `${name} ${day}: ${words}` }, sign, unseen(` ${name} ${words}`));
     });
     return part(`History ${page.place}`.replace("History in the history", "History"), said.record ? foreign("p", said.record) : null,
-      dots.length ? [make("ol", { class: "past" }, dots), make("p", { class: "soft" }, `One sign for each of ${many(dots.length, "earlier run")}, the newest first.`)] : null);
+      dots.length ? [make("ol", { class: "past" }, dots), dots.length > 1 && make("p", { class: "soft" }, `One sign for each of ${many(dots.length, "earlier run")}, the newest first.`)] : null);
   }
 
   function numbers(before, now) {
