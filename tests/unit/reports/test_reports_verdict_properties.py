@@ -226,6 +226,8 @@ def test_reports__counts__are_the_same_everywhere(run) -> None:
     if view.comparison is not None:
         failing = sum(row.status is Status.FAILED for row in view.regressions_and_suspects)
         counted = f"({failing} regression" if view.summary.failed else "fail"
+        parts = re.findall(r"(\d+) ", view.failed_counts)
+        assert sum(map(int, parts)) == view.summary.failed
         assert all(counted in text for text in (comment, summary, console))
         assert f", {len(view.regressions)} regression" in check
     if view.reruns:

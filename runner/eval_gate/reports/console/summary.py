@@ -340,7 +340,7 @@ def _iter_counts(view: ReportView) -> Iterator[str]:
     yield f"fail {summary.failed}{view.failed_counts}"
     yield f"errors {summary.errored}{view.errored_counts}"
     yield f"not run {summary.not_run}"
-    yield from view.more_counts
+    yield from view.further_counts
     if view.score_drops:
         yield f"score drops {len(view.score_drops)}"
     if summary.skipped:
