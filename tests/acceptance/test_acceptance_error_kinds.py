@@ -435,7 +435,11 @@ def evaluated(name: str, *by: str, of: str | None = None) -> dict[str, Any]:
     [
         ([evaluated("x", "A", "B"), evaluated("y", "A"), evaluated("z", "A", "B")], 0, "B graded 2 of 3 cases"),
         ([evaluated("x", "A"), evaluated("y", "A"), evaluated("z", "A", "B")], 0, "3/3 passed"),
-        ([evaluated("x [1/2]", "A", "B", of="x"), evaluated("x [2/2]", "A", of="x")], 0, "x  0ms  1/2"),
+        (
+            [evaluated("x [1/2]", "A", "B", of="x"), evaluated("x [2/2]", "A", of="x")],
+            0,
+            "x  0ms  1 of 1 pass, 1 without a score",
+        ),
     ],
 )
 def test_pydantic_evals__evaluator_that_said_nothing_of_a_case__is_said(tmp_path, cases, code, said) -> None:

@@ -69,7 +69,7 @@ def test_junit__regression_beside_a_known_failure__only_the_regression_is_red(wo
     told = properties(made, "gs-000")
     assert (told["change"], told["suite"]) == ("regression", "evals/weather.golden.json")
     assert told["history"].startswith("passed 4 of 4 ")
-    assert (told["baseline"], told["current"][:2]) == ("pass, 4 of 4", "0/")
+    assert (told["baseline"], told["current"][:4]) == ("pass (history: 4 of 4 pass)", "0 of")
 
 
 def test_junit__nothing_is_worse__is_green_with_what_fails_as_skipped(world) -> None:

@@ -187,7 +187,7 @@ def test_pull_request__outage_on_main__compared_with_the_run_before_it(action) -
 def test_pull_request__half_of_the_cases_crash__red_and_never_called_infrastructure(action) -> None:
     action.main("PPPP*3")
     seen = action.here("CCPP")
-    expect(seen, 1, "2 regressions", says=["0/2 (agent error)"], regression=[0, 1])
+    expect(seen, 1, "2 regressions", says=["0 of 2 pass (agent error)"], regression=[0, 1])
     assert "agent error in 2 of 2 here, responded in 3 of 3 on main" in seen.report
     assert "says nothing about" not in seen.report
 

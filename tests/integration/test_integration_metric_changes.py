@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.integration.test_integration_behaviour_changes import SAID, answers
 from tests.integration.test_integration_run import record
 from tests.support.agents import agent
+from tests.support.pages import page_data
 from tests.support.program import gate
 
 TAG = "a|</td><script>`"
@@ -43,7 +44,7 @@ def test_check__an_evaluator_falls_in_every_case__is_marked_everywhere_and_passe
     assert "| tag `` a\\|</td><script>` `` | 8 | 1.00 | 100.0 % | none |\n" in fold
     assert "This has no effect on the verdict." in fold
     page = (tmp_path / "page.html").read_text()
-    assert re.search(r"<bdi>style</bdi></td><td class=\"n\">16</td><td class=\"n\">0\.90 → 0\.85</td>", page)
+    assert re.search(r"<bdi>style</bdi></span></td><td class=\"n\">16</td><td class=\"n\">0\.90 → 0\.85</td>", page)
     assert TAG not in page
     stored = record(tmp_path)
     assert [(row["kind"], row["name"], row["changed"]) for row in stored["comparison"]["metricChanges"]["rows"]] == [
@@ -82,3 +83,45 @@ def test_run__cases_with_a_tag_fail__rows_leave_out_the_reruns(tmp_path) -> None
     assert case["reruns"] >= 1, shown
     assert "tag late: score 1.00 → 0.83, pass rate 100.0 % → 83.3 %" in shown
     assert "responseContains: score 1.00 → 0.83, pass rate 100.0 % → 83.3 %" in shown
+
+
+COMPOSITE = """
+evalcases:
+{cases}
+"""
+CASE = """
+  - id: c{number}
+    expected_outcome: Looks the order up, and closes the ticket.
+    input_messages: c{number}
+    execution:
+      evaluators:
+        - name: policy
+          type: composite
+          evaluators:
+            - {{ name: lookup, type: tool_trajectory, mode: in_order, expected: [{{ tool: lookup_order }}] }}
+            - {{ name: close, type: tool_trajectory, mode: in_order, expected: [{{ tool: close_ticket }}] }}
+          aggregator: {{ type: weighted_average }}
+"""
+
+
+def test_run__one_member_of_a_composite_falls__is_marked_and_the_composite_is_not(tmp_path) -> None:
+    """Which of two tools the agent calls has changed; each case still calls one of two."""
+    cases = "".join(CASE.format(number=number) for number in range(10))
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "support.yaml").write_text(COMPOSITE.format(cases=cases))
+
+    def run(tool: str, *arguments: str) -> str:
+        always = {f"c{number}": lambda _: (SAID, [(tool, {})]) for number in range(10)}
+        with agent(answers(**always)) as running:
+            options = ("--agent-endpoint", running.url, "--pass-score", "0.5", *arguments)
+            done = gate(tmp_path, "run", *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("lookup_order")
+    shown = run("close_ticket", "--baseline", "latest", "--verbose", "--report", "html=page.html")
+    assert "Evaluators and tags: 2 of 3 changed" in shown
+    assert "LOWER policy / lookup: score 1.00 → 0.00, pass rate 100.0 % → 0.0 %" in shown
+    assert "HIGHER policy / close: score 0.00 → 1.00, pass rate 0.0 % → 100.0 %" in shown
+    assert "  policy: score 0.50, pass rate 100.0 %, difference none in 10 cases" in shown
+    assert page_data((tmp_path / "page.html").read_text())["rows"]["evaluatorNames"] == []

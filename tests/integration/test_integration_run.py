@@ -142,7 +142,7 @@ def test_run__trials__are_shown_as_k_of_n(tmp_path) -> None:
 
     with agent(sometimes) as running:
         done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--trials", "3")
-        assert (done.returncode, "2/3 flaky" in done.stdout) == (0, True)
+        assert (done.returncode, "2 of 3 pass, flaky" in done.stdout) == (0, True)
         assert len(running.requests) == 3
         assert gate(tmp_path, "run", "--agent-endpoint", running.url, "--fail-on", "regressons").returncode == 2
 

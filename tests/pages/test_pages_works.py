@@ -10,12 +10,13 @@ from eval_gate.model.case import CaseKey
 from eval_gate.reports.links import build_anchor
 from eval_gate.reports.rendering import render
 from eval_gate.results.baseline import Baseline
+from eval_gate.struct import replace
 from tests.pages.runs import LONG
 from tests.support.behaviours import make_behaving
 from tests.support.behaviours import make_details as make_calls
 from tests.support.browser import opened
 from tests.support.evidence import NOW, PULL_REQUEST, THEN, make_details, make_shown, sixty, with_evidence
-from tests.support.graded import make_graded, make_graded_suite
+from tests.support.graded import make_evaluator, make_graded, make_graded_suite
 from tests.support.pages import page_data
 from tests.support.program import gate
 from tests.support.results import make_baseline_run, make_run, make_suite_result
@@ -206,6 +207,65 @@ def test_tags__one_of_the_table_is_selected__lists_its_cases(chrome, tmp_path) -
         assert seen.complaints == []
 
 
+def test_evaluators__one_of_the_table_is_selected_by_keyboard__lists_its_cases(chrome, tmp_path) -> None:
+    """Evaluators and members of composites have names from files; the keyboard goes on in the list."""
+    odd = "<b>tone</b> \u202e"
+
+    def make_side(score: float):
+        judge = replace(
+            make_evaluator("policy", score),
+            type="composite",
+            evaluator_results=(make_evaluator("facts", score), make_evaluator(odd, 0.5)),
+        )
+        with_judge = [make_graded(f"j{at}", evaluators={"style": 0.5}, evaluator_results=(judge,)) for at in range(8)]
+        return make_graded_suite([*with_judge, *(make_graded(f"p{at}", evaluators={"style": 0.5}) for at in range(4))])
+
+    run = judge_against(make_run(make_side(0.8)), Baseline(make_baseline_run(make_side(0.9)), "main"))
+    with opened(chrome, page_file(tmp_path, run)) as seen:
+        page = seen.page
+        names = page.locator("#metrics tbody button").all_inner_texts()
+        assert sorted(names) == ["policy", "policy / <b>tone</b>", "policy / facts", "style"]
+        page.locator("#search").fill("p0")
+        page.locator("#metrics button", has_text="policy / facts").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("#count").inner_text() == "8 of 12 cases"
+        assert sorted(ids(page)) == [f"j{at}" for at in range(8)]
+        assert page.evaluate("document.activeElement.id") == "list"
+        assert page.get_by_label("Evaluator", exact=True).locator("option:checked").inner_text() == "policy / facts"
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.classList.contains('row')")
+        page.get_by_label("Evaluator", exact=True).focus()
+        page.keyboard.type("style")
+        assert sorted(ids(page)) == [f"p{at}" for at in range(4)]
+        page.keyboard.press("Home")
+        assert page.locator("#count").inner_text() == "12 cases"
+        assert page.locator("#metrics b").count() == 0
+        assert seen.complaints == []
+
+
+def test_evaluators__every_case_has_the_same__have_no_filter(chrome, tmp_path) -> None:
+    cases = [make_graded(f"c{at}", evaluators={"style": 0.5, "tone": 0.5}) for at in range(4)]
+    suite = make_graded_suite([*cases, make_graded("e", status="error")])
+    run = judge_against(make_run(suite), Baseline(make_baseline_run(suite), "main"))
+    with opened(chrome, page_file(tmp_path, run)) as seen:
+        assert seen.page.locator("#metrics tbody tr").count() == 2
+        assert seen.page.locator("#metrics button, #by-evaluator").count() == 0
+        assert seen.complaints == []
+
+
+def test_list__removed_cases_and_errors__are_counted_and_named(chrome, tmp_path) -> None:
+    then = make_graded_suite([make_graded(name, 0.9) for name in ("a", "gone")])
+    now = make_graded_suite([make_graded("a", 0.5, error="too short"), make_graded("b", status="error")])
+    run = judge_against(make_run(now), Baseline(make_baseline_run(then), "main"))
+    with opened(chrome, page_file(tmp_path, run)) as seen:
+        page = seen.page
+        assert page.locator("#count").inner_text() == "2 cases and 1 removed"
+        page.get_by_role("button", name="Cases without a score 1").click()
+        assert page.locator("#count").inner_text() == "1 of 2 cases and 1 removed"
+        assert page.locator("#case .seen").inner_text().count("too short") == 1
+        assert seen.complaints == []
+
+
 def test_executions__each_dot__opens_its_answer(chrome, tmp_path) -> None:
     with opened(chrome, page_file(tmp_path, sixty())) as seen:
         page = seen.page
@@ -260,7 +320,7 @@ def test_difference__hostile_pair__ends_and_says_so(chrome, tmp_path) -> None:
 
 def test_difference__same_answers__are_shown_once(chrome, tmp_path) -> None:
     with opened(chrome, page_file(tmp_path, two("As it was.", "As it was."))) as seen:
-        assert "the same, to the letter" in seen.page.locator(".answers").inner_text()
+        assert "Both responses are the same" in seen.page.locator(".answers").inner_text()
         assert seen.page.locator(".answers .text").all_inner_texts() == ["As it was."]
 
 
@@ -332,7 +392,7 @@ def test_results_of_another_tool__what_its_format_never_carries__leaves_no_gap(c
         assert seen.complaints == []
     assert "assert 3 == 4" in case
     assert sides == "Baseline: ✓ pass 200 ms · This run: ✕ fail 200 ms"
-    for absent in ("not kept", "Tool calls", "Prompt", "Conversation", "assertions run", "None"):
+    for absent in ("not stored", "Tool calls", "Prompt", "Conversation", "assertions run", "None"):
         assert absent not in case
 
 

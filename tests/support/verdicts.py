@@ -19,7 +19,7 @@ from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import ErrorKind, Status, Trial
-from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.result import CaseResult, GitFacts, RunResult
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.history import build_history
@@ -91,6 +91,7 @@ def make_history(records: Mapping[str, str]) -> tuple[RunResult, ...]:
             ),
             run_id=f"{number:02}b7a5e1-0000-4000-8000-000000000000",
             timestamp=f"2026-10-{30 - number:02}T10:00:00Z",
+            git=GitFacts(sha=f"{number:02}c1ab7e0000" if number else "3f2c1ab00000"),
         )
         for number in range(length)
     )

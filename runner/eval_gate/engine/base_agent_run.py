@@ -133,7 +133,7 @@ class BaseAgentRun:
         return self._trouble is None
 
     async def _is_reachable(self) -> bool:
-        """Asked once."""
+        """Whether the base agent is reachable; checked once."""
         if not self._healthy:
             try:
                 await self._services.wait_unless_stopped(self._control.check_health())

@@ -20,7 +20,7 @@ class CircuitBreaker:
         """Targets (by `id`) that have answered anything."""
 
     def start_target(self) -> None:
-        """Another target is asked from here on."""
+        """Forget the failures in a row: the next cases are for another target."""
         self._failures = []
 
     def record_response(self, target: Target) -> None:

@@ -14,7 +14,7 @@ from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.struct import FrozenStruct
 
 MIN_AGENT_S: Final = 10.0
-"""Seconds of all executions below which nobody waits for long."""
+"""Seconds of all executions from which more concurrency saves noticeable time."""
 MIN_CASES: Final = 10
 """Cases that depend on no other, below which there is little to run at the same time."""
 MIN_SAVED_SHARE: Final = 0.25
@@ -29,7 +29,7 @@ class _TimedExecution(FrozenStruct):
 
 
 class SequentialTimes:
-    """Times of the executions that ran one at a time because nobody set a concurrency."""
+    """Times of executions that ran one at a time because no concurrency is set."""
 
     def __init__(self) -> None:
         self._pools: list[list[_TimedExecution]] = []

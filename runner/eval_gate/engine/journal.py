@@ -242,7 +242,7 @@ class FinishedTrials:
         return [self._load_record(note) for note in self._notes.get(key, ()) if note.preparatory]
 
     def forget_case(self, key: CaseKey) -> None:
-        """Forget those of one case, of which nobody asks again."""
+        """Forget the notes about one case, which are not needed again."""
         self._notes.pop(key, None)
 
     def list_keys(self) -> set[TrialKey]:

@@ -48,7 +48,7 @@ class ModelJudge:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """How the judge's rate limit was met, if it was, and what it cannot be asked for."""
+        """Notices about the judge's rate limit and about parameters that it does not support."""
         notices = (self._asker.notice, self._asker.chat.notice)
         return tuple(f"judge {self._name}: {notice}" for notice in notices if notice)
 
@@ -87,7 +87,7 @@ class TargetJudge:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the target has to say about being asked."""
+        """Notices of the target that is the judge."""
         return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
@@ -129,7 +129,7 @@ class Judges(FrozenStruct):
     by_file: Mapping[str, Mapping[str, AnyJudge]] = field(default_factory=dict)
 
     def find_default(self, case: EvalCase) -> AnyJudge | None:
-        """Who grades where an evaluator names nobody."""
+        """Find the judge for evaluators that name none."""
         return self.defaults.get((case.suite, case.target))
 
     def get_named(self, suite: str) -> Mapping[str, AnyJudge]:
@@ -137,7 +137,7 @@ class Judges(FrozenStruct):
         return self.by_file.get(suite, _NO_JUDGES)
 
     def __iter__(self) -> Iterator[AnyJudge]:
-        """Every judge that may be asked, each once."""
+        """Iterate over all judges, each once."""
         every = [*self.defaults.values(), *(judge for names in self.by_file.values() for judge in names.values())]
         return iter({id(judge): judge for judge in every}.values())
 

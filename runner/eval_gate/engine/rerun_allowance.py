@@ -20,7 +20,7 @@ class RerunAllowance:
         self._begun = 0
         self._since: float | None = None
         self._spent_s = 0.0
-        """Of the times before a pause."""
+        """Seconds that were spent before the last pause."""
         self._usd = 0.0
 
     def with_begun(self, begun: int) -> RerunAllowance:

@@ -25,7 +25,7 @@ class BaseAgentRequest(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing is asked that would have to be, in a sentence."""
+        """Why required cases do not run, as a sentence."""
         ...
 
 

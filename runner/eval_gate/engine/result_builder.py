@@ -40,7 +40,7 @@ from eval_gate.targets.setup import compute_agent_setup
 
 _Item = TypeVar("_Item")
 NO_BASE_AGENT_TRIALS: Final[Mapping[CaseKey, Sequence[TrialRecord]]] = MappingProxyType({})
-"""Of the base branch's agent."""
+"""Trials of the base agent, for a run without one."""
 
 
 class RunProgress(FrozenStruct):
@@ -58,9 +58,9 @@ class RunProgress(FrozenStruct):
     new_cases: Set[CaseKey] = frozenset()
     """Cases that were run more often because no earlier run knows them."""
     is_final: bool = False
-    """Nobody asks for the trials again."""
+    """Whether this is the last result, so that the trials need not be kept."""
     requested_trials: Mapping[CaseKey, int] = MappingProxyType({})
-    """How many executions were asked for of a case, where a run that was resumed had asked for more than this one."""
+    """Requested executions of the cases for which the resumed run requested more than this one."""
 
 
 def build_initial_result(plan: RunPlan) -> RunResult:
@@ -129,14 +129,14 @@ def _drain_items(things: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def _summarize_run(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], wall_ms: float) -> Summary:
-    """Of all suites; of a single one all is counted already."""
+    """Summarize all suites; a single suite is its own summary."""
     if len(suites) == 1:
         return replace(suites[0].summary, wall_ms=wall_ms)
     return summarize_cases(cases, wall_ms)
 
 
 def _build_measurement(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup | None:
-    """How it was measured: recorded answers that nobody took say nothing. Of a resumed run its cases know."""
+    """Build the setup of the evaluation; a recording counts only if a case used it, in a resumed run too."""
     how = plan.measurement
     if how is None or how.recording is None:
         return how

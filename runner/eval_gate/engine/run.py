@@ -93,7 +93,7 @@ class Run:
         self._observer = observer
         self._stop = asyncio.Event()
         self._lane = asyncio.Event()
-        """Set when the target that is being asked is to be asked no more."""
+        """Set when the current target gets no more requests."""
         self._stopped: str | None = None
         self._healthy: dict[int, bool] = {}
         self._unanswered = CircuitBreaker()
@@ -104,7 +104,7 @@ class Run:
         self._held_back = False
         self._trials = FinishedTrials(in_memory)
         self._asked_for: dict[CaseKey, int] = {}
-        """How many executions a run that is resumed had asked for, of cases that it executed more often than this."""
+        """Requested executions of the resumed run, for cases that it executed more often than this run."""
         self._folders = SharedWorkspaces(plan.suites)
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
@@ -160,7 +160,7 @@ class Run:
             return self._build_result(round(wall_s * 1000, 3), over=True)
 
     async def _run_jobs(self, jobs: list[TrialJob], journal: Journal) -> None:
-        """All jobs, target by target: what was asked for at once (`--concurrency`) holds for the whole run."""
+        """Run all jobs, one target after the other: `--concurrency` is for the whole run."""
         by_target: dict[int, tuple[Target, list[TrialJob]]] = {}
         for job in jobs:
             target = self._plan.get_target(job.case)
@@ -170,7 +170,7 @@ class Run:
                 await self._run_target_jobs(target, mine, journal)
 
     async def _is_healthy(self, target: Target) -> bool:
-        """Asked once a target. The cases of one that is not are `not_run`, and the run says why."""
+        """Whether a target is healthy; checked once. The cases of an unhealthy one are `not_run`, with the reason."""
         if id(target) not in self._healthy:
             try:
                 with report_waiting_to(self._observer.on_wait):
@@ -483,7 +483,7 @@ class Run:
         return mark_unlisted_calls(self._trials.load_trials(case.key), lists=lists)
 
     async def _apply_retention(self) -> None:
-        """Of a run that is resumed, keep no more than this process may: it may have been begun by laxer settings."""
+        """Apply the retention of this process to a resumed run, which may have begun with less strict settings."""
         plan = self._plan
         if plan.resumed_setup is None:
             return

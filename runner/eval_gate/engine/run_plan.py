@@ -48,7 +48,7 @@ class RunPlan(FrozenStruct):
     selections: tuple[CaseSelection, ...] = ()
     """Which cases were chosen; empty where all were."""
     planned_cases: int | None = None
-    """Cases of the whole plan that can be run: of all shards, and those that were not chosen among them."""
+    """Runnable cases of the whole plan, in all shards and including those that were not selected."""
     warnings: tuple[str, ...] = ()
     targets: Mapping[tuple[str, str | None], Target] = field(default_factory=dict)
     """By eval file and the target its case wants, where that is not `target`."""
@@ -67,9 +67,9 @@ class RunPlan(FrozenStruct):
     """Question and expectation of every case, as the result has them."""
     recording: Recording | None = None
     base_agent: Target | None = None
-    """The base branch's agent, which is asked where the gate would be red; None for none."""
+    """Base agent, which runs cases if the gate would fail; None without one."""
     rerun_policy: RerunPolicy | None = None
-    """Who says which cases are run again; None runs none again."""
+    """Decides which cases are re-run; None for no re-runs."""
     max_reruns: int = 0
     """How often `rerun_policy` may have one case run again."""
     setup_fingerprints: Mapping[CaseKey, CaseFingerprints] = field(default_factory=dict)
@@ -92,15 +92,15 @@ class RunPlan(FrozenStruct):
         return tuple(notice for judge in self.judges for notice in judge.notices)
 
     def get_target(self, case: EvalCase) -> Target:
-        """Who is asked this case."""
+        """Return the target of a case."""
         return self.targets.get((case.suite, case.target), self.target)
 
     def list_targets(self) -> tuple[Target, ...]:
-        """All that are asked, each once, the run's own first."""
+        """List all targets, each once, the one of the run first."""
         return tuple({id(target): target for target in (self.target, *self.targets.values())}.values())
 
     def get_concurrency(self, target: Target) -> int:
-        """How many cases at once: as many as were asked for, else as the target says, else one."""
+        """Return the number of concurrent cases: the setting, else that of the target, else 1."""
         return self.concurrency or target.workers or 1
 
     def is_concurrency_set(self, target: Target) -> bool:

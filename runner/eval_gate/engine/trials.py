@@ -254,9 +254,9 @@ class TrialRunner:
                 with track_case_limit(limit, retrying):
                     return await self._target.respond(request)
         except TimeoutError as error:
-            if retrying.failure is not None:  # it did answer, or nobody was there: only our next try came too late
+            if retrying.failure is not None:  # only the repeated request timed out
                 raise _build_retry_timeout(retrying.failure, timeout_ms) from error
-            # the contract's words; whether a slow answer would have been a good one, nobody knows
+            # the contract's words; whether the late response would have passed is unknown
             said = f"timeout: no response within {timeout_ms} ms"
             raise TargetError(said, fault=TargetFault.LATE, hint=_TIMEOUT_HINT) from error
 
@@ -289,7 +289,7 @@ class TrialRunner:
 
     def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
         said = error.message
-        if error.fault in _HINTED_FAULTS and error.hint:  # for a run that gives up, the hint is said there
+        if error.fault in _HINTED_FAULTS and error.hint:  # if the run ends, its message has the hint
             said = f"{said} ({error.hint})"
         return replace(
             self._build_record(job, duration_ms),

@@ -24,7 +24,7 @@ BUSY_CPU_SHARE: Final = 0.8
 
 
 _CURRENT_SLOTS: ContextVar[_WorkerSlots[Any] | None] = ContextVar("places", default=None)
-"""Of the pool that this work is done in."""
+"""Slots of the pool in which the current task runs."""
 
 
 async def run_jobs(
@@ -88,12 +88,12 @@ class _WorkerSlots(Generic[Job]):
         self._under_way = 0
         self._most = max(number, RESUME_FIRST_FROM)
         self._free = 0
-        """Places that nobody has: there was nothing left to begin."""
+        """Free slots: no job was left to start."""
         self._back: deque[asyncio.Future[None]] = deque()
         """Those that gave way and may go on, in that order."""
 
     def start_worker(self) -> None:
-        """Give a place to somebody."""
+        """Start a worker in a slot."""
         worker = asyncio.create_task(self._run_worker())
         worker.add_done_callback(lambda _: self._ended.set())
         self.workers.add(worker)
@@ -119,7 +119,7 @@ class _WorkerSlots(Generic[Job]):
                 worker.result()
 
     async def yield_slot(self, seconds: float) -> None:
-        """As the function."""
+        """Yield this slot, as the function `yield_slot` describes."""
         self.start_worker()
         if seconds:
             await asyncio.sleep(seconds)
@@ -146,7 +146,7 @@ class _WorkerSlots(Generic[Job]):
             self._under_way -= 1
 
     def _hand_over_slot(self, *, late: bool = False) -> bool:
-        """Whether this place now is somebody's who gave way: where enough jobs are under way, or none is left."""
+        """Hand the slot to a worker that yielded, if enough jobs run or none is left; return whether one took it."""
         if not self._back or not (late or self._under_way >= self._most):
             return False
         self._back.popleft().set_result(None)

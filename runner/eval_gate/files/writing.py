@@ -175,7 +175,7 @@ def _refuse_special_file(folder: OpenFolder, name: str, file: Path) -> None:
 
 def _refuse_hard_link(descriptor: int, file: Path) -> None:
     found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # with a second name it may be somebody else's
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # a file with a second name may belong to another user
         raise _build_not_writable(file, NO_FILE)
 
 

@@ -200,7 +200,7 @@ def load_suites(
         count = len(problems)
         raise GateError(
             "invalid-eval-files",
-            f"{count} problem{'s' if count != 1 else ''} in the eval files: nothing was run",
+            f"{count} problem{'s' if count != 1 else ''} in the eval files",
             "correct them; `eval-gate validate` checks without running anything",
             problems=problems,
         )

@@ -36,7 +36,7 @@ MIXED: Final = "M"
 AGENT_ERROR: Final = "C"
 NOT_JUDGED: Final = "E"
 NO_RESULT: Final = "-"
-"""What became of a case in an earlier run, in a letter."""
+"""Outcome of a case in an earlier run, as one letter."""
 
 
 def add_baseline_sides(
@@ -102,7 +102,7 @@ def build_baseline_side(case: CaseResult) -> BaselineResult:
 
 
 def _redact_sides(sides: Mapping[CaseKey, BaselineResult], patterns: Sequence[str]) -> dict[CaseKey, BaselineResult]:
-    """Without what the patterns find; without any text where they cannot look through all of them."""
+    """Mask the matches of the patterns; remove all text if the patterns cannot search everything in time."""
     masked = TextMasking()
     for side in sides.values():
         map_baseline_side(side, masked.collect_text)
@@ -214,7 +214,7 @@ def _format_outcome(entry: HistoryEntry, pass_score: float) -> str:
 
 @lru_cache(maxsize=10_000)
 def _find_majority_outcome(entry: HistoryEntry, pass_score: float) -> str:
-    """As a case counts: by the majority of its judged executions."""
+    """Return the outcome of the majority of the scored executions, as a case counts."""
     answered = count_executions((*entry.first, *entry.reruns), pass_score).without_agent_errors
     if not answered.executions:
         return NOT_JUDGED

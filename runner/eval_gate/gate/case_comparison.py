@@ -175,7 +175,7 @@ def has_no_response(run: RunResult) -> bool:
     """
     trials = (
         trial for _, case in run.iter_cases() for trial in case.list_executions()
-    )  # mostly the first has answered
+    )  # usually the first case has a response, which ends the search
     return not any(
         trial.status.is_scored or (trial.error_kind is ErrorKind.AGENT_ERROR and not trial.timed_out)
         for trial in trials
@@ -211,7 +211,7 @@ def count_passes(case: CaseResult) -> PassCount | None:
 
 @lru_cache(1_000)
 def _build_tally(k: int, n: int, score: float) -> PassCount:
-    """One object for all cases with these numbers."""
+    """Build the count; cases with equal numbers share one object."""
     return PassCount(passes=k, executions=n, score=score)
 
 
@@ -285,7 +285,7 @@ def format_changed_file_note(eval_file: str) -> str:
 
 
 def _list_targets(run: RunResult) -> list[tuple[str, str]]:
-    """Names and providers of everything that was asked."""
+    """List names and providers of all targets of a run."""
     return sorted({(target.name, target.provider) for target in run.targets or (run.target,)})
 
 

@@ -171,7 +171,7 @@ def _group_by_kind(suites: Iterable[SuiteResult]) -> Mapping[Hashable, list[str]
 
 
 def _build_match_keys(moved: Mapping[str, str]) -> tuple[_MatchKey, ...]:
-    """By what a case is known again, the surest first; None is no sign at all. Moved files go by their earlier name."""
+    """Build the keys that match cases, the most reliable first; None matches nothing. Moved files keep the old name."""
 
     def file(key: CaseKey) -> str:
         return moved.get(key.suite, key.suite)
@@ -188,7 +188,7 @@ def _build_match_keys(moved: Mapping[str, str]) -> tuple[_MatchKey, ...]:
 
 
 def _get_short_name_in_file(key: CaseKey, case: CaseResult) -> Hashable:
-    """Of results whose tool says nothing of what is asked: the name without the file before it, and the file."""
+    """Return the file and the name without its file prefix, for results of tools that store no prompts."""
     if case.fingerprint is not None or case.location is None:
         return None
     file = case.location.file
@@ -204,7 +204,7 @@ def _get_short_name(key: CaseKey, case: CaseResult) -> Hashable:
 
 
 def _match_unique_cases(gone: _Cases, new: _Cases, sign: _MatchKey) -> list[tuple[CaseKey, CaseKey]]:
-    """Pairs of a new and an earlier case that alone have this sign on their side."""
+    """Yield pairs of a new and an earlier case that are the only ones with this key in their run."""
     there, here = _group_by_match_key(gone, sign), _group_by_match_key(new, sign)
     return [(keys[0], there[one][0]) for one, keys in here.items() if len(keys) == len(there.get(one, ())) == 1]
 
@@ -225,7 +225,7 @@ class PossibleRenames(FrozenStruct):
 
 
 def find_possible_renames(baseline: RunResult, run: RunResult) -> PossibleRenames:
-    """Of JUnit's results; of every other tool a case is known by what it asks as well."""
+    """Find possible renames in JUnit results. In other formats the prompt matches a renamed case."""
     if not run.target.provider == baseline.target.provider == ResultsFormat.JUNIT:
         return PossibleRenames()
     lost = dict(_iter_missing_passes(baseline, run))

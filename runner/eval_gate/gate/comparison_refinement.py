@@ -50,11 +50,11 @@ class PriorEvidence(FrozenStruct):
     case_evidence: Mapping[CaseKey, CaseEvidence]
     evidence: Evidence
     quarantined: Collection[CaseKey] = ()
-    """The cases that are in no test, because they are in quarantine."""
+    """Quarantined cases, which no test counts."""
 
     @property
     def unscored_in_baseline(self) -> Mapping[CaseKey, EarlierResult]:
-        """What earlier runs say of the cases that the baseline has and could not judge."""
+        """Earlier results of the cases that have no score in the baseline."""
         return {
             one.key: EarlierResult(PassCount(passes=one.passes, executions=one.executions, score=one.score), one.run)
             for one in self.evidence.unscored_in_baseline
@@ -76,7 +76,7 @@ class PriorEvidence(FrozenStruct):
 
     @property
     def day_effects(self) -> DayEffects:
-        """How much whole runs of the branch differ."""
+        """How much the failure rates of the branch's runs differ from day to day."""
         return learn_day_effects(self.evidence.branch_runs)
 
 
@@ -189,7 +189,7 @@ def _restore_case_evidence(change: CaseChange, baseline: CaseResult | None, *, m
 
 
 def _drop_assumed_spread(scores: ScoreHistory | None) -> ScoreHistory | None:
-    """Without what was taken from the run itself: of a part of a run the whole may say something else."""
+    """Drop a spread that was estimated from one run: for a part of a run, the whole run may give another one."""
     if scores is None or not scores.from_one_run:
         return scores
     return replace(
@@ -206,7 +206,7 @@ def count_planned_cases(run: RunResult) -> int:
 
 
 def count_trials(run: RunResult) -> int:
-    """How often a case is executed whatever comes of it: as was asked for, else (another tool) as most of them were.
+    """Count the executions of a case before re-runs: the setting, or the most frequent number in external results.
 
     The further executions of new cases do not count: they say nothing of the other cases, or of other parts of the run.
     """
@@ -301,7 +301,7 @@ def _select_scored_cases(facts: Sequence[CaseFacts], run: RunResult, prior_evide
 def _run_score_test(
     scored: Sequence[ScoredCase], settlement: Classification, limit: float, allowed: int
 ) -> ScoreFinding | None:
-    """Without the cases that are regressions by themselves; the allowed ones that are left stand for the lowest."""
+    """Test the scores without the regressions; each further allowed regression leaves out the largest fall."""
     alone = {
         one.key
         for one in settlement.cases

@@ -125,7 +125,7 @@ class JudgeComparisons(FrozenStruct):
 
 
 JudgeLookup = Callable[[], JudgeComparisons]
-"""Looks up what is known; asked only where a judge graded."""
+"""Looks up earlier comparisons; called only if a judge graded."""
 
 
 def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:

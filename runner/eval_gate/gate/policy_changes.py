@@ -155,7 +155,7 @@ def _compare_lists(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupCha
 
 
 def _compare_base_agents(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
-    """Another agent asked as the base branch's: it can only clear, and may clear what the one before would not."""
+    """Yield a change of the base agent: it may clear failures that the previous one would not."""
     if baseline.base_agent != current.base_agent:
         yield _build_difference(
             SetupChangeKind.LOOSENED if current.base_agent else SetupChangeKind.TIGHTENED,
@@ -166,7 +166,7 @@ def _compare_base_agents(baseline: RunPolicy, current: RunPolicy) -> Iterator[Se
 
 
 def _compare_other_rules(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
-    """Every rule of which nobody knows which value asks for less; None is its usual value."""
+    """Yield changes of the rules for which neither value is known to be less strict; None is the default."""
     for name in {*RunPolicy.__struct_fields__} - _RULES_COMPARED_APART:
         was, is_now = getattr(baseline, name), getattr(current, name)
         if was != is_now:

@@ -161,7 +161,7 @@ class Reruns:
         return self._is_failing_already(result)
 
     def has_cleared_failures(self, result: RunResult) -> bool:
-        """Whether anything is cleared: those count for nothing from now on, when it is asked what may be spared."""
+        """Whether the base agent cleared a case. Cleared cases no longer spare other suspects their re-runs."""
         found = find_cleared_cases(result, self._question)
         self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | found)
         return bool(found)

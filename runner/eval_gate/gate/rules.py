@@ -31,7 +31,7 @@ SCORE_SHARE: Final = 0.01
 BEYOND_LIMIT: Final = 0.05
 """The accepted chance, of each case whose score fell by just as much as is allowed, that it is called more."""
 _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
-"""A history has no more decimals than its ledger: two thirds are no drop from 0.6667."""
+"""Smallest drop of a score: stored scores are rounded, so two thirds are no drop from 0.6667."""
 _FLAKY_CLASSES: Final = (CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 _ERROR_KIND_WORDS: Final = {
@@ -59,7 +59,7 @@ class RuleInput(FrozenStruct, dict=True):
         return self.waiving.keys
 
     def count_unwaived(self, *classes: CaseClass) -> int:
-        """Cases of these classes that nobody waived."""
+        """Count the unwaived cases of these classes."""
         changes = self.comparison.select_changes(*classes) if self.comparison else ()
         return sum(not self.is_waived(change.key) for change in changes)
 
@@ -260,7 +260,7 @@ def compute_score_drop(change: CaseChange, score: float, most: float, limit: flo
 
 
 def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
-    """Of the judged cases; those in quarantine are on neither side."""
+    """Apply the minimum pass rate to the scored cases, without quarantined ones."""
     aside = rule_input.waiving.quarantined_keys
     counted = [case.passed for key, case in rule_input.run.iter_cases() if case.status.is_scored and key not in aside]
     rate = sum(counted) / len(counted) if counted else 0.0
@@ -307,7 +307,7 @@ def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.U
 
 
 def iter_new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
-    """Errors that the baseline does not have, and that are not counted already: as regressions, or as spared."""
+    """Yield the errors that the baseline does not have and that do not count as regressions or suspects."""
     changes = comparison.changes if comparison else ()
     known = {
         one.key
@@ -318,7 +318,7 @@ def iter_new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[C
 
 
 def _apply_error_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
-    """Those of the agent itself are about the change. Where the others alone are too many, nobody knows."""
+    """Apply the limit of errors: too many agent errors fail the gate, too many others make it inconclusive."""
     errors = list(iter_new_errors(rule_input.run, rule_input.comparison))
     count, of_the_agent = len(errors), sum(not _is_external_error(case) for case in errors)
     what = f"{count} new error{'s' if count != 1 else ''} (limit {allowed}){_format_error_kinds(errors)}"
@@ -342,12 +342,12 @@ def _format_error_kinds(errors: Iterable[CaseResult]) -> str:
 
 
 def _is_external_error(case: CaseResult) -> bool:
-    """Whether a case broke for no reason that is the agent's: nobody was there, or the evaluation itself broke."""
+    """Whether an error is not the agent's: it was unreachable, or the evaluation failed."""
     return case.status is Status.ERROR and case.error_kind in {ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR}
 
 
 def _apply_coverage_rule(run: RunResult, least: float) -> RuleFinding:
-    """How many of the cases were judged at all; skipped ones were not. What nobody could judge says nothing."""
+    """Apply the minimum share of cases with a score; skipped cases have none."""
     summary = run.summary
     judged, total = summary.passed + summary.failed, summary.total_cases
     silent = sum(_is_external_error(case) for _, case in run.iter_cases())

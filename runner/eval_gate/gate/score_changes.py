@@ -41,7 +41,7 @@ def exceeds_limit(drop: float, limit: float) -> bool:
 
 
 def format_limit(value: float) -> str:
-    """`0.23`, `0.2250`: a limit or what is held against it, never rounded to another one that somebody might set."""
+    """Format a limit or a value compared with it, such as `0.23` or `0.2250`, without rounding it to another limit."""
     digits = next(digits for digits in (2, 4, _DIGITS) if round(value, digits) == round(value, _DIGITS))
     return f"{value:.{digits}f}"
 

@@ -54,7 +54,7 @@ _FINGERPRINT_KINDS: Final = frozenset(
         *(SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT),
     }
 )
-"""Differences that make the yardstick of a case another one."""
+"""Differences that change the case fingerprint."""
 _EXPECTATION_KINDS: Final = frozenset(
     {
         SetupChangeKind.NO_CHECKS,
@@ -271,7 +271,7 @@ def _find_missing_scorers(
         return
     before, after = (
         {one.name for one in case.evaluator_results} if len(case.evaluator_results) == case.assertions_run else set()
-        for case in (baseline, current)  # of many cases not all of what was said is kept
+        for case in (baseline, current)  # a large run result does not store all results
     )
     if baseline.assertions_run > current.assertions_run:
         yield SetupChangeKind.FEWER_CHECKS if current.assertions_run else SetupChangeKind.NO_CHECKS

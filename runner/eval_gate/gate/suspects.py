@@ -16,7 +16,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.struct import FrozenStruct
 
 MAX_ALWAYS_RERUN: Final = 5
-"""So many suspects are all re-run, whatever is known by then: each of them may have a cause of its own."""
+"""Suspects that are always re-run: each of them may have its own cause."""
 ENOUGH_CONFIRMED: Final = 12
 """Confirmed regressions from which on suspects are spared: two to four re-runs each, a quarter to a half of an
 execution a case in a suite of 100."""

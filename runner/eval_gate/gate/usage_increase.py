@@ -34,13 +34,13 @@ class UsageIncrease(FrozenStruct):
     cases: int
     ratio: float | None
     chance: float
-    """Of so many cases above the limit when the median is not."""
+    """Chance of that many cases above the limit if the median is not."""
     exceeds_limit: bool
     """The typical case costs more than allowed, and a sign test is sure of it."""
     missing_cases: int = 0
     """Cases whose cost the baseline knows and this run does not tell."""
     unknown: bool = False
-    """So many of them that nobody knows whether the typical case costs more than allowed."""
+    """So many of these cases that it is unknown whether the typical case exceeds the limit."""
 
 
 UsagePairs = tuple[tuple[float, float | None], ...]
@@ -73,7 +73,7 @@ def _compute_ratio(baseline: float, current: float) -> float:
 
 
 def _compute_sign_test_chance(above: int, cases: int) -> float:
-    """Of at least so many heads in so many throws of a fair coin."""
+    """Compute the chance of at least `above` heads in `cases` throws of a fair coin."""
     return float(Fraction(sum(math.comb(cases, heads) for heads in range(above, cases + 1)), 2**cases))
 
 

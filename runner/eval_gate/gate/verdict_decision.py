@@ -50,7 +50,7 @@ from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.struct import FrozenStruct, field, replace
 
 WaiverLookup = Callable[[KnownWaivers], KnownWaivers]
-"""Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
+"""Adds waivers from elsewhere, such as comments, to the known ones."""
 
 
 class GateInputs(FrozenStruct):
@@ -165,7 +165,7 @@ def _compare_with_baseline(
 
 
 def _iter_rerun_notes(run: RunResult, policy: Policy) -> Iterator[str]:
-    """Whoever asks for re-runs is told where the result that is judged has none."""
+    """Yield a note if the policy has re-runs and the run has none."""
     if policy.reruns and not run.reruns:
         yield (
             "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "
@@ -285,13 +285,13 @@ def find_quarantined_cases(
 
 
 def get_allowed_regressions(inputs: GateInputs) -> int | None:
-    """How many regressions do not fail the gate; None where none does, or where nobody knows yet what one is."""
+    """Return how many regressions the gate allows; None if it only reports, or without a baseline."""
     compares = isinstance(inputs.baseline, Baseline)
     return inputs.policy.allowed_regressions if compares and not inputs.policy.is_report_only else None
 
 
 def find_waived_regressions(keys: Sequence[CaseKey], run: RunResult, inputs: GateInputs) -> frozenset[CaseKey]:
-    """Those of these cases whose regression would not block, by the file and by comments: who says so is asked."""
+    """Find the cases whose regression a waiver covers, in the file or in comments, which are looked up."""
     waivers = inputs.waivers
     if waivers is not None and inputs.waiver_lookup is not None:
         waivers = inputs.waiver_lookup(waivers)

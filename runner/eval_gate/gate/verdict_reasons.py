@@ -30,7 +30,7 @@ from eval_gate.text.escape import format_first_few
 from eval_gate.text.quoting import describe_name
 
 _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
-"""What says nothing about the agent; of cases that were not run it is said that the run is not complete."""
+"""Statuses without a result of the agent. Cases that were not run have a reason of their own: the run is incomplete."""
 
 
 def decide_outcome(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
@@ -122,7 +122,8 @@ def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
             () if run.complete else (Reason(code="run-incomplete", message=run.stop_reason or "the run is incomplete"),)
         )
     why = f"{run.stop_reason}: " if run.stop_reason else ""
-    message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases were not run"
+    were = "was" if run.summary.not_run == 1 else "were"
+    message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases {were} not run"
     return (Reason(code="run-incomplete", message=message),)
 
 
@@ -160,7 +161,7 @@ def _describe_unconfirmed(count: int, why: GroundKind) -> str:
 
 
 def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Cases that passed before and ended here in nothing that is said elsewhere, and those that must pass."""
+    """Find cases without a result that passed before or must pass, if no other reason names them."""
     if policy.is_report_only:
         return ()
     found = []
@@ -343,7 +344,7 @@ def _build_pass_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, 
         message = "no baseline to compare with: score drops cannot be detected"
         return (Reason(code="no-baseline", message=message),)
     if comparison is not None and not any(one.change.is_compared for one in comparison.changes):
-        message = "no case can be compared: the baseline has no case with the same prompt and evaluation"
+        message = "no case can be compared: the baseline has no score for any case with the same prompt and expectation"
         return (Reason(code="no-comparable-cases", message=message),)
     cases = run.summary.total_cases
     return (Reason(code="passed", message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)

@@ -143,7 +143,7 @@ class GroundKind(StrEnum):
     BUDGET_USED = "budget_used"
     """Decisive re-runs are missing because the re-run budget is used up."""
     TIMEOUTS = "timeouts"
-    """The case timed out, like so many others that single cases are not the cause."""
+    """The case timed out together with so many others that no single case is the cause."""
 
     @property
     def is_inconclusive(self) -> bool:

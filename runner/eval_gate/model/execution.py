@@ -29,7 +29,7 @@ class Status(StrEnum):
     @property
     def is_scored(self) -> bool:
         """Whether the status is a result of the agent: passed or failed."""
-        # asked of every execution many times: a set costs more, and so does to ask the class for its members
+        # called many times for every execution: a set, or members looked up in the class, would be slower
         return self is _PASSED or self is _FAILED
 
 

@@ -14,7 +14,8 @@ class MetricKind(StrEnum):
     """What the cases of a row have in common."""
 
     EVALUATOR = "evaluator"
-    """An evaluator of this name scored them. The scores are its own."""
+    """An evaluator of this name scored them, such as `style`, or a member of a composite, such as `policy / facts`. The
+    scores are its own."""
     TAG = "tag"
     """They have this tag. The scores are those of the cases."""
 

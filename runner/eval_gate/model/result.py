@@ -379,7 +379,7 @@ class RunResult(Record, kw_only=True):
         return replace(self, suites=suites)
 
     def __repr__(self) -> str:
-        """Short: with all of its cases it would take seconds, and Python asks for it in places nobody thinks of."""
+        """Return a short text: one with all cases would take seconds, and Python asks for it in unexpected places."""
         return f"RunResult({self.run_id}, {self.summary.total_cases} cases)"
 
     @property

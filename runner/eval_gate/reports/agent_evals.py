@@ -234,7 +234,7 @@ def write_report_files(
 
 
 def _try_write(files: Mapping[Path, str]) -> bool:
-    """Write them, unless somebody was faster; then none of them is left."""
+    """Write the files; if another process has created one of them, remove those that were written."""
     written: list[Path] = []
     for file, text in files.items():
         descriptor = open_new_file(file)

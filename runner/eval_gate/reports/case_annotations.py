@@ -14,7 +14,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import to_one_line
 
 MAX_ANNOTATIONS: Final = 10
-"""More are read by nobody, and the runner keeps no more of a kind in a step."""
+"""Maximum annotations: the runner keeps no more of a kind for a step."""
 MAX_ANNOTATION_TEXT: Final = 1_000
 
 

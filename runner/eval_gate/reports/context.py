@@ -11,9 +11,9 @@ class BaselineRefresh(FrozenStruct):
     """Offer to make a new baseline: a run of the workflow on the baseline's branch."""
 
     command: str | None
-    """What starts it; None where the workflow is not started by hand, or nobody knows."""
+    """Command that starts the workflow; None if it cannot be started by hand, or if that is unknown."""
     comment_command: str | None = None
-    """What starts it as a comment on the pull request; None where no workflow carries it out."""
+    """Comment on the pull request that starts it; None if no workflow carries it out."""
 
 
 class ReportContext(FrozenStruct):
@@ -32,7 +32,7 @@ class ReportContext(FrozenStruct):
     is_believed: bool = False
     """Whether no checkout names that commit: the workflow does."""
     baseline_branch: str | None = None
-    """Whose run the baseline is; the base branch where nothing else is said."""
+    """Branch of the baseline; None for the base branch."""
     run_url: str | None = None
     report_url: str | None = None
     """Where the stored result can be had, as an archive."""
@@ -61,7 +61,7 @@ class ReportContext(FrozenStruct):
     previous_regressions_sha: str | None = None
     """The commit of that result, where it is not the last push before this one."""
     can_waive_by_comment: bool = False
-    """It is a pull request, where somebody may accept regressions by a comment."""
+    """Whether this is a pull request in which a comment can waive regressions."""
     waive_label: str = "eval-gate:waive"
     """The label that such a comment needs."""
     waive_requires_sha: bool = False
@@ -72,7 +72,7 @@ class ReportContext(FrozenStruct):
     rerun_omitted_count: int = 0
     """Cases to look at that are too many for that command."""
     waive_command: str | None = None
-    """The command that accepts the regressions, where somebody sits at a terminal."""
+    """Command that waives the regressions, for a run in a terminal."""
     result_path: str | None = None
     junit: JunitFailures = JunitFailures.BLOCKING
     """Which cases are failures in a JUnit report."""

@@ -56,7 +56,7 @@ MAX_BEHAVIOUR_NAMES: Final = 3
 """Cases with the same change of behaviour that are named."""
 _NONE: Final = "–"
 _MIN_SHARED_ROWS: Final = 3
-"""Rows that have to share something before it is said once: two can be read."""
+"""Fewest rows whose shared text stands once above the table."""
 
 
 def render_comment(view: ReportView, *, limit: int = COMMENT_LIMIT, start: int = 0) -> str:
@@ -398,7 +398,7 @@ def _format_results(row: CaseRow) -> str:
 
 
 def _format_failure_cell(row: CaseRow) -> str:
-    return format_code_cell(row.failure_summary or _NONE)
+    return format_code_cell(row.failure_summary) if row.failure_summary else _NONE
 
 
 def _format_failure(row: CaseRow) -> str:

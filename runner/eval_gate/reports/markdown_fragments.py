@@ -92,13 +92,14 @@ def format_terms_cell(waiver: WaiverText) -> str:
 
 def format_waiver(waiver: WaiverText) -> str:
     """Format a complete waiver: its id or glob, terms, failing cases and reason."""
-    cases = f", about {', '.join(map(format_code_span, waiver.cases))}" if waiver.cases else ""
+    named = () if waiver.cases == (waiver.pattern,) else waiver.cases
+    cases = f", for {', '.join(map(format_code_span, named))}" if named else ""
     terms = f"{waiver.effect} until {waiver.expiry}, {_format_source(waiver)}"
     return f"{format_code_span(waiver.pattern)}: {terms}{cases}: {escape_markdown(waiver.reason, MAX_EVIDENCE)}"
 
 
 def _format_source(waiver: WaiverText) -> str:
-    """Who said so, and where: a link where that is on this server."""
+    """Format the author and the place of a waiver, with a link if the place is on this server."""
     by = f"by {escape_markdown(waiver.author, MAX_AUTHOR)}, " if waiver.author else ""
     if waiver.url is None:
         return f"{by}{format_code_cell(waiver.place)}"

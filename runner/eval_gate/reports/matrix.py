@@ -105,12 +105,12 @@ class MatrixCell(Record, kw_only=True):
 
     @property
     def text(self) -> str:
-        """`pass`, `fail 0.67`, `2/3`, `error`, `not run`; with the score where it says more than yes or no."""
+        """`pass`, `fail 0.67`, `2 of 3 pass`, `error`, `not run`; with the score where it says more than yes or no."""
         if not self.status.is_scored:
             return self.status.value.replace("_", " ")
         word = "pass" if self.status is Status.PASSED else "fail"
         if self.trials > 1:
-            word = f"{self.passes}/{self.trials}"
+            word = wording.format_passes(self.passes, self.trials)
         return f"{word} {wording.format_score(self.score)}" if self.graded or 0 < self.score < 1 else word
 
 
@@ -163,7 +163,7 @@ class Matrix(Record, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a comparison ends with that nobody interrupted."""
+        """Exit code of a comparison that was not interrupted."""
         return _EXIT_CODES[self.outcome]
 
     @property

@@ -66,7 +66,7 @@ def write_reports(
 def write_each(
     requests: Sequence[ReportRequest], folder: Path, names: Mapping[str, str], made: Callable[[str], str]
 ) -> tuple[Path, ...]:
-    """Write what is made of each format that is asked for, under its usual name where none is said; where it is."""
+    """Write each requested report, under its usual name if none is given, and return the files."""
     written = []
     for request in requests:
         written.append(request.file or folder / names[request.format])

@@ -86,7 +86,7 @@ def _build_bytecode_cache(*, html: bool) -> BytecodeCache:
         def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
             if sys.dont_write_bytecode:
                 return
-            with suppress(OSError):  # a place that nobody may write to, as with Python's own
+            with suppress(OSError):  # a folder without write access is no error, as with the cache of Python itself
                 CACHE_FOLDER.mkdir(exist_ok=True)
                 super().dump_bytecode(bucket)
 

@@ -63,7 +63,7 @@ class TextDifference(FrozenStruct):
         return all(piece.sign == " " for piece in self.pieces)
 
     def to_lines(self) -> tuple[str, ...]:
-        """As lines of a unified difference: a sign and a blank before each, none longer than a screen is wide."""
+        """Return the lines of a unified difference, wrapped to the width of a screen, each after a sign and a space."""
         return tuple(_format_lines(self))
 
 
@@ -84,7 +84,7 @@ def compare_texts(baseline: str, current: str, around: int = CONTEXT_CHARACTERS)
 
 
 def _find_start(baseline: str, current: str) -> int:
-    """Where the window begins: so many characters before the first difference, and not within a word."""
+    """Find where the window begins: some characters before the first difference, at the start of a word."""
     shortest = min(len(baseline), len(current))
     first = next((place for place in range(shortest) if baseline[place] != current[place]), shortest)
     if first <= _LEAD:
@@ -146,7 +146,7 @@ def _build_pieces(gone: str, new: str) -> Iterator[TextPiece]:
 
 
 def _limit_pieces(pieces: list[TextPiece], around: int) -> tuple[list[TextPiece], bool]:
-    """As much as there is room for on both sides, and whether that is everything."""
+    """Return the pieces that fit on both sides, and whether these are all."""
     room: dict[Sign, int] = {"-": around, "+": around}
     made: list[TextPiece] = []
     for place, piece in enumerate(pieces):

@@ -40,7 +40,7 @@ class Baseline(FrozenStruct):
 
     @property
     def own_history(self) -> History:
-        """The ledger that ends with this run."""
+        """History that ends with this run."""
         return self.history.trim_to(self.result)
 
     def with_result(self, run: RunResult) -> Baseline:

@@ -58,7 +58,7 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
         targets=_merge_targets(runs),
         suite_agents=tuple({one.name: one for run in reversed(runs) for one in run.suite_agents}.values()),
         git=runs[0].git,
-        # of the cases of a part that is missing nobody can say that they are gone
+        # cases of a missing part are not removed cases
         partial=bool(missing) or any(run.partial for run in runs),
         selections=_merge_selections(runs),
         planned_cases=max((run.planned_cases for run in runs if run.planned_cases is not None), default=None),
@@ -137,7 +137,7 @@ def _merge_base_agents(runs: Sequence[RunResult]) -> BaseAgentSummary | None:
 
 
 def _merge_targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:
-    """Everything that was asked in any of the runs, each once; nothing where it was one target."""
+    """Merge the targets of all runs, each once; empty if there is only one."""
     asked = tuple(dict.fromkeys(target for run in runs for target in (run.target, *run.targets)))
     return asked if len(asked) > 1 else ()
 
@@ -146,7 +146,7 @@ def _merge_suites(runs: Sequence[RunResult], run_id: str) -> tuple[SuiteResult, 
     """Suites by eval file, in order of appearance, their cases in the order of the file."""
     by_file: dict[str, list[SuiteResult]] = {}
     for run in runs:
-        # a case that names no target was asked of its own run's
+        # a case without a target has that of its run
         own = run.target.name if run.target != runs[0].target else None
         for suite in run.suites:
             cases = tuple(replace(case, target=case.target or own) for case in suite.cases)

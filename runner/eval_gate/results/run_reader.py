@@ -374,7 +374,7 @@ def _sort_newest_first(
 
     def newer(one: tuple[RunResult, int, Path]) -> tuple[bool, bool, datetime, int]:
         run, when, file = one
-        # timestamps are in seconds: of two runs of the same one, the later written is the later
+        # timestamps are in seconds: of two equal ones, the file that was written last is newer
         return not is_in_future(run.timestamp), file == last, compute_run_time(run.timestamp, when), when
 
     return [(run, file) for run, _, file in sorted(found, key=newer, reverse=True)]

@@ -42,7 +42,7 @@ class RunSetup(FrozenStruct):
             yield f"judge {name}: {format_setting_change(change)}"
 
     def has_target_changes(self, other: RunSetup) -> bool:
-        """Whether targets of the same name are asked or read in another way; that they are elsewhere is none."""
+        """Whether a target of the same name gets other requests or is read differently, apart from its address."""
         changed = compare_targets(self.targets, other.targets)
         return any(change.role is not SettingRole.LOCATION for _, change in changed)
 

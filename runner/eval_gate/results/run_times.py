@@ -16,7 +16,7 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def compute_run_time(timestamp: str, written_ns: int) -> datetime:
-    """When a run was made: as it says, but not after its file was written; then the file is believed."""
+    """Compute the time of a run: its timestamp, but no later than the time at which its file was written."""
     said = _parse_timestamp(timestamp)
     try:
         written = datetime.fromtimestamp(written_ns / 1e9, UTC)

@@ -57,7 +57,7 @@ def write_initial_result(output_dir: Path, run: RunResult) -> None:
 
 
 def write_history(output_dir: Path, run_id: str, history: History) -> None:
-    """Write the ledger that ends with this run: first of all, since it takes as much memory as the records do."""
+    """Write the history that ends with this run. Do so first: it takes as much memory as the results."""
     write_atomically(make_run_folder(output_dir, run_id) / HISTORY_NAME, encode_history(history))
 
 

@@ -37,7 +37,7 @@ def read_merged_run(
 
 
 def merge_parts(runs: Sequence[RunResult], shard: Shard | None = None) -> RunResult:
-    """One run of these; the run itself where that is all that was asked for. Raises GateError `conflicting-results`."""
+    """Merge runs into one; a single requested run stays as it is. Raises GateError `conflicting-results`."""
     if len(runs) == 1 and runs[0].shard in (None, shard):
         return runs[0]
     return merge_runs(runs, str(uuid.uuid4()))

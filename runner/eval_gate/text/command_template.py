@@ -36,9 +36,9 @@ _BLANK: Final = ("", " ", "\t", "\n")
 _WORD_BREAKS: Final = (*_BLANK, ";", "|", "&")
 """Behind these a line may go on without making one sign of two."""
 _NEVER_CLOSED: Final = "\0"
-"""Closes what nothing closes: no template holds it."""
+"""End mark of what nothing closes: no template contains it."""
 _AMBIGUOUS: Final = "\0\0"
-"""Closes nothing either: it stands for what shells do not read alike."""
+"""End mark of what shells read differently; no template contains it either."""
 _SAFE_PLACEHOLDERS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION", "ids_file", "output"})
 """Their values are ours, and hold nothing that means something to a shell."""
 _PREFIXES: Final = frozenset(
@@ -57,7 +57,7 @@ class ShellPosition:
 
     def __init__(self) -> None:
         self._words: list[str] = []
-        """Of the command that is being read: the program's name and all behind it."""
+        """Words of the current command: the name of the program and its arguments."""
         self._word = ""
         self._leads_elsewhere = False
         """The next word is where a `<` or `>` leads."""
@@ -197,7 +197,7 @@ _UNSAFE_PLACES: Final = {
     _NEVER_CLOSED: "a here-document",
     _AMBIGUOUS: "or after a case, ${…}, `…`, $'…' or a line continuation in a word (too complex to quote)",
 }
-"""What is said of where a placeholder must not stand, by what would close it."""
+"""Descriptions of places where a placeholder is not allowed, by the end mark."""
 
 
 class _TemplateScanner:

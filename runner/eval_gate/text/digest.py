@@ -11,7 +11,7 @@ from typing import Any, Final
 from eval_gate.model.base import JsonValue
 
 DIGEST_DIGITS: Final = 16
-"""Of a fingerprint that are enough to tell values apart."""
+"""Digits of a fingerprint: enough to distinguish values."""
 _c_encoder: Any = vars(encoder)["c_make_encoder"]  # the types of the standard library do not name it
 _plain_encoder: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
 _encode_pieces: Final = _c_encoder and _c_encoder(

@@ -20,7 +20,7 @@ _CONTEXT_CHARACTERS: Final = 20
 
 
 def format_distinct_decimals(one: float, other: float, digits: int, scale: float = 1) -> tuple[str, str]:
-    """Both, times `scale`, with so many decimals, and with more where they would look the same and are not."""
+    """Format two numbers times `scale` with `digits` decimals, or more if different numbers would look equal."""
     return _format_distinctly(one, other, _iter_formatters("f", digits, scale))
 
 
@@ -71,7 +71,7 @@ def _format_distinctly(one: float, other: float, forms: Iterable[Callable[[float
 
 
 def _iter_formatters(kind: str, digits: int, scale: float = 1) -> Iterator[Callable[[float], str]]:
-    """Numbers times `scale` with so many digits, and one more each time."""
+    """Yield formatters of numbers times `scale`, each with one more digit than the one before."""
     for n in range(digits, _ALL_DIGITS + 1):
 
         def form(number: float, spec: str = f".{n}{kind}") -> str:

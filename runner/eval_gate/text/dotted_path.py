@@ -30,7 +30,7 @@ class PathError(Exception):
 
 
 def looks_like_jsonpath(path: str) -> bool:
-    """Whether somebody probably means JSONPath's wildcards, filters or descent, which are plain keys here."""
+    """Whether a path probably means JSONPath's wildcards, filters or descent, which are plain keys here."""
     # no pattern for what stands in brackets: it would read to the end of the path for every one that is open
     before = (part.partition("[")[2] for part in path.split("]")[:-1])
     return _QUERY.search(path) is not None or any(_OTHER.search(inside) for inside in before)

@@ -41,7 +41,7 @@ _CUT: Final = re.compile(
     r"|[\[(<]\s?(?:truncated|cut|omitted|snip|redacted|hidden|masked)[^\])>\n]{0,40}[\])>]",
     re.IGNORECASE,
 )
-"""Signs of a text that somebody else cut, or in which a part is `hidden`."""
+"""Marks of a text that another program truncated, or in which a part is `hidden`."""
 _MAX_CUTS: Final = 500
 """Places where a text was cut that are looked at, from its beginning and from its end."""
 _MIN_AT_CUT: Final = 8
@@ -156,7 +156,7 @@ class Redactor:
     def _find_broken(
         self, text: str, *, cut_before: bool = False, cut_after: bool = False
     ) -> Iterator[tuple[int, int]]:
-        """Where in the text a secret stands that is broken by line ends, blanks or signs that nobody sees."""
+        """Find secrets that line ends, blanks or invisible characters break."""
         if not self._broken or not _BREAK.search(text):
             return
         whole = _BREAK.sub("", text)
@@ -291,7 +291,7 @@ class _UnescapedText:
         self._meant: list[int] = []
         """Where stretches begin in `meant`, in order."""
         self._said: list[int] = []
-        """And where the same stretches begin in the text."""
+        """Places in the text at which the same stretches begin."""
         parts: list[str] = []
         done = length = 0
         for match in escaped.finditer(text):

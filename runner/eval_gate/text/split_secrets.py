@@ -19,7 +19,7 @@ MAX_CANDIDATES: Final = 200
 MIN_SIGNS: Final = 12
 """Letters and digits of a secret that is searched for in pieces: fewer may stand in a text by chance."""
 _MIN_AT_CUT: Final = 8
-"""So many of them are masked where the text was cut."""
+"""Letters and digits of a secret that are masked at a place where the text was truncated."""
 _MIN_PIECE: Final = 2
 """Signs of a piece in a response."""
 _WORD: Final = re.compile(r"\\{1,8}(?:u[0-9a-fA-F]{4}|[abfnrtv])|(?P<word>[0-9A-Za-z]+)|(?P<cut>…|\.\.\.)")

@@ -18,7 +18,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?")
 
 
 _CREDENTIAL: Final = re.compile(r"auth|credential|key|pass|secret|session|sig|token", re.IGNORECASE)
-"""Names of parameters whose values nobody may see."""
+"""Names of parameters whose values are secret."""
 
 
 def find_url_problem(url: str) -> str | None:

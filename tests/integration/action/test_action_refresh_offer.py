@@ -93,7 +93,7 @@ def test_refresh__no_case_is_comparable__command_where_the_branch_has_moved_on(j
     file = job.workspace / "evals/weather.golden.json"
     file.write_text(file.read_text().replace('"message": "', '"message": "please '))
     comment = compare(job, github)
-    assert "The baseline is not comparable: " in comment
+    assert "The baseline is not comparable, so this run cannot show" in comment
     assert (COMMAND in comment) is bool(more)
 
 

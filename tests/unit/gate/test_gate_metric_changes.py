@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from statistics import fmean
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +13,7 @@ from eval_gate.gate.metric_changes import find_metric_changes
 from eval_gate.gate.verdict_decision import GateInputs, decide_provisional_verdict, decide_verdict
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import EvaluatorResult, Status, Trial
-from eval_gate.model.limits import METRIC_NAME, METRIC_ROWS
+from eval_gate.model.limits import EVALUATORS_DEPTH, METRIC_NAME, METRIC_ROWS
 from eval_gate.model.metric_change import MetricChange, MetricChanges, MetricKind
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText
 from eval_gate.results.baseline import Baseline
@@ -183,6 +186,59 @@ def test_rows__evaluators_of_one_name__are_one() -> None:
     assert (row.cases, row.baseline_score, row.baseline_pass_rate) == (2, 0.75, 0.5)
 
 
+def judged(number: int, *members: EvaluatorResult, **fields) -> list[CaseResult]:
+    """Cases with one composite of these members, whose score is their mean."""
+    mean = sum(one.score for one in members) / len(members)
+    policy = EvaluatorResult(name="policy", type="composite", score=mean, evaluator_results=members)
+    return [make_graded(f"c{n}", evaluator_results=(policy,), score=mean, **fields) for n in range(number)]
+
+
+def test_members__one_of_a_composite_falls__is_a_row_of_its_own() -> None:
+    then = judged(10, make_evaluator("facts", 0.9), make_evaluator("tone", 0.7))
+    now = judged(10, make_evaluator("facts", 0.5), make_evaluator("tone", 0.7))
+    assert {name: (row.kind, row.cases, row.difference, row.changed) for name, row in rows(then, now).items()} == {
+        "policy": (EVALUATOR, 10, -0.2, True),
+        "policy / facts": (EVALUATOR, 10, -0.4, True),
+        "policy / tone": (EVALUATOR, 10, 0.0, False),
+    }
+
+
+def test_members__they_change_against_each_other__are_marked_where_the_composite_is_not() -> None:
+    then = judged(10, make_evaluator("facts", 0.9), make_evaluator("tone", 0.5))
+    now = judged(10, make_evaluator("facts", 0.5), make_evaluator("tone", 0.9))
+    assert {name: row.changed for name, row in rows(then, now).items()} == {
+        "policy": False,
+        "policy / facts": True,
+        "policy / tone": True,
+    }
+
+
+def test_members__all_rows__count_for_the_adjustment() -> None:
+    """Seven cases fall: 1 in 64 alone. Two rows may be marked for that, and no row of four."""
+    then, now = (graded(7, style, tone=0.5) for style in (0.9, 0.5))
+    assert rows(then, now)["style"].changed
+    then, now = (judged(7, *(make_evaluator(name, 0.5) for name in "ab"), make_evaluator("c", c)) for c in (0.9, 0.5))
+    assert not any(row.changed for row in rows(then, now).values())
+
+
+def test_members__a_single_one__has_no_row_beside_its_composite() -> None:
+    cases = judged(2, make_evaluator("facts", 0.5), tags=("a",))
+    assert list(rows(cases, cases)) == ["policy", "a"]
+
+
+def nest(depth: int) -> EvaluatorResult:
+    members = (nest(depth - 1), make_evaluator("x", 0.5)) if depth else ()
+    return EvaluatorResult(name="n", type="composite", score=0.5, evaluator_results=members)
+
+
+def test_members__of_members__have_the_whole_path_up_to_a_depth() -> None:
+    cases = judged(2, nest(1), make_evaluator("tone", 0.5))
+    assert {"policy / n / n", "policy / n / x"} < rows(cases, cases).keys()
+    cases = judged(2, nest(30), make_evaluator("tone", 0.5))
+    deepest = max(rows(cases, cases), key=len)
+    assert deepest.count(" / ") == EVALUATORS_DEPTH
+
+
 def checked(case_id: str, *scores: float, **fields) -> CaseResult:
     """A case of yes-or-no checks, with the texts and fingerprints that a run stores."""
     names = ("toolsCalled", "responseContains")
@@ -294,3 +350,37 @@ def test_rows__any_scores__agree_with_the_means(pairs) -> None:
         assert row.difference == pytest.approx(row.current_score - row.baseline_score, abs=1e-6)
         assert (row.low is None) == all(round(one - other, 9) == 0 for one, other in clamped)
         assert row.low is None or row.low - 1e-6 <= row.difference <= row.high + 1e-6
+
+
+def draw_world(rng: random.Random, cases: int, fall: float) -> MetricChanges:
+    """Both runs of cases with a composite of three members, of which the first may fall, a check and four tags."""
+    sides: tuple[list[CaseResult], list[CaseResult]] = ([], [])
+    for number in range(cases):
+        quality = rng.choice((0.2, 0.6, 0.9, 0.97, 1.0))
+        tags = tuple(tag for tag in "abcd" if rng.random() < 0.5)
+        for side, shift in zip(sides, (0.0, fall), strict=True):
+            scores = [rng.gauss(quality - shift, 0.1), float(rng.random() < quality), rng.gauss(quality, 0.1)]
+            members = tuple(make_evaluator(f"m{at}", min(max(one, 0.0), 1.0)) for at, one in enumerate(scores))
+            policy = EvaluatorResult(
+                name="policy", type="composite", score=fmean(one.score for one in members), evaluator_results=members
+            )
+            results = (policy, make_evaluator("check", float(rng.random() < quality)))
+            mean = fmean(one.score for one in results)
+            side.append(make_graded(f"c{number}", mean, evaluator_results=results, tags=tags))
+    return find(*sides)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cases", [8, 20])
+def test_rows__worlds_without_a_change__are_marked_in_at_most_5_percent(cases) -> None:
+    """Counted are worlds with any marked row; 4.6 % are three standard deviations of this many worlds."""
+    rng, worlds = random.Random(cases), 200
+    assert sum(draw_world(rng, cases, 0.0).changed > 0 for _ in range(worlds)) <= worlds * (0.05 + 0.046)
+
+
+@pytest.mark.slow
+def test_rows__worlds_in_which_a_member_falls__are_found_by_its_row() -> None:
+    rng, worlds = random.Random(1), 100
+    marked = [[row.name for row in draw_world(rng, 20, 0.15).rows if row.changed] for _ in range(worlds)]
+    assert sum("policy / m0" in names for names in marked) >= 80
+    assert sum("policy" in names for names in marked) <= 30

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from statistics import fmean
 
 import pytest
 
@@ -100,11 +101,14 @@ REFUSED = "agent error: no connection to 127.0.0.1:1: refused"
 
 
 def interrupted() -> RunResult:
-    cases = [make_result("a"), make_result("b", "error", error=REFUSED, error_kind=ErrorKind.AGENT_UNREACHABLE)]
+    cases = [make_result("a")]
+    unreachable = ErrorKind.AGENT_UNREACHABLE
+    cases += [make_result(f"b{number}", "error", error=REFUSED, error_kind=unreachable) for number in range(5)]
     cases += [make_result(f"c{number}", "not_run") for number in range(3)]
-    run = make_run(
-        make_suite_result(cases), stop_reason="no connection to the target, 5 cases in a row: agent error (start it)"
+    stopped = (
+        f"no connection to the target, 5 cases in a row: {REFUSED.removeprefix('agent error: ')} (start the agent)"
     )
+    run = make_run(make_suite_result(cases), stop_reason=stopped)
     return judged(run, make_baseline_run({"a": "passed"}))
 
 
@@ -188,7 +192,7 @@ def history() -> RunResult:
 
 def unavailable() -> RunResult:
     """A case that fails here, and GitHub does not say whether it passed before."""
-    reason = "the baseline could not be had (listing the artifacts eval-gate-results: GitHub answers 502 (Bad Gateway))"
+    reason = "the baseline could not be read (listing the artifacts: GitHub answers 502 (Bad Gateway))"
     absent = NoBaseline("baseline-unavailable", reason, unavailable=True)
     return judge_against(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
 
@@ -280,24 +284,31 @@ def behaviour() -> RunResult:
 
 
 def metrics() -> RunResult:
-    """Twelve cases pass; one evaluator and one tag fall, one rises, and names are hostile."""
+    """Twelve cases pass; one evaluator and one member of a composite fall, another rises, and names are hostile."""
 
-    def make_side(*, here: bool) -> list[CaseResult]:
-        return [
-            make_graded(
-                f"case-{number:02}",
-                evaluators={
-                    "style": 0.75 if here else 0.95 - 0.01 * number,
-                    "`|<b>@octocat</b>": 0.9 if here else 0.8,
-                    "format": float(number != 3 + here),
-                },
-                tags=("refunds" if number % 2 else "a|</td><script>", *(("vip",) if number < 8 else ())),
-            )
-            for number in range(12)
+    def make_case(number: int, *, here: bool) -> CaseResult:
+        members = [
+            make_evaluator("facts", 0.7 if here else 0.9),
+            make_evaluator("tone", 0.8 if here else 0.6 + 0.01 * number),
         ]
+        results = [
+            make_evaluator("style", 0.75 if here else 0.95 - 0.01 * number),
+            make_evaluator("`|<b>@octocat</b>", 0.9 if here else 0.8),
+            make_evaluator("format", float(number != 3 + here)),
+            make_evaluator(
+                "policy", fmean(one.score for one in members), type="composite", evaluator_results=tuple(members)
+            ),
+        ]
+        return make_graded(
+            f"case-{number:02}",
+            fmean(one.score for one in results),
+            evaluator_results=tuple(results),
+            tags=("refunds" if number % 2 else "a|</td><script>", *(("vip",) if number < 8 else ())),
+        )
 
+    then, now = ([make_case(number, here=here) for number in range(12)] for here in (False, True))
     policy = Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.5)
-    return judged(make_graded_run(make_side(here=True)), make_graded_baseline(make_side(here=False)), policy)
+    return judged(make_graded_run(now), make_graded_baseline(then), policy)
 
 
 STATES |= {
@@ -382,25 +393,25 @@ def test_comment__green_after_red__says_what_is_fixed() -> None:
 
 def test_comment__could_not_decide__links_to_the_error() -> None:
     text = render("md", interrupted(), replace(ON_GITHUB, errors_doc_url="https://example.org/errors"))
-    assert "See [`run-incomplete`](https://example.org/errors#run-incomplete)." in text
+    assert "See [`too-few-scored-cases`](https://example.org/errors#too-few-scored-cases)." in text
 
 
 PROBLEMS = {
     "problem-usage": (
         GateError(
             "invalid-eval-files",
-            "2 problems in the eval files: nothing was run",
+            "2 problems in the eval files",
             "correct them; `eval-gate validate` checks without running anything",
             problems=(
                 Problem("expected a list", "evals/a|b.golden.json", 12, "cases[0].expect.toolsCalled"),
                 Problem("@octocat <b>wrote</b> this", "evals/x.json", 3),
             ),
         ),
-        "nothing was run",
+        "nothing ran",
     ),
     "problem-github": (
         GateError("github-unreachable", "reading run 5: GitHub answers 502 (Bad Gateway)", "re-run the failed job"),
-        "could not decide",
+        "inconclusive",
     ),
 }
 

@@ -142,7 +142,7 @@ def alike(*records: str) -> str:
 def test_comment__equal_evidence__stands_once() -> None:
     text = alike(*[STEADY] * 5)
     assert "- `c3`, `c4`: Confirmed: failed 3 of 3 here, 0 of 20 on main. " in text
-    assert text.count("| 20/20 | 0/3 |") == 5
+    assert text.count("| 20 of 20 pass | 0 of 3 pass |") == 5
 
 
 def inconclusive(*records: str) -> str:

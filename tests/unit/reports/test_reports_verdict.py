@@ -45,7 +45,10 @@ FLAKY = "PPPFPPPPPFPPPPPPPFPP"
 
 
 def confirmed() -> RunResult:
-    """One of everything: regressions by evidence, one that must pass, doubtful cases, a confirmed new pass."""
+    """One of everything: regressions by evidence, one that must pass, doubtful cases, a confirmed new pass.
+
+    A case that the newest run of main fails too is not re-run: nothing is suspected of it.
+    """
     records = {
         "refund/partial-order": "PPPPPPPPPPPPPFPPPPPP",
         "refund/expired": "FPPPPPPPPPPPPPPPPPPP",
@@ -58,7 +61,7 @@ def confirmed() -> RunResult:
     }
     here = {
         "refund/partial-order": "FFFF",
-        "refund/expired": "FFFF",
+        "refund/expired": "F",
         "pay/card": "FF",
         "faq/hours": "FPP",
         "faq/fax": "PF",
@@ -128,10 +131,12 @@ def accepted(*extra: str, policy: Policy = REGRESSIONS) -> RunResult:
         make_waiver("pay/iban", line=26, is_new=True),
         refusals=(
             RefusedCommand(
-                author="eve", url=f"{COMMENT}3", message="does not have write access, so nothing is accepted"
+                author="eve",
+                url=f"{COMMENT}3",
+                message="waiving needs write access to the repository, and eve has `read`",
             ),
         ),
-        troubles=("the label eval-gate:waive is set, and no comment accepts anything",),
+        troubles=("1 comment with commands is ignored: GitHub answers 502 (Bad Gateway)",),
     )
     return make_judged(
         here | dict.fromkeys(extra, "FFFF"), records | dict.fromkeys(extra, STEADY), policy=policy, waivers=waivers

@@ -80,7 +80,7 @@ class _JudgeBuilder:
         self._made: dict[int, AnyJudge] = {}
 
     def build(self, cases: Sequence[EvalCase], rubric: RubricMode) -> Judges:
-        """All judges these cases need. Raises GateError for a grade that nobody could give."""
+        """Build all judges that these cases need. Raises GateError if an evaluator has no judge."""
         defaults: dict[TargetKey, AnyJudge] = {}
         named: dict[str, dict[str, AnyJudge]] = {}
         missing: list[Problem] = []

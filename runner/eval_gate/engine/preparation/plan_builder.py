@@ -154,7 +154,7 @@ def _build_redactor(config: RunConfig, context: RunContext) -> Redactor:
 
 
 def _find_chosen_target(config: RunConfig) -> str | None:
-    """Who was chosen for the run, whatever eval files ask for; None when nobody was."""
+    """Find the target that is chosen for the whole run, whatever eval files name; None without a choice."""
     chosen = config.target
     return "the agent's endpoint" if chosen.endpoint else chosen.name or chosen.model or chosen.provider
 
@@ -290,7 +290,7 @@ def _read_baseline_responses(known: RecordingFile | None, context: RunContext) -
         return ()
     try:
         return read_recording(context.baseline_folder / RECORDING_NAME).entries
-    except GateError:  # then nobody knows, and the report says that they may be anybody's
+    except GateError:  # the source is unknown then, and the report says so
         return ()
 
 
@@ -342,7 +342,7 @@ def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[st
 
 
 def _describe_unknown_files(files: ProgramFiles) -> tuple[str, ...]:
-    """Which commands that grade nobody can compare with those of the baseline."""
+    """Describe the grading commands whose files cannot be compared with the baseline."""
     return tuple(
         f"the command `{to_one_line(command, MAX_COMMAND)}` names no file of the repository, so changes of the files "
         "that it runs are not detected"

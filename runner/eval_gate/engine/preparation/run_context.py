@@ -22,17 +22,17 @@ class RunContext(FrozenStruct):
     """The variables that the run may see."""
     git: GitFacts | None = None
     resume: str | None = None
-    """Id of the run that is gone on with."""
+    """Id of the run that is resumed."""
     secrets: tuple[str, ...] = ()
-    """Texts that nobody may see, beside those that the run finds by itself."""
+    """Secrets to mask, in addition to those that the run finds itself."""
     secret_policy: SecretPolicy | None = None
     """Decides which targets are given variables; None where all are."""
     baseline_recording_digest: str | None = None
-    """The sha256 of recorded answers that came with the baseline; others somebody may have written here."""
+    """SHA-256 of the recording that came with the baseline; another one may be from anywhere."""
     baseline_folder: Path | None = None
     """The folder of the run that is the baseline, where it is on this machine: with the responses that it used."""
     custom_target: Target | None = None
-    """Who answers, where that is nobody whom a configuration could describe, such as a function."""
+    """Target that no configuration describes, such as a function."""
     custom_suites: tuple[EvalSuite, ...] = ()
     """The suites of the run, in place of those in eval files; empty to read the eval files."""
     tmp: ProjectTmp = field(default_factory=ProjectTmp)

@@ -33,9 +33,9 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import to_one_line
 
 _BATCH_SIZE: Final = 10
-"""Cases that are asked about before it is looked at again whether the gate stays red."""
+"""Cases of one batch; after each batch, the gate decides again whether it can still pass."""
 MAX_WITNESSES: Final = 3
-"""Cases that pass here and in the history, by which the base branch's agent shows that it works."""
+"""Cases that pass in this run and in the history: the base agent must pass them to show that it works."""
 NO_WITNESSES: Final = (
     "no case passes both in this run and in the history, so nothing can show that the base agent works"
 )
@@ -199,7 +199,7 @@ def _select_witnesses(current: RunResult, comparison: Comparison, askable: Set[C
 
 
 def _select_suite_cases(current: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
-    """All cases that are compared, which is what a drop of all of them is about; nothing where there is none."""
+    """Return all compared cases if passes or scores dropped in the whole suite; else nothing."""
     found, scores = comparison.suite_finding, comparison.score_finding
     if not ((found is not None and found.is_drop) or (scores is not None and scores.is_drop)):
         return []
@@ -212,7 +212,7 @@ def _select_suite_cases(current: RunResult, comparison: Comparison, askable: Set
 
 
 def _can_turn_verdict(run: RunResult, inputs: GateInputs, comparison: Comparison, askable: Set[CaseKey]) -> bool:
-    """Whether the gate would not fail if the base branch's agent did as badly in all that it may be asked about."""
+    """Whether the gate would pass if the base agent did as badly as this run in every case that it may run."""
     regressions = {one.key for one in comparison.select_changes(CaseClass.REGRESSION)}
     in_drop = {one.key for one in comparison.changes if one.grounds and one.grounds.kind is GroundKind.SUITE_DROP}
 

@@ -43,24 +43,24 @@ from eval_gate.results.history import build_executions
 from eval_gate.struct import FrozenStruct, replace
 
 MAX_CASE_EXECUTIONS: Final = 3
-"""How often the base branch's agent is asked about one case at most."""
+"""Maximum executions of one case by the base agent."""
 DECISIVE_COUNT: Final = 2
-"""Passes that leave a case red, and failures that may clear it; also how often it is asked about all cases."""
+"""Passes that keep a regression, or failures that may clear it; also the executions of each case of a suite drop."""
 FLAKE_CHANCE_LIMIT: Final = 0.01
-"""The chance up to which failures there are not just the ones that a case's history knows of."""
+"""Chance up to which the base agent's failures are more than the history of a case explains."""
 _MIN_SUITE_SHARE: Final = 0.9
-"""The share of the compared cases that has to be answered, so that nothing about all of them rests on some."""
+"""Share of the compared cases that need a response before anything is concluded about the whole suite."""
 
 
 class CaseClearance(StrEnum):
     """Whether the base agent clears a case that failed in this run."""
 
     RED = "red"
-    """It passes there, or its history, which knows that it flakes, keeps its word."""
+    """The base agent passes the case, or fails it no more often than its history explains."""
     CLEARED = "cleared"
-    """It fails there too."""
+    """The base agent fails the case too."""
     OPEN = "open"
-    """Not known yet, or nothing was said."""
+    """There are too few results, or none."""
 
 
 def decide_clearance(counts: Counts, history: Counts, prior: Prior) -> CaseClearance:
@@ -180,7 +180,7 @@ def _clear_case(
 
 
 def _build_cleared_grounds(grounds: Grounds) -> Grounds:
-    """Nothing is left to be tested: whatever the history lets expect, this is not of the change."""
+    """Remove the test result: the change is not the cause, whatever the history lets expect."""
     return replace(
         grounds,
         kind=GroundKind.BASE_AGENT,
@@ -249,7 +249,7 @@ def _list_scores(case: CaseResult) -> tuple[float, ...]:
 
 
 def _count_identical_responses(run: RunResult) -> int:
-    """How many cases that failed here it was asked about; 0 unless each answer to each of them is one given here."""
+    """Count the failed cases that the base agent ran; 0 unless it only returned responses that this run has too."""
     suspects = [
         answers
         for _, case in run.iter_cases()

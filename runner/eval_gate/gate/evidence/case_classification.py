@@ -50,7 +50,7 @@ Where scores are tested too, passes and scores have half of it each.
 """
 
 MIN_EXPLAINING_RUNS = 5
-"""Executions in the history that say that a case comes and goes: of fewer, one failure may have been mended since."""
+"""Executions in the history from which a case counts as unsteady; with fewer, one failure may have been fixed."""
 
 
 class CaseFacts(FrozenStruct):
@@ -61,10 +61,10 @@ class CaseFacts(FrozenStruct):
     history: CaseHistorySummary = NO_HISTORY
     first: Counts = NO_EXECUTIONS
     reruns: Counts = NO_EXECUTIONS
-    """Its re-runs."""
+    """Results of the re-runs."""
     must_pass: bool = False
     rerun_end: RerunStopReason | None = None
-    """Why it was not run once more; None where nobody had asked for re-runs."""
+    """Why there was no further re-run; None if the run had no re-runs."""
     preceding_cases: int | None = None
     """How many cases of its suite run before it, where it works on their files: one wrong response may fail many of
     these, so that they are in no test that counts cases. None for a case by itself."""
@@ -76,17 +76,17 @@ class CaseFacts(FrozenStruct):
 
     @property
     def missing_rerun_ground(self) -> GroundKind:
-        """Why nobody knows what became of it, where re-runs would have decided."""
+        """Why the result is unknown, for a case that more re-runs would have decided."""
         return _MISSING_RERUN_GROUNDS.get(self.rerun_end, GroundKind.MISSING_RERUNS)
 
     @property
     def is_compared(self) -> bool:
-        """Whether its history is about the same question, and it was judged here."""
+        """Whether the history has the same case fingerprint and this run has a score."""
         return self.plain_class.is_compared and self.first.executions > 0
 
     @property
     def is_in_suite_test(self) -> bool:
-        """Whether its answers say something about the suite as a whole: not where the branch itself fails it now."""
+        """Whether the suite test counts the case: not if the branch itself fails it now."""
         if self.preceding_cases is not None or not self.is_compared:
             return False
         return not (
@@ -95,7 +95,7 @@ class CaseFacts(FrozenStruct):
 
     @property
     def stratum(self) -> Stratum:
-        """Its answers in the history and here, first executions only; without the run that decides whether it is in."""
+        """First executions in the history and here, without the run that decides whether the suite test counts them."""
         return Stratum.from_counts(self.history.without_newest_run, self.first.without_agent_errors)
 
     def is_part_of_drop(self, finding: SuiteFinding) -> bool:
@@ -230,13 +230,13 @@ def classify_cases(
 
 
 def _build_kind_key(case: CaseFacts) -> Hashable:
-    """Equal for cases that differ in their names only: of those the same becomes, and it is worked out once."""
+    """Build a key that is equal for cases that differ only in their names; each key is classified once."""
     seen = id(case.history), id(case.first), id(case.reruns)
     return case.plain_class, *seen, case.must_pass, case.rerun_end, case.preceding_cases
 
 
 def _drop_worst_failures(strata: list[Stratum], count: int) -> list[Stratum]:
-    """All but the failing ones that stick out most from their histories, so many of them."""
+    """Drop the `count` failing cases that exceed the failures of their history most."""
     if count <= 0:
         return strata
     failing = [at for at, one in enumerate(strata) if one.failures and one.runs < one.total_runs]
@@ -270,7 +270,7 @@ _MUST_PASS_GROUNDS = {
     RerunStep.INCONCLUSIVE: GroundKind.RECOVERED,
     None: None,
 }
-"""Of a case that must pass and has nothing to be compared with."""
+"""Grounds of a must-pass case without a result to compare with."""
 
 
 def _classify_failing_case(
@@ -291,9 +291,7 @@ def _classify_failing_case(
         return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
         return CaseClass.ERRORED, GroundKind.MISSING_RERUNS
-    if (
-        step is RerunStep.AGAIN and case.total.is_failing
-    ):  # one that mostly passed when it was asked again is no unknown
+    if step is RerunStep.AGAIN and case.total.is_failing:  # a case that mostly passed its re-runs is not unknown
         why = case.missing_rerun_ground
         return CaseClass.ERRORED if why is GroundKind.MISSING_RERUNS else CaseClass.SUSPECTED_REGRESSION, why
     if history.failures > history.passes or (history.is_failing and case.history.newest_failed):

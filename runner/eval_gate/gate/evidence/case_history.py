@@ -49,7 +49,7 @@ _AGENT_ERROR_LETTERS: Final = frozenset("CT")
 _OUTAGE_SHARE, _OUTAGE_CASES, _OUTAGE_TIMES = 5, 5, 3
 """An outage: one case in five got no response at first, five at least, and three times as many as in the other runs."""
 _HistoryKind = tuple[str, tuple[bool, ...]]
-"""What the runs of a case were, as the ledger has them, and which of its yardsticks count: most cases share both."""
+"""Encoded runs of a case and which of its fingerprints match; most cases of a suite share both."""
 _NO_RUNS: Final[_HistoryKind] = "", ()
 
 
@@ -70,7 +70,7 @@ class EarlierResult(FrozenStruct):
 
     @property
     def passed(self) -> bool:
-        """Whether it passed then."""
+        """Whether the case passed in that run."""
         return self.tally.passed
 
 
@@ -81,7 +81,7 @@ class CaseEvidence(FrozenStruct):
     in_baseline: bool = False
     """Whether the baseline has it, judged or not."""
     unscored_in_baseline: bool = False
-    """The baseline could not judge it either."""
+    """The case has no score in the baseline."""
     history: CaseHistorySummary = NO_HISTORY
     score_history: ScoreHistory | None = None
 
@@ -108,7 +108,7 @@ class HistoryEvidence:
         return {key: self._get_evidence(earlier.get(key, key), case, there) for key, case in current.iter_cases()}
 
     def find_earlier_results(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, EarlierResult]:
-        """Of the baseline's cases with these names: the newest earlier result by its own yardstick, if there is one."""
+        """Find the newest earlier result of each of these baseline cases with its own fingerprint, if there is one."""
         there = self._baseline.index_cases()
         return {
             key: then for key in keys if (then := self._get_evidence(key, there[key], there).newest_result) is not None
@@ -116,7 +116,7 @@ class HistoryEvidence:
 
     @cached_property
     def level_run_count(self) -> int:
-        """How many of the newest runs are at the level of the newest, over all cases of the branch."""
+        """Number of newest runs that are at the level of the newest one, over all cases of the branch."""
         runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
         for key, kind in self._kinds.items():
             seen = self._list_case_runs(*kind)
@@ -147,7 +147,7 @@ class HistoryEvidence:
 
     @cached_property
     def _fixed_looking_cases(self) -> int:
-        """How many of the branch's own cases could look mended by chance."""
+        """Number of the branch's own cases that could look fixed by chance."""
         return sum(number for seen, number in self._list_level_runs() if can_look_fixed(one for _, one in seen))
 
     def _list_level_runs(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, CaseRun]], int]]:
@@ -159,7 +159,7 @@ class HistoryEvidence:
         return [([one for one in all_of if one[0] < self.level_run_count], number) for all_of, number in seen]
 
     def count_histories(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
-        """How many of the branch's own cases have passed and failed so often in the history."""
+        """Count the branch's own cases by their passes and failures in the history."""
         found = Counter[tuple[int, int]]()
         for kind, number in self._count_kinds(quarantined).items():
             counts = self._get_history(*kind).counts
@@ -167,19 +167,19 @@ class HistoryEvidence:
         return found
 
     def _count_kinds(self, quarantined: Collection[CaseKey]) -> Counter[_HistoryKind]:
-        """How many of the branch's own cases that are not set aside are of each kind."""
+        """Count the branch's own cases of each kind, without quarantined ones."""
         return Counter(
             self._kinds.get(key, _NO_RUNS) for key, _ in self._baseline.iter_cases() if key not in quarantined
         )
 
     @cached_property
     def _kinds(self) -> Mapping[CaseKey, _HistoryKind]:
-        """Every case by its newest yardstick."""
+        """Kind of each case by its newest fingerprint."""
         cases = ((key, self._ledger.get_case(key)) for key in self._ledger.iter_keys())
         return {key: (known.runs, _find_newest_matches(known, self._runs)) for key, known in cases}
 
     def _get_evidence(self, key: CaseKey, current: CaseResult, baseline: Mapping[CaseKey, CaseResult]) -> CaseEvidence:
-        """Most cases of a suite share one past: it is put together once for all that differ in nothing else."""
+        """Build the history once for all cases that differ only in their names, as most cases of a suite do."""
         known, before = self._ledger.get_case(key), baseline.get(key)
         yardstick = compute_result_fingerprint(current)
         like = tuple([match_fingerprints(one, yardstick) for one in known.fingerprints])
@@ -274,7 +274,7 @@ class HistoryEvidence:
 
     @cached_property
     def _outages(self) -> Collection[int]:
-        """The places of the runs in which far more cases than usual got no response, and of an unmeasured baseline."""
+        """Find the runs in which far more cases than usual got no response, and an unmeasured baseline."""
         cases, silent = Counter[int](), Counter[int]()
         for runs, number in Counter(self._ledger.get_case(key).runs for key in self._ledger.iter_keys()).items():
             for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
@@ -335,19 +335,19 @@ def build_history_evidence(baseline: Baseline, pass_score: float) -> HistoryEvid
 
 
 def _compare_own_fingerprints(yardsticks: Sequence[str]) -> tuple[tuple[FingerprintMatch, ...], ...]:
-    """How alike a case's own yardsticks are: all that a past looks at in them, beside the one of this run."""
+    """Compare the fingerprints of a case with each other: besides the one of this run, a history needs no more."""
     if len(yardsticks) <= 1:
         return ()
     return tuple(tuple(match_fingerprints(one, other) for other in yardsticks) for one in yardsticks)
 
 
 def _find_matches(case_history: CaseHistory, measured: str) -> tuple[bool, ...]:
-    """Which of a case's yardsticks are this one."""
+    """Mark the fingerprints of a case that have the same setup as this one."""
     return tuple(match_fingerprints(one, measured).same_setup for one in case_history.fingerprints)
 
 
 def _find_newest_matches(case_history: CaseHistory, runs: Sequence[int]) -> tuple[bool, ...]:
-    """Which of a case's yardsticks are the one of its newest run among these."""
+    """Mark the fingerprints of a case that have the same setup as its newest run among these."""
     entries = case_history.decode_entries()
     newest = next((entry for place in runs if place < len(entries) and (entry := entries[place]) is not None), None)
     return (

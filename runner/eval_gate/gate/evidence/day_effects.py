@@ -45,30 +45,30 @@ if TYPE_CHECKING:
 DAY_VARIANCES: Final = (0.0, 1 / 1024, 1 / 256, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 """Variances of the factor by which a run multiplies failures: from 3 % more or less to days of five times as many."""
 CALM_WEIGHT: Final = 0.7
-"""How much of the belief is in no differences at all before anything is known."""
+"""Prior weight of no differences between runs."""
 SLIGHT_WEIGHT: Final = 0.05
-"""And in each of the slight ones (below 1/16), which only suites of thousands of cases can tell from none."""
+"""Prior weight of each slight variance (below 1/16), which only suites of thousands of cases distinguish from none."""
 _LARGE_WEIGHT: Final = (1.0 - CALM_WEIGHT - 3 * SLIGHT_WEIGHT) / (len(DAY_VARIANCES) - 4)
 _VARIANCE_WEIGHTS: Final = (CALM_WEIGHT, *[SLIGHT_WEIGHT] * 3, *[_LARGE_WEIGHT] * (len(DAY_VARIANCES) - 4))
 MIN_RUNS: Final = 5
 _LEVELS: Final = tuple(math.exp(-1.2 + 0.1 * step) for step in range(23))
-"""By how much the mean of all runs may be off."""
+"""Factors by which the mean of all runs may be wrong."""
 _FACTORS: Final = tuple(math.exp(-2.5 + 0.05 * step) for step in range(104))
-"""The factors between which a spread is shared out: from a twelfth to fourteen."""
+"""Factors that represent a spread: from a twelfth to fourteen."""
 FACTOR_STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
-"""The factors of a day that are told apart; each other one counts as the one next to it."""
+"""Factors of a day that are distinguished; every other factor counts as the nearest one."""
 _MIN_WEIGHT: Final = 1e-7
 _MIN_SHARE: Final = 1e-4
-"""Of a day: factors that are believed less are left out."""
+"""Smallest weight of a day's factor; factors with less are left out."""
 _NO_VARIANCE: Final = 1e-3
 _BAD_FACTOR: Final = 2.0
-"""How many times the usual failures a bad day has, at least."""
+"""Smallest multiple of the usual failures on a bad day."""
 _MIN_BAD_FAILURES: Final = 3
-"""And how many failures: fewer are a flake or two."""
+"""Smallest number of failures on a bad day: fewer are one or two flaky cases."""
 _MAX_BAD_CHANCE: Final = 0.02
-"""And the chance up to which so many are rare on a usual day."""
+"""Largest chance of that many failures on a usual day."""
 _MAX_FAILURES: Final = 10**9
-"""No run has more: a stored result that says so was not made by this program."""
+"""Maximum failures of a run: a stored result with more is not from this program."""
 _FEW_FAILURES: Final = 50.0
 """Below it the chance of a number of failures is added up, and from there on taken from the normal distribution."""
 
@@ -224,7 +224,7 @@ def _find_nearest_step(factor: float) -> int:
 
 
 def _compute_log_poisson(failures: float, mean: float) -> float:
-    """Of so many rare events, but for what does not depend on the mean."""
+    """Compute the logarithm of a Poisson chance, without the term that does not depend on the mean."""
     return failures * math.log(mean) - mean
 
 
@@ -245,7 +245,7 @@ def _is_bad_day(day: BranchRun, usual: float) -> bool:
 
 
 def _compute_log_chance(day: BranchRun, level: float, spread: float) -> float:
-    """Of its failures as rare events around the mean: what varies less than rare events do is shifted to them."""
+    """Compute the log chance of a day's failures as rare events, shifted where they vary less than those."""
     failures = max(day.failures - day.expected + day.variance, 0.0)
     mean = max(day.variance, _NO_VARIANCE) * level
     if not spread:
@@ -303,4 +303,4 @@ def _sum_logs(logs: Sequence[float]) -> float:
 
 
 NO_DAY_EFFECTS: Final = learn_day_effects(())
-"""Of a branch without a history."""
+"""Day effects of a branch without a history."""

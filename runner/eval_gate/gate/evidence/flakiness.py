@@ -32,7 +32,7 @@ LEVEL_CHANGE_LIMIT: Final = 0.05
 """The chance of such a row at the end of the history, given how often the case failed. One failure is never below it,
 as long as no more than twenty runs are looked at."""
 MIN_OF_EACH: Final = 2
-"""Passes and failures of a case that could look mended."""
+"""Fewest passes and failures of a case that could look fixed."""
 
 
 class CaseRun(NamedTuple):
@@ -51,7 +51,7 @@ class CaseRun(NamedTuple):
 
     @property
     def answered(self) -> CaseRun:
-        """Without the executions that gave no answer to judge."""
+        """The run without executions that have no response to score."""
         return self._replace(first=self.first.without_agent_errors, reruns=self.reruns.without_agent_errors)
 
 
@@ -84,7 +84,7 @@ def can_look_fixed(seen: Iterable[CaseRun]) -> bool:
 
 
 def select_level_runs(seen: Sequence[tuple[int, CaseRun]], among: int = 1) -> Sequence[tuple[int, CaseRun]]:
-    """Those of the runs, newest first and each with its place, since the case last broke or was mended."""
+    """Select the runs since the case last broke or was fixed, newest first and each with its place."""
     judged = [one for _, one in seen if one.first.executions]
     return [one for one in seen if one[1].first.executions][
         : _count_level_runs(judged, _select_answered_runs(judged), among)

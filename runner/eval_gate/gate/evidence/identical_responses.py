@@ -15,9 +15,9 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult
 
 CACHE_SPEEDUP: Final = 5
-"""So many times faster than the first answer is no second answer."""
+"""Speed-up from which a repeated response is from a cache."""
 MIN_FIRST_MS: Final = 200
-"""A first answer that took less may have been slow for any reason, such as a connection that was opened."""
+"""Shortest time of a first response: a faster one may have been slow for any reason, such as a new connection."""
 
 
 def find_repeats(case: CaseResult) -> Repeats | None:

@@ -25,7 +25,7 @@ NEW_CASE_CLASSES: Final = frozenset({CaseClass.ADDED, CaseClass.INCOMPARABLE})
 NEW_CASE_EXECUTIONS: Final = 3
 """How often such a case is run, where cases are run again at all."""
 MIN_EXTRA_EXECUTIONS: Final = 100
-"""So many more runs of new cases are made in any case, where nobody said what re-runs may take."""
+"""Additional executions of new cases that are always allowed if re-runs have no budget."""
 
 
 def plan_extra_executions(

@@ -43,7 +43,7 @@ _LOG_FAILURE_RATES: Final = tuple(math.log(rate) for rate in _ALL_RATES)
 
 
 DayFactors = tuple[tuple[float, float], ...]
-"""By how much one day may multiply failures (1 at least), each with its weight; none where days are all alike."""
+"""Factors of at least 1 by which one day may multiply failures, with weights; empty if days do not differ."""
 
 
 class Prior(FrozenStruct):
@@ -57,7 +57,7 @@ class Prior(FrozenStruct):
 
     @classmethod
     def from_counts(cls, passes: float, failures: float) -> Prior:
-        """As if so many passes and failures had been seen: a Beta distribution, in the steps of `RATES`."""
+        """Build the prior of that many observed passes and failures: a Beta distribution in the steps of `RATES`."""
         return cls(_discretize_beta(passes, failures, RATES))
 
     def add_history(self, counts: Counts) -> Prior:
@@ -136,7 +136,7 @@ def _compute_log_orders(counts: Counts) -> float:
 
 _DEFAULT_COUNTS: Final = (9.0, 1.0)
 DEFAULT_PRIOR: Final = Prior.from_counts(*_DEFAULT_COUNTS)
-"""Of a suite nobody has seen: a case may fail one time in ten for no reason, worth ten executions."""
+"""Prior of a suite without history: a case fails one time in ten by chance, with the weight of ten executions."""
 _DEFAULT_WEIGHTS: Final = _discretize_beta(*_DEFAULT_COUNTS, _ALL_RATES)
 
 
@@ -172,7 +172,7 @@ def learn_prior(histories: Mapping[tuple[int, int], float]) -> Prior:
 
 
 def _build_prior(weights: Sequence[float]) -> Prior:
-    """Of the share of steady cases and that of each of `RATES`."""
+    """Build a prior from the share of steady cases and the share of each of `RATES`."""
     steady, least, *others = weights
     return Prior((steady + least, *others), steady / (steady + least))
 

@@ -110,7 +110,7 @@ def _build_worse_prior(unchanged: Prior) -> Prior:
 
 
 _MAX_LOG: Final = 600.0
-"""Beyond it a float has no room; nobody asks for so much."""
+"""Largest logarithm of evidence: more does not fit a float, and no threshold needs it."""
 
 
 def is_unsteady(counts: Counts) -> bool:
@@ -160,7 +160,7 @@ class RerunCriteria(FrozenStruct):
         return max(self.cases, 1) / self.false_alarm_rate
 
     def compute_chance(self, doubt: Suspicion, counts: Counts, current: Counts) -> float:
-        """How likely such results, or worse ones, are in so many executions when nothing has changed."""
+        """Compute the chance of these results, or worse ones, in as many executions if nothing changed."""
         prior, counts, current = self._to_failing_suspicion(doubt, counts, current)
         return prior.add_history(counts).adjust_to_day(self._get_day(doubt)).compute_failure_chance(current)
 

@@ -85,7 +85,7 @@ class EvidenceThresholds(FrozenStruct):
 
 
 MAX_TRIALS: Final = 100
-"""As many as a run of ours may have. The ways that they can go grow with their square; N / α does for any number."""
+"""Maximum trials of a run. The work grows with their square; beyond it, N / α is used for any number."""
 EvidenceTable = dict[tuple[int, int], tuple[float, float]]
 """By passes and failures here: the chance of one such order if nothing has changed, and the evidence."""
 

@@ -111,7 +111,7 @@ def count_timeouts(run: RunResult) -> TimeoutCounts:
 
 
 def has_many_timeouts(run: RunResult) -> bool:
-    """Whether so many first executions were late that it may be about more than these cases."""
+    """Whether so many first executions timed out that the cause may be more than these cases."""
     found = 0
     for _, case in run.iter_cases():
         if case.status is not Status.PASSED or case.reruns:
@@ -156,7 +156,7 @@ def _has_timeout(case: CaseResult) -> bool:
 
 
 def _is_hanging(case: CaseResult) -> bool:
-    """Whether it was late whenever it was asked, once more at least."""
+    """Whether every execution timed out, including at least one re-run."""
     return case.reruns > 0 and all(trial.timed_out for trial in case.list_executions())
 
 

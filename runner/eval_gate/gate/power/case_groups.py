@@ -195,7 +195,7 @@ def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
 
 
 def scale_number(cases: CaseGroups, number: int) -> CaseGroups:
-    """So many cases like these: as many of each history as there are now, in proportion, and the error rate shared."""
+    """Scale the number of cases; the shares of the histories stay, and the cases share the error rate."""
     factor = number / max(cases.number, 1)
     ends = [round(sum(kind.number for kind in cases.groups[: at + 1]) * factor) for at in range(len(cases.groups))]
     counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
@@ -243,7 +243,7 @@ def _set_thresholds(criteria: RerunCriteria, histories: Mapping[tuple[int, int],
 
 
 def _scale_history(history: CaseHistorySummary, factor: float) -> CaseHistorySummary:
-    """As many executions more as the history is longer, with the same share of failures; the newest run stays."""
+    """Multiply the executions of a history, with the same share of failures; the newest run stays."""
     counts = history.counts
     if not counts.executions:
         return history

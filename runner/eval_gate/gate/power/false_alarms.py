@@ -35,7 +35,7 @@ MAX_CASES: Final = 20_000
 _SOLID_RATES: Final = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1)
 _FLAKY_RATES: Final = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 _PASSED_AS_SEEN, _FAILED_AS_SEEN = 4, 1
-"""What is known of often failing cases before any is seen: as many executions, since few re-runs say little."""
+"""Prior passes and failures of cases that often fail: few re-runs say little."""
 _FITTING_STEPS: Final = 8
 _MIN_LOG_GAIN: Final = 2.0
 """By so much (a logarithm) two kinds of cases have to explain more than one does."""
@@ -78,7 +78,7 @@ class FalseAlarms(FrozenStruct):
 
 
 def estimate_run_false_alarms(run: RunResult) -> FalseAlarms | None:
-    """Of a judged run. None where the promise holds, or where nothing is known."""
+    """Estimate the false alarms of a run with a verdict; None if they stay below the limit, or if nothing is known."""
     cases = group_run_cases(run)
     if cases is None or not cases.runs or not cases.criteria.max_reruns or cases.allowed_regressions:
         return None

@@ -152,7 +152,7 @@ class LossSimulation:
         many = DRAWS if cases.number <= MANY_CASES else DRAWS // 2
         self._draws = [[random.random() for _ in range(len(trees) * cases.trials)] for _ in range(many)]
         self._known: dict[frozenset[tuple[Stratum, int]], bool] = {}
-        """Whether so many cases of each kind together are a drop: of few histories, many draws come to the same."""
+        """Whether that many cases of each kind are a drop; with few histories, many draws are equal."""
 
     def compute_red_chance(self, points: float) -> float:
         """Compute the chance that the gate fails if every case fails more often by `points`.
@@ -232,7 +232,7 @@ def _build_stratum(tree: ExecutionTree, failures: int) -> Stratum | None:
 
 
 def _draw_binomial(uniform: float, number: int, share: float) -> int:
-    """How many of so many do it, each with this chance: the binomial quantile of a number between 0 and 1."""
+    """Return the binomial quantile of a number between 0 and 1."""
     if not number or share <= 0.0:
         return 0
     if share >= 1.0:

@@ -67,7 +67,7 @@ def _classify_standing(case: CaseResult, change: CaseChange | None, max_score_dr
     if change is not None and change.grounds is not None and change.grounds.kind is GroundKind.GATE_FAILED:
         return (
             WaiverStanding.FAILS
-        )  # it did, and nobody asked again because of others: who accepts these, may accept it too
+        )  # it failed, and other regressions spared it the re-runs: a waiver of those may cover it too
     if not case.status.is_scored or became in _UNJUDGED_CLASSES:
         return WaiverStanding.NO_RESULT
     if became in _INCONCLUSIVE_CLASSES:
@@ -201,7 +201,7 @@ def _to_case_name(case: CaseStanding) -> CaseName:
 
 
 def _rank_waiver(waiver: Waiver) -> tuple[bool, int]:
-    """Of several for one case the quarantine decides, since its result is not asked for; then the one for longest."""
+    """Rank the waivers of one case: a quarantine first, because its result does not count; then the latest end."""
     return waiver.kind is not WaiverKind.QUARANTINE, -waiver.until.toordinal()
 
 

@@ -23,7 +23,7 @@ _BIDI_CONTROLS: Final = frozenset({"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RL
 
 
 def find_name_problem(text: str) -> str | None:
-    """Why this names no case, as what is to be said of it; None when it does."""
+    """Return why the text names no case, as the end of a sentence; None if it can name one."""
     if not text.strip():
         return "must not be empty"
     if len(text) > MAX_NAME:
@@ -56,7 +56,7 @@ class RenameRule(Enum):
 
     NEVER = "never"
     BY_ID = "by id"
-    """By its id, which somebody has written down; by no glob."""
+    """Only by its written id, and by no glob."""
     ALWAYS = "always"
 
 

@@ -44,7 +44,7 @@ _COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _COMMAND_LIKE: Final = re.compile(
     r"[^\w>`]{0,4}eval[-_ ]?gate[ :,]+(?:accept|waive|refresh)(?: |$)|/eval-?gate(?: |$)", re.IGNORECASE
 )
-"""What somebody writes who means a command. Matched at a line's beginning, after odd characters are made plain."""
+"""Line that is probably meant as a command. Matched at its beginning, after odd characters are replaced."""
 _FENCE_PATTERN: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _DASHES: Final = frozenset({"\u2014", "\u2013", "\u2212", "\u2010", "-", "---"})
 _OPTIONS: Final = ("at", "until")

@@ -1,4 +1,4 @@
-"""Sentences about waivers. They hold untrusted text unescaped: whoever shows them escapes it."""
+"""Sentences about waivers. They contain untrusted text unescaped; the caller escapes it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def format_login(login: str) -> str:
 
 
 def format_author(waiver: Waiver) -> str:
-    """Whoever answers for it, if anybody is named. Only GitHub's word makes a login of a name."""
+    """Return the owner, or an empty text. Only an author that GitHub names has a login."""
     return waiver.owner or "" if isinstance(waiver.origin, FileOrigin) else format_login(waiver.origin.author)
 
 
@@ -80,11 +80,18 @@ def _format_warning(entry: WaiverEntry) -> str | None:
         case WaiverState.IN_USE | WaiverState.UNNEEDED | WaiverState.IDLE if (
             waiver.kind is WaiverKind.QUARANTINE and entry.passing
         ):
-            return f"{what}: {_format_cases_and_verb(entry.passing, 'passes', 'pass')} again: end the quarantine"
+            return f"{_format_passing(what, entry)} again: end the quarantine"
         case WaiverState.UNNEEDED if from_file:
-            return f"{what} is not needed: {_format_cases_and_verb(entry.passing, 'passes', 'pass')}. Remove the entry"
+            return f"{_format_passing(what, entry)}, so the waiver is not needed: remove it"
         case _:
             return None
+
+
+def _format_passing(what: str, entry: WaiverEntry) -> str:
+    """Say which cases of an entry pass; its own name stands once where it is that of its only case."""
+    if [case.case_id for case in entry.passing] == [entry.waiver.case]:
+        return f"{what} passes"
+    return f"{what}: {_format_cases_and_verb(entry.passing, 'passes', 'pass')}"
 
 
 def _format_cases_and_verb(cases: Sequence[CaseName], does: str, do: str) -> str:

@@ -246,7 +246,7 @@ class ToolTrajectory(NamedEvaluatorSpec, kw_only=True):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether no call is asked for: each tool is to be called at least 0 times."""
+        """Whether no call is required: each tool is to be called at least 0 times."""
         return self.mode == "any_order" and not self.negate and not any(self.minimums.values())
 
 

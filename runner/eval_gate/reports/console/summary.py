@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from eval_gate.gate.failure_causes import drop_error_prefix
-from eval_gate.model.comparison import Outcome
+from eval_gate.model.comparison import Outcome, PassCount
+from eval_gate.model.evidence import Counts
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, SuiteResult
 from eval_gate.reports.console.changes import render_changes
@@ -26,7 +27,14 @@ from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.wording.judges import describe_judges
-from eval_gate.reports.wording.numbers import extract_day, format_age, format_count, format_percent, format_points
+from eval_gate.reports.wording.numbers import (
+    extract_day,
+    format_age,
+    format_count,
+    format_passes,
+    format_percent,
+    format_points,
+)
 from eval_gate.reports.wording.spending import format_small_sample_interval
 from eval_gate.reports.wording.verdict import (
     explain_inconclusive,
@@ -265,14 +273,22 @@ def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:
 
 
 def _build_cells(row: CaseRow, case: CaseResult) -> Cells:
-    """Id, description, time, and the score of a graded case, or how many of several trials passed."""
+    """Id, description, time, and the score of a graded case, or how many of several executions passed."""
     time = f"{case.duration_ms:.0f}ms" if case.status.is_scored or case.duration_ms else ""
-    passed = sum(trial.status is Status.PASSED for trial in case.trials)
-    result = f"{passed}/{len(case.trials)}" if len(case.trials) > 1 else ""
+    result = _format_executions(row.counted_executions, len(case.trials))
     if case.graded and case.status.is_scored:
         result = row.current_result or ""
-    flaky = " flaky" if result and case.flaky else ""
+    flaky = ", flaky" if result and case.flaky else ""
     return to_console_line(case.id), to_console_line(case.description), time, f"{result}{flaky}"
+
+
+def _format_executions(counted: Counts | PassCount | None, executions: int) -> str:
+    """`2 of 3 pass`, `0 of 1 pass, 2 without a score`; empty for a single execution, and if none has a score."""
+    if counted is None or executions <= 1:
+        return ""
+    unscored = executions - counted.executions
+    more = f", {unscored} without a score" if unscored > 0 else ""
+    return f"{format_passes(counted.passes, counted.executions)}{more}"
 
 
 def _render_case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[str]:
@@ -324,7 +340,7 @@ def _iter_counts(view: ReportView) -> Iterator[str]:
     yield f"fail {summary.failed}{view.failed_counts}"
     yield f"errors {summary.errored}{view.errored_counts}"
     yield f"not run {summary.not_run}"
-    yield from view.more_counts
+    yield from view.further_counts
     if view.score_drops:
         yield f"score drops {len(view.score_drops)}"
     if summary.skipped:

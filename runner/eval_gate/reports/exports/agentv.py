@@ -34,7 +34,7 @@ def render(run: RunResult, _context: ReportContext) -> str:
 def _encode_record(record: dict[str, Any]) -> str:
     try:
         return json.dumps(record, allow_nan=False)
-    except ValueError:  # what a judge was asked is anything, and JSON knows no NaN
+    except ValueError:  # a judge prompt can contain any value, and JSON has no NaN
         return json.dumps(json.loads(json.dumps(record), parse_constant=lambda _: None))
 
 

@@ -31,9 +31,9 @@ MAX_EXPECTED: Final = 60
 MAX_BEHAVIOUR: Final = 30
 """Changes of behaviour of a case."""
 MAX_DEPTH: Final = 4
-"""How deep the members of checks are followed: the record may be anybody's."""
+"""Levels of members of checks that are shown: the result may come from anywhere."""
 _PROMPTS: Final = ("systemPrompt", "userPrompt", "prompt", "command")
-"""What a judge was asked, by the names of a judgement's facts."""
+"""Keys of a judge request that contain its prompts."""
 
 Data = dict[str, Any]
 
@@ -48,7 +48,9 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
         "here": row.current_result,
         "scores": row.scores,
         "change": row.change_text,
-        "compared": _truncate_text(row.reason, cut, 600) if row.reason != row.failure_summary else None,
+        "compared": _truncate_text(row.reason, cut, 600)
+        if row.reason not in {row.failure_summary, case.error if case else None}
+        else None,
         "record": reveal_invisible(row.history_text) if row.history_text else None,
         "past": row.case_change.recent_results if row.case_change else None,
         "waived": _build_waiver(row),
@@ -64,12 +66,12 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
 
 
 def _drop_empty(data: Mapping[str, Any]) -> Data:
-    """Without what is nothing; 0 and False are something."""
+    """Drop empty values; 0 and False are not empty."""
     return {name: value for name, value in data.items() if value is not None and value not in ("", [], {})}
 
 
 def _truncate_text(text: str | None, cut: PageTruncation, most: int | None = None) -> str | None:
-    """As much of the text as there is room for; how much there was is said at its end."""
+    """Truncate a text to the room there is, with the number of dropped characters at its end."""
     limit = min((one for one in (cut.max_characters, most) if one is not None), default=None)
     if text is None or limit is None or len(text) <= limit:
         return reveal_invisible(text) if text is not None else None
@@ -211,7 +213,7 @@ def _build_tool_call(call: StoredCall, cut: PageTruncation) -> Data:
 
 
 def _format_json(value: Any, cut: PageTruncation) -> str | None:
-    """As people read it: a text as it is, all else as JSON over several lines."""
+    """Format a value for people: a text as it is, everything else as indented JSON."""
     if value is None:
         return None
     return _truncate_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2), cut)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
+from eval_gate.gate.metric_changes import iter_named_results
 from eval_gate.model.execution import Status
 from eval_gate.reports.links import build_anchor
 from eval_gate.reports.page.case_data import STATUS_LETTERS, build_case_data
 from eval_gate.reports.page.truncation import MANY_CASES, TRUNCATION_STEPS, PageCases, encode_island, truncate_cases
 from eval_gate.reports.view.groups import group_causes
+from eval_gate.reports.view.metric_rows import MetricRow
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.grounds import format_place
@@ -19,6 +22,8 @@ from eval_gate.text.safe_output import reveal_invisible
 
 MAX_CAUSES: Final = 50
 _MAX_TAGS: Final = 20
+_MAX_EVALUATORS: Final = 200
+"""Evaluators in the filter, those of the most cases."""
 _FRAME_BYTES: Final = 300_000
 """Bytes of the page that are neither rows nor details: our script and style sheet, the first screen, plain HTML."""
 _LOW_PRIORITY_GROUPS: Final = frozenset({"passing", "added", "incomparable", "skipped", "not-run", "flaky-history"})
@@ -57,7 +62,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def case_details(self) -> PageCases:
-        """What is said of single cases, by their place among the rows."""
+        """Details of cases by their place among the rows."""
         wanted = [
             (place, row)
             for place, row in enumerate(self.rows)
@@ -68,7 +73,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def _low_priority_places(self) -> frozenset[int]:
-        """The places of cases that nobody will look at first."""
+        """Places of the cases that are least important to a reader."""
         keys = [group.key for group in self.groups for _ in group.rows]
         bad = {Status.FAILED, Status.ERROR}
         return frozenset(
@@ -77,25 +82,34 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def omissions(self) -> tuple[str, ...]:
-        """What a reader would otherwise miss without knowing, in sentences."""
+        """Sentences about what the page leaves out."""
         said = []
         if self.has_many_cases:
             said.append(
-                f"Of more than {MANY_CASES:,} cases, passing ones are only listed; run.json holds their answers."
+                f"Of more than {MANY_CASES:,} cases, passing ones are only listed; run.json holds their responses."
             )
         if self.case_details.truncation is not TRUNCATION_STEPS[0]:
             said.append(
-                "So that this page opens at once, each text on it ends after "
-                f"{self.case_details.truncation.max_characters:,} characters; "
+                f"Each text on this page ends after {self.case_details.truncation.max_characters:,} characters; "
                 "run.json holds more."
             )
         if self.case_details.omitted_count:
-            said.append(f"Of the last {self.case_details.omitted_count:,} cases there is only the row.")
+            said.append(f"The last {self.case_details.omitted_count:,} cases have only a row in the list.")
         return tuple(said)
+
+    @property
+    def filter_note(self) -> str:
+        """Which cases the filter by evaluator cannot list, as a sentence; empty if it lists all."""
+        rows = zip(self.rows, self._evaluators_of_rows, strict=True)
+        unknown = sum(not names and row.status is not None and row.status.is_scored for row, names in rows)
+        if not self._evaluators or not unknown:
+            return ""
+        are = "1 case that has" if unknown == 1 else f"{unknown:,} cases that have"
+        return f"The filter by evaluator does not list {are} no stored evaluator results."
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """All of it, as the script reads it."""
+        """All data of the page, as the script reads it."""
         return {
             "groups": [[one.key, one.title, one.tone, len(one.rows)] for one in self.groups],
             "suites": [[reveal_invisible(row.file), reveal_invisible(row.name), row.stale] for row in self.view.suites],
@@ -151,22 +165,47 @@ class PageData(FrozenStruct, eq=False, dict=True):
                 n: reveal_invisible(row.case.description)[:300] for n, row in enumerate(rows) if row.case
             }
         columns["target"] = {n: targets[row.case.target] for n, row in enumerate(rows) if row.case and row.case.target}
-        sets: dict[tuple[int, ...], int] = {(): 0}
-        found = [tuple(tags[tag] for tag in row.case.tags[:_MAX_TAGS]) if row.case else () for row in rows]
-        columns["tagSet"] = [sets.setdefault(one, len(sets)) for one in found] if any(found) else []
-        return columns | {"tagSets": list(sets), "targetNames": targets.names, "tagNames": tags.names}
-
-    def find_tag_place(self, name: str) -> int | None:
-        """Find the number of a tag in the filter of tags; None if the filter does not have it."""
-        return self._tag_places.get(_shorten_name(name))
+        columns["tagSet"], columns["tagSets"] = _number_sets(
+            tuple(tags[tag] for tag in row.case.tags[:_MAX_TAGS]) if row.case else () for row in rows
+        )
+        columns["evaluatorSet"], columns["evaluatorSets"] = _number_sets(self._evaluator_places)
+        evaluators = [_shorten_name(name) for name in self._evaluators]
+        return columns | {"targetNames": targets.names, "tagNames": tags.names, "evaluatorNames": evaluators}
 
     @cached_property
-    def _tag_places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self._columns["tagNames"])}
+    def _evaluators(self) -> tuple[str, ...]:
+        """Names in the filter by evaluator, sorted; none if all cases with results have the same evaluators."""
+        counts = Counter(name for names in self._evaluators_of_rows for name in names)
+        with_results = sum(map(bool, self._evaluators_of_rows))
+        if all(count == with_results for count in counts.values()):
+            return ()
+        return tuple(sorted(name for name, _ in counts.most_common(_MAX_EVALUATORS)))
+
+    @cached_property
+    def _evaluators_of_rows(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the evaluators that scored each case, without repetitions."""
+        results = (row.case.evaluator_results if row.case else () for row in self.rows)
+        return tuple(tuple(dict.fromkeys(name for name, _ in iter_named_results(one))) for one in results)
+
+    @property
+    def _evaluator_places(self) -> Iterator[tuple[int, ...]]:
+        places = {name: place for place, name in enumerate(self._evaluators)}
+        return (tuple(places[name] for name in names if name in places) for names in self._evaluators_of_rows)
+
+    def find_filter_place(self, row: MetricRow) -> int | None:
+        """Find the number of a tag or an evaluator in its filter; None if the filter does not have it."""
+        return self._filter_places["tagNames" if row.is_tag else "evaluatorNames"].get(_shorten_name(row.name))
+
+    @cached_property
+    def _filter_places(self) -> dict[str, dict[str, int]]:
+        return {
+            column: {name: place for place, name in enumerate(self._columns[column])}
+            for column in ("tagNames", "evaluatorNames")
+        }
 
     @cached_property
     def _causes(self) -> dict[int, int]:
-        """Which cause a case is an instance of, by their places."""
+        """Place of the cause of each case that has one, by the place of the case."""
         causes = [cause.text for cause in self.view.causes[:MAX_CAUSES]]
         grouped = {id(row) for row in (self.view.regressions_and_suspects or self.view.failing)}
         known: dict[str, int | None] = {}
@@ -185,6 +224,13 @@ class PageData(FrozenStruct, eq=False, dict=True):
     def _history(self) -> list[list[str]]:
         found = self.view.comparison.recent_runs if self.view.comparison else ()
         return [[reveal_invisible((one.sha or one.run_id)[:7]), reveal_invisible(one.timestamp[:10])] for one in found]
+
+
+def _number_sets(sets: Iterable[tuple[int, ...]]) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Return the number of the set of each row, and the sets by their numbers; no numbers if all sets are empty."""
+    numbers: dict[tuple[int, ...], int] = {(): 0}
+    found = [numbers.setdefault(one, len(numbers)) for one in sets]
+    return (found if any(found) else []), list(numbers)
 
 
 class _NameIndex:
@@ -229,7 +275,7 @@ def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     )
     yield PageGroup("score-drop", "Score drops", "warn", view.score_drops)
     for errors in view.errors_by_kind:
-        yield PageGroup(f"error-{errors.title.split()[0].lower()}", f"{errors.title}s", "warn", errors.rows)
+        yield PageGroup(f"error-{errors.title.split()[0].lower()}", errors.title_for_many, "warn", errors.rows)
     yield PageGroup("new-flaky", "New or changed, and flaky", "warn", view.new_and_flaky)
     yield PageGroup("inconclusive", "Inconclusive", "warn", view.inconclusive_cases)
     yield PageGroup("new-pass", "New passes", "pass", view.new_passes)

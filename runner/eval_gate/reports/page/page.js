@@ -53,6 +53,7 @@
   let details = {};
   const detailsOf = (n) => details[n];
   const tagsOf = (n) => (rows.tagSet.length ? rows.tagSets[rows.tagSet[n]] : []);
+  const evaluatorsOf = (n) => (rows.evaluatorSet.length ? rows.evaluatorSets[rows.evaluatorSet[n]] : []);
 
   /* What the search looks through: names first, and as soon as they are there also questions and failures. */
   const haystack = rows.id.map((id, n) => {
@@ -73,7 +74,7 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   }
 
-  const chosen = { groups: new Set(), suite: "", tag: "", target: "", cause: "", sort: "change", terms: [] };
+  const chosen = { groups: new Set(), suite: "", tag: "", evaluator: "", target: "", cause: "", sort: "change", terms: [] };
   const title = document.title;
   let reading = "";
   let listed = [];
@@ -84,6 +85,7 @@
     if (chosen.groups.size && !chosen.groups.has(rows.group[n])) return false;
     if (chosen.suite !== "" && rows.suite[n] !== +chosen.suite) return false;
     if (chosen.tag !== "" && !tagsOf(n).includes(+chosen.tag)) return false;
+    if (chosen.evaluator !== "" && !evaluatorsOf(n).includes(+chosen.evaluator)) return false;
     if (chosen.target !== "" && rows.target[n] !== +chosen.target) return false;
     if (chosen.cause !== "" && rows.cause[n] !== +chosen.cause) return false;
     return chosen.terms.every((term) => haystack[n].includes(term));
@@ -96,6 +98,9 @@
     cost: (a, b) => (rows.cost[b] || 0) - (rows.cost[a] || 0) || a - b,
     name: (a, b) => (rows.id[a] < rows.id[b] ? -1 : rows.id[a] > rows.id[b] ? 1 : a - b),
   };
+
+  const removed = [...rows.status].filter((letter) => letter === "-").length;
+  const WHOLE = `${many(size - removed, "case")}${removed ? ` and ${removed.toLocaleString("en")} removed` : ""}`;
 
   function list() {
     listed = [];
@@ -116,7 +121,7 @@
     }
     $("rows").style.height = `${top}px`;
     const all = listed.length === size;
-    $("count").textContent = all ? many(size, "case") : `${listed.length.toLocaleString("en")} of ${many(size, "case")}`;
+    $("count").textContent = all ? WHOLE : `${listed.length.toLocaleString("en")} of ${WHOLE}`;
     drawn = "";
     draw();
   }
@@ -493,7 +498,7 @@
       foreign("h2", rows.id[n], { tabindex: -1 }),
       make("p", { class: "soft" }, foreign("bdi", suiteOf(n)), said && said.about ? [" · ", foreign("bdi", said.about)] : null));
     if (!said) {
-      const why = reading || page.leftOut.length ? reading || page.leftOut.join(" ") : "There is nothing more to say about it.";
+      const why = reading || page.leftOut.length ? reading || page.leftOut.join(" ") : "No details of this case are stored.";
       return [bar, heading, make("p", { class: "line" }, mark(rows.status[n]), ` ${(STATUS[rows.status[n]] || STATUS["-"])[2]}, ${seconds(rows.ms[n])}. `, make("span", { class: "soft" }, why))];
     }
     return [bar, heading, ...story(n, said).filter(Boolean)];
@@ -553,9 +558,9 @@
       const own = !run || run.decisive || (!runs.some((one) => one.decisive) && !run.side);
       const here = own ? now : run.side || {};
       box.replaceChildren(...[compared(before, here, run, own)].flat(Infinity).filter(Boolean));
-      if (run && !own && run.checks) box.append(folded("What the checks said of this execution", () => checks(run.checks)));
+      if (run && !own && run.checks) box.append(folded("Checks of this execution", () => checks(run.checks)));
       if (run && run.error && !own) box.append(foreign("pre", run.error, { class: "why" }));
-      if (run && !own && (here.calls || []).length) box.append(folded("Its tool calls", () => calls(null, here)));
+      if (run && !own && (here.calls || []).length) box.append(folded("Tool calls of this execution", () => calls(null, here)));
       dots.forEach((dot, place) => dot.setAttribute("aria-pressed", place === shown));
     };
     const dots = runs.map((run, place) => {
@@ -594,7 +599,7 @@
     const then = before.answer;
     const now = here.answer;
     if (then !== undefined && then === now) {
-      return [make("p", { class: "soft" }, "The answer is the same, to the letter, on both sides."), make("h4", {}, right), whole(now, "alone")];
+      return [make("p", { class: "soft" }, "Both responses are the same."), make("h4", {}, right), whole(now, "alone")];
     }
     if (then && now) return bothSides(then, now, [left, right]);
     if (!page.carries.answers) return make("p", { class: "line" }, left, " · ", right);
@@ -608,7 +613,7 @@
   function nothing(one, status) {
     if (status === "E") return "No response: the case has no score.";
     if (status === "S" || status === "N") return "No response: the case was not run.";
-    return "The answer is not kept.";
+    return "The response is not stored.";
   }
 
   /* Calls: two timelines beside each other, aligned by what was called and with what. */
@@ -660,7 +665,7 @@
         call.ms !== undefined ? make("span", { class: "soft" }, seconds(call.ms)) : null),
       marked ? side(marked) : call.args ? whole(call.args) : null,
       result !== undefined ? folded("Result", () => whole(result)) : null,
-      (call.cut || []).length ? make("p", { class: "soft" }, `Only the beginning of its ${call.cut.join(" and ")} is kept.`) : null,
+      (call.cut || []).length ? make("p", { class: "soft" }, `Only the beginning of its ${call.cut.join(" and ")} is stored.`) : null,
     ];
   }
 
@@ -688,7 +693,7 @@
         (check.misses || []).map((miss) => make("p", { class: "miss" }, make("span", { "aria-hidden": "true" }, "✕ "), foreign("bdi", miss))),
         (check.hits || []).map((hit) => make("p", { class: "hit" }, make("span", { "aria-hidden": "true" }, "✓ "), foreign("bdi", hit))),
         check.says ? make("figure", { class: "says" }, make("figcaption", {}, foreign("bdi", check.name), check.model ? [" (", foreign("bdi", check.model), ")"] : null, " says"), whole(check.says)) : null,
-        check.said ? folded("What it said in the baseline", () => whole(check.said)) : null,
+        check.said ? folded("Reasoning in the baseline", () => whole(check.said)) : null,
         check.missed ? folded("What was missed in the baseline", () => make("ul", {}, check.missed.map((miss) => foreign("li", miss)))) : null,
         check.prompts ? folded(`Prompt of the LLM judge${check.model ? `: ${check.model}` : ""}`, () => check.prompts.map(([name, text]) => [make("h4", {}, name.replace(/([A-Z])/g, " $1").toLowerCase()), whole(text)])) : null,
         check.members ? checks(check.members) : null);
@@ -712,7 +717,7 @@
       return make("li", { class: `mark ${tone}`, title: `${name} ${day}: ${words}` }, sign, unseen(` ${name} ${words}`));
     });
     return part(`History ${page.place}`.replace("History in the history", "History"), said.record ? foreign("p", said.record) : null,
-      dots.length ? [make("ol", { class: "past" }, dots), make("p", { class: "soft" }, `A sign for each of ${many(dots.length, "earlier run")}, the newest first.`)] : null);
+      dots.length ? [make("ol", { class: "past" }, dots), dots.length > 1 && make("p", { class: "soft" }, `One sign for each of ${many(dots.length, "earlier run")}, the newest first.`)] : null);
   }
 
   function numbers(before, now) {
@@ -739,10 +744,10 @@
     const here = location.href.split("#")[0] + `#${anchorOf(n)}`;
     const line = said.place ? copying("Eval file", said.place) : null;
     if (line && said.url) line.querySelector("code").replaceChildren(make("a", { href: said.url }, said.place));
-    return part("Where to go", make("ul", { class: "ways" }, line,
+    return part("Links and commands", make("ul", { class: "ways" }, line,
       said.rerun ? copying("Run it again", said.rerun) : null,
-      said.comment ? copying("Accept it", said.comment, "as a comment, with a reason") : null,
-      said.waive ? copying("Accept it", said.waive, "with a reason") : null,
+      said.comment ? copying("Waive it", said.comment, "as a comment, with a reason") : null,
+      said.waive ? copying("Waive it", said.waive, "with a reason") : null,
       copying("Link", here)),
       said.target ? make("p", { class: "soft" }, "Target: ", foreign("code", said.target)) : null,
       said.difficulty ? make("p", { class: "soft" }, "Difficulty: ", foreign("bdi", said.difficulty)) : null);
@@ -784,6 +789,7 @@
         Object.entries(sorts).map(([key, words]) => make("option", { value: key }, words))),
       choice("suite", "Suite", page.suites.map(([file]) => file), "All suites"),
       choice("tag", "Tag", rows.tagNames, "All tags"),
+      choice("evaluator", "Evaluator", rows.evaluatorNames, "All evaluators"),
       choice("target", "Target", rows.targetNames, "All targets"),
       choice("cause", "Cause", page.causes, "All causes"),
     ].filter(Boolean));
@@ -811,16 +817,17 @@
     }
   }
 
-  /* Tags of the table below the cases choose, too. */
-  function tagButtons() {
-    for (const item of document.querySelectorAll("[data-tag]")) {
-      const tag = item.dataset.tag;
+  /* Rows of the table below the cases choose, too. The keyboard goes on in the list. */
+  function metricButtons(key) {
+    for (const item of document.querySelectorAll(`[data-${key}]`)) {
+      const place = item.dataset[key];
       const button = make("button", { type: "button", class: "button", onclick: () => {
         clear();
-        chosen.tag = tag;
-        if ($("by-tag")) $("by-tag").value = tag;
+        chosen[key] = place;
+        if ($(`by-${key}`)) $(`by-${key}`).value = place;
         change();
         $("cases").scrollIntoView({ block: "start" });
+        $("list").focus({ preventScroll: true });
       } }, [...item.childNodes]);
       item.replaceWith(button);
     }
@@ -847,7 +854,7 @@
   }
 
   function clear() {
-    Object.assign(chosen, { suite: "", tag: "", target: "", cause: "", terms: [] });
+    Object.assign(chosen, { suite: "", tag: "", evaluator: "", target: "", cause: "", terms: [] });
     chosen.groups.clear();
     $("search").value = "";
     for (const one of $("narrow").querySelectorAll("select:not(#sort)")) one.value = "";
@@ -890,12 +897,13 @@
   });
 
   const packed = $("packed");
-  if (packed) reading = "A moment …";
+  if (packed) reading = "Loading …";
   else learn(JSON.parse($("details").textContent));
   chips();
   choices();
   causeButtons();
-  tagButtons();
+  metricButtons("tag");
+  metricButtons("evaluator");
   copies();
   document.documentElement.classList.add("js");
   list();

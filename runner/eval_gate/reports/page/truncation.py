@@ -18,13 +18,13 @@ _HTML_SIGNS: Final = re.compile("[<>&\u2028\u2029]")
 Found = TypeVar("Found")
 
 MANY_CASES: Final = 1_000
-"""Cases above which a passing one is only its row."""
+"""Number of cases above which passing ones have no details."""
 MAX_PAGE_BYTES: Final = 1_900_000
-"""Of a page, but for one of so many cases that their rows alone are more."""
+"""Maximum bytes of a page, unless the rows alone are larger."""
 MAX_PLAIN_BYTES: Final = 700_000
-"""Bytes of what is said of single cases that stand there to be read; more of it is packed."""
+"""Maximum bytes of case details as plain JSON; larger details are compressed."""
 MAX_UNPACKED_BYTES: Final = 16_000_000
-"""Bytes that a browser is given to unpack."""
+"""Maximum bytes of case details after decompression."""
 _MIN_ROOM: Final = 200_000
 _BASE64_RATIO: Final = 4 / 3
 """Characters of base64 for a byte."""

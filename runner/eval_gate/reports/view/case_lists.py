@@ -126,13 +126,13 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     still_failing = _select_rows(
         lambda row: row.change_class is CaseClass.STILL_FAILING and row.decided_by not in _SEPARATE_GROUNDS
     )
-    """Failures that are not of this change; those that must pass are a matter of their own."""
+    """Failures that this change did not cause, except those of must-pass cases."""
     base_agent_failures = _select_rows(lambda row: row.decided_by is GroundKind.BASE_AGENT)
-    """What would have failed the gate, had the base branch's agent not failed it too in the same minutes."""
+    """Cases that would fail the gate if the base agent had not failed them too."""
     broken_on_main = _select_rows(lambda row: row.is_broken_on_main)
-    """Those of the still failing ones that the default branch broke itself."""
+    """Still failing cases that the default branch broke itself."""
     score_drops = _select_rows(lambda row: row.has_score_drop, by_drop=True)
-    """Scores that fell by more than the tolerance, regressions apart."""
+    """Cases whose score fell by more than the tolerance, except regressions."""
     failing = _select_rows(
         lambda row: (
             row.status is Status.FAILED
@@ -141,7 +141,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
             and not row.is_new_and_flaky
         )
     )
-    """Failing cases that the comparison says nothing else about: without a baseline, added, incomparable."""
+    """Failing cases without a comparable result: no baseline, added, or incomparable."""
     errors = _select_rows(
         lambda row: (
             row.status is Status.ERROR
@@ -149,9 +149,9 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
             and row.decided_by not in _SEPARATE_GROUNDS
         )
     )
-    """Cases that could not be judged, those apart that have a list of their own: what the change may have to do."""
+    """Cases without a score that the change may have caused, except those with a list of their own."""
     still_errored = _select_class(CaseClass.STILL_ERRORED)
-    """Cases that could not be judged here, nor in the baseline."""
+    """Cases without a score in this run and in the baseline."""
     inconclusive_cases = _select_rows(
         lambda row: (
             row.change_class is CaseClass.INCONCLUSIVE
@@ -159,46 +159,51 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
             and row.decided_by is not GroundKind.BASE_AGENT
         )
     )
-    """Failures that may be chance; what crashed and was never judged is among the errors."""
+    """Failures that may be chance; cases that only had agent errors are among the errors."""
     flaky_in_history = _select_rows(
         lambda row: row.is_flaky_in_history and row.change_class is CaseClass.STILL_PASSING and not row.flaky
     )
-    """Cases that pass here, and that fail now and then on the default branch."""
+    """Cases that pass in this run and sometimes fail on the default branch."""
     behaving_differently = cached_property(
         lambda lists: tuple(row for row in lists.notable if row.behaves_differently) if lists.comparison else ()
     )
     """Cases that pass in both runs and behave differently, quarantined ones included."""
     new_and_flaky = _select_rows(lambda row: row.is_new_and_flaky and row.decided_by not in _SEPARATE_GROUNDS)
-    """New and changed cases that were seen both to pass and to fail."""
+    """New and changed cases that passed and failed in this run."""
     skipped = _select_rows(lambda row: row.status is Status.SKIPPED)
     incomparable = _select_class(CaseClass.INCOMPARABLE)
-    """Cases with another question or expectation than before."""
+    """Cases whose prompt or expectation changed."""
     added = _select_class(CaseClass.ADDED)
     removed = _select_class(CaseClass.REMOVED)
     """Cases that only the baseline has."""
 
     @cached_property
     def regressions_and_suspects(self) -> tuple[CaseRow, ...]:
-        """Regressions, then suspected ones: what a reviewer has to look at."""
+        """Regressions, then suspected regressions: what a reviewer looks at first."""
         return (*self.regressions, *self.suspected)
 
     @cached_property
     def waived(self) -> tuple[CaseRow, ...]:
-        """Cases whose failure does not block because somebody accepted it, or set them aside."""
+        """Cases whose failure does not block because it is waived or they are quarantined."""
         return tuple(row for row in self.notable if row.waiver)
 
     @cached_property
     def known_failing(self) -> tuple[CaseRow, ...]:
-        """Those of the still failing ones that are neither worse than before nor broken there just now."""
+        """Still failing cases that neither got worse nor were just broken on the default branch."""
         return tuple(
             row
             for row in self.still_failing
             if not (row.has_score_drop or row.is_broken_on_main or row.decided_by is GroundKind.BASE_AGENT)
         )
 
+    @property
+    def listed_failing_count(self) -> int:
+        """Number of the still failing ones that another list names."""
+        return len(self.still_failing) - len(self.known_failing)
+
     @cached_property
     def flaky(self) -> tuple[CaseRow, ...]:
-        """Cases with both results among their trials, or by their record, where that is the most to say about them.
+        """Cases that passed and failed in this run or in their history, if no other list has more to say about them.
 
         Where records decided, a case is in one list of doubts only: one that fails and is new is among the failing.
         """
@@ -275,7 +280,7 @@ def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
 
 
 def _fails_must_pass(row: CaseRow, lists: CaseLists) -> bool:
-    """As the rule has it; by what was concluded where an older version did not keep the rule."""
+    """Whether a must-pass case fails, by the rule; by its class if an older version did not store the rule."""
     policy = lists.run.policy
     if row.case is None or row.status is not Status.FAILED or row.change_class is CaseClass.INCONCLUSIVE:
         return False

@@ -52,12 +52,12 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
     @property
     def note(self) -> str:
         """What the signs of rows say and what they do not, in sentences."""
-        return describe_metric_marks(with_signs=True)
+        return describe_metric_marks(self.found, with_signs=True)
 
     @property
     def plain_note(self) -> str:
         """The same without signs, where words stand for them."""
-        return describe_metric_marks(with_signs=False)
+        return describe_metric_marks(self.found, with_signs=False)
 
     def select_rows(self, limit: int) -> tuple[MetricRow, ...]:
         """Select at most `limit` rows: the changed ones first, and the selected ones in their order."""

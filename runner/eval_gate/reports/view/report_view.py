@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeVar
 
@@ -11,6 +11,7 @@ from eval_gate.gate.case_comparison import format_changed_file_note
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.pass_score import apply_recorded_pass_score
 from eval_gate.gate.score_changes import format_limit
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
@@ -73,7 +74,7 @@ class ReportView(CaseLists):
         """Whether the baseline is older than what the context takes for fresh."""
         return self._baseline is not None and is_baseline_stale(self._baseline, self.context)
 
-    # Words: the verdict, why, and what was asked
+    # Words: the verdict, its reasons, and the spending
 
     @cached_property
     def _headline(self) -> tuple[str, str]:
@@ -140,7 +141,7 @@ class ReportView(CaseLists):
 
     @property
     def next_step(self) -> str | None:
-        """What to do about a failed gate; None where it did not fail, or nobody knows."""
+        """What to do about a failed gate; None if it did not fail or no step is known."""
         failed = self.verdict.outcome is Outcome.FAILED
         return (
             verdict_words.suggest_next_step(self.run, self.verdict, can_waive=self.waive_comment is not None)
@@ -150,7 +151,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def waive_comment(self) -> str | None:
-        """What somebody with write access may comment to accept the regressions."""
+        """Comment with which a person with write access waives the regressions."""
         if self.verdict.outcome is not Outcome.FAILED:
             return None
         return build_waive_comment((row.id for row in self.waivable), self.context)
@@ -163,7 +164,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def waivable(self) -> tuple[CaseRow, ...]:
-        """The regressions that somebody may accept: those of cases that must pass nobody can."""
+        """Regressions that can be waived: all but those of must-pass cases."""
         policy = self.run.policy
         must = find_must_pass_cases(self.run, policy.must_pass if policy else ())
         return tuple(row for row in self.regressions if row.key not in must)
@@ -223,7 +224,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def file_notes(self) -> tuple[str, ...]:
-        """Which eval files have changed since the baseline; what that means for its cases is said of these."""
+        """Notes about eval files that changed since the baseline."""
         return tuple(note for note in self._all_notes if note in self._file_note_texts)
 
     @property
@@ -254,7 +255,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def relevant_judges(self) -> tuple[str, ...]:
-        """The same for a short report: that nobody knows a judge is only said where it decided about a case in it."""
+        """The same for a short report: an unknown judge is only mentioned if it decided a case in the report."""
         rows = (
             *self.regressions,
             *self.failing,
@@ -297,7 +298,7 @@ class ReportView(CaseLists):
 
     @property
     def flaky_blocks(self) -> bool:
-        """Whether a rule counts flaky and unsettled cases, or the flaky ones are what all cases together lost."""
+        """Whether a rule counts flaky and inconclusive cases, or the flaky ones are part of a suite drop that fails."""
         of_drop = (row for row in self.flaky if row.decided_by is GroundKind.SUITE_DROP)
         return self.verdict.find_rule(RuleCode.FLAKY) is not None or any(
             row.key in self.blockers.cases for row in of_drop
@@ -315,40 +316,62 @@ class ReportView(CaseLists):
 
     @property
     def more_counts(self) -> tuple[str, ...]:
-        """Counts beside passes and failures that only some runs have, failures among them: `1 accepted`."""
-        kinds = [row.waiver.kind for row in self.waived if row.waiver]
+        """Further counts of some runs, such as `1 waived`; they overlap with passes and failures."""
         numbers = {
             "passed only when re-run": self.recovered_count,
             "of the regressions not re-run": len(self.suspected),
-            "must-pass failing": len(self.must_pass),
-            "not worse than the base agent": sum(
-                row.change_class is CaseClass.INCONCLUSIVE for row in self.base_agent_failures
-            ),
-            "with missing re-runs": len(self.unconfirmed),
-            "inconclusive": len(self.inconclusive_cases),
-            "new and flaky": len(self.new_and_flaky),
-            "flaky": len(self.flaky) if self.uses_history else 0,
-            "waived": kinds.count(WaiverKind.WAIVER),
-            "quarantined": kinds.count(WaiverKind.QUARANTINE),
+            **{word: len(rows) for word, rows in self._rows_by_word.items()},
         }
         return tuple(f"{number} {word}" for word, number in numbers.items() if number)
 
     @property
+    def further_counts(self) -> tuple[str, ...]:
+        """Those of `more_counts` that do not stand among the failures already."""
+        return tuple(words for words in self.more_counts if words not in self._failed_words)
+
+    @cached_property
+    def _rows_by_word(self) -> Mapping[str, tuple[CaseRow, ...]]:
+        """Cases that have a count of their own beside passes, failures and regressions, by its word."""
+        kinds = {
+            kind: tuple(row for row in self.waived if row.waiver and row.waiver.kind is kind) for kind in WaiverKind
+        }
+        cleared = (row for row in self.base_agent_failures if row.change_class is CaseClass.INCONCLUSIVE)
+        return {
+            "must-pass failing": self.must_pass,
+            "not worse than the base agent": tuple(cleared),
+            "with missing re-runs": self.unconfirmed,
+            "inconclusive": self.inconclusive_cases,
+            "new and flaky": self.new_and_flaky,
+            "flaky": self.flaky if self.uses_history else (),
+            "waived": kinds[WaiverKind.WAIVER],
+            "quarantined": kinds[WaiverKind.QUARANTINE],
+        }
+
+    @property
     def failed_counts(self) -> str:
-        """` (2 regressions, 1 still failing, 1 other)`, of the failures; empty without any, or a baseline."""
+        """` (2 regressions, 1 still failing, 1 waived)`, of the failures; empty without any, or a baseline."""
+        return f" ({', '.join(self._failed_words)})" if self._failed_words else ""
+
+    @cached_property
+    def _failed_words(self) -> tuple[str, ...]:
+        """Counts that add up to the failures: each failing case is in the first that holds for it."""
         if self.comparison is None or not self.summary.failed:
-            return ""
-        regressions, still = (
-            sum(row.status is not Status.ERROR for row in rows)
-            for rows in (
-                [row for row in self.regressions_and_suspects if row.status is not Status.PASSED],
-                self.still_failing,
-            )
-        )
-        others = self.summary.failed - regressions - still
-        more = {"still failing": still, "other": others}
-        said = [format_count(regressions, "regression"), *(f"{n} {word}" for word, n in more.items() if n > 0)]
-        return f" ({', '.join(said)})"
+            return ()
+        kinds = {
+            "regression": self.regressions_and_suspects,
+            "still failing": self.still_failing,
+            **self._rows_by_word,
+            "without a comparable baseline": self.failing,
+        }
+        seen: set[CaseKey] = set()
+        numbers = {}
+        for word, rows in kinds.items():
+            found = {row.key for row in rows if row.status is Status.FAILED} - seen
+            numbers[word] = len(found)
+            seen |= found
+        regressions, other = numbers.pop("regression"), self.summary.failed - len(seen)
+        more = (f"{number} {word}" for word, number in (numbers | {"other": other}).items() if number > 0)
+        return (format_count(regressions, "regression"), *more)
 
     @property
     def errored_counts(self) -> str:

@@ -10,7 +10,7 @@ from eval_gate.gate.case_comparison import count_passes, has_no_response
 from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
-from eval_gate.model.evidence import GroundKind, Stability
+from eval_gate.model.evidence import Counts, GroundKind, Stability
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import WaiverKind
@@ -22,7 +22,7 @@ from eval_gate.reports.view.response_comparison import ResponseComparison, build
 from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.wording import case_errors as blame_words
 from eval_gate.reports.wording import grounds as grounds_words
-from eval_gate.reports.wording.numbers import format_score, format_score_change, format_tally
+from eval_gate.reports.wording.numbers import format_passes, format_score, format_score_change, format_tally
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 
@@ -32,8 +32,8 @@ _CHANGE_TEXTS: Final = {CaseClass.STILL_ERRORED: "no score in either run"}
 class CaseRow(FrozenStruct, eq=False, dict=True):
     """Row of one case; `case` is None for a removed case, `case_change` is None without a comparison.
 
-    `baseline_result` and `current_result` are `3/3`, or `pass` and `fail` where there was one trial; of a graded case
-    they are scores: `0.90` and `0.67 (−0.23)`.
+    `baseline_result` and `current_result` are `3 of 3 pass`, or `pass` and `fail` of a single execution; of a graded
+    case they are scores: `0.90` and `0.67 (−0.23)`.
     """
 
     key: CaseKey
@@ -44,15 +44,15 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     stale: bool
     url: str | None
     place: str
-    """Where the record was made: `on main`."""
+    """Where the history is from: `on main`."""
     pass_score: float
     """The score from which a graded case passes."""
     error_kind: ErrorKind | None = None
-    """Whose fault it is that it could not be judged; None of a judged case, and where an older version did not say."""
+    """Cause of an error; None for a scored case, and if an older version did not store it."""
     waiver: WaiverText | None = None
-    """Why its failure does not block, where it would otherwise."""
+    """Waiver because of which the failure does not block."""
     page_url: str | None = None
-    """Its place in the page, where that opens by one click."""
+    """Link to the case on the page, if that opens with one click."""
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def status(self) -> Status | None:
-        """How it ended here."""
+        """Status in this run."""
         return self.case.status if self.case else None
 
     @property
@@ -76,37 +76,37 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def change_class(self) -> CaseClass | None:
-        """What became of it since the baseline."""
+        """Class of the case compared with the baseline."""
         return self.case_change.change if self.case_change else None
 
     @property
     def location(self) -> Location | None:
-        """Where it is defined."""
+        """Place in the eval file."""
         return self.case.location if self.case else None
 
     @property
     def response(self) -> str | None:
-        """What the target said."""
+        """Response of the target."""
         return self.case.details.response if self.case else None
 
     @cached_property
     def response_comparison(self) -> ResponseComparison | None:
-        """Question, answers and calls of both sides; None where nothing is kept that could be shown."""
+        """Prompt, responses and tool calls of both sides; None if nothing of them is stored."""
         return build_response_comparison(self.case, self.case_change) if self.case else None
 
     @property
     def graded(self) -> bool:
-        """Whether it has a grade from 0 to 1, not just a yes or no."""
+        """Whether the case has a score from 0 to 1, not only pass or fail."""
         return self.case.graded if self.case else self.case_change is not None and self.case_change.graded
 
     @property
     def reason(self) -> str | None:
-        """Why the comparison says what it says of a judged or removed case."""
+        """Reason for the class of a scored or removed case."""
         return self.case_change.reason if self.case_change and (self.is_scored or self.case is None) else None
 
     @property
     def has_score_drop(self) -> bool:
-        """Whether the score fell by more than the tolerance, and that is not said by calling it a regression."""
+        """Whether the score fell by more than the tolerance and the case is no regression."""
         return (
             self.case_change is not None
             and self.case_change.score_drop
@@ -120,12 +120,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def baseline_result(self) -> str | None:
-        """What the case did before, and in recent runs where these are known: `pass, 8 of 10`."""
+        """What the case did before, and in recent runs where these are known: `pass (history: 8 of 10 pass)`."""
         return _format_baseline_result(self.case_change, self.pass_score)
 
     @cached_property
     def current_result(self) -> str | None:
-        """The result in this run: `2/3`, `agent error`, `0.67 (−0.23)`."""
+        """The result in this run: `2 of 3 pass`, `agent error`, `0.67 (−0.23)`."""
         if self.case is None or self.case.status is Status.ERROR:
             return blame_words.format_error_kind(self.case, self.error_kind) if self.case else None
         if not self.is_scored:
@@ -137,20 +137,33 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def baseline_cell(self) -> str | None:
-        """The result that this run is compared with: `20/20` of the history, else of the baseline; or a score."""
+        """The result that this run is compared with: `20 of 20 pass` of the history, of the baseline, or a score."""
         grounds = self.case_change.grounds if self.case_change else None
         if self.graded or grounds is None or not grounds.history.executions:
             return self.baseline_result
-        return f"{grounds.history.passes}/{grounds.history.executions}"
+        return format_passes(grounds.history.passes, grounds.history.executions)
 
     @property
     def current_cell(self) -> str | None:
-        """The result of all executions here, such as `0/4` or `0/2 (agent error)`; or a score."""
+        """The result of all executions here, such as `0 of 4 pass` or `0 of 2 pass (agent error)`; or a score."""
         grounds = self.case_change.grounds if self.case_change else None
         if grounds is None or not grounds.current.executions or (self.graded and self.is_scored):
             return self.current_result
-        counts = f"{grounds.current.passes}/{grounds.current.executions}"
+        counts = format_passes(grounds.current.passes, grounds.current.executions)
         return f"{counts} ({self.current_result})" if self.status is Status.ERROR else counts
+
+    @property
+    def counted_executions(self) -> Counts | PassCount | None:
+        """Executions here that count, agent errors included where they do; None if none has a score."""
+        grounds = self.case_change.grounds if self.case_change else None
+        if grounds is not None and grounds.current.executions:
+            return grounds.current
+        return count_passes(self.case) if self.case else None
+
+    @property
+    def is_decided_by_majority(self) -> bool:
+        """Whether its executions here passed and failed, and how many of each decides, not its history."""
+        return self.decided_by is None and self.flaky and self.is_scored and not self.graded
 
     @property
     def score(self) -> str | None:
@@ -183,12 +196,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def cause(self) -> str | None:
-        """What it may have in common with other failures; of a case that recovered, what failed before it did."""
+        """Cause that other failures may share; of a case that recovered, that of its earlier failure."""
         return find_cause(self.case) or self.failure_summary if self.case is not None else None
 
     @property
     def drop(self) -> float:
-        """By how much it got worse: of a score, else of the share of passes, by its record where there is one."""
+        """Drop of the score, else of the share of passes, compared with the history if there is one."""
         if self.case_change is None:
             return 0.0
         if self._score_change is not None:
@@ -201,12 +214,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def decided_by(self) -> GroundKind | None:
-        """What decided about it, where more than the two runs was looked at."""
+        """Grounds of the decision, if it used more than the two runs."""
         return self.case_change.grounds.kind if self.case_change and self.case_change.grounds else None
 
     @property
     def suspected(self) -> bool:
-        """Whether it failed and was not re-run, because the gate had failed already."""
+        """Whether the case failed and was not re-run because the gate had already failed."""
         return self.decided_by is GroundKind.GATE_FAILED
 
     @cached_property
@@ -223,13 +236,13 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def history_text(self) -> str | None:
-        """What recent runs of the default branch say about it, where that was looked at."""
+        """Description of the history of the case, if it was used."""
         known = self.case_change.case_history if self.case_change else None
         return grounds_words.describe_history(known, self.place) if known else None
 
     @property
     def flaky(self) -> bool:
-        """Whether both results are among its trials."""
+        """Whether the case passed and failed in this run."""
         return self.case is not None and self.case.flaky
 
     @property
@@ -240,12 +253,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def is_new_and_flaky(self) -> bool:
-        """Whether it is new or changed, and was seen both to pass and to fail."""
+        """Whether the case is new or changed, and passed and failed in this run."""
         return is_new_and_flaky(self.case, self.case_change)
 
     @property
     def is_broken_on_main(self) -> bool:
-        """Whether the default branch itself fails it, and did not before."""
+        """Whether the default branch itself broke the case."""
         return (
             self.case_change is not None
             and grounds_words.describe_broken_main(self.case_change, self.place) is not None
@@ -260,7 +273,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def outcome(self) -> str:
-        """`pass`, `2/3`, `error`; of a graded case the word and the score: `fail 0.67 (−0.23)`."""
+        """`pass`, `2 of 3 pass`, `error`; of a graded case the word and the score: `fail 0.67 (−0.23)`."""
         if self.graded and self.is_scored:
             return f"{'pass' if self.status is Status.PASSED else 'fail'} {self.current_result}"
         return self.current_result or ""
@@ -307,7 +320,9 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def change_text(self) -> str:
-        """`regression`, `new pass`, `regression, waived`; empty without a baseline."""
+        """`regression`, `new pass`, `regression, waived`; empty without a baseline, and for a skipped case."""
+        if self.status is Status.SKIPPED:
+            return ""
         if self.suspected and not self.waiver:
             return "suspected regression"
         if self.decided_by is not None and self.decided_by.is_inconclusive:
@@ -405,15 +420,15 @@ def _is_notable(case: CaseResult, change: CaseChange | None) -> bool:
 
 
 def _format_score(tally: PassCount, least: float) -> str:
-    """`0.67`, and of several trials how many of them passed: `0.67, 1/3`."""
+    """`0.67`, and of several trials how many of them passed: `0.67, 1 of 3 pass`."""
     words = format_score(tally.score, least)
-    return f"{words}, {tally.passes}/{tally.executions}" if tally.executions > 1 else words
+    return f"{words}, {format_passes(tally.passes, tally.executions)}" if tally.executions > 1 else words
 
 
 def _format_baseline_result(change: CaseChange | None, least: float) -> str | None:
-    """`pass`, and where recent runs are known `pass, 8 of 10`: how often the case passes without this change.
+    """`pass`, or with recent runs `pass (history: 8 of 10 pass)`: how often the case passes without this change.
 
-    Of a case that is compared with another run than the baseline `pass at def5678, 8 of 10`.
+    Of a case that is compared with another run than the baseline `pass at def5678 (history: 8 of 10 pass)`.
     Of a graded case `0.90`, and its mean over recent runs: `0.90, 0.86 over 10 runs`.
     """
     if change is None or change.baseline is None:
@@ -431,4 +446,4 @@ def _format_baseline_result(change: CaseChange | None, least: float) -> str | No
     runs = record.counts.executions if record else 0
     if record is None or runs <= baseline.executions:
         return words
-    return f"{words}, {'' if baseline.passes else 'passed '}{record.counts.passes} of {runs}"
+    return f"{words} (history: {format_passes(record.counts.passes, runs)})"

@@ -30,7 +30,7 @@ class MeanScore(FrozenStruct):
 
 
 def compute_mean_score(cases: Iterable[CaseResult], changes: Iterable[CaseChange]) -> MeanScore | None:
-    """Of one suite; None where nothing is graded. What could not be judged has no score and is left out."""
+    """Compute the mean score of a suite, without cases that have no score; None if no case is graded."""
     scores = [case.score for case in cases if case.graded and case.status.is_scored]
     if not scores:
         return None

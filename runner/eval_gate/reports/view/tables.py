@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 
 from eval_gate.gate.score_changes import format_limit
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Verdict
+from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Rule, RuleCode, Verdict
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.run_statistics import is_possible_regression
+from eval_gate.reports.run_statistics import is_possible_regression, select_counted_changes
 from eval_gate.reports.view.scores import MeanScore, compute_mean_score
 from eval_gate.struct import FrozenStruct
 
@@ -86,7 +86,10 @@ def build_rule_rows(run: RunResult, verdict: Verdict, context: ReportContext, *,
 
     The age only warns.
     """
-    rows = [RuleRow(rule.name, rule.value, rule.limit, "ok" if rule.ok else "fail") for rule in verdict.rules]
+    rows = [
+        RuleRow(rule.name, _format_rule_value(rule, run), rule.limit, "ok" if rule.ok else "fail")
+        for rule in verdict.rules
+    ]
     baseline = run.comparison.baseline if run.comparison else None
     return (*rows, *_build_age_row(baseline, context, stale=stale), *_build_pass_score_row(run, verdict))
 
@@ -113,3 +116,9 @@ def _build_pass_score_row(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ..
         return ()
     value = f"{sum(case.passed for case in graded)} of {len(graded)} graded cases"
     return (RuleRow("Pass score", value, format_limit(verdict.pass_score), "–"),)
+
+
+def _format_rule_value(rule: Rule, run: RunResult) -> str:
+    """Return the value of a rule; of the regressions also how many were not re-run, which may be some too."""
+    suspected = len(select_counted_changes(run, CaseClass.SUSPECTED_REGRESSION))
+    return f"{rule.value}, {suspected} not re-run" if rule.code == RuleCode.REGRESSIONS and suspected else rule.value

@@ -18,11 +18,11 @@ ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, E
 EXPLANATIONS: Final = {
     ErrorKind.AGENT_ERROR: "the agent responded with an error, closed the connection, or timed out",
     ErrorKind.AGENT_UNREACHABLE: (
-        "the agent accepted no connection, or its model provider rejected the request. This change is the cause only "
-        "if it keeps the agent from starting, or ends it"
+        "the agent accepted no connection or never responded in time, or its model provider rejected the request. This "
+        "change is the cause only if it keeps the agent from starting, or ends it"
     ),
     ErrorKind.EVALUATION_ERROR: "an LLM judge, a grader or Eval Gate itself broke, so the response has no score",
-    None: "the result does not name the cause",
+    None: "the result does not say whether the agent or the evaluation failed",
 }
 _COUNT_PHRASES: Final = {
     ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),

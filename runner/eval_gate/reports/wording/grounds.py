@@ -26,9 +26,9 @@ from eval_gate.text.escape import format_first_few, to_one_line
 
 MAX_BRANCH: Final = 60
 MIN_ODDS: Final = 2
-"""What is more likely than not is not said to be by chance."""
+"""Smallest odds that are shown: what happens more often than not is not called chance."""
 _NOTICEABLE_FACTOR: Final = 2
-"""So many times likelier because of the days of a branch is worth a word."""
+"""Factor of the chance from which a report mentions the differences between days."""
 MAX_RUNS: Final = 5
 """Runs that are named as showing that a case is flaky."""
 _NOT_IN_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
@@ -47,7 +47,7 @@ _UNTESTED: Final = frozenset(
         GroundKind.TIMEOUTS,
     }
 )
-"""Where no chance is said: nothing was decided by it."""
+"""Grounds that show no chance, because it decided nothing."""
 _GROUND_TEXTS: Final = {
     GroundKind.MISSING_RERUNS: "its re-runs ended without a result",
     GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
@@ -100,8 +100,14 @@ def join_conclusion(conclusion: str, evidence: str) -> str:
 def describe_chance(change: CaseChange) -> str | None:
     """`chance without a real change: 1 in 50,000`; None where nothing rests on a chance."""
     grounds = change.grounds
-    one_in = grounds.one_in if grounds is not None and grounds.kind not in _UNTESTED else None
-    return _format_chance(one_in)
+    if grounds is None or grounds.kind in _UNTESTED or _fails_on_branch(grounds):
+        return None
+    return _format_chance(grounds.one_in)
+
+
+def _fails_on_branch(grounds: Grounds) -> bool:
+    """Whether a must-pass case counts although the branch fails it: no chance says anything about that."""
+    return grounds.kind is GroundKind.MUST_PASS and (grounds.newest_failed or grounds.history.is_failing)
 
 
 def _format_chance(one_in: int | None) -> str | None:
@@ -230,7 +236,7 @@ def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None
     alone = " by itself" if grounds.kind is GroundKind.SUITE_DROP else ""
     needed = grounds.required_failures
     if needed is None:
-        return f"no number of re-runs that reruns allows would confirm it{alone}"
+        return f"confirming it{alone} would take more re-runs than the setting reruns allows"
     row = "1 failure" if needed == 1 else f"{needed} failures in a row"
     return f"{row} would confirm it{alone}"
 
@@ -258,8 +264,8 @@ def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str |
             which = f"more often than {place}" if change is CaseClass.FLAKY else "at once"
             return f"it counts because too many cases fail {which}"
         case GroundKind.MUST_PASS:
-            failing = grounds.newest_failed or grounds.history.is_failing
-            return f"it counts although it fails {place} too" if failing else "every failure of a must-pass case counts"
+            fails = _fails_on_branch(grounds)
+            return f"it counts although it fails {place} too" if fails else "every failure of a must-pass case counts"
         case GroundKind.MISSING_RERUNS | GroundKind.GATE_FAILED | GroundKind.BUDGET_USED | GroundKind.TIMEOUTS:
             return _GROUND_TEXTS[grounds.kind]
         case GroundKind.RECOVERED if not grounds.current.passes:
@@ -332,7 +338,7 @@ def _format_chance_and_limit(one_in: int | None, limit: float) -> str:
 
 
 def _round_odds(chance: float) -> int:
-    """As the chance of a case is rounded."""
+    """Round odds as those of a case are rounded."""
     return Grounds(kind=GroundKind.SUITE_DROP, current=NO_EXECUTIONS, history=NO_EXECUTIONS, chance=chance).one_in or 1
 
 

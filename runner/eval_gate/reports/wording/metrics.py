@@ -26,13 +26,18 @@ def get_direction(change: MetricChange) -> str:
     return "lower" if change.difference < 0 else "higher"
 
 
-def describe_metric_marks(*, with_signs: bool) -> str:
-    """Describe what the marks of rows say and what they do not, in sentences."""
+def describe_metric_marks(changes: MetricChanges, *, with_signs: bool) -> str:
+    """Describe what the marks of rows say and what they do not, in sentences; without marks, why there are none."""
+    test = "at 5 % for all rows together (sign-flip test of the cases that both runs scored, Holm)"
+    if not changes.changed:
+        return (
+            f"No row is marked: none differs by more than chance explains, {test}. Re-runs do not count. A row can "
+            f"still have changed. {NO_EFFECT}"
+        )
     lower, higher = (f"{sign} {word}" for word, sign in MARKS.items()) if with_signs else ("Lower", "higher")
     return (
-        f"{lower} or {higher}: by more than chance explains, at 5 % for all rows together (sign-flip test of the cases "
-        "that both runs scored, Holm). Re-runs do not count. A row without a mark can still have changed. "
-        f"{NO_EFFECT}"
+        f"{lower} or {higher}: by more than chance explains, {test}. Re-runs do not count. A row without a mark can "
+        f"still have changed. {NO_EFFECT}"
     )
 
 

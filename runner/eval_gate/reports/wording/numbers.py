@@ -76,12 +76,17 @@ def format_score_change(change: float | None) -> str:
 
 
 def format_tally(tally: PassCount | None) -> str | None:
-    """`2/3` for several trials, else `pass` or `fail`."""
+    """`2 of 3 pass` for several executions, else `pass` or `fail`."""
     if tally is None:
         return None
     if tally.executions > 1:
-        return f"{tally.passes}/{tally.executions}"
+        return format_passes(tally.passes, tally.executions)
     return "pass" if tally.passes else "fail"
+
+
+def format_passes(passes: int, executions: int) -> str:
+    """`2 of 3 pass`."""
+    return f"{passes} of {executions} pass"
 
 
 def extract_day(timestamp: str) -> str | None:

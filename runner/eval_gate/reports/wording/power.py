@@ -18,7 +18,7 @@ from eval_gate.reports.wording.numbers import format_count
 from eval_gate.text.escape import to_one_line
 
 MAX_NAMED: Final = 5
-"""Cases that are too flaky to be gated and are said by name; those that fail are in lists of their own."""
+"""Maximum names of cases that are too flaky to gate; failing cases have lists of their own."""
 MAX_NAME: Final = 100
 _ALL: Final = 0.995
 _NONE: Final = 0.01
@@ -26,7 +26,7 @@ _SHARES: Final = (
     *((1, of) for of in (100, 50, 20, 10, 7, 5, 4, 3, 2)),
     *((2, 3), (3, 4), (4, 5), (9, 10), (19, 20), (49, 50)),
 )
-"""The shares that are said, as people say them."""
+"""Shares that are shown, as simple fractions."""
 
 
 def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
@@ -82,10 +82,10 @@ def format_power(sight: DetectionPower) -> str:
 
 
 def format_loss(sight: DetectionPower) -> str:
-    """Format the smallest loss that a run detects: `it finds a loss of 6 points in every case in 9 of 10`."""
+    """Format the smallest loss that is found: `it finds a drop of every case's pass rate by 6 points in 9 of 10`."""
     if sight.smallest_loss is None:
-        return "it finds no loss of all cases together in 9 of 10, however large"
-    return f"it finds a loss of {format_count(sight.smallest_loss, 'point')} in every case in 9 of 10"
+        return "it finds no drop of all pass rates together in 9 of 10, however large"
+    return f"it finds a drop of every case's pass rate by {format_count(sight.smallest_loss, 'point')} in 9 of 10"
 
 
 def format_run_count(runs: int) -> str:

@@ -16,7 +16,7 @@ MAX_SHOWN_PROBLEMS = 50
 def render_error(error: GateError) -> Iterator[str]:
     """Render an error for the log: its code and message, every place it applies to, and a hint."""
     yield f"error[{error.code}]: {to_console_line(error.message)}"
-    # what the sentence says already is not said again of a place
+    # a place does not repeat the message of the error
     places = [replace(one, message="") if one.message == error.message else one for one in error.problems]
     yield from render_problems(places, indent="  ")
     if error.hint:

@@ -124,7 +124,7 @@ def describe_base_agent_runs(run: RunResult) -> str | None:
 
 
 def _estimate_cost(case: CaseResult, number: int) -> float | None:
-    """Target and judge together, of so many executions of it; None when the target's cost is unknown."""
+    """Estimate the cost of target and judges for a number of executions; None if the target's cost is unknown."""
     cost = add_up((case.cost_usd, case.judge_cost_usd)) if case.cost_usd is not None else None
     return cost * number / (len(case.trials) + case.preparatory_executions) if cost is not None else None
 

@@ -42,11 +42,11 @@ NO_VERDICT: Final = Reason(
     code="no-verdict",
     message="the run is complete; to get a verdict, run `eval-gate compare BASELINE RUN`",
 )
-"""In place of a verdict: of a run that was joined of parts, for one."""
+"""Reason of a run without a verdict, such as one that was merged from parts."""
 UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
 INCONCLUSIVE: Final = "Inconclusive:"
 RUN_REASONS: Final = frozenset({"no-scored-cases", "too-few-scored-cases", "run-incomplete"})
-"""Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
+"""Reasons for an inconclusive gate that are about the whole run; the others are about unexplained failures."""
 _FIX_ERRORS: Final = "Look up the error in the log of the agent, and fix the change{waive}"
 _NEXT_STEPS: Final = {
     RuleCode.REGRESSIONS: "Fix the change. If the agent should behave this way now, update the evals{update}{waive}",
@@ -308,16 +308,19 @@ def to_sentence(words: str) -> str:
 
 
 def _describe_progress(summary: Summary) -> str:
-    scored = summary.passed + summary.failed
-    have = "has" if scored == 1 or summary.total_cases == 1 else "have"
-    words = [f"{scored} of {format_count(summary.total_cases, 'case')} {have} a score"]
+    """`3 of 8 cases have a score, 5 errors.`; if none has, which the reason says, `8 cases: 5 errors, 3 not run.`."""
+    scored, cases = summary.passed + summary.failed, format_count(summary.total_cases, "case")
+    words = []
     if summary.errored:
         words.append(format_count(summary.errored, "error"))
     if summary.not_run:
         words.append(f"{summary.not_run} not run")
     if summary.skipped:
         words.append(f"{summary.skipped} skipped")
-    return ", ".join(words) + "."
+    if not scored and words:
+        return f"{cases}: {', '.join(words)}."
+    have = "has" if scored == 1 or summary.total_cases == 1 else "have"
+    return f"{', '.join([f'{scored} of {cases} {have} a score', *words])}."
 
 
 def _describe_pass_rate(run: RunResult, verdict: Verdict) -> list[str]:
@@ -424,7 +427,7 @@ def _has_unknown_calls(run: RunResult) -> bool:
 
 
 def has_missing_cases(run: RunResult) -> bool:
-    """Whether cases are missing by nobody's choice: those of a shard, or of a workflow that chose others than asked."""
+    """Whether cases are missing that nobody deselected, such as those of a missing shard."""
     return run.partial and not run.complete and not run.selections
 
 

@@ -1,6 +1,6 @@
 """Wording for waivers: who waived a failure, why, until when, and how to waive more.
 
-The words hold foreign text as it is: whoever shows them escapes it.
+The texts contain untrusted text unescaped; the caller escapes it.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from eval_gate.text.shell import format_shell_line
 _URL_PATH: Final = re.compile(r"[A-Za-z0-9._~/?#=&%-]{1,500}", re.ASCII)
 """What an address of GitHub's is made of, and nothing that would end a link."""
 _NOT_NEW: Final = frozenset({WaiverState.PROPOSED, WaiverState.EXPIRED})
-"""States of new entries that are said otherwise, or change nothing."""
+"""States of new entries that have a text of their own, or no effect."""
 MAX_CASES: Final = 10
-"""Cases that are offered to be accepted: more than that is seldom meant."""
+"""Maximum cases in the offered command: more are seldom meant."""
 MAX_COMMAND: Final = 1_500
 """Characters of the command."""
 REASON: Final = "<reason>"
-"""What is to be replaced by whoever sends it."""
+"""Placeholder that the author of the comment replaces."""
 _DEFAULT_PERIOD: Final = "14d"
 
 
@@ -60,11 +60,11 @@ class WaiverText(FrozenStruct):
 
     kind: WaiverKind
     effect: str
-    """`accepted`, `quarantined`; `would be accepted` where it does not count."""
+    """`waived`, `quarantined`; `would be waived` if the waiver does not count."""
     expiry: str
     """`2026-12-05, 14 days left`."""
     author: str
-    """`@ada` where GitHub knows them, `Kim` where a file says so; empty where nobody is named."""
+    """`@ada` for a GitHub login, `Kim` for a name in a file; empty if nobody is named."""
     place: str
     """`.eval-gate/waivers.yaml:12`, or the address of the comment."""
     url: str | None
@@ -76,7 +76,7 @@ class WaiverText(FrozenStruct):
     terms: str
     """All of it in one line."""
     new: bool = False
-    """The change under test brings it."""
+    """Whether this pull request adds the waiver."""
 
 
 class WaiverReport(FrozenStruct):
@@ -85,9 +85,9 @@ class WaiverReport(FrozenStruct):
     by_case: Mapping[tuple[str, str], WaiverText]
     """Why a case's failure does not block, by its eval file and id."""
     added: tuple[WaiverText, ...] = ()
-    """Entries that the change under test brings, whatever they did to this run."""
+    """Waivers that this pull request adds, whatever their effect on this run."""
     proposed: tuple[WaiverText, ...] = ()
-    """Entries that the change brings and that do not count, because only the base branch's do."""
+    """Waivers that this pull request proposes; they do not count, because only the base branch's do."""
     warnings: tuple[str, ...] = ()
 
 
@@ -107,7 +107,7 @@ def build_waiver_report(run: RunResult, context: ReportContext) -> WaiverReport:
 
 
 def format_waived_counts(run: RunResult) -> tuple[str, ...]:
-    """`1 regression accepted`, `2 failures quarantined`: what would have counted against the change, or may have."""
+    """Count what would have failed the gate, or might have: `1 regression waived`, `2 failures quarantined`."""
     if run.waivers is None:
         return ()
     found: dict[tuple[WaiverKind, str], int] = {}
@@ -132,7 +132,7 @@ def _iter_kinds(run: RunResult) -> Iterator[tuple[WaiverKind, str]]:
         if one.standing is WaiverStanding.REGRESSED and kind is WaiverKind.WAIVER:
             yield kind, "regression"
         elif one.standing in {WaiverStanding.REGRESSED, WaiverStanding.FAILS}:
-            yield kind, "failure"  # nobody asks what a case in quarantine is called
+            yield kind, "failure"  # every failure of a quarantined case has the same name
         elif changes.get(key) is CaseClass.INCONCLUSIVE:
             if flaky_counts:
                 yield kind, "inconclusive case"

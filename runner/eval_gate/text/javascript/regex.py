@@ -32,7 +32,7 @@ _MAX_REPLY = 30_000_000
 """Bytes: twelve for a character that is escaped, of the longest text that is searched."""
 _KNOWN_FLAGS = "dgimsuvy"
 _ENVIRONMENT_NAMES = ("PATH", "LD_LIBRARY_PATH", "LANG", "SYSTEMROOT")
-"""The last is Windows': without it Python does not start there."""
+"""Variables of the worker's environment. Python needs `SYSTEMROOT` to start on Windows."""
 
 
 def _build_command() -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class PatternMatcher:
                 await self._stop_worker()
                 raise PatternError("the engine gave up: the pattern needs too much memory") from None
             except asyncio.CancelledError:
-                # a reply that nobody waits for would be taken for the next one's
+                # the reply to this request would be read as that to the next one
                 await self._stop_worker(kill=True)
                 raise
         error = reply.get("error")

@@ -34,7 +34,7 @@ _MAX_DIGITS: Final = limits.FILE_DIGITS
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 _scanstring: Final[Any] = vars(decoder)["scanstring"]  # the types of the standard library name neither of the two
 _scan_value: Final[Any] = vars(json.JSONDecoder(parse_int=len, parse_float=len))["scan_once"]
-"""The value that stands there, and where it ends. Nobody looks at its numbers."""
+"""Scans a value and its end; its numbers are not parsed."""
 _COMMENTS: Final = ("//", "/*", "#")
 _YAML_START: Final = re.compile(r"(?:%YAML|---)(?:\s|$)|- \S|[A-Za-z_][\w. -]{0,100}:(?:\s|$)", re.ASCII)
 """How the first line of YAML begins that says something."""

@@ -15,7 +15,7 @@ from eval_gate.text.quoting import looks_like_key, quote_number, quote_value
 from eval_gate.text.secret import MASK
 
 MAX_MESSAGE: Final = 200
-"""Characters of msgspec's words, in which a value of a stranger may stand."""
+"""Maximum characters of a msgspec message, which may contain an untrusted value."""
 _STEP: Final = re.compile(r"\.([^.\[`]+)|\[(\d+)\]")
 _TYPE: Final = re.compile(r"`(\w+)`")
 _MISSING_OR_UNKNOWN: Final = re.compile(
@@ -77,7 +77,7 @@ def describe_value(value: object) -> str:
 def describe_error(  # noqa: C901, PLR0911, PLR0912 (a table of kinds, each one line)
     detail: ErrorDetails, got: str | None = None
 ) -> str:
-    """One problem as `expected …, got …`. `got` is said in the value's place where nobody may see that."""
+    """Format one problem as `expected …, got …`. `got` stands for a value that must not be shown."""
     kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
     near = str(value) if got is None else ""
     got = got or describe_value(value)

@@ -20,7 +20,7 @@ from eval_gate.text.sources.validation_errors import format_field_path
 
 MAX_VALUES: Final = YAML_VALUES
 MAX_DEPTH: Final = DEPTH
-"""Lists and mappings within each other. The parser itself recurses, and ends the process where nobody stops it."""
+"""Maximum nesting of lists and mappings. Without it, the recursion of the parser would end the process."""
 
 MAX_KEY: Final = 100
 """Characters of a key that are shown."""

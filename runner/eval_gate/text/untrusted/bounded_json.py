@@ -94,7 +94,7 @@ def is_truncated_json(text: str, at: int, problem: str) -> bool:
 
 
 def check_json_size(data: bytes | Iterable[bytes], values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:
-    """Raise ForeignJsonError where these bytes of JSON, or of several lines of it, stand for too many values.
+    """Raise UntrustedJsonError if bytes of JSON, or of several lines of it, contain too many values.
 
     They may come in pieces, none of which ends within a text.
     """
@@ -112,12 +112,12 @@ class JsonSizeCounter:
     """Counter of the values and levels of JSON that arrives in pieces."""
 
     def __init__(self, values: int, depth: int = DEPTH) -> None:
-        """Allow so many values, and so many lists and mappings within each other."""
+        """Allow at most `values` values, and lists and mappings up to `depth` levels."""
         self._values, self._depth = values, depth
         self._found = self._level = 0
 
     def add_piece(self, piece: bytes) -> None:
-        """Count one more piece. Raises ForeignJsonError as soon as there is too much."""
+        """Count one more piece. Raises UntrustedJsonError as soon as there are too many."""
         for signs in _iter_structural_signs(piece):
             self._found += signs.count(b"[") + signs.count(b"{") + signs.count(b",")
             if self._found > self._values:
@@ -126,7 +126,7 @@ class JsonSizeCounter:
 
 
 def _compute_level(signs: bytes, level: int, depth: int) -> int:
-    """How deep it is behind these signs, from this level on. Raises ForeignJsonError where it is too deep on the way.
+    """Return the depth after these characters, from this level on. Raises UntrustedJsonError if it gets too deep.
 
     What is opened and closed at once is taken out, again and again: after so many times, nothing in what was taken out
     was deeper than that. Only where this leaves a doubt each sign is looked at, which takes twenty times as long.
@@ -180,7 +180,7 @@ def _parse_int(digits: str) -> int:
 
 
 def parse_finite_number(text: str) -> float:
-    """For `parse_float` of whoever reads JSON: `1e400` is no number to calculate with. Raises ForeignJsonError."""
+    """Parse a number for `parse_float` of a JSON reader. Raises UntrustedJsonError for infinity, such as `1e400`."""
     value = float(text)
     if not math.isfinite(value):
         raise UntrustedJsonError(f"contains the number {text[:20]}, which is out of range", too_much=True)
@@ -188,7 +188,7 @@ def parse_finite_number(text: str) -> float:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """For `parse_constant` of whoever reads JSON: NaN and the infinities are none. Raises ForeignJsonError."""
+    """Refuse NaN and infinities, for `parse_constant` of a JSON reader. Raises UntrustedJsonError."""
     raise UntrustedJsonError("is not JSON", too_much=False, detail=f"{name} is not a JSON value")
 
 

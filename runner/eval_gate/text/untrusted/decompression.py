@@ -12,7 +12,7 @@ from typing import Final
 from eval_gate.text.quoting import quote_value
 
 PIECE_BYTES: Final = 65_536
-"""Bytes that are unpacked before somebody may say that it is enough."""
+"""Bytes that are decompressed between two checks of the limit."""
 _GZIP: Final = zlib.MAX_WBITS | 16
 
 

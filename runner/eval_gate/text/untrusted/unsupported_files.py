@@ -121,7 +121,7 @@ _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tupl
 
 
 def identify_document(document: JsonValue) -> UnsupportedFile | None:
-    """Whose file this document is, where it is one of a tool that is not read; None where nobody knows."""
+    """Identify a document of a tool whose files are not supported; None if it is unknown."""
     top = _list_keys(document[0] if isinstance(document, list) and document else document)
     lists = document.items() if isinstance(document, dict) else ()
     inner = {

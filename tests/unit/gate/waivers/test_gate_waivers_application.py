@@ -419,10 +419,10 @@ def test_notices__in_use__say_what_until_when_who_where_and_why() -> None:
         (waiver("a"), [case("b")], {}, "`a` matches no case of this run"),
         (waiver("a"), [case("b")], {"everything": False}, None),
         (waiver("a"), [case("a", "no_result")], {}, None),
-        (waiver("a"), [case("a", "passes")], {}, "`a` is not needed: `a` passes. Remove the entry"),
+        (waiver("a"), [case("a", "passes")], {}, "`a` passes, so the waiver is not needed: remove it"),
         (waiver("a", "quarantine"), [case("a")], {}, None),
         (waiver("a", "quarantine"), [case("a", "unstable")], {}, None),
-        (waiver("a", "quarantine"), [case("a", "passes")], {}, "`a`: `a` passes again: end the quarantine"),
+        (waiver("a", "quarantine"), [case("a", "passes")], {}, "`a` passes again: end the quarantine"),
         (
             waiver("aaa*", "quarantine"),
             [case("aaa1", "passes"), case("aaa2"), case("aaa3", "no_result")],

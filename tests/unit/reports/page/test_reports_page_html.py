@@ -29,6 +29,7 @@ from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.struct import replace
 from eval_gate.text.safe_output import neutralize_markup, reveal_invisible
 from tests.support.evidence import LANGUAGES, PULL_REQUEST, large, make_shown, sixty
+from tests.support.graded import make_graded
 from tests.support.pages import OWN, case_on, markup_of, page_data
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
@@ -206,7 +207,8 @@ def test_page__ten_thousand_cases__is_small_and_holds_every_regression_whole(hug
     assert len(data["rows"]["id"]) == 10_000
     assert len(data["details"]) == 500
     assert data["details"]["499"]["before"]["answer"].startswith("Hello Maria")
-    assert data["leftOut"] == ["Of more than 1,000 cases, passing ones are only listed; run.json holds their answers."]
+    said = "Of more than 1,000 cases, passing ones are only listed; run.json holds their responses."
+    assert data["leftOut"] == [said]
 
 
 def test_page__few_more_than_many__passing_cases_are_rows() -> None:
@@ -217,6 +219,35 @@ def test_page__few_more_than_many__passing_cases_are_rows() -> None:
     assert list(page_data(page)["details"]) == ["0"]
     assert case_on(page, "bad")["now"]["answer"] == "failing words"
     assert "passing words" not in page
+
+
+def test_evaluator_filter__more_names_than_it_shows__has_those_of_most_cases() -> None:
+    """Names of checks may be texts that only one case has."""
+    cases = [
+        make_graded(f"c{number}", evaluators={"style": 0.5, **{f"only {number} {at}": 0.5 for at in range(30)}})
+        for number in range(10)
+    ]
+    rows = page_data(page_of(*cases, make_graded("plain", evaluators={"only 0 0": 0.5})))["rows"]
+    assert len(rows["evaluatorNames"]) == 200
+    assert {"style", "only 0 0"} < set(rows["evaluatorNames"])
+    shown = dict(zip(rows["id"], rows["evaluatorSet"], strict=True))
+    named = [[rows["evaluatorNames"][at] for at in rows["evaluatorSets"][shown[name]]] for name in ("plain", "c9")]
+    assert (named[0], named[1][0]) == (["only 0 0"], "style")
+
+
+@pytest.mark.parametrize(
+    ("bare", "note"),
+    [
+        ([], None),
+        (["passed"], "does not list 1 case that has no stored evaluator results."),
+        (["passed", "failed", "error"], "does not list 2 cases that have no stored evaluator results."),
+    ],
+)
+def test_evaluator_filter__scored_cases_without_results__are_counted(bare, note) -> None:
+    graded = [make_graded("a", evaluators={"style": 0.5}), make_graded("b", evaluators={"tone": 0.5})]
+    page = markup_of(page_of(*graded, *(make_result(f"bare-{at}", status) for at, status in enumerate(bare))))
+    found = re.search(r"<li>The filter by evaluator ([^<]*)</li>", page)
+    assert (found and found[1]) == note
 
 
 def noise(length: int, seed: int) -> str:
@@ -237,7 +268,7 @@ def test_page__answers_that_cannot_be_packed__are_cut_alike_and_it_says_so() -> 
     assert len(data["details"]) == 200
     lengths = {len(one["now"]["answer"].partition("…")[0]) for one in data["details"].values()}
     assert lengths == {8_000}
-    assert "each text on it ends after 8,000 characters" in data["leftOut"][0]
+    assert "Each text on this page ends after 8,000 characters" in data["leftOut"][0]
     assert "[52,000 more characters]" in data["details"]["0"]["now"]["answer"]
 
 

@@ -28,7 +28,7 @@ from eval_gate.reports.wording.spending import describe_spending
         (format_points(0.5, 0.75), "+25.0 pp"),
         (format_signed(-1), "−1"),
         (format_signed(0), "0"),
-        (format_tally(PassCount(passes=2, executions=3, score=0.6)), "2/3"),
+        (format_tally(PassCount(passes=2, executions=3, score=0.6)), "2 of 3 pass"),
         (format_tally(PassCount(passes=0, executions=1, score=0)), "fail"),
         (format_tally(None), None),
         (format_age(0.2), "5 hours old"),

@@ -46,7 +46,7 @@ def count_level_runs(runs: Sequence[Mapping[_Key, Counts]], limit: float = DEFAU
 
 
 _CaseCounts = list[tuple[int, int]]
-"""Of one case: passes and failures in each of the runs, newest first."""
+"""Passes and failures of one case in each run, newest first."""
 
 
 def _select_changing_cases(runs: Sequence[Mapping[_Key, Counts]]) -> list[_CaseCounts]:

@@ -32,9 +32,9 @@ from eval_gate.model.evidence import ScoreFinding
 from eval_gate.results.history import SCORE_DIGITS
 
 MIN_CASES: Final = 5
-"""Of fewer graded cases nothing is said together. With one run of history 8 are needed, all lower: 1 in 256."""
+"""Fewest graded cases of a test. With one run of history it takes 8 cases, all lower: 1 in 256."""
 MIN_FALL: Final = 0.01
-"""A smaller mean fall is no drop, whatever is sure of it: nobody could see it in a report."""
+"""Smallest mean fall that is a drop, however certain: a smaller one shows in no report."""
 NEWEST_RUN_FACTOR: Final = 5
 MIN_RUNS: Final = 5
 """Fewer runs say too little about how much runs differ, and would only hide a drop that one run shows."""
@@ -62,7 +62,7 @@ class ScoredCase(NamedTuple):
 
     @property
     def fall(self) -> float:
-        """By how much it is lower here than the mean of its history."""
+        """How far the score is below the mean of its history."""
         return fmean(self.known_scores) - self.score
 
 
@@ -75,7 +75,7 @@ def select_testable_cases(cases: Iterable[ScoredCase]) -> list[ScoredCase]:
 
 
 def drop_largest_falls(cases: Sequence[ScoredCase], count: int) -> list[ScoredCase]:
-    """All but so many of those that fell, the largest falls first."""
+    """Drop the `count` cases that fell most."""
     fallen = sorted((case for case in cases if case.fall > 0), key=lambda case: (-case.fall, case.key))
     left_out = {case.key for case in fallen[: max(count, 0)]}
     return [case for case in cases if case.key not in left_out]
@@ -185,7 +185,7 @@ def _compute_saddlepoint_tail(strata: Sequence[_Shares], seen: int) -> float:
 
 
 def _compute_cumulants(strata: Sequence[_Shares], at: float) -> tuple[float, float, float]:
-    """Of the sum: the cumulant generating function there, and its first two derivatives."""
+    """Compute the cumulant generating function of the sum at a point, and its first two derivatives."""
     logs, means, variances = [], [], []
     for shares in strata:
         most = shares[-1][0] * at

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from eval_gate.model.comparison import ScoreHistory
 
 MIN_DIFFERENCES: Final = 10
-"""Of fewer cases with one run of history nothing is said about how scores vary: every fall is taken as it is."""
+"""Fewest cases that show how scores vary if there is one run of history; with fewer, every fall counts as it is."""
 _NORMAL: Final = 1.4826
 """The standard deviation of a normal distribution, in medians of the distances from its middle."""
 _EFFICIENCY: Final = 0.37
