@@ -143,6 +143,8 @@ SANDBOX_FILE_BYTES: Final = 1_000_000
 SANDBOX_BYTES: Final = 10_000_000
 SANDBOX_ENTRIES: Final = 500
 SANDBOX_LISTED: Final = 10_000
+WORKSPACE_CHANGES: Final = 1_000_000
+"""Maximum characters of the changes in a workspace that graders receive: as in AgentV."""
 EVENT_BYTES: Final = 32_000_000
 ARCHIVE_BYTES: Final = 256_000_000
 ANSWER_S: Final = 60.0
@@ -278,12 +280,13 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("files that are searched for them", SCRIPTS_LISTED, "files"),
             LimitRow("depth of folders that are searched for them", SCRIPTS_DEPTH, "levels"),
         ),
-        "Files of Agent Evals": (
+        "Workspaces of Agent Evals and AgentV": (
             LimitRow("depth of folders in a workspace", SANDBOX_DEPTH, "levels"),
             LimitRow("file in a workspace", SANDBOX_FILE_BYTES, "bytes"),
             LimitRow("all files in it; in a kept `tmp/`, all that the agent wrote", SANDBOX_BYTES, "bytes"),
             LimitRow("files and folders in it", SANDBOX_ENTRIES, "entries"),
             LimitRow("entries of a folder in a kept `tmp/`", SANDBOX_LISTED, "entries"),
+            LimitRow("changes in the workspace of an AgentV case, for graders", WORKSPACE_CHANGES, "characters"),
         ),
         "External results": (
             LimitRow("results that are read as a whole", EXTERNAL_BYTES, "bytes"),
