@@ -25,6 +25,8 @@ DIFFERENCES: Final = {
     "limits-unknown": "a program that prints a bare text tells nothing of its calls: AgentV takes that for no call",
     "silent-and-negated": "the same, turned round: not judged, where AgentV passes it",
     "criterion-that-is-left-out": "a criterion of which the judge says nothing is not met: AgentV leaves it out",
+    "workspace-moved-and-edited": "a file that moved and changed is a removed and an added one, and no rename",
+    "workspace-with-generated-files": "what is in node_modules and __pycache__ is no change",
     "broken-grader": "what looks like JSON and is none has not judged: AgentV passes it for its exit code of 0",
 }
 """Cases to which we give less, or which we do not judge, and why."""

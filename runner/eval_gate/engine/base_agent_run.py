@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.engine.case_result import build_base_agent_trials
+from eval_gate.engine.case_workspaces import CaseWorkspaces
 from eval_gate.engine.journal import Journal, TrialRecord
 from eval_gate.engine.rerun_allowance import RerunAllowance
 from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunPolicy
@@ -204,7 +205,7 @@ class BaseAgentFollowUp:
         return replace(self._run.replace_cases(told), base_agent=control)
 
     def _make_trial_services(self) -> TrialServices:
-        return TrialServices.from_plan(self._plan, PatternMatcher(), self._run.run_id)
+        return TrialServices.from_plan(self._plan, PatternMatcher(), self._run.run_id, CaseWorkspaces())
 
     async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
         return await prepare_for_journal(

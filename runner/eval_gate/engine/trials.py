@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from eval_gate.config.rerun_budget import parse_rerun_interval
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
+from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judge_targets import Judges
@@ -22,7 +23,7 @@ from eval_gate.engine.worker_pool import yield_slot
 from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
-from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
 from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
 from eval_gate.model.conversation import Response
@@ -93,10 +94,16 @@ class TrialServices(FrozenStruct):
     """What executions are made with; None where none is taken up again."""
     artifacts: WorkspaceArtifacts | None = None
     """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
+    workspaces: CaseWorkspaces = field(default_factory=CaseWorkspaces)
 
     @classmethod
     def from_plan(
-        cls, plan: RunPlan, patterns: PatternMatcher, run_id: str, artifacts: WorkspaceArtifacts | None = None
+        cls,
+        plan: RunPlan,
+        patterns: PatternMatcher,
+        run_id: str,
+        workspaces: CaseWorkspaces,
+        artifacts: WorkspaceArtifacts | None = None,
     ) -> TrialServices:
         """Build the services from a run plan; `run_id` is the run of the trials."""
         return cls(
@@ -110,15 +117,19 @@ class TrialServices(FrozenStruct):
             run_id=run_id,
             fingerprints=ExecutionFingerprints.from_plan(plan),
             artifacts=artifacts,
+            workspaces=workspaces,
         )
 
-    def build_context(self, case: EvalCase, response: Response) -> EvaluationContext:
+    def build_context(
+        self, case: EvalCase, response: Response, workspace: WorkspaceState | None = None
+    ) -> EvaluationContext:
         """Build the context in which evaluators score this response to this case."""
         return EvaluationContext(
             case,
             response,
             self.tokens,
             self.patterns,
+            workspace=workspace,
             judge=self.judges.find_default(case),
             judges=self.judges.get_named(case.suite),
             environment=self.environment,
@@ -203,13 +214,26 @@ class TrialRunner:
         return joined
 
     async def _run_trial(self, job: TrialJob, given: Response | None, attempt: int = 0) -> TrialRecord:
+        try:
+            async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
+                return await self._run_in_workspace(job, given, attempt, workspace)
+        except WorkspaceError as error:
+            return replace(
+                self._build_record(job, 0.0), error=str(error)[:MAX_ERROR], error_kind=ErrorKind.EVALUATION_ERROR
+            )
+
+    async def _run_in_workspace(
+        self, job: TrialJob, batch_response: Response | None, attempt: int, workspace: OpenWorkspace | None
+    ) -> TrialRecord:
         timeout_ms = self._get_timeout_ms(job.case)
         started = time.perf_counter()
         try:
             request = build_request(job, self._shared.run_id, attempt)
+            if workspace is not None:
+                request = replace(request, workspace=workspace.path)
             if request.trial and self._limits.rerun_cache_busting:
                 request = replace(request, nonce=uuid.uuid4().hex)
-            response = given or await self._request_response(request, timeout_ms)
+            response = batch_response or await self._request_response(request, timeout_ms)
         except TargetError as error:
             record = self._build_error_record(job, error, _measure_ms(started))
             if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
@@ -221,7 +245,8 @@ class TrialRunner:
             return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
-            case_score = await score_case(self._shared.build_context(job.case, response))
+            state = None if workspace is None else await workspace.read_state(self._shared.mask)
+            case_score = await score_case(self._shared.build_context(job.case, response, state))
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
         answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)

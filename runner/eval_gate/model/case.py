@@ -101,6 +101,22 @@ class CaseBrief(Frozen, kw_only=True):
     """The case's own data for graders (current AgentV)."""
 
 
+class CaseWorkspace(Frozen, kw_only=True):
+    """Folder in which the target works on a case, made for it by Eval Gate (AgentV 4, `workspace`).
+
+    Paths are absolute. `digest` is that of the template's content when the case was loaded.
+    """
+
+    folder: str
+    """Folder of the eval file, whose owner runs the programs that work in the workspace."""
+    template: str | None = None
+    """Folder that is copied into a fresh workspace; None for an empty one."""
+    digest: str | None = None
+    shared: bool = False
+    """Whether all cases of the suite work in one folder, one after the other. Each execution of the suite has a fresh
+    one. Otherwise every execution of the case has its own."""
+
+
 class EvalCase(Frozen, kw_only=True):
     """One test: messages to send, evaluators in order, and how to combine their results.
 
@@ -131,6 +147,8 @@ class EvalCase(Frozen, kw_only=True):
     """Parts of the case in addition to its messages; None if its format has none."""
     agent: SuiteAgent | None = None
     """The agent that the eval file describes; None if it describes none."""
+    workspace: CaseWorkspace | None = None
+    """The folder that the case is run in; None if the target works where it likes."""
     target: str | None = None
     """Name of the target that the eval file asks for. A target chosen for the run overrides it."""
     conversation_id: str | None = None
@@ -158,6 +176,8 @@ class EvalCase(Frozen, kw_only=True):
     @property
     def dependent(self) -> bool:
         """Whether the case depends on files of earlier cases in its suite."""
+        if self.workspace is not None and self.workspace.shared:
+            return True
         return self.agent is not None and self.agent.changes_files
 
 

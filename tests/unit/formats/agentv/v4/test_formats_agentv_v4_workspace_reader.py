@@ -1,0 +1,116 @@
+"""Workspaces of AgentV 4 files: which cases have one, which share it, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval_gate.formats.agentv.v4.unsupported_features import OTHER_WORKSPACE, UNSUPPORTED_WORKSPACE_KEYS
+from eval_gate.model.case import CaseWorkspace
+from eval_gate.model.specs.evaluator import LlmJudge
+from tests.support.agentv import Repository
+
+
+@pytest.fixture
+def repository(tmp_path) -> Repository:
+    made = Repository(tmp_path / "repository")
+    made.write("desk/list.txt", "one\n")
+    made.write("bench/tool.txt", "two\n")
+    return made
+
+
+def file(*cases: str, head: str = "") -> str:
+    """A file of these cases, from line 2 on when nothing stands above it."""
+    written = [f"- {{id: c{index}, input: x, criteria: y{case}}}\n" for index, case in enumerate(cases or ("",))]
+    return f"{head}tests:\n{''.join(written)}"
+
+
+def workspaces(repository: Repository, text: str) -> list[tuple[str, bool] | None]:
+    """The template of each case, and whether it is shared."""
+    return [
+        one.workspace and (str(one.workspace.template).rpartition("/")[2], one.workspace.shared)
+        for one in repository.load("evals/a.eval.yaml", text).cases
+    ]
+
+
+DESK, BENCH = ", workspace: {template: ../desk}", ", workspace: {template: ../bench}"
+APART = "workspace: {template: ../desk, isolation: per_test}\n"
+
+
+@pytest.mark.contract("agentv.today.workspace")
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (file("", "", head="workspace: {template: ../desk}\n"), [("desk", True)] * 2),
+        (file("", BENCH, head=APART), [("desk", False), ("bench", False)]),
+        (file("", BENCH), [None, ("bench", False)]),
+        (file("", "", head="workspace: {isolation: per_test, mode: temp}\n"), [None, None]),
+        (file("", head="workspace: ../spaces/desk.yaml\n"), [("desk", True)]),
+    ],
+    ids=["shared", "of their own", "of a later case alone", "without a folder", "in a file"],
+)
+def test_read__workspaces__are_those_that_agentv_makes(repository, text, wanted) -> None:
+    repository.write("spaces/desk.yaml", "template: ../desk\n")
+    assert workspaces(repository, text) == wanted
+
+
+@pytest.mark.contract("agentv.today.workspace")
+@pytest.mark.parametrize(("first", "second"), [(DESK, ""), (DESK, BENCH)])
+def test_read__case_with_another_workspace_than_the_shared_one__is_refused(repository, first, second) -> None:
+    [problem] = repository.problems(file(first, second))
+    assert OTHER_WORKSPACE in problem
+    assert problem.startswith("3: tests[1]")
+
+
+@pytest.mark.parametrize("key", sorted(UNSUPPORTED_WORKSPACE_KEYS))
+def test_read__part_that_is_not_supported__is_refused_by_name(repository, key) -> None:
+    [problem] = repository.problems(file(head=f"workspace: {{template: ../desk, {key}: x}}\n"))
+    assert problem == f"1: workspace.{key}: `{key}` is not supported: {UNSUPPORTED_WORKSPACE_KEYS[key]}"
+
+
+@pytest.mark.parametrize(
+    ("workspace", "said"),
+    [
+        ("{template: ../../outside}", "is outside of the repository"),
+        ("{template: ../desl}", 'the repository has no such folder (did you mean "desk"?)'),
+        ("{template: ../.git}", "is a file of Git"),
+        ("{template: ../linked}", "linked cannot be copied: away: Symlink paths are not allowed."),
+        ("../none.yaml", '"../none.yaml": the repository has no such file'),
+        ("../list.yaml", "list.yaml: expected a workspace, got a list"),
+        ("../secret.yaml", "`${{ TOKEN }}` is not supported: eval files do not use environment variables"),
+        ("5", "expected a mapping, got the number 5"),
+    ],
+)
+def test_read__template_or_file_that_cannot_be_used__says_why(repository, workspace, said) -> None:
+    (repository.root / "linked").mkdir()
+    (repository.root / "linked" / "away").symlink_to("/etc/passwd")
+    repository.write("list.yaml", "- a\n")
+    repository.write("secret.yaml", "template: '${{ TOKEN }}'\n")
+    problems = repository.problems(file(head=f"workspace: {workspace}\n"))
+    assert any(said in problem and problem.startswith("1: workspace") for problem in problems), problems
+
+
+@pytest.mark.contract("agentv.today.workspace")
+def test_fingerprint__content_of_the_template_and_sharing__are_part_of_it(repository) -> None:
+    def fingerprints(head: str) -> tuple[str, str | None]:
+        case = repository.case(file(head=head))
+        return case.fingerprint, case.prompt_fingerprint
+
+    shared, apart = fingerprints("workspace: {template: ../desk}\n"), fingerprints(APART)
+    repository.write("desk/list.txt", "other\n")
+    found = [shared, apart, fingerprints(APART), fingerprints("")]
+    assert len({one for one, _ in found}) == len({two for _, two in found}) == 4
+
+
+def test_prompt__file_changes__are_shown_in_a_case_with_a_workspace_only(repository) -> None:
+    judged = (
+        ", assertions: [{type: llm-grader, prompt: '{{ output }} {{ file_changes }}'}, {type: llm-grader, prompt: Ok?}]"
+    )
+    case = repository.case(file(judged + DESK))
+    assert isinstance(case.workspace, CaseWorkspace)
+    own, criterion = case.evaluators
+    assert isinstance(own, LlmJudge)
+    assert isinstance(criterion, LlmJudge)
+    assert own.prompt == "{{ candidate_answer }} {{ agentv_file_changes }}"
+    assert (criterion.prompt or "").endswith("[[ ## file_changes ## ]]\n{{ agentv_file_changes }}")
+    [problem] = repository.problems(file(judged))
+    assert "`{{ file_changes }}` is not supported here: the case has no workspace" in problem
