@@ -145,3 +145,74 @@ def test_workspace__more_than_can_be_compared__is_an_evaluation_error_and_never_
     case = cases(tmp_path)["a"]
     assert (done.returncode, case["status"], case["errorKind"]) == (3, "error", "evaluation_error"), done.stdout
     assert "the changes in the workspace are not known" in case["error"]
+
+
+def hooked(**hooks: str) -> str:
+    """A shared workspace with these hooks, each a line of Python."""
+    told = {name: {"command": ["python3", "-c", line]} for name, line in hooks.items()}
+    return json.dumps({"template": "../desk", "hooks": told})
+
+
+FAILS = "import sys; sys.exit('no such branch')"
+
+
+@pytest.mark.contract("agentv.today.hooks")
+@pytest.mark.parametrize(
+    ("hooks", "failed"),
+    [
+        ({"before_all": FAILS}, ["a", "b"]),
+        (
+            {"before_each": "import json, sys; json.load(sys.stdin)['test_id'] == 'b' and sys.exit('no such branch')"},
+            ["b"],
+        ),
+        ({"after_each": FAILS}, ["a", "b"]),
+        ({"before_all": "import time; time.sleep(60)"}, ["a", "b"]),
+    ],
+    ids=["before all", "before one", "after each", "too slow"],
+)
+def test_hook__that_fails__is_an_evaluation_error_of_its_cases(tmp_path, hooks, failed) -> None:
+    write_project(tmp_path, ("a", ["a"]), ("b", ["a", "b"]), workspace=hooked(**hooks))
+    file = tmp_path / "evals" / "a.eval.yaml"
+    if "time" in hooks.get("before_all", ""):
+        file.write_text(
+            file.read_text().replace('"command": ["python3", "-c"', '"timeout_ms": 200, "command": ["python3", "-c"', 1)
+        )
+    done = run(tmp_path)
+    found = cases(tmp_path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert [name for name, case in found.items() if case.get("errorKind") == "evaluation_error"] == failed
+    [name] = hooks
+    wanted = "did not end within 0.2 s" if "sleep" in hooks[name] else "exited with code 1: no such branch"
+    assert {found[one]["error"] for one in failed} == {f"the {name} hook {wanted}"}
+
+
+@pytest.mark.contract("agentv.today.hooks")
+def test_hook__after_all_that_fails__is_a_notice_and_decides_nothing(tmp_path) -> None:
+    write_project(tmp_path, ("a", ["a"]), workspace=hooked(after_all=FAILS))
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "evals/a.eval.yaml: the after_all hook exited with code 1: no such branch" in done.stdout
+
+
+@pytest.mark.contract("agentv.today.hooks")
+def test_hook__environment__has_no_secret_but_those_that_programs_get(tmp_path) -> None:
+    show = "import os, sys; sys.exit(' '.join(sorted(one for one in os.environ if one.startswith('DESK_'))) + '!')"
+    write_project(tmp_path, ("a", ["a"]), workspace=hooked(before_all=show))
+    variables = {"DESK_TOKEN": "t0k3n-of-the-desk", "DESK_NAME": "desk-of-four"}
+    for options, wanted in ([], "!"), (["--pass-env", "DESK_NAME"], "DESK_NAME!"):
+        gate(tmp_path, "run", "evals/a.eval.yaml", "--output-dir", "results", *options, **variables)
+        assert cases(tmp_path)["a"]["error"] == f"the before_all hook exited with code 1: {wanted}"
+
+
+@pytest.mark.contract("agentv.today.hooks")
+def test_hook__changed_script__is_a_setup_change_of_its_cases(tmp_path) -> None:
+    write_project(tmp_path, ("a", ["a"]))
+    (tmp_path / "evals" / "set_up.py").write_text("pass\n")
+    file = tmp_path / "evals" / "a.eval.yaml"
+    hooks = "hooks: {before_all: {command: [python3, set_up.py]}}"
+    file.write_text(file.read_text().replace("template: ../desk", f"template: ../desk, {hooks}"))
+    assert run(tmp_path).returncode == 0
+    (tmp_path / "results").rename(tmp_path / "before")
+    (tmp_path / "evals" / "set_up.py").write_text("print()\n")
+    done = run(tmp_path, "--baseline", "before")
+    assert "1 case that passes in the baseline has a changed prompt: `a`" in done.stdout, done.stdout

@@ -26,6 +26,8 @@ DIFFERENCES: Final = {
     "silent-and-negated": "the same, turned round: not judged, where AgentV passes it",
     "criterion-that-is-left-out": "a criterion of which the judge says nothing is not met: AgentV leaves it out",
     "workspace-moved-and-edited": "a file that moved and changed is a removed and an added one, and no rename",
+    "hook-before-that-fails": "a hook that fails is no failure of the agent: AgentV gives 0",
+    "hook-after-that-fails": "what a hook should have prepared for graders is not there: AgentV warns only",
     "workspace-with-generated-files": "what is in node_modules and __pycache__ is no change",
     "broken-grader": "what looks like JSON and is none has not judged: AgentV passes it for its exit code of 0",
 }

@@ -43,6 +43,7 @@ from eval_gate.engine.trials import (
 )
 from eval_gate.engine.unknown_tool_calls import find_listing_targets, mark_unlisted_calls
 from eval_gate.engine.worker_pool import run_jobs
+from eval_gate.engine.workspace_hooks import HookRunner
 from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, remove_artifacts
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
@@ -108,7 +109,7 @@ class Run:
         self._asked_for: dict[CaseKey, int] = {}
         """How many executions a run that is resumed had asked for, of cases that it executed more often than this."""
         self._folders = SharedWorkspaces(plan.suites)
-        self._workspaces = CaseWorkspaces()
+        self._workspaces = CaseWorkspaces(HookRunner.from_plan(plan, plan.run_id))
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
         """Those of them whose turn it is."""
@@ -159,6 +160,8 @@ class Run:
             if plan.rerun_policy is not None and self._stopped is None and not self._held_back:
                 await self._rerun_suspects(plan.rerun_policy, journal)
             self._notices += self._list_budget_notices()
+            await self._workspaces.aclose()
+            self._notices += self._workspaces.notices
             del plan, jobs
             wall_s = time.perf_counter() - started
             self.saving = self._sequential_times.compute_saving(wall_s)

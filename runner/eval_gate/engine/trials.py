@@ -245,7 +245,7 @@ class TrialRunner:
             return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
-            state = None if workspace is None else await workspace.read_state(self._shared.mask)
+            state = None if workspace is None else await workspace.end_case(job.case)
             case_score = await score_case(self._shared.build_context(job.case, response, state))
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)

@@ -143,6 +143,9 @@ SANDBOX_FILE_BYTES: Final = 1_000_000
 SANDBOX_BYTES: Final = 10_000_000
 SANDBOX_ENTRIES: Final = 500
 SANDBOX_LISTED: Final = 10_000
+HOOK_PREPARATION_S: Final = 60.0
+HOOK_CLEANUP_S: Final = 30.0
+"""Seconds for a hook of a workspace before, and after, cases, if it sets no limit: as in AgentV."""
 WORKSPACE_CHANGES: Final = 1_000_000
 """Maximum characters of the changes in a workspace that graders receive: as in AgentV."""
 EVENT_BYTES: Final = 32_000_000
@@ -286,6 +289,8 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("all files in it; in a kept `tmp/`, all that the agent wrote", SANDBOX_BYTES, "bytes"),
             LimitRow("files and folders in it", SANDBOX_ENTRIES, "entries"),
             LimitRow("entries of a folder in a kept `tmp/`", SANDBOX_LISTED, "entries"),
+            LimitRow("default time for a hook before AgentV cases", HOOK_PREPARATION_S, "seconds"),
+            LimitRow("default time for a hook after them", HOOK_CLEANUP_S, "seconds"),
             LimitRow("changes in the workspace of an AgentV case, for graders", WORKSPACE_CHANGES, "characters"),
         ),
         "External results": (

@@ -7,6 +7,7 @@ has not is refused (`refusals`). A name of a variable that is not known stays as
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -61,7 +62,7 @@ class AgentV4CaseReader(CaseReader):
         super().__init__(file, findings, repository, Guidelines(()))  # there are none any more: every file is input
         self._reading = reading
         self._suite = _FileSettings()
-        self._workspaces = WorkspaceReader(findings, repository)
+        self._workspaces = WorkspaceReader(findings, repository, self._evaluators.parts)
         self.targets: tuple[str, ...] = ()
         """Names of the targets of the file; more than one asks for a run against each."""
 
@@ -270,7 +271,11 @@ def _add_workspace(case: EvalCase, workspace: CaseWorkspace | None) -> EvalCase:
     """Add the workspace to the case. It is a part of what is asked: with other files, results are not comparable."""
     if workspace is None:
         return case
-    asked: list[JsonValue] = [workspace.digest, workspace.shared]
+    hooks: list[JsonValue] = [
+        [name, list(hook.command), os.path.relpath(hook.cwd, workspace.folder), hook.timeout_ms]
+        for name, hook in workspace.hooks.list_hooks()
+    ]
+    asked: list[JsonValue] = [workspace.digest, workspace.shared, hooks]
     return replace(
         case,
         workspace=workspace,

@@ -204,11 +204,33 @@ class AgentV4SuiteExecution(AgentV4Execution):
     trials: AgentV4Trials | None = None
 
 
+class AgentV4Hook(AgentVFileModel):
+    """Program that runs before or after cases."""
+
+    command: SkipValidation[str | list[str] | None] = Field(
+        default=None, validation_alias=AliasChoices("command", "script")
+    )
+    timeout_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    cwd: Text | None = None
+    reset: JsonValue = None
+
+
+class AgentV4Hooks(AgentVFileModel):
+    """Programs that prepare a workspace and look after it."""
+
+    enabled: bool | None = None
+    before_all: SkipValidation[AgentV4Hook | None] = None
+    before_each: SkipValidation[AgentV4Hook | None] = None
+    after_each: SkipValidation[AgentV4Hook | None] = None
+    after_all: SkipValidation[AgentV4Hook | None] = None
+
+
 class AgentV4Workspace(AgentVFileModel):
     """Folder in which the target works."""
 
     template: Text | None = Field(default=None, description="Folder that is copied into a fresh workspace.")
     isolation: Literal["shared", "per_test"] | None = None
+    hooks: SkipValidation[AgentV4Hooks | None] = None
     mode: Literal["pooled", "temp", "static"] | None = Field(
         default=None, description="Ignored: every workspace is a fresh folder."
     )

@@ -43,7 +43,6 @@ UNSUPPORTED_CALL_KEYS: Final[Mapping[str, str]] = {
 """The same for keys of an expected call, which AgentV passes over."""
 CUSTOM_EVALUATOR: Final = "is not a known evaluator, and custom evaluators are not run: use code-grader"
 UNSUPPORTED_WORKSPACE_KEYS: Final[Mapping[str, str]] = {
-    "hooks": "hooks are not run",
     "repos": "repositories are not cloned: check them out in a step of the workflow, and use a `template`",
     "docker": "cases do not run in containers: run Eval Gate in the container that they need",
     "path": "a workspace is always a fresh folder: use a `template`",
@@ -57,6 +56,11 @@ SEVERAL_CASE_TARGETS: Final = "several targets of a case are not supported: name
 OTHER_WORKSPACE: Final = (
     "has another workspace than the first case, which AgentV ignores: all cases share that of the first one. Set "
     "`isolation: per_test` in the workspace of the file"
+)
+RESET: Final = "`reset` is not supported: set `isolation: per_test`, with which each case has a fresh copy"
+NO_AFTER_ALL: Final = "is not run, as in AgentV: each case has a workspace of its own, so use `after_each`"
+OTHER_HOOK: Final = (
+    "has another command than that of the first case, whose workspace all cases share: AgentV ignores it"
 )
 TARGET_HOOKS: Final = "targets with hooks or other settings are not supported here: use the name of a target"
 MEMBER_KEY: Final = "is not supported at a member of a composite: set it at the composite"

@@ -18,6 +18,8 @@ for line in config.get("hides", []):
 if "files" in config:
     names = sorted(one.relative_to(place).as_posix() for one in pathlib.Path(place).rglob("*") if one.is_file())
     found.append(("files", [name for name in names if not name.startswith(".git/")] == config["files"]))
+for name, text in config.get("holds", {}).items():
+    found.append((f"{name} holds", pathlib.Path(place, name).read_text() == text.replace("|", "\n")))
 if "variable" in config:
     found.append(("variable", os.environ.get("AGENTV_WORKSPACE_PATH") == place))
 print(json.dumps({"assertions": [{"text": text, "passed": passed} for text, passed in found]}))

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.formats.agentv.v4.unsupported_features import OTHER_WORKSPACE, UNSUPPORTED_WORKSPACE_KEYS
-from eval_gate.model.case import CaseWorkspace
+from eval_gate.formats.agentv.v4.unsupported_features import (
+    NO_AFTER_ALL,
+    OTHER_HOOK,
+    OTHER_WORKSPACE,
+    RESET,
+    UNSUPPORTED_WORKSPACE_KEYS,
+)
+from eval_gate.model.case import CaseWorkspace, WorkspaceHook
 from eval_gate.model.specs.evaluator import LlmJudge
 from tests.support.agentv import Repository
 
@@ -59,6 +65,77 @@ def test_read__case_with_another_workspace_than_the_shared_one__is_refused(repos
     [problem] = repository.problems(file(first, second))
     assert OTHER_WORKSPACE in problem
     assert problem.startswith("3: tests[1]")
+
+
+SCRIPT = "before_each: {command: [sh, x.sh], timeout_ms: 5000, cwd: ../desk}"
+
+
+@pytest.mark.contract("agentv.today.hooks")
+def test_hooks__of_file_and_case__are_merged_part_by_part(repository) -> None:
+    own = ", workspace: {hooks: {before_each: {script: 'sh  other.sh {{test_id}}'}, after_each: {command: [b]}}}"
+    head = f"workspace: {{isolation: per_test, hooks: {{before_all: {{command: a}}, {SCRIPT}}}}}\n"
+    workspace = repository.case(file(own, head=head)).workspace
+    assert workspace is not None
+    assert (workspace.template, workspace.shared) == (None, False), "hooks alone make an empty folder"
+    evals, desk = str(repository.root / "evals"), str(repository.root / "desk")
+    assert dict(workspace.hooks.list_hooks()) == {
+        "before_all": WorkspaceHook(command=("a",), cwd=evals),
+        "before_each": WorkspaceHook(command=("sh", "other.sh", "{{test_id}}"), cwd=desk, timeout_ms=5000),
+        "after_each": WorkspaceHook(command=("b",), cwd=evals),
+    }
+
+
+@pytest.mark.contract("agentv.today.hooks")
+def test_hooks__disabled_in_a_case_that_shares_a_workspace__leave_those_for_all_cases(repository) -> None:
+    hooks = "{before_all: {command: [a]}, before_each: {command: [b]}}"
+    repository.write("spaces/desk.yaml", f"template: ../desk\nhooks: {hooks}\n")
+    off = ", workspace: {hooks: {enabled: false}}"
+    suite = repository.load("evals/a.eval.yaml", file("", off, head="workspace: ../spaces/desk.yaml\n"))
+    names = [[name for name, _ in one.workspace.hooks.list_hooks()] for one in suite.cases if one.workspace]
+    assert names == [["before_all", "before_each"], ["before_all"]]
+    [first, _] = suite.cases
+    assert first.workspace is not None
+    assert first.workspace.hooks.before_all == WorkspaceHook(command=("a",), cwd=str(repository.root / "spaces"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            file(head="workspace: {hooks: {before_each: {reset: fast}}}\n"),
+            f"1: workspace.hooks.before_each.reset: {RESET}",
+        ),
+        (file(head="workspace: {hooks: {before_each: {command: []}}}\n"), "before_each.command: must not be empty"),
+        (
+            file(head="workspace: {hooks: {before_each: {command: [x], cwd: ../../..}}}\n"),
+            "is outside of the repository",
+        ),
+        (file(head="workspace: {hooks: {before_any: {command: [x]}}}\n"), 'unknown key (did you mean "before_all"?)'),
+        (
+            file("", ", workspace: {hooks: {before_all: {command: [b]}}}", head="workspace: {template: ../desk}\n"),
+            f"4: tests[1].workspace: hooks.before_all {OTHER_HOOK}",
+        ),
+    ],
+)
+def test_hooks__that_cannot_be_run__are_refused_with_their_place(repository, text, said) -> None:
+    problems = repository.problems(text)
+    assert any(said in problem for problem in problems), problems
+
+
+def test_hooks__after_all_of_workspaces_that_are_not_shared__is_a_warning_once(repository) -> None:
+    head = "workspace: {isolation: per_test, hooks: {after_all: {command: [x]}}}\n"
+    warnings = repository.load("evals/a.eval.yaml", file("", "", head=head)).warnings
+    assert [one for one in warnings if NO_AFTER_ALL in one] == [f"c0: hooks.after_all {NO_AFTER_ALL}"] or len(
+        warnings
+    ) == 1
+
+
+def test_fingerprint__other_hook__is_another_one(repository) -> None:
+    def fingerprint(hooks: str) -> str:
+        return repository.case(file(head=f"workspace: {{template: ../desk, hooks: {{{hooks}}}}}\n")).fingerprint
+
+    written = ["", "before_all: {command: [x]}", "before_each: {command: [x]}", "before_all: {command: [y]}"]
+    assert len({fingerprint(one) for one in written}) == len(written)
 
 
 @pytest.mark.parametrize("key", sorted(UNSUPPORTED_WORKSPACE_KEYS))
