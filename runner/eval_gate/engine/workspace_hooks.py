@@ -21,7 +21,6 @@ from eval_gate.process.run import Command, ProcessError, run
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
-MAX_OUTPUT: Final = 64_000
 _MAX_QUOTED: Final = 300
 _VARIABLE: Final = re.compile(r"\{\{(\w+)\}\}")
 
@@ -55,8 +54,8 @@ class HookRunner(FrozenStruct):
             self.environment,
             stdin=json.dumps(told).encode(),
             timeout_s=limit_s,
-            max_output=MAX_OUTPUT,
-            max_errors=MAX_OUTPUT,
+            max_output=limits.HOOK_BYTES,
+            max_errors=limits.HOOK_BYTES,
             mask=self.mask,
         )
         try:

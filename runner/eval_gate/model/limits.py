@@ -146,6 +146,7 @@ SANDBOX_LISTED: Final = 10_000
 HOOK_PREPARATION_S: Final = 60.0
 HOOK_CLEANUP_S: Final = 30.0
 """Seconds for a hook of a workspace before, and after, cases, if it sets no limit: as in AgentV."""
+HOOK_BYTES: Final = 64_000
 WORKSPACE_CHANGES: Final = 1_000_000
 """Maximum characters of the changes in a workspace that graders receive: as in AgentV."""
 EVENT_BYTES: Final = 32_000_000
@@ -291,6 +292,7 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("entries of a folder in a kept `tmp/`", SANDBOX_LISTED, "entries"),
             LimitRow("default time for a hook before AgentV cases", HOOK_PREPARATION_S, "seconds"),
             LimitRow("default time for a hook after them", HOOK_CLEANUP_S, "seconds"),
+            LimitRow("kept output of a hook", HOOK_BYTES, "bytes"),
             LimitRow("changes in the workspace of an AgentV case, for graders", WORKSPACE_CHANGES, "characters"),
         ),
         "External results": (
