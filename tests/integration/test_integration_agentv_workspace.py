@@ -106,6 +106,15 @@ def test_workspace__other_template__is_a_setup_change_of_its_cases(tmp_path) -> 
     assert "1 case that passes in the baseline has a changed prompt: `a`" in done.stdout, done.stdout
 
 
+@pytest.mark.contract("agentv.today.workspace")
+def test_workspace__case_that_fails__its_changes_are_kept_beside_the_result(tmp_path) -> None:
+    write_project(tmp_path, ("a", ["never"]), ("b", ["b"]), workspace="{template: ../desk, isolation: per_test}")
+    assert run(tmp_path).returncode == 1
+    [kept] = (tmp_path / "results").glob("*/workspace-*.md")
+    assert cases(tmp_path)["a"]["warnings"][-1].endswith(f"next to the run result: {kept.name} (1 file)")
+    assert "diff --git a/log.txt b/log.txt\nnew file mode 100644\n" in kept.read_text()
+
+
 def test_workspace__http_agent__is_asked_as_always_and_graders_see_that_nothing_changed(tmp_path) -> None:
     write_project(tmp_path, ("a", ["a"]))
     none = "told['file_changes'] is None"

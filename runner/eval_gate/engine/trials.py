@@ -26,7 +26,7 @@ from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
 from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
-from eval_gate.model.conversation import Response
+from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured_output import Mask
@@ -45,6 +45,8 @@ MAX_ERROR = 2_000
 MAX_EXCEPTION_TEXT = 300
 """Characters of an exception's own words: it may hold the whole answer."""
 DEFECT_LOGGER: Final = logging.getLogger("eval-gate.defects")
+_CHANGES_NAME: Final = "changes.diff"
+"""Name of what changed in the workspace of a failing case, among the artifacts that are kept of it."""
 _MAX_CASE_ID: Final = 200
 """Characters of the id of another case."""
 _TIMEOUT_HINT = "increase timeoutMs if it needs longer"
@@ -253,9 +255,12 @@ class TrialRunner:
         scored = _add_scores(answered, case_score)
         if job.case.pass_score is not None and scored.status is Status.FAILED:
             scored = replace(scored, vetoed=True)  # the policy's pass score must not pass it
-        return await self._store_artifacts(scored, response)
+        files = response.files or ()
+        if state is not None and state.changes is not None:
+            files = (FileEntry(path=_CHANGES_NAME, kind="file", text=state.changes),)
+        return await self._store_artifacts(scored, files)
 
-    async def _store_artifacts(self, trial_record: TrialRecord, response: Response) -> TrialRecord:
+    async def _store_artifacts(self, trial_record: TrialRecord, files: Sequence[FileEntry]) -> TrialRecord:
         """Store the workspace artifacts of a failing trial, and return it with a warning about them.
 
         The warning names the file. Nothing is stored for a preparatory execution.
@@ -265,10 +270,10 @@ class TrialRunner:
             workspace_artifacts is None
             or trial_record.status is not Status.FAILED
             or trial_record.preparatory
-            or not response.files
+            or not files
         ):
             return trial_record
-        said = await workspace_artifacts.store(trial_record, response.files, self._shared.patterns)
+        said = await workspace_artifacts.store(trial_record, files, self._shared.patterns)
         return replace(trial_record, warnings=(*trial_record.warnings, said)) if said else trial_record
 
     async def _request_response(self, request: Request, timeout_ms: float | None) -> Response:

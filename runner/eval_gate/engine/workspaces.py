@@ -118,16 +118,14 @@ class WorkspaceArtifacts:
         try:
             shown = await self._render_files(changed, matcher)
         except (PatternError, PatternWorkerError) as error:
-            return f"workspace artifacts in tmp/ ({count}) are not kept, because they could not be searched: {error}"
+            return f"workspace artifacts ({count}) are not kept, because they could not be searched: {error}"
         text = _render_page(trial_record, shown, len(entries) - len(changed))
         if len(text) > self._room:
-            return (
-                f"workspace artifacts in tmp/ ({count}) are not kept: this run already has {WORKSPACE_RUN:,} characters"
-            )
+            return f"workspace artifacts ({count}) are not kept: this run already has {WORKSPACE_RUN:,} characters"
         self._room -= len(text)
         name = _build_file_name(trial_record)
         write_atomically(self._folder / name, text)
-        return f"workspace artifacts in tmp/ are kept next to the run result: {name} ({count})"
+        return f"workspace artifacts are kept next to the run result: {name} ({count})"
 
     async def _render_files(self, entries: Sequence[FileEntry], matcher: PatternMatcher) -> list[tuple[str, str]]:
         """Path and text of each file, as far as there is room; why there is none where that is so."""

@@ -337,7 +337,7 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("messages of a conversation", STORED_MESSAGES, "messages"),
             LimitRow("all messages together", STORED_CONVERSATION, "characters"),
             LimitRow("prompt of an LLM judge", STORED_GRADER_PROMPT, "characters"),
-            LimitRow("workspace artifact of a failing Agent Evals case", WORKSPACE_FILE, "characters"),
+            LimitRow("workspace artifact of a failing case", WORKSPACE_FILE, "characters"),
             LimitRow("workspace artifacts of an execution", WORKSPACE_CASE, "characters"),
             LimitRow("workspace artifacts of a run", WORKSPACE_RUN, "characters"),
             LimitRow("response of an execution that did not decide", OTHER_RESPONSE, "characters"),
