@@ -196,6 +196,19 @@ def test_hook__that_fails__is_an_evaluation_error_of_its_cases(tmp_path, hooks, 
 
 
 @pytest.mark.contract("agentv.today.hooks")
+def test_hook__that_puts_more_there_than_can_be_compared__matters_to_graders_of_changes_only(tmp_path) -> None:
+    many = "import json, pathlib, sys; place = pathlib.Path(json.load(sys.stdin)['workspace_path']); "
+    many += "[(place / str(number)).touch() for number in range(600)]"
+    write_project(tmp_path, ("a", ["a"]), workspace=hooked(before_all=many))
+    assert run(tmp_path).returncode == 3
+    assert "the changes in the workspace are not known: There are more than 500 files" in cases(tmp_path)["a"]["error"]
+    file = tmp_path / "evals" / "a.eval.yaml"
+    head = file.read_text().partition("tests: ")[0]
+    file.write_text(f"{head}tests: [{{id: a, input: x, assertions: [{{type: equals, value: a}}]}}]\n")
+    assert run(tmp_path).returncode == 0
+
+
+@pytest.mark.contract("agentv.today.hooks")
 def test_hook__after_all_that_fails__is_a_notice_and_decides_nothing(tmp_path) -> None:
     write_project(tmp_path, ("a", ["a"]), workspace=hooked(after_all=FAILS))
     done = run(tmp_path)

@@ -34,7 +34,8 @@ class OpenWorkspace:
         """Copy the template into a fresh folder. Raises WorkspaceError."""
         self._settings = settings
         self._hooks = hooks
-        self._before: Sequence[InitialFile] | None = None
+        self._start: Sequence[InitialFile] | str | None = None
+        """What was there when the case began, or why that is not known; None before."""
         with _report_errors():
             self._sandbox = Sandbox(initial_files=_read_unchanged_template(settings))
         try:
@@ -61,7 +62,7 @@ class OpenWorkspace:
         """Run the case's `before_each`. Changes count from here on, if it has one. Raises WorkspaceError."""
         hooks = case.workspace.hooks if case.workspace is not None else WorkspaceHooks()
         await self._run_hook("before_each", hooks, case)
-        if hooks.before_each is not None or self._before is None:
+        if hooks.before_each is not None or self._start is None:
             self._mark_start()
 
     async def end_case(self, case: EvalCase) -> WorkspaceState:
@@ -94,8 +95,11 @@ class OpenWorkspace:
             raise WorkspaceError(str(error)) from error
 
     def _mark_start(self) -> None:
-        with _report_errors():
-            self._before = read_workspace(self.path)
+        """Remember what is there now. A hook may put more there than can be compared, which only some graders need."""
+        try:
+            self._start = read_workspace(self.path)
+        except (SandboxError, OSError) as error:
+            self._start = _describe_error(error)
 
     async def _read_state(self) -> WorkspaceState:
         """Read what graders get: the folder, and what changed in it."""
@@ -108,7 +112,9 @@ class OpenWorkspace:
         return WorkspaceState(str(self.path), changes=changes.strip() or None)
 
     def _compare(self) -> str:
-        return format_changes(self._before or (), read_workspace(self.path))
+        if isinstance(self._start, str):
+            raise SandboxError(self._start)
+        return format_changes(self._start or (), read_workspace(self.path))
 
     def close(self) -> None:
         """Remove the folder."""
@@ -173,14 +179,15 @@ class CaseWorkspaces:
 
     async def aclose(self) -> None:
         """Run the last hooks of the shared workspaces, and remove these."""
-        places, self._places = self._places, {}
-        for (suite, _), place in places.items():
-            if place.workspace is not None:
-                try:
-                    if problem := await place.workspace.clean_up():
-                        self.notices.append(f"{suite}: {problem}")
-                finally:
-                    place.workspace.close()
+        opened = [(suite, place.workspace) for (suite, _), place in self._places.items() if place.workspace is not None]
+        self._places.clear()
+        try:
+            for suite, workspace in opened:
+                if problem := await workspace.clean_up():
+                    self.notices.append(f"{suite}: {problem}")
+        finally:
+            for _, workspace in opened:
+                workspace.close()
 
 
 def _read_unchanged_template(settings: CaseWorkspace) -> tuple[InitialFile, ...]:
