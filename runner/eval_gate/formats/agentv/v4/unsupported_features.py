@@ -43,7 +43,10 @@ UNSUPPORTED_CALL_KEYS: Final[Mapping[str, str]] = {
 """The same for keys of an expected call, which AgentV passes over."""
 CUSTOM_EVALUATOR: Final = "is not a known evaluator, and custom evaluators are not run: use code-grader"
 UNSUPPORTED_WORKSPACE_KEYS: Final[Mapping[str, str]] = {
-    "repos": "repositories are not cloned: check them out in a step of the workflow, and use a `template`",
+    "repos": (
+        "repositories are not cloned: clone them in a `before_all` hook, or check them out in a step of the workflow "
+        "and use a `template`"
+    ),
     "docker": "cases do not run in containers: run Eval Gate in the container that they need",
     "path": "a workspace is always a fresh folder: use a `template`",
     "env": "install and check what the cases need in a step of the workflow",
