@@ -77,7 +77,11 @@ def given_by_agentv(program: Path, project: Path) -> dict[str, Scored]:
     done = subprocess.run(
         ["node", str(program), "eval", "run", *files, "--max-retries", "0", "--output", str(results)],
         cwd=project,
-        env={**CLEAN, "DO_NOT_TRACK": "1"},
+        env={
+            **CLEAN,
+            "DO_NOT_TRACK": "1",
+            "AGENTV_HOME": str(results / "home"),
+        },  # it keeps workspaces of failing cases
         capture_output=True,
         text=True,
         timeout=300,
