@@ -181,7 +181,7 @@ def test_run__case_fails__what_it_left_is_kept_beside_the_record_and_named(proje
     assert done.returncode == 1, done.stdout + done.stderr
     (file,) = left(project)
     (said,) = [one for one in record(project)["suites"][0]["cases"][1]["warnings"] if "artifacts" in one]
-    assert said == f"workspace artifacts in tmp/ are kept next to the run result: {file.name} (1 file)"
+    assert said == f"workspace artifacts are kept next to the run result: {file.name} (1 file)"
     assert f"bad: {said}" in done.stdout
     text = file.read_text()
     assert f"`````\n{fenced}`````" in text

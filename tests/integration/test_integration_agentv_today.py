@@ -13,7 +13,8 @@ RECORDED = recorded()
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory) -> dict[str, Scored]:
     project = checkout(tmp_path_factory.mktemp("grading") / "project")
-    done = gate(project, "run", "evals/*.eval.yaml", "--targets", ".agentv/targets.yaml", "--output-dir", "results")
+    targets = ("--targets", ".agentv/targets.yaml", "--concurrency", "4")
+    done = gate(project, "run", "evals/*.eval.yaml", *targets, "--output-dir", "results")
     assert done.returncode == 1, done.stdout + done.stderr
     return given_by_us(project / "results")
 

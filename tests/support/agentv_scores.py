@@ -25,6 +25,10 @@ DIFFERENCES: Final = {
     "limits-unknown": "a program that prints a bare text tells nothing of its calls: AgentV takes that for no call",
     "silent-and-negated": "the same, turned round: not judged, where AgentV passes it",
     "criterion-that-is-left-out": "a criterion of which the judge says nothing is not met: AgentV leaves it out",
+    "workspace-moved-and-edited": "a file that moved and changed is a removed and an added one, and no rename",
+    "hook-before-that-fails": "a hook that fails is no failure of the agent: AgentV gives 0",
+    "hook-after-that-fails": "what a hook should have prepared for graders is not there: AgentV warns only",
+    "workspace-with-generated-files": "what is in node_modules and __pycache__ is no change",
     "broken-grader": "what looks like JSON and is none has not judged: AgentV passes it for its exit code of 0",
 }
 """Cases to which we give less, or which we do not judge, and why."""
@@ -73,7 +77,11 @@ def given_by_agentv(program: Path, project: Path) -> dict[str, Scored]:
     done = subprocess.run(
         ["node", str(program), "eval", "run", *files, "--max-retries", "0", "--output", str(results)],
         cwd=project,
-        env={**CLEAN, "DO_NOT_TRACK": "1"},
+        env={
+            **CLEAN,
+            "DO_NOT_TRACK": "1",
+            "AGENTV_HOME": str(results / "home"),
+        },  # it keeps workspaces of failing cases
         capture_output=True,
         text=True,
         timeout=300,

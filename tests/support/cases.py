@@ -59,6 +59,7 @@ class ScriptedTarget:
         self.most_in_flight = 0
 
     takes_stubs = False
+    workspace_problem = None
     timeout_ms = None
     notices: tuple[str, ...] = ()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.engine.case_result import build_base_agent_trials
+from eval_gate.engine.case_workspaces import CaseWorkspaces
 from eval_gate.engine.journal import Journal, TrialRecord
 from eval_gate.engine.rerun_allowance import RerunAllowance
 from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunPolicy
@@ -22,6 +23,7 @@ from eval_gate.engine.run_plan import RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
 from eval_gate.engine.unknown_tool_calls import mark_unlisted_calls
 from eval_gate.engine.worker_pool import run_jobs
+from eval_gate.engine.workspace_hooks import HookRunner
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.run_writer import make_run_folder
@@ -204,7 +206,8 @@ class BaseAgentFollowUp:
         return replace(self._run.replace_cases(told), base_agent=control)
 
     def _make_trial_services(self) -> TrialServices:
-        return TrialServices.from_plan(self._plan, PatternMatcher(), self._run.run_id)
+        hooks = HookRunner.from_plan(self._plan, self._run.run_id)
+        return TrialServices.from_plan(self._plan, PatternMatcher(), self._run.run_id, CaseWorkspaces(hooks))
 
     async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
         return await prepare_for_journal(

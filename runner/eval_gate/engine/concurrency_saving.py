@@ -10,7 +10,6 @@ from eval_gate.config.settings import SUGGESTED_CONCURRENCY
 from eval_gate.engine.trials import TrialJob
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.run_totals import ConcurrencySaving
-from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.struct import FrozenStruct
 
 MIN_AGENT_S: Final = 10.0
@@ -63,10 +62,8 @@ class SequentialTimes:
 
 
 def _holds_folder(case: EvalCase) -> bool:
-    """Whether a case holds the folder of its suite's agent, so that the next one waits for it."""
-    return case.agent is not None and (
-        bool(case.agent.tools) or any(isinstance(spec, ABOUT_FILES) for spec in case.evaluators)
-    )
+    """Whether a case holds the folder of its suite, so that the next one waits for it."""
+    return case.dependent or case.uses_files
 
 
 def _simulate_pool(executions: Iterable[_TimedExecution], concurrency: int) -> float:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.base_agent_run import BaseAgentRun, RunServices
 from eval_gate.engine.case_result import build_trial
+from eval_gate.engine.case_workspaces import CaseWorkspaces
 from eval_gate.engine.circuit_breaker import CircuitBreaker, append_hint
 from eval_gate.engine.concurrency_saving import SequentialTimes
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints, describe_discarded_executions
@@ -41,6 +43,7 @@ from eval_gate.engine.trials import (
 )
 from eval_gate.engine.unknown_tool_calls import find_listing_targets, mark_unlisted_calls
 from eval_gate.engine.worker_pool import run_jobs
+from eval_gate.engine.workspace_hooks import HookRunner
 from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, remove_artifacts
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
@@ -106,6 +109,7 @@ class Run:
         self._asked_for: dict[CaseKey, int] = {}
         """Requested executions of the resumed run, for cases that it executed more often than this run."""
         self._folders = SharedWorkspaces(plan.suites)
+        self._workspaces = CaseWorkspaces(HookRunner.from_plan(plan, plan.run_id))
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
         """Those of them whose turn it is."""
@@ -141,7 +145,9 @@ class Run:
         write_initial_result(self._output_dir, build_initial_result(plan))
         jobs = self._list_open_jobs()
         total = len(plan.list_runnable_cases()) * plan.limits.trials
-        with Journal(self._folder / JOURNAL_NAME) as journal:
+        async with AsyncExitStack() as opened:
+            opened.push_async_callback(self._workspaces.aclose)
+            journal = opened.enter_context(Journal(self._folder / JOURNAL_NAME))
             self._trials.journal = journal
             self._observer.on_start(plan, total, total - len(jobs))
             if jobs:
@@ -154,6 +160,8 @@ class Run:
             if plan.rerun_policy is not None and self._stopped is None and not self._held_back:
                 await self._rerun_suspects(plan.rerun_policy, journal)
             self._notices += self._list_budget_notices()
+            await self._workspaces.aclose()
+            self._notices += self._workspaces.notices
             del plan, jobs
             wall_s = time.perf_counter() - started
             self.saving = self._sequential_times.compute_saving(wall_s)
@@ -214,7 +222,7 @@ class Run:
             batched = await request_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
-        shared = TrialServices.from_plan(plan, patterns, plan.run_id, self._leavings)
+        shared = self._make_trial_services(patterns, self._leavings)
         trials = TrialRunner(target, plan.limits, shared)
         lane = _TargetLane(target, trials, batched, concurrency, journal)
         self._sequential_times.begin_pool()
@@ -338,11 +346,16 @@ class Run:
                 asked = True
         return asked and await asyncio.to_thread(confirming.has_cleared_failures, self._build_result(0.0))
 
+    def _make_trial_services(
+        self, patterns: PatternMatcher, artifacts: WorkspaceArtifacts | None = None
+    ) -> TrialServices:
+        return TrialServices.from_plan(self._plan, patterns, self._plan.run_id, self._workspaces, artifacts)
+
     def _create_base_agent_run(self) -> BaseAgentRun | None:
         if self._plan.base_agent is None:
             return None
         services = RunServices(
-            make_trial_services=lambda: TrialServices.from_plan(self._plan, PatternMatcher(), self._plan.run_id),
+            make_trial_services=lambda: self._make_trial_services(PatternMatcher()),
             prepare_record=self._prepare_record,
             add_cost=self._add_cost,
             has_budget=lambda: not self._is_over_budget(),

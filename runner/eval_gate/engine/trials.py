@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from eval_gate.config.rerun_budget import parse_rerun_interval
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
+from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judge_targets import Judges
@@ -22,10 +23,10 @@ from eval_gate.engine.worker_pool import yield_slot
 from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
-from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
 from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
-from eval_gate.model.conversation import Response
+from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured_output import Mask
@@ -44,6 +45,8 @@ MAX_ERROR = 2_000
 MAX_EXCEPTION_TEXT = 300
 """Characters of an exception's own words: it may hold the whole answer."""
 DEFECT_LOGGER: Final = logging.getLogger("eval-gate.defects")
+_CHANGES_NAME: Final = "changes.diff"
+"""Name of what changed in the workspace of a failing case, among the artifacts that are kept of it."""
 _MAX_CASE_ID: Final = 200
 """Characters of the id of another case."""
 _TIMEOUT_HINT = "increase timeoutMs if it needs longer"
@@ -93,10 +96,16 @@ class TrialServices(FrozenStruct):
     """What executions are made with; None where none is taken up again."""
     artifacts: WorkspaceArtifacts | None = None
     """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
+    workspaces: CaseWorkspaces = field(default_factory=CaseWorkspaces)
 
     @classmethod
     def from_plan(
-        cls, plan: RunPlan, patterns: PatternMatcher, run_id: str, artifacts: WorkspaceArtifacts | None = None
+        cls,
+        plan: RunPlan,
+        patterns: PatternMatcher,
+        run_id: str,
+        workspaces: CaseWorkspaces,
+        artifacts: WorkspaceArtifacts | None = None,
     ) -> TrialServices:
         """Build the services from a run plan; `run_id` is the run of the trials."""
         return cls(
@@ -110,15 +119,19 @@ class TrialServices(FrozenStruct):
             run_id=run_id,
             fingerprints=ExecutionFingerprints.from_plan(plan),
             artifacts=artifacts,
+            workspaces=workspaces,
         )
 
-    def build_context(self, case: EvalCase, response: Response) -> EvaluationContext:
+    def build_context(
+        self, case: EvalCase, response: Response, workspace: WorkspaceState | None = None
+    ) -> EvaluationContext:
         """Build the context in which evaluators score this response to this case."""
         return EvaluationContext(
             case,
             response,
             self.tokens,
             self.patterns,
+            workspace=workspace,
             judge=self.judges.find_default(case),
             judges=self.judges.get_named(case.suite),
             environment=self.environment,
@@ -203,13 +216,26 @@ class TrialRunner:
         return joined
 
     async def _run_trial(self, job: TrialJob, given: Response | None, attempt: int = 0) -> TrialRecord:
+        try:
+            async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
+                return await self._run_in_workspace(job, given, attempt, workspace)
+        except WorkspaceError as error:
+            return replace(
+                self._build_record(job, 0.0), error=str(error)[:MAX_ERROR], error_kind=ErrorKind.EVALUATION_ERROR
+            )
+
+    async def _run_in_workspace(
+        self, job: TrialJob, batch_response: Response | None, attempt: int, workspace: OpenWorkspace | None
+    ) -> TrialRecord:
         timeout_ms = self._get_timeout_ms(job.case)
         started = time.perf_counter()
         try:
             request = build_request(job, self._shared.run_id, attempt)
+            if workspace is not None:
+                request = replace(request, workspace=workspace.path)
             if request.trial and self._limits.rerun_cache_busting:
                 request = replace(request, nonce=uuid.uuid4().hex)
-            response = given or await self._request_response(request, timeout_ms)
+            response = batch_response or await self._request_response(request, timeout_ms)
         except TargetError as error:
             record = self._build_error_record(job, error, _measure_ms(started))
             if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
@@ -221,16 +247,20 @@ class TrialRunner:
             return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
-            case_score = await score_case(self._shared.build_context(job.case, response))
+            state = None if workspace is None else await workspace.end_case(job.case)
+            case_score = await score_case(self._shared.build_context(job.case, response, state))
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
         answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
         scored = _add_scores(answered, case_score)
         if job.case.pass_score is not None and scored.status is Status.FAILED:
             scored = replace(scored, vetoed=True)  # the policy's pass score must not pass it
-        return await self._store_artifacts(scored, response)
+        files = response.files or ()
+        if state is not None and state.changes is not None:
+            files = (FileEntry(path=_CHANGES_NAME, kind="file", text=state.changes),)
+        return await self._store_artifacts(scored, files)
 
-    async def _store_artifacts(self, trial_record: TrialRecord, response: Response) -> TrialRecord:
+    async def _store_artifacts(self, trial_record: TrialRecord, files: Sequence[FileEntry]) -> TrialRecord:
         """Store the workspace artifacts of a failing trial, and return it with a warning about them.
 
         The warning names the file. Nothing is stored for a preparatory execution.
@@ -240,10 +270,10 @@ class TrialRunner:
             workspace_artifacts is None
             or trial_record.status is not Status.FAILED
             or trial_record.preparatory
-            or not response.files
+            or not files
         ):
             return trial_record
-        said = await workspace_artifacts.store(trial_record, response.files, self._shared.patterns)
+        said = await workspace_artifacts.store(trial_record, files, self._shared.patterns)
         return replace(trial_record, warnings=(*trial_record.warnings, said)) if said else trial_record
 
     async def _request_response(self, request: Request, timeout_ms: float | None) -> Response:

@@ -1,6 +1,7 @@
-"""Workspaces of suite agents: which cases share one, and the artifacts of failing cases.
+"""Shared workspaces: which cases work in one, and the artifacts of failing cases.
 
-The cases of an Agent Evals suite whose agent changes files share a folder for each trial (agent-evals behaviour 3.2).
+The cases of an Agent Evals suite whose agent changes files share a folder for each trial (agent-evals behaviour 3.2),
+and so do those of an AgentV file with a shared workspace.
 So what a case finds is part of what it is measured with, and a trial of a suite is finished as a whole or not at all.
 
 What a failing case left in its folder becomes one Markdown file beside the record: one, because paths that an agent
@@ -35,7 +36,7 @@ _MAX_NAME: Final = 40
 
 
 def digest_preceding_cases(suite: EvalSuite) -> Mapping[CaseKey, str]:
-    """Compute a digest of what the agent ran before each case, for a suite that describes its agent.
+    """Compute a digest of what was run before each case, for a suite that describes its agent or shares a workspace.
 
     Each digest is the first 16 hexadecimal digits of a SHA-256. It covers the number of earlier executed cases,
     their prompts and their timeouts. The expectations and names of these cases are not part of it, because they
@@ -43,7 +44,7 @@ def digest_preceding_cases(suite: EvalSuite) -> Mapping[CaseKey, str]:
     """
     found, before = {}, _EMPTY_DIGEST
     for case in suite.cases:
-        if case.agent is not None and case.skip_reason is None:
+        if (case.agent is not None or case.dependent) and case.skip_reason is None:
             found[case.key] = before
             before = compute_digest([before, *_list_agent_inputs(case)])
     return found
@@ -117,16 +118,14 @@ class WorkspaceArtifacts:
         try:
             shown = await self._render_files(changed, matcher)
         except (PatternError, PatternWorkerError) as error:
-            return f"workspace artifacts in tmp/ ({count}) are not kept, because they could not be searched: {error}"
+            return f"workspace artifacts ({count}) are not kept, because they could not be searched: {error}"
         text = _render_page(trial_record, shown, len(entries) - len(changed))
         if len(text) > self._room:
-            return (
-                f"workspace artifacts in tmp/ ({count}) are not kept: this run already has {WORKSPACE_RUN:,} characters"
-            )
+            return f"workspace artifacts ({count}) are not kept: this run already has {WORKSPACE_RUN:,} characters"
         self._room -= len(text)
         name = _build_file_name(trial_record)
         write_atomically(self._folder / name, text)
-        return f"workspace artifacts in tmp/ are kept next to the run result: {name} ({count})"
+        return f"workspace artifacts are kept next to the run result: {name} ({count})"
 
     async def _render_files(self, entries: Sequence[FileEntry], matcher: PatternMatcher) -> list[tuple[str, str]]:
         """Path and text of each file, as far as there is room; why there is none where that is so."""

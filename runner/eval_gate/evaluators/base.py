@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar, Protocol, TypeAlias
 
+from eval_gate.evaluators.wording import truncate
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
@@ -40,6 +41,17 @@ class Judge(Protocol):
         ...
 
 
+class WorkspaceState(FrozenStruct):
+    """Workspace of an execution as evaluators see it: its folder, and what changed in it as a unified diff.
+
+    `changes` is None if nothing changed, or if that is not known. `problem` then says why.
+    """
+
+    path: str
+    changes: str | None = None
+    problem: str | None = None
+
+
 class EvaluationContext(FrozenStruct):
     """The inputs of an evaluator: case, response and what the run shares."""
 
@@ -57,6 +69,20 @@ class EvaluationContext(FrozenStruct):
     """Variables that are kept from such a command, so that its failure can be explained by them."""
     mask: Mask | None = None
     """Takes secrets out of what such a command prints."""
+    workspace: WorkspaceState | None = None
+    """The folder in which the target worked; None if the case has none."""
+
+    def get_changes(self, name: str) -> str | None:
+        """Return what changed in the workspace, for the evaluator `name`; None for nothing, or without a workspace.
+
+        Raises EvaluatorError if that is not known.
+        """
+        if self.workspace is None:
+            return None
+        if self.workspace.problem is not None:
+            said = f"the changes in the workspace are not known: {self.workspace.problem}"
+            raise EvaluatorError(said).add_prefix(truncate(name))
+        return self.workspace.changes
 
 
 class EvaluatorScore(FrozenStruct):

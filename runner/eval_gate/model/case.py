@@ -1,7 +1,7 @@
 """Cases and suites, independent of their eval format."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import SerializeAsAny
 
@@ -101,6 +101,56 @@ class CaseBrief(Frozen, kw_only=True):
     """The case's own data for graders (current AgentV)."""
 
 
+HookName: TypeAlias = Literal["before_all", "before_each", "after_each", "after_all"]
+
+
+class WorkspaceHook(Frozen, kw_only=True):
+    """Program that prepares a workspace or looks after it. `cwd` is absolute."""
+
+    command: tuple[str, ...]
+    cwd: str
+    timeout_ms: float | None = None
+
+
+class WorkspaceHooks(Frozen, kw_only=True):
+    """Programs that run before and after the cases of a workspace, and before and after each of them.
+
+    In a workspace that is not shared, `before_all` also runs for each case, and `after_all` never does.
+    """
+
+    before_all: WorkspaceHook | None = None
+    before_each: WorkspaceHook | None = None
+    after_each: WorkspaceHook | None = None
+    after_all: WorkspaceHook | None = None
+
+    def list_hooks(self) -> tuple[tuple[HookName, WorkspaceHook], ...]:
+        """List the hooks that there are, with their names."""
+        every: tuple[tuple[HookName, WorkspaceHook | None], ...] = (
+            ("before_all", self.before_all),
+            ("before_each", self.before_each),
+            ("after_each", self.after_each),
+            ("after_all", self.after_all),
+        )
+        return tuple((name, hook) for name, hook in every if hook is not None)
+
+
+class CaseWorkspace(Frozen, kw_only=True):
+    """Folder in which the target works on a case, made for it by Eval Gate (AgentV 4, `workspace`).
+
+    Paths are absolute. `digest` is that of the template's content when the case was loaded.
+    """
+
+    folder: str
+    """Folder of the eval file, whose owner runs the programs that work in the workspace."""
+    template: str | None = None
+    """Folder that is copied into a fresh workspace; None for an empty one."""
+    digest: str | None = None
+    shared: bool = False
+    """Whether all cases of the suite work in one folder, one after the other. Each execution of the suite has a fresh
+    one. Otherwise every execution of the case has its own."""
+    hooks: WorkspaceHooks = WorkspaceHooks()
+
+
 class EvalCase(Frozen, kw_only=True):
     """One test: messages to send, evaluators in order, and how to combine their results.
 
@@ -131,6 +181,8 @@ class EvalCase(Frozen, kw_only=True):
     """Parts of the case in addition to its messages; None if its format has none."""
     agent: SuiteAgent | None = None
     """The agent that the eval file describes; None if it describes none."""
+    workspace: CaseWorkspace | None = None
+    """The folder that the case is run in; None if the target works where it likes."""
     target: str | None = None
     """Name of the target that the eval file asks for. A target chosen for the run overrides it."""
     conversation_id: str | None = None
@@ -158,6 +210,8 @@ class EvalCase(Frozen, kw_only=True):
     @property
     def dependent(self) -> bool:
         """Whether the case depends on files of earlier cases in its suite."""
+        if self.workspace is not None and self.workspace.shared:
+            return True
         return self.agent is not None and self.agent.changes_files
 
 

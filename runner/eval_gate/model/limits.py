@@ -143,6 +143,12 @@ SANDBOX_FILE_BYTES: Final = 1_000_000
 SANDBOX_BYTES: Final = 10_000_000
 SANDBOX_ENTRIES: Final = 500
 SANDBOX_LISTED: Final = 10_000
+HOOK_PREPARATION_S: Final = 60.0
+HOOK_CLEANUP_S: Final = 30.0
+"""Seconds for a hook of a workspace before, and after, cases, if it sets no limit: as in AgentV."""
+HOOK_BYTES: Final = 64_000
+WORKSPACE_CHANGES: Final = 1_000_000
+"""Maximum characters of the changes in a workspace that graders receive: as in AgentV."""
 EVENT_BYTES: Final = 32_000_000
 ARCHIVE_BYTES: Final = 256_000_000
 ANSWER_S: Final = 60.0
@@ -278,12 +284,16 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("files that are searched for them", SCRIPTS_LISTED, "files"),
             LimitRow("depth of folders that are searched for them", SCRIPTS_DEPTH, "levels"),
         ),
-        "Files of Agent Evals": (
+        "Workspaces of Agent Evals and AgentV": (
             LimitRow("depth of folders in a workspace", SANDBOX_DEPTH, "levels"),
             LimitRow("file in a workspace", SANDBOX_FILE_BYTES, "bytes"),
             LimitRow("all files in it; in a kept `tmp/`, all that the agent wrote", SANDBOX_BYTES, "bytes"),
             LimitRow("files and folders in it", SANDBOX_ENTRIES, "entries"),
             LimitRow("entries of a folder in a kept `tmp/`", SANDBOX_LISTED, "entries"),
+            LimitRow("default time for a hook before AgentV cases", HOOK_PREPARATION_S, "seconds"),
+            LimitRow("default time for a hook after them", HOOK_CLEANUP_S, "seconds"),
+            LimitRow("kept output of a hook", HOOK_BYTES, "bytes"),
+            LimitRow("changes in the workspace of an AgentV case, for graders", WORKSPACE_CHANGES, "characters"),
         ),
         "External results": (
             LimitRow("results that are read as a whole", EXTERNAL_BYTES, "bytes"),
@@ -327,7 +337,7 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("messages of a conversation", STORED_MESSAGES, "messages"),
             LimitRow("all messages together", STORED_CONVERSATION, "characters"),
             LimitRow("prompt of an LLM judge", STORED_GRADER_PROMPT, "characters"),
-            LimitRow("workspace artifact of a failing Agent Evals case", WORKSPACE_FILE, "characters"),
+            LimitRow("workspace artifact of a failing case", WORKSPACE_FILE, "characters"),
             LimitRow("workspace artifacts of an execution", WORKSPACE_CASE, "characters"),
             LimitRow("workspace artifacts of a run", WORKSPACE_RUN, "characters"),
             LimitRow("response of an execution that did not decide", OTHER_RESPONSE, "characters"),

@@ -101,19 +101,20 @@ def read_bytes(folder: int, name: str, limit: int) -> bytes:
         return stream.read(limit + 1)
 
 
-def write_bytes(folder: int, name: str, data: bytes) -> None:
+def write_bytes(folder: int, name: str, data: bytes, *, executable: bool = False) -> None:
     """Make the file or replace what it holds. Raises SandboxError and OSError."""
-    with os.fdopen(_open_file(folder, name, os.O_WRONLY | os.O_CREAT), "wb") as stream:
+    mode = 0o700 if executable else 0o600
+    with os.fdopen(_open_file(folder, name, os.O_WRONLY | os.O_CREAT, mode), "wb") as stream:
         stream.truncate(0)
         stream.write(data)
 
 
-def _open_file(folder: int, name: str, flags: int) -> int:
+def _open_file(folder: int, name: str, flags: int, mode: int = 0o600) -> int:
     # opening a device may already do something: looked at first, and what was opened is looked at again
     with contextlib.suppress(FileNotFoundError):
         _refuse_special_file(os.stat(name, dir_fd=folder, follow_symlinks=False))
     with _translate_errors():
-        handle = os.open(name, flags | _FILE, 0o600, dir_fd=folder)
+        handle = os.open(name, flags | _FILE, mode, dir_fd=folder)
     try:
         _refuse_special_file(os.fstat(handle))
     except SandboxError:

@@ -46,6 +46,7 @@ class InitialFile(FrozenStruct):
 
     path: str
     data: bytes | None
+    executable: bool = False
 
 
 class WalkedEntry(FrozenStruct):
@@ -92,7 +93,7 @@ class Sandbox:
             names = one.path.split("/")
             with self._open_folder(names if one.data is None else names[:-1], create=True) as folder:
                 if one.data is not None:
-                    handles.write_bytes(folder, names[-1], one.data)
+                    handles.write_bytes(folder, names[-1], one.data, executable=one.executable)
 
     def __enter__(self) -> Self:
         return self

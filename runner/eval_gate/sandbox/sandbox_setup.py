@@ -84,7 +84,8 @@ class ExistingFolder(Sandbox):
                 continue
             try:
                 folder = stat.S_ISDIR(found.facts.st_mode)
-                taken.append(InitialFile(found.path, None if folder else self._read_data(found.folder, found.name)))
+                data = None if folder else self._read_data(found.folder, found.name)
+                taken.append(InitialFile(found.path, data, executable=not folder and _is_executable(found.facts)))
             except SandboxError as error:
                 left_out.append((found.path, str(error)))
         return taken, left_out
@@ -140,6 +141,10 @@ class ExistingFolder(Sandbox):
 
     def _measure_sizes(self) -> dict[str, int]:
         return self._written
+
+
+def _is_executable(facts: os.stat_result) -> bool:
+    return bool(facts.st_mode & stat.S_IXUSR)
 
 
 class ReservedNames(FrozenStruct):

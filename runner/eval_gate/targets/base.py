@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from eval_gate.model.agent import SuiteAgent
@@ -39,6 +40,8 @@ class Request(FrozenStruct):
     run_id: str = ""
     inspected_paths: tuple[str, ...] = ()
     """Paths in the agent's folder that assertions inspect."""
+    workspace: Path | None = None
+    """Folder in which a program is to work on this case; None where the target's settings name one."""
     nonce: str | None = None
     """Value that is unique to this request, to bypass caches; None if caches may respond."""
 
@@ -137,6 +140,11 @@ class Target(Protocol):
         ...
 
     @property
+    def workspace_problem(self) -> str | None:
+        """Why it cannot run cases that have a workspace, as the rest of a sentence; None where it can."""
+        ...
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What happened while asking and is worth a line in the result, such as a rate limit that was met."""
         ...
@@ -192,6 +200,11 @@ class DescribedTarget(Generic[Settings]):
     def takes_stubs(self) -> bool:
         """No: whoever is asked calls tools of its own."""
         return False
+
+    @property
+    def workspace_problem(self) -> str | None:
+        """Nothing: a program works in the workspace, and whoever has no working directory is asked as always."""
+        return None
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -62,6 +62,11 @@ class MaskedTarget:
         return self.inner.takes_stubs
 
     @property
+    def workspace_problem(self) -> str | None:
+        """Why the target cannot run cases that have a workspace; None where it can."""
+        return self.inner.workspace_problem
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What the target has to say for the result, without secrets."""
         paced = self._rate.notice if self._rate else None

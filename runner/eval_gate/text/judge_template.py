@@ -20,6 +20,7 @@ VARIABLES: Final = (
 """What an own template may show."""
 RESPONSE_VARIABLES: Final = ("candidate_answer", "output_messages", "expected_messages")
 """One of these has to be in a template, or it says nothing about the answer (behaviour 6.1)."""
+FILE_CHANGES: Final = "agentv_file_changes"
 AGENTV_VARIABLES: Final = {
     "output": "candidate_answer",
     "expected_output": "reference_answer",
@@ -28,9 +29,10 @@ AGENTV_VARIABLES: Final = {
     "tool_calls": "agentv_tool_calls",
     "metadata": "agentv_metadata",
     "metadata_json": "agentv_metadata_json",
+    "file_changes": FILE_CHANGES,
 }
 """The variables of today's AgentV, and the names by which evaluators know what they stand for."""
-UNSUPPORTED_VARIABLES: Final = ("file_changes", "rubrics", "rubrics_json")
+UNSUPPORTED_VARIABLES: Final = ("rubrics", "rubrics_json")
 """Those for which there is nothing to show here."""
 CRITERIA_TEMPLATE: Final = """\
 Grade how well candidate_answer meets criteria as an answer to question. Where there is a reference_answer it shows a \
@@ -48,6 +50,8 @@ good answer: candidate_answer may say it in other words, but has to hold what ma
 [[ ## candidate_answer ## ]]
 {{ candidate_answer }}"""
 """The template around a prompt that shows nothing itself (today's AgentV)."""
+CHANGES_SECTION: Final = f"\n\n[[ ## file_changes ## ]]\n{{{{ {FILE_CHANGES} }}}}"
+"""What is added to it for a case with a workspace."""
 RESULTS_VARIABLE: Final = "EVALUATOR_RESULTS_JSON"
 """The variable of an aggregator's prompt."""
 VARIABLE_PATTERN: Final = re.compile(r"\{\{\s*+(\w++)\s*+\}\}")
@@ -81,18 +85,23 @@ def find_unknown_variables(template: str) -> tuple[str, ...]:
     )
 
 
-def convert_agentv_prompt(prompt: str, *, bare: bool) -> tuple[str, str | None]:
+def convert_agentv_prompt(prompt: str, *, bare: bool, has_workspace: bool = False) -> tuple[str, str | None]:
     """Convert a prompt of today's AgentV to a template with the variable names of this program.
 
     Returns the template, and the reason why it cannot be used, or None. `bare`: a prompt without any variable
-    is not a template, but says what the LLM judge has to look for.
+    is not a template, but says what the LLM judge has to look for. `has_workspace`: the case has files that change.
     """
     names = list_variables(prompt)
+    if "file_changes" in names and not has_workspace:
+        return prompt, "`{{ file_changes }}` is not supported here: the case has no workspace"
     missing = next((name for name in names if name in UNSUPPORTED_VARIABLES), None)
     if missing is not None:
         return prompt, f"`{{{{ {missing} }}}}` is not supported: it has no value"
     if bare and not any(name in AGENTV_VARIABLES for name in names):
-        return CRITERIA_TEMPLATE % VARIABLE_PATTERN.sub(lambda match: match[0].replace("{{", "{ {"), prompt), None
+        changes = CHANGES_SECTION if has_workspace else ""
+        return CRITERIA_TEMPLATE % VARIABLE_PATTERN.sub(
+            lambda match: match[0].replace("{{", "{ {"), prompt
+        ) + changes, None
     if "output" not in names:
         return prompt, "the prompt does not show the response to the judge: add {{ output }}"
     return VARIABLE_PATTERN.sub(lambda match: f"{{{{ {AGENTV_VARIABLES.get(match[1], match[1])} }}}}", prompt), None

@@ -13,6 +13,7 @@ from eval_gate.engine.concurrency_saving import SequentialTimes
 from eval_gate.engine.trials import TrialJob
 from eval_gate.engine.worker_pool import run_jobs
 from eval_gate.model.agent import SuiteAgent
+from eval_gate.model.case import CaseWorkspace
 from eval_gate.model.run_totals import ConcurrencySaving
 from tests.support.cases import ScriptedTarget, make_case, make_plan
 from tests.unit.targets.test_targets_rate_limit import simulated
@@ -62,6 +63,15 @@ def test_saving__any_cases__is_what_the_pool_takes(work) -> None:
     else:
         assert found.expected_s == pytest.approx(takes, abs=0.05 * len(work))
         assert found.wall_s == total
+
+
+def test_saving__cases_that_share_a_workspace__wait_for_each_other() -> None:
+    times, shared = SequentialTimes(), CaseWorkspace(folder="/evals", shared=True)
+    times.begin_pool()
+    for at in range(60):
+        times.add(TrialJob(make_case(f"c{at}", workspace=shared if at < 40 else None), 0), 1.0)
+    found = times.compute_saving(60.0)
+    assert found is None or found.expected_s >= 40.0
 
 
 def test_saving__sixty_cases_of_300_ms__are_15_rounds_and_what_the_run_took_besides() -> None:

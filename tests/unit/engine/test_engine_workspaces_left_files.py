@@ -78,7 +78,7 @@ def test_keep__no_more_room_in_the_run__is_said(tmp_path: Path) -> None:
     files = [text_file(f"{number}.txt", "y" * WORKSPACE_FILE) for number in range(WORKSPACE_CASE // WORKSPACE_FILE)]
     cases = WORKSPACE_RUN // WORKSPACE_CASE + 2
     said = kept(tmp_path, *[(failed(str(number)), files) for number in range(cases)])
-    assert said[-1] == "workspace artifacts in tmp/ (10 files) are not kept: this run already has 20,000,000 characters"
+    assert said[-1] == "workspace artifacts (10 files) are not kept: this run already has 20,000,000 characters"
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= WORKSPACE_RUN
     assert len([*tmp_path.iterdir()]) >= cases - 3
 
@@ -110,5 +110,5 @@ def test_keep__patterns__mask_paths_and_texts_also_across_a_cut(tmp_path: Path) 
 def test_keep__patterns_that_take_too_long__keep_nothing(tmp_path: Path) -> None:
     said = kept(tmp_path, (failed(), [text_file("a.txt", "a" * 5_000 + "!")]), patterns=("^(a+)+$",))
     assert said[0] is not None
-    assert said[0].startswith("workspace artifacts in tmp/ (1 file) are not kept, because they could not be searched: ")
+    assert said[0].startswith("workspace artifacts (1 file) are not kept, because they could not be searched: ")
     assert [*tmp_path.iterdir()] == []

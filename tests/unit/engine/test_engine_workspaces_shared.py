@@ -10,7 +10,7 @@ from eval_gate.config.settings import RunLimits
 from eval_gate.engine.run import Run
 from eval_gate.engine.workspaces import digest_preceding_cases
 from eval_gate.model.agent import SuiteAgent
-from eval_gate.model.case import EvalSuite
+from eval_gate.model.case import CaseWorkspace, EvalSuite
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.result import RunResult
 from eval_gate.struct import replace
@@ -93,6 +93,17 @@ def test_resume__one_case_is_not_finished__all_of_its_suite_are_made_anew_and_no
     result = resumed(tmp_path, (suites, Broken("b", "r2")), (suites, target))
     assert target.asked == ["a", "b", "r2"]
     assert result.summary.passed == 5
+
+
+@pytest.mark.contract("agentv.today.workspace")
+def test_resume__cases_of_one_workspace__are_made_anew_together_and_those_of_their_own_are_not(tmp_path) -> None:
+    def suite(file: str, *, shared: bool) -> EvalSuite:
+        workspace = CaseWorkspace(folder=str(tmp_path), shared=shared)
+        return make_suite(*(make_case(f"{file} {one}", workspace=workspace) for one in "ab"), file=file)
+
+    suites, target = (suite("shared", shared=True), suite("apart", shared=False)), ScriptedTarget()
+    resumed(tmp_path, (suites, Broken("shared b", "apart b")), (suites, target))
+    assert target.asked == ["shared a", "shared b", "apart b"]
 
 
 @pytest.mark.contract("agent_evals.run.resume")

@@ -62,8 +62,10 @@ class ProgramUse(FrozenStruct):
 
 
 def iter_suite_commands(suite: EvalSuite) -> Iterator[ProgramUse]:
-    """Yield the commands that the evaluators of a suite run."""
+    """Yield the commands that the evaluators of a suite run, and the hooks of its workspaces."""
     for case in suite.cases:
+        for _, hook in () if case.workspace is None else case.workspace.hooks.list_hooks():
+            yield ProgramUse(hook.command, suite.file, (Path(hook.cwd),))
         for spec in case.evaluators:
             yield from _iter_evaluator_commands(spec, suite.file)
 

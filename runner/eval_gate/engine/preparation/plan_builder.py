@@ -191,6 +191,7 @@ async def _build_plan(
     assigned = assign_targets(inputs.suites, book, config)
     book.learn_secrets(suite.file for suite in inputs.suites)
     _check_stubs(inputs.suites, assigned)
+    _check_workspaces(inputs.suites, assigned)
     target = assigned.main
     suites = skip_ungradable(inputs.suites, config.rubric, assigned.judges)
     control = build_base_agent_target(config, shared, target, suites[0].file, opened)
@@ -381,6 +382,29 @@ def _check_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
             "unsupported-stubs",
             "cases with stubs need a model: an agent endpoint cannot use stubs",
             "leave these cases out with --case, or move them to a suite that runs against a model",
+            problems=problems,
+        )
+
+
+def _check_workspaces(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
+    """Check that the target of every case with a workspace can run it there. Raises GateError otherwise."""
+    problems = [
+        Problem(
+            f"case {case.id} has a workspace, and the target {target.identity.name} {target.workspace_problem}",
+            file=case.location.file,
+            line=case.location.line,
+        )
+        for suite in suites
+        for case in suite.cases
+        if case.workspace is not None and case.skip_reason is None
+        for target in (assigned.targets[case.suite, case.target],)
+        if target.workspace_problem is not None
+    ]
+    if problems:
+        raise GateError(
+            "unsupported-workspace",
+            "cases with a workspace need a target that runs one case at a time in a given folder",
+            "use a target of provider cli without batches, or leave these cases out with --case",
             problems=problems,
         )
 

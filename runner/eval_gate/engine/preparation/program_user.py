@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
-from eval_gate.model.case import EvalSuite
+from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
 from eval_gate.process.identity import NOBODY, find_identity, is_root_required
 from eval_gate.process.run import CAN_RUN_PROGRAMS, UNSUPPORTED_SYSTEM
@@ -60,7 +60,11 @@ def _can_start_programs(config: RunConfig, suites: Sequence[EvalSuite], catalog:
     if catalog.starts_programs or (config.snapshot_command is not None and config.snapshot_enabled is not False):
         return True
     cases = (case for suite in suites for case in suite.cases if case.skip_reason is None)
-    return any(_is_command_evaluator(spec) for case in cases for spec in case.evaluators)
+    return any(_has_hooks(case) or any(map(_is_command_evaluator, case.evaluators)) for case in cases)
+
+
+def _has_hooks(case: EvalCase) -> bool:
+    return case.workspace is not None and bool(case.workspace.hooks.list_hooks())
 
 
 def _is_command_evaluator(spec: EvaluatorSpec) -> bool:

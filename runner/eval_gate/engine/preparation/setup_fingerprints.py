@@ -85,7 +85,7 @@ def build_setup_fingerprints(
     before = {key: digest for suite in suites for key, digest in digest_preceding_cases(suite).items()}
     return {
         case.key: CaseFingerprints(
-            prompt=_fingerprint_prompt(case, tmp),
+            prompt=_fingerprint_prompt(case, tmp, scripts),
             cases_before=before.get(case.key),
             expectation=case.expectation_fingerprint,
             target=target_fingerprint(case),
@@ -109,11 +109,20 @@ class _EvaluatorFingerprints(NamedTuple):
     snapshot: str | None
 
 
-def _fingerprint_prompt(case: EvalCase, tmp: str | None) -> str | None:
+def _fingerprint_prompt(case: EvalCase, tmp: str | None, scripts: ProgramFiles) -> str | None:
     """Return the fingerprint of the case's prompt, with the files that its agent finds.
 
-    The files (`tmp`) are included if the case uses files: the assertions may be about them.
+    The files (`tmp`) are included if the case uses files: the assertions may be about them. The programs that prepare
+    its workspace are included by the content of the files that their commands name.
     """
+    hooks = () if case.workspace is None else case.workspace.hooks.list_hooks()
+    if hooks:
+        programs: list[JsonValue] = [
+            scripts.collect_command_content(hook.command, Path(hook.cwd))
+            for _, hook in hooks
+            if not any("{{" in word for word in hook.command)  # the template's own files are known
+        ]
+        return compute_digest([case.prompt_fingerprint, programs])
     return (
         compute_digest([case.prompt_fingerprint, tmp])
         if tmp is not None and case.uses_files

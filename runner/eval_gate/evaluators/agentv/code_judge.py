@@ -49,6 +49,8 @@ TIME_LIMIT_S: Final = limits.GRADER_S
 MAX_OUTPUT: Final = limits.GRADER_BYTES
 """Bytes of the verdict."""
 MAX_ERRORS: Final = 64_000
+WORKSPACE_VARIABLE: Final = "AGENTV_WORKSPACE_PATH"
+"""Variable with the path of the case's workspace."""
 MAX_QUOTED: Final = 200
 """Characters of what is no verdict that are shown, and of stderr."""
 
@@ -144,7 +146,7 @@ def _parse_assertion(value: JsonValue) -> tuple[str, bool] | None:
 
 def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonValue:
     """Build the input of a grader command, with all names in snake_case."""
-    brief, response = get_brief(context), context.response
+    brief, response, workspace = get_brief(context), context.response, context.workspace
     usage = response.usage
     return {
         "criteria": brief.expected_outcome,
@@ -163,8 +165,8 @@ def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonVal
         "duration_ms": response.duration_ms,
         "start_time": None,
         "end_time": None,
-        "file_changes": None,
-        "workspace_path": None,
+        "file_changes": context.get_changes(spec.name),
+        "workspace_path": None if workspace is None else workspace.path,
         "config": spec.config,
     }
 
@@ -261,10 +263,11 @@ async def run_command(
 
     Raises EvaluatorError if the command cannot be started.
     """
+    place = {} if context.workspace is None else {WORKSPACE_VARIABLE: context.workspace.path}
     command = Command(
         spec.command,
         Path(spec.cwd),
-        context.environment,
+        {**context.environment, **place},
         stdin=json.dumps(material).encode(),
         timeout_s=get_time_limit(spec),
         max_output=MAX_OUTPUT,

@@ -79,7 +79,7 @@ async def evaluate_rubric_judge(spec: RubricJudge, context: EvaluationContext) -
     A required check that is not satisfied fails the evaluator, whatever the share.
     """
     judge = get_judge(spec.name, context, spec.judge_target)
-    prompts = render_prompts(spec, get_brief(context), context.response)
+    prompts = render_prompts(spec, get_brief(context), context.response, context.get_changes(spec.name))
     said = collect_target_text(context.response)
     asked = await ask_judge(spec.name, judge, prompts, lambda reply: read_findings(reply, spec.checks, said), SCHEMA)
     if asked.verdict is None:
@@ -123,8 +123,11 @@ def _finding_to_json(finding: CheckFinding) -> JsonValue:
     }
 
 
-def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response) -> Prompts:
-    """Both prompts of this rubric for this response. The judge is not told what a check weighs."""
+def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response, changes: str | None = None) -> Prompts:
+    """Both prompts of this rubric for this response. The judge is not told what a check weighs.
+
+    `changes` are those in the workspace of the case.
+    """
     checks: list[JsonValue] = [{"id": check.id, "description": check.description} for check in spec.checks]
     sections = (
         _TASK,
@@ -133,6 +136,7 @@ def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response) -> P
         format_section("reference_answer", brief.reference_answer or NO_VALUE),
         format_section("checks", format_json(checks)),
         format_section("candidate_answer", response.text),
+        *(() if changes is None else (format_section("file_changes", changes),)),
     )
     return Prompts(SYSTEM, join_sections(*sections))
 

@@ -26,7 +26,7 @@ from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.strings import dump_compact_json
-from eval_gate.text.judge_template import find_template_problem
+from eval_gate.text.judge_template import FILE_CHANGES, find_template_problem
 from eval_gate.text.turns import flatten_messages
 
 MAX_REPLIES: Final = 3
@@ -163,7 +163,7 @@ async def evaluate_llm_judge(spec: LlmJudge, context: EvaluationContext) -> Eval
     Only a score of 1 passes; the policy decides what the gate makes of a lower score.
     """
     judge = get_judge(spec.name, context, spec.judge_target)
-    prompts = render_prompts(spec, get_brief(context), context.response)
+    prompts = render_prompts(spec, get_brief(context), context.response, context.get_changes(spec.name))
     said = collect_target_text(context.response)
     asked = await ask_judge(spec.name, judge, prompts, lambda reply: read_verdict(reply, said))
     if asked.verdict is None:
@@ -212,8 +212,11 @@ def get_brief(context: EvaluationContext) -> CaseBrief:
     )
 
 
-def render_prompts(spec: LlmJudge, brief: CaseBrief, response: Response) -> Prompts:
-    """Both prompts of this evaluator for this response. Raises EvaluatorError for a template without an answer."""
+def render_prompts(spec: LlmJudge, brief: CaseBrief, response: Response, changes: str | None = None) -> Prompts:
+    """Both prompts of this evaluator for this response. Raises EvaluatorError for a template without an answer.
+
+    `changes` are those in the workspace of the case.
+    """
     trace = summarize_trace(response) if spec.include_trace else None
     trace_text = None if trace is None else format_json(summary_to_json(trace))
     values = {
@@ -223,7 +226,7 @@ def render_prompts(spec: LlmJudge, brief: CaseBrief, response: Response) -> Prom
         "question": brief.question,
     }
     if spec.prompt is None:
-        return build_default_prompt(values, trace_text)
+        return build_default_prompt(values, trace_text, changes)
     problem = find_template_problem(spec.prompt)
     if problem is not None:
         raise EvaluatorError(f"{truncate(spec.name)}: {problem}")
@@ -233,4 +236,5 @@ def render_prompts(spec: LlmJudge, brief: CaseBrief, response: Response) -> Prom
     values["agentv_tool_calls"] = "\n".join(f"- {line}" for line in format_calls(response))
     values["agentv_metadata"] = "" if brief.metadata is None else format_json(brief.metadata)
     values["agentv_metadata_json"] = "" if brief.metadata is None else dump_compact_json(brief.metadata)
+    values[FILE_CHANGES] = changes or ""
     return build_custom_prompt(spec.prompt, values, trace_text)

@@ -143,8 +143,11 @@ def join_sections(*sections: str, closing: str = _CLOSING) -> str:
     return "\n\n".join((*sections, format_section("verdict", closing)))
 
 
-def build_default_prompt(values: Mapping[str, str], trace: str | None) -> Prompts:
-    """Our own prompt: the sections of the spec, and the trace summary where one is given as text."""
+def build_default_prompt(values: Mapping[str, str], trace: str | None, changes: str | None = None) -> Prompts:
+    """Build our own prompt: the sections of the spec.
+
+    The changes in the workspace and the trace summary are added if they are given as text.
+    """
     sections = [
         _TASK,
         format_section("expected_outcome", values["expected_outcome"]),
@@ -152,6 +155,8 @@ def build_default_prompt(values: Mapping[str, str], trace: str | None) -> Prompt
         format_section("reference_answer", values["reference_answer"] or NO_VALUE),
         format_section("candidate_answer", values["candidate_answer"]),
     ]
+    if changes is not None:
+        sections.append(format_section("file_changes", changes))
     if trace is not None:
         sections.append(format_section("trace_summary", trace))
     return Prompts(SYSTEM, join_sections(*sections))

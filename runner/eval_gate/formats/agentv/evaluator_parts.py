@@ -32,6 +32,8 @@ class EvaluatorPartReader:
     def __init__(self, findings: AgentVFindings, repository: EvalRepository) -> None:
         self._findings = findings
         self._repository = repository
+        self.has_workspace = False
+        """Whether the case that is read has a workspace, whose changes a prompt can show."""
 
     def read_prompt(self, written: str | None, path: Path, *, aggregates: bool = False) -> str | None:
         """Read an LLM judge's own prompt, from the file that it names, else from the text itself.
@@ -67,7 +69,7 @@ class EvaluatorPartReader:
         except FileError as error:
             self._findings.add_problem(f'"{named[:100]}": {error}', path)
             return None
-        template, problem = convert_agentv_prompt(text, bare=named == written)
+        template, problem = convert_agentv_prompt(text, bare=named == written, has_workspace=self.has_workspace)
         if problem is not None:
             self._findings.add_problem(problem, path)
         return template

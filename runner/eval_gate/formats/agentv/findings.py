@@ -12,11 +12,12 @@ from pydantic_core import ErrorDetails
 from eval_gate.errors import Problem, find_nearest, format_suggestion
 from eval_gate.formats.agentv.detection import find_used_name
 from eval_gate.formats.agentv.file_model import AgentVCase, AgentVCheck, AgentVFileModel, AgentVMessage, AgentVSuite
-from eval_gate.formats.agentv.v4.file_model import AgentV4ExpectedCall
+from eval_gate.formats.agentv.v4.file_model import AgentV4ExpectedCall, AgentV4Workspace
 from eval_gate.formats.agentv.v4.unsupported_features import (
     IGNORED_KEYS,
     UNSUPPORTED_CALL_KEYS,
     UNSUPPORTED_CHECK_KEYS,
+    UNSUPPORTED_WORKSPACE_KEYS,
     describe_unsupported_key,
 )
 from eval_gate.formats.base import EvalFileError, EvalSource, MultiFilePositions, Positions, ScalarPositions
@@ -197,6 +198,8 @@ def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iter
     said = describe_unsupported_key(key)
     if said is None and model is AgentV4ExpectedCall and key in UNSUPPORTED_CALL_KEYS:
         said = f"`{key}` is not supported: {UNSUPPORTED_CALL_KEYS[key]}"
+    if said is None and model is AgentV4Workspace and key in UNSUPPORTED_WORKSPACE_KEYS:
+        said = f"`{key}` is not supported: {UNSUPPORTED_WORKSPACE_KEYS[key]}"
     if said is None and model is AgentVCheck and key in UNSUPPORTED_CHECK_KEYS:
         said = f"`{key}` is not supported: a criterion is met or not"
     return said or f"unknown key{format_suggestion(key, known)}: it would be ignored"

@@ -100,7 +100,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
                 folder.write("prompt.md", prompt)
                 command = Command(
                     (program, *build_arguments(settings)),
-                    cwd=self._folder or folder.path,
+                    cwd=request.workspace or self._folder or folder.path,
                     environment=self._environment,
                     stdin=prompt,
                     timeout_s=settings.timeout_seconds,

@@ -105,6 +105,11 @@ class CliTarget(DescribedTarget[CliSettings]):
         return tuple(self._notices)
 
     @property
+    def workspace_problem(self) -> str | None:
+        """All cases of one call would work in one folder."""
+        return "runs many cases in one call (providerBatching)" if self.batches else None
+
+    @property
     def batches(self) -> bool:
         """Whether its description asks for that."""
         return self._settings.provider_batching
@@ -234,7 +239,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         guideline_files = () if brief is None or self._caller.has_placeholder("GUIDELINES") else brief.guideline_files
         return CommandCall(
             eval_id=request.case_id,
-            cwd=self._get_eval_folder(request) / (self._settings.cwd or "."),
+            cwd=request.workspace or self._get_eval_folder(request) / (self._settings.cwd or "."),
             prompt=flatten_messages(request.messages) if brief is None else brief.question,
             guidelines="" if brief is None else brief.guidelines,
             files=() if brief is None else tuple(dict.fromkeys((*brief.input_files, *guideline_files))),

@@ -80,6 +80,11 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         return self._settings.provider_batching
 
     @property
+    def workspace_problem(self) -> str | None:
+        """Its subagents have folders of their own."""
+        return "works in folders of its own (VS Code)"
+
+    @property
     def timeout_ms(self) -> float | None:
         """The limit for one response, which it keeps itself."""
         return self._settings.timeout_seconds * 1000

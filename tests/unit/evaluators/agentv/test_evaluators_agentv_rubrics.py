@@ -46,6 +46,12 @@ def test_rubric_judge__prompts__are_the_goldens(golden) -> None:
     assert HEADER.findall(prompts.user) == SECTIONS
 
 
+@pytest.mark.contract("agentv.today.workspace")
+def test_rubric_judge__changes_in_a_workspace__are_a_section_of_the_prompt() -> None:
+    user = render_prompts(RubricJudge(checks=(CITY,)), make_brief(), Response(text="Done."), "+one").user
+    assert "\n\n[[ ## file_changes ## ]]\n+one\n\n" in user
+
+
 @pytest.mark.contract("agentv.behaviour.rubrics-score")
 @pytest.mark.parametrize(
     ("city", "polite", "score", "error"),

@@ -14,6 +14,7 @@ import pytest
 
 from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message
+from eval_gate.struct import replace
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
 from eval_gate.targets.codex import target as codex_module
 from eval_gate.targets.codex.settings import CodexSettings
@@ -128,6 +129,15 @@ def test_codex__folder__is_fresh_for_each_case_and_gone_afterwards(tmp_path, pro
     assert len(set(places)) == 2
     assert not any(Path(place).exists() for place in places)
     assert all(Path(place).name.startswith("eval-gate-codex-") for place in places)
+
+
+def test_codex__workspace_of_the_case__is_worked_in_instead_of_its_own_folder(tmp_path, program) -> None:
+    codex = program(events=[DONE])
+    for name in ("work", "workspace"):
+        (tmp_path / name).mkdir()
+    respond(tmp_path, replace(case(), workspace=tmp_path / "workspace"), cwd="work")
+    (call,) = calls(codex)
+    assert call["cwd"] == str(tmp_path / "workspace")
 
 
 def test_codex__own_folder__is_worked_in_and_kept(tmp_path, program) -> None:

@@ -157,7 +157,9 @@ def _iter_folder_cases(folder: Path, repository: EvalRepository) -> Iterator[tup
         value, positions, shown = _load_yaml(path, repository)
         if not isinstance(value, dict):
             raise FileError(f"{shown}: expected a case, got {describe_value(value)}")
-        template = {"workspace": "workspace"} if (below / "workspace").is_dir() and "workspace" not in value else {}
+        template: dict[str, JsonValue] = {}
+        if (below / "workspace").is_dir() and not value.get("workspace"):
+            template["workspace"] = {"template": str(below / "workspace")}
         yield {"id": below.name, **value, **template}, (shown, positions, None), -1
 
 

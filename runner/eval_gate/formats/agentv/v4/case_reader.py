@@ -7,6 +7,7 @@ has not is refused (`refusals`). A name of a variable that is not known stays as
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -26,10 +27,11 @@ from eval_gate.formats.agentv.file_model import as_raw_json as unread
 from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.v4 import file_model, unsupported_features
+from eval_gate.formats.agentv.v4.workspace_reader import WorkspaceReader
 from eval_gate.formats.base import ReadOptions
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue, as_fields
-from eval_gate.model.case import AttemptRule, AttemptStrategy, EvalCase
+from eval_gate.model.case import AttemptRule, AttemptStrategy, CaseWorkspace, EvalCase
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.sources.validation_errors import describe_value
@@ -60,14 +62,14 @@ class AgentV4CaseReader(CaseReader):
         super().__init__(file, findings, repository, Guidelines(()))  # there are none any more: every file is input
         self._reading = reading
         self._suite = _FileSettings()
+        self._workspaces = WorkspaceReader(findings, repository, self._evaluators.parts)
         self.targets: tuple[str, ...] = ()
         """Names of the targets of the file; more than one asks for a run against each."""
 
     def read_header(self, document: dict[str, JsonValue], name: str) -> tuple[FileDefaults, str | None]:
         """Read the defaults of the file for its cases, and the name of the suite in results."""
         for variable, path in unsupported_features.iter_environment_references(document):
-            message = f"`${{{{ {variable} }}}}` is not supported: eval files do not use environment variables"
-            self._findings.add_problem(message, path)
+            self._findings.add_problem(unsupported_features.describe_environment_reference(variable), path)
         suite = (
             self._findings.read_part(file_model.AgentV4Suite, document, (), ignored=(name,))
             or file_model.AgentV4Suite()
@@ -81,6 +83,7 @@ class AgentV4CaseReader(CaseReader):
             self._suite = replace(
                 self._suite, pass_score=execution.threshold, attempt_rule=_build_attempt_rule(execution.trials)
             )
+        self._workspaces.read_header(unread(suite.workspace), ("workspace",))
         default = self._evaluators.read_default(suite.evaluator, ("evaluator",))
         self.targets = self._read_targets(execution, ("execution",))
         target = self.targets[0] if self.targets else suite.target
@@ -106,6 +109,9 @@ class AgentV4CaseReader(CaseReader):
         case_target = self._read_case_target(execution, (*path, "execution"))
         own_pass_score = execution.threshold if execution is not None else None
         self._evaluators.required_score = own_pass_score  # AgentV does not hold a required assertion to the file's
+        own_workspace = case.get("workspace")
+        workspace = self._workspaces.read_case(own_workspace, path if own_workspace is None else (*path, "workspace"))
+        self._evaluators.parts.has_workspace = workspace is not None
         turns = self._read_input(case, path, template, alone=alone)
         if template.too_much:
             self._findings.add_problem(
@@ -126,7 +132,7 @@ class AgentV4CaseReader(CaseReader):
         target = case_target or defaults.target
         case_score = self._suite.pass_score if own_pass_score is None else own_pass_score
         built = self.build_case(found, path, said, judged, target)
-        return _add_pass_rules(built, case_score, self._suite.attempt_rule)
+        return _add_workspace(_add_pass_rules(built, case_score, self._suite.attempt_rule), workspace)
 
     def _read_targets(self, execution: file_model.AgentV4Execution | None, path: Path) -> tuple[str, ...]:
         """Read the names of the targets of a part of the file. As in AgentV, a list comes before a single one."""
@@ -258,6 +264,23 @@ def _add_pass_rules(case: EvalCase, pass_score: float | None, rule: AttemptRule 
         attempt_rule=rule,
         fingerprint=compute_fingerprint([case.fingerprint, *rules]),
         expectation_fingerprint=compute_digest([case.expectation_fingerprint, *rules]),
+    )
+
+
+def _add_workspace(case: EvalCase, workspace: CaseWorkspace | None) -> EvalCase:
+    """Add the workspace to the case. It is a part of what is asked: with other files, results are not comparable."""
+    if workspace is None:
+        return case
+    hooks: list[JsonValue] = [
+        [name, list(hook.command), os.path.relpath(hook.cwd, workspace.folder), hook.timeout_ms]
+        for name, hook in workspace.hooks.list_hooks()
+    ]
+    asked: list[JsonValue] = [workspace.digest, workspace.shared, hooks]
+    return replace(
+        case,
+        workspace=workspace,
+        fingerprint=compute_fingerprint([case.fingerprint, asked]),
+        prompt_fingerprint=compute_digest([case.prompt_fingerprint, asked]),
     )
 
 

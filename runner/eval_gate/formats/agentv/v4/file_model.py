@@ -204,6 +204,38 @@ class AgentV4SuiteExecution(AgentV4Execution):
     trials: AgentV4Trials | None = None
 
 
+class AgentV4Hook(AgentVFileModel):
+    """Program that runs before or after cases."""
+
+    command: SkipValidation[str | list[str] | None] = Field(
+        default=None, validation_alias=AliasChoices("command", "script")
+    )
+    timeout_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    cwd: Text | None = None
+    reset: JsonValue = None
+
+
+class AgentV4Hooks(AgentVFileModel):
+    """Programs that prepare a workspace and look after it."""
+
+    enabled: bool | None = None
+    before_all: SkipValidation[AgentV4Hook | None] = None
+    before_each: SkipValidation[AgentV4Hook | None] = None
+    after_each: SkipValidation[AgentV4Hook | None] = None
+    after_all: SkipValidation[AgentV4Hook | None] = None
+
+
+class AgentV4Workspace(AgentVFileModel):
+    """Folder in which the target works."""
+
+    template: Text | None = Field(default=None, description="Folder that is copied into a fresh workspace.")
+    isolation: Literal["shared", "per_test"] | None = None
+    hooks: SkipValidation[AgentV4Hooks | None] = None
+    mode: Literal["pooled", "temp", "static"] | None = Field(
+        default=None, description="Ignored: every workspace is a fresh folder."
+    )
+
+
 class AgentV4Case(AgentVFileModel):
     """One case of an AgentV 4 eval file."""
 
@@ -216,6 +248,7 @@ class AgentV4Case(AgentVFileModel):
     execution: SkipValidation[AgentV4Execution | None] = None
     assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
     rubrics: SkipValidation[list[AgentVCheck | str] | None] = None
+    workspace: SkipValidation[str | AgentV4Workspace | None] = None
     metadata: dict[str, JsonValue] | None = None
     vars: dict[str, JsonValue] | None = None
     description: str | None = None
@@ -234,6 +267,9 @@ class AgentV4Suite(AgentVFileModel):
     target: Text | None = None
     assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
     evaluator: str | None = None
+    workspace: SkipValidation[str | AgentV4Workspace | None] = Field(
+        default=None, description="Folder in which the target works, or the name of a file that describes it."
+    )
     metadata: dict[str, JsonValue] | None = None
     tests: SkipValidation[str | list[AgentV4Case | str] | None] = Field(
         default=None,

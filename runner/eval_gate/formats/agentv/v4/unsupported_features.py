@@ -12,7 +12,6 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 
 UNSUPPORTED_KEYS: Final[Mapping[str, str]] = {
-    "workspace": "cases have no workspace: prepare the folder in the target's command",
     "preprocessors": "responses are evaluated unchanged",
     "depends_on": "cases run independently",
     "on_dependency_failure": "cases run independently",
@@ -43,10 +42,29 @@ UNSUPPORTED_CALL_KEYS: Final[Mapping[str, str]] = {
 }
 """The same for keys of an expected call, which AgentV passes over."""
 CUSTOM_EVALUATOR: Final = "is not a known evaluator, and custom evaluators are not run: use code-grader"
+UNSUPPORTED_WORKSPACE_KEYS: Final[Mapping[str, str]] = {
+    "repos": (
+        "repositories are not cloned: clone them in a `before_all` hook, or check them out in a step of the workflow "
+        "and use a `template`"
+    ),
+    "docker": "cases do not run in containers: run Eval Gate in the container that they need",
+    "path": "a workspace is always a fresh folder: use a `template`",
+    "env": "install and check what the cases need in a step of the workflow",
+}
+"""The same for keys of a workspace."""
 UNSUPPORTED_CHECK_KEYS: Final = frozenset({"min_score"})
 """The same for keys that only a criterion may not have."""
 CASE_TARGETS: Final = "targets of a case are not supported beside several of the file: every case goes to each of these"
 SEVERAL_CASE_TARGETS: Final = "several targets of a case are not supported: name them in the `execution` of the file"
+OTHER_WORKSPACE: Final = (
+    "has another workspace than the first case, which AgentV ignores: all cases share that of the first one. Set "
+    "`isolation: per_test` in the workspace of the file"
+)
+RESET: Final = "`reset` is not supported: set `isolation: per_test`, with which each case has a fresh copy"
+NO_AFTER_ALL: Final = "is not run, as in AgentV: each case has a workspace of its own, so use `after_each`"
+OTHER_HOOK: Final = (
+    "has another command than that of the first case, whose workspace all cases share: AgentV ignores it"
+)
 TARGET_HOOKS: Final = "targets with hooks or other settings are not supported here: use the name of a target"
 MEMBER_KEY: Final = "is not supported at a member of a composite: set it at the composite"
 IMAGE: Final = "images are not supported: a part must be text or a text file"
@@ -66,6 +84,11 @@ def describe_unsupported_key(key: str) -> str | None:
     """Describe why a key of AgentV is not supported, or return None for any other key."""
     why = UNSUPPORTED_KEYS.get(key)
     return None if why is None else f"`{key}` is not supported: {why}"
+
+
+def describe_environment_reference(variable: str) -> str:
+    """Describe why a text with this variable of the environment is refused."""
+    return f"`${{{{ {variable} }}}}` is not supported: eval files do not use environment variables"
 
 
 def iter_environment_references(

@@ -541,11 +541,12 @@ def test_external__problem_in_a_case__names_its_own_file(repository) -> None:
     ]
 
 
-def test_external__workspace_beside_a_case__is_refused_as_in_the_file(repository) -> None:
+def test_external__workspace_beside_a_case__is_the_template_of_its_workspace(repository) -> None:
     repository.write("evals/folder/c/case.yaml", "input: x\ncriteria: y\n")
     repository.write("evals/folder/c/workspace/a.txt", "a")
-    [problem] = repository.problems("tests: folder/\n")
-    assert "`workspace` is not supported" in problem
+    workspace = repository.case("tests: folder/\n").workspace
+    assert workspace is not None
+    assert workspace.template == str(repository.root / "evals/folder/c/workspace")
 
 
 @pytest.mark.contract("case.checks-nothing")

@@ -11,6 +11,7 @@ from eval_gate.formats.agentv.v4.unsupported_features import (
     UNSUPPORTED_CALL_KEYS,
     UNSUPPORTED_CHECK_KEYS,
     UNSUPPORTED_KEYS,
+    UNSUPPORTED_WORKSPACE_KEYS,
 )
 
 PAGE = (Path(__file__).parents[5] / "docs" / "agentv.md").read_text()
@@ -42,6 +43,8 @@ def test_page__what_is_refused__is_what_the_code_refuses_in_its_words() -> None:
         assert [said for told, said in rows if key in names(told)][:1] == [why], key
     for key, why in UNSUPPORTED_CALL_KEYS.items():
         assert (f"`{key}` of an expected call", why) in rows
+    for key, why in UNSUPPORTED_WORKSPACE_KEYS.items():
+        assert (f"`{key}` of a workspace", why) in rows
     for key in UNSUPPORTED_CHECK_KEYS:
         assert (f"`{key}` of a criterion", "a criterion is either met or not") in rows
 

@@ -1,0 +1,120 @@
+"""Workspaces of executions: fresh copies, turns in a shared one, and what is left when they end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from eval_gate.engine.case_workspaces import CaseWorkspaces, WorkspaceError
+from eval_gate.engine.workspace_hooks import HookRunner
+from eval_gate.evaluators.base import WorkspaceState
+from eval_gate.model.case import CaseWorkspace, EvalCase, WorkspaceHook, WorkspaceHooks
+from eval_gate.sandbox.workspace_template import compute_template_digest, read_template
+from eval_gate.struct import replace
+from tests.support.cases import make_case
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> CaseWorkspace:
+    template = tmp_path / "template"
+    template.mkdir()
+    (template / "a.txt").write_text("one\n")
+    digest = compute_template_digest(read_template(template))
+    return CaseWorkspace(folder=str(tmp_path), template=str(template), digest=digest)
+
+
+def case(settings: CaseWorkspace, name: str = "a") -> EvalCase:
+    return make_case(name, workspace=settings)
+
+
+async def write(workspaces: CaseWorkspaces, one: EvalCase, text: str, trial: int = 0) -> tuple[Path, WorkspaceState]:
+    """Run a case that adds a line; its folder, and what graders are told of it."""
+    async with workspaces.open_workspace(one, trial) as opened:
+        assert opened is not None
+        await asyncio.sleep(0)
+        with (opened.path / "a.txt").open("a") as file:
+            file.write(text)
+        return opened.path, await opened.end_case(one)
+
+
+def test_open__two_executions__each_has_a_fresh_copy_that_is_removed(workspace) -> None:
+    async def run() -> list[tuple[Path, WorkspaceState]]:
+        workspaces = CaseWorkspaces()
+        return [await write(workspaces, case(workspace), "two\n") for _ in range(2)]
+
+    (path, state), (other, second) = asyncio.run(run())
+    assert path != other
+    assert not path.exists()
+    assert not other.exists()
+    assert state.changes == second.changes
+    assert (state.changes or "").endswith("@@ -1 +1,2 @@\n one\n+two")
+
+
+def test_open__shared__cases_take_turns_and_the_folder_goes_at_the_end(workspace) -> None:
+    shared = replace(workspace, shared=True)
+
+    async def run() -> list[tuple[Path, WorkspaceState]]:
+        workspaces = CaseWorkspaces()
+        both = await asyncio.gather(*(write(workspaces, case(shared, name), f"{name}\n") for name in "xy"))
+        other, _ = await write(workspaces, case(shared), "z\n", trial=1)
+        assert both[0][0].exists()
+        assert other != both[0][0]
+        await workspaces.aclose()
+        return both
+
+    (path, first), (same, second) = asyncio.run(run())
+    assert path == same
+    assert not path.exists()
+    assert ((first.changes or "")[-2:], (second.changes or "")[-5:]) == ("+x", "+x\n+y")
+
+
+def test_open__template_that_changed_since_the_file_was_read__is_an_error(workspace) -> None:
+    (Path(workspace.template) / "a.txt").write_text("other\n")
+    with pytest.raises(WorkspaceError, match="changed after"):
+        asyncio.run(write(CaseWorkspaces(), case(workspace), "x"))
+
+
+def test_end__folder_that_was_replaced_by_a_link__is_not_followed(workspace, tmp_path) -> None:
+    async def run() -> WorkspaceState:
+        one = case(workspace)
+        async with CaseWorkspaces().open_workspace(one, 0) as opened:
+            assert opened is not None
+            opened.path.rename(tmp_path / "moved")
+            opened.path.symlink_to(tmp_path)
+            try:
+                return await opened.end_case(one)
+            finally:
+                opened.path.unlink()
+
+    state = asyncio.run(run())
+    assert state.changes is None
+    assert state.problem
+
+
+def test_end__secret_in_a_file__is_masked(workspace) -> None:
+    def mask(data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
+        return data.replace(b"s3cret", b"***")
+
+    _, state = asyncio.run(write(CaseWorkspaces(HookRunner(mask=mask)), case(workspace), "s3cret\n"))
+    assert (state.changes or "").endswith("+***")
+
+
+def test_prepare__hook_of_a_shared_workspace_that_fails__fails_each_case_and_runs_once(workspace, tmp_path) -> None:
+    """Would it run again, it would say another time."""
+    hook = WorkspaceHook(command=("sh", "-c", "date +%s%N >&2; exit 4"), cwd=str(tmp_path))
+    shared = replace(workspace, shared=True, hooks=WorkspaceHooks(before_all=hook))
+
+    async def run() -> list[str]:
+        workspaces = CaseWorkspaces(HookRunner({"PATH": "/usr/bin:/bin"}))
+        said = []
+        for name in "ab":
+            with pytest.raises(WorkspaceError) as caught:
+                await write(workspaces, case(shared, name), "x")
+            said.append(str(caught.value))
+        return said
+
+    first, second = asyncio.run(run())
+    assert first.startswith("the before_all hook exited with code 4: ")
+    assert first == second
