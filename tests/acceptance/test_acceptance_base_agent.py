@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -217,6 +218,11 @@ def test_base_agent__a_drop_and_too_small_a_budget__stays_red_and_is_not_half_as
 def test_base_agent__in_shards__the_whole_says_what_its_parts_said(branch, base) -> None:
     letters = "FPPPPPPP"
     base.begin(letters)
+    # a case that took as long as all others together would be a shard of its own, without a case that passes
+    runs = [*(branch.folder / branch.MAIN).rglob("run.json")]
+    assert runs
+    for file in runs:
+        file.write_text(re.sub(r'"durationMs":\s*[\d.e-]+', '"durationMs": 10', file.read_text()))
     parts = shards(branch, letters, "--base-agent-endpoint", base.url, count=2)
     assert branch.gate("merge", *parts).returncode == 0
     seen = branch.compare()
