@@ -84,7 +84,7 @@ class Reruns:
 
     @property
     def fixes(self) -> Set[CaseKey]:
-        """Passing cases that the branch failed by now, and that are re-run to know whether they are fixed."""
+        """Passing cases that fail on the branch, and that are re-run to know whether they are fixed."""
         return self._fixes
 
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
