@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
+from eval_gate.action.base_commit import choose_baseline_branch
 from eval_gate.action.baseline_lookup import BaselineOrigin
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
@@ -61,15 +62,20 @@ def find_baseline_refresh(
 def _find_comment_command(step: Step, workflow: str, log: StepLog) -> str | None:
     """Find the command that does the same in a comment; None where no workflow of the default branch carries it out."""
     plan = step.plan
-    if plan.pull_number is None or plan.baseline.branch != plan.default_branch:
+    if plan.pull_number is None:
         return None
     try:
         data = fetch_file(step.client, f"{_WORKFLOWS}/{COMMENT_WORKFLOW}", plan.default_branch)
     except GitHubError as error:
         log.record(f"cannot check whether comments can refresh the baseline: {error}")
         return None
-    handles = data is not None and workflow.encode() in data and "issue_comment" in _map_triggers(data)
-    return REFRESH_COMMAND if handles else None
+    if data is None or "issue_comment" not in _map_triggers(data):
+        return None
+    started = {
+        (_get_first_workflow(one), choose_baseline_branch(one.get("baseline-branch"), plan.default_branch, None))
+        for one in _iter_step_inputs(data)
+    }
+    return REFRESH_COMMAND if (workflow, plan.baseline.branch) in started else None
 
 
 def format_dispatch(workflow: str, branch: str) -> str:
@@ -125,18 +131,40 @@ def _map_triggers(data: bytes) -> dict[str, object]:
 
     `on` is a word of YAML for true: the keys are compared as they are written.
     """
-    import yaml  # 10 ms that most runs need nothing of
+    import yaml
 
-    try:
-        root = yaml.compose(data, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
-        return {}
-    triggers = dict(_iter_members(root)).get("on")
+    triggers = dict(_iter_members(_compose_workflow(data))).get("on")
     if isinstance(triggers, yaml.ScalarNode):
         return {str(triggers.value): None}
     if isinstance(triggers, yaml.SequenceNode):
         return {str(one.value): None for one in triggers.value if isinstance(one, yaml.ScalarNode)}
     return dict(_iter_members(triggers))
+
+
+def _compose_workflow(data: bytes) -> object:
+    """Compose the nodes of a workflow file; None for a file that is no YAML."""
+    import yaml  # 10 ms that most runs need nothing of
+
+    try:
+        return yaml.compose(data, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
+        return None
+
+
+def _iter_step_inputs(data: bytes) -> Iterator[dict[str, str]]:
+    """Yield the inputs of every step of a workflow file, as they are written."""
+    import yaml
+
+    for _, job in _iter_members(dict(_iter_members(_compose_workflow(data))).get("jobs")):
+        steps = dict(_iter_members(job)).get("steps")
+        for step in steps.value if isinstance(steps, yaml.SequenceNode) else ():
+            inputs = _iter_members(dict(_iter_members(step)).get("with"))
+            yield {name: str(one.value) for name, one in inputs if isinstance(one, yaml.ScalarNode)}
+
+
+def _get_first_workflow(inputs: dict[str, str]) -> str:
+    """Return the file name of the first workflow that `baseline-workflow` of a step names; empty without one."""
+    return PurePosixPath(inputs.get("baseline-workflow", "").replace("\n", ",").partition(",")[0].strip()).name
 
 
 def _needs_value(facts: dict[str, object]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.integration.action.test_action_pull_request import baseline_of_today, comments_of
@@ -119,6 +121,7 @@ def test_refresh__baseline_has_expired__inconclusive_comment_has_the_command(job
 
 
 BY_COMMENT = b"on:\n  issue_comment:\njobs:\n  a:\n    steps:\n      - with: {baseline-workflow: gate.yml}\n"
+EXAMPLE = Path(__file__).parents[3] / "examples/workflows/refresh-baseline.yml"
 HANDLER = ".github/workflows/refresh-baseline.yml"
 
 
@@ -127,7 +130,16 @@ HANDLER = ".github/workflows/refresh-baseline.yml"
     [
         (BY_COMMENT, True),
         (BY_COMMENT.replace(b"gate.yml", b"other.yml"), False),
+        (b"# starts gate.yml\n" + BY_COMMENT.replace(b"gate.yml", b"other.yml"), False),
+        (BY_COMMENT.replace(b"gate.yml", b"agent-gate.yml"), False),
+        (BY_COMMENT.replace(b"gate.yml", b'"other.yml, gate.yml"'), False),
+        (BY_COMMENT.replace(b"gate.yml", b'".github/workflows/gate.yml, other.yml"'), True),
+        (BY_COMMENT.replace(b"gate.yml", b"gate.yml, baseline-branch: develop"), False),
+        (BY_COMMENT.replace(b"gate.yml", b"gate.yml, baseline-branch: refs/heads/main"), True),
+        (BY_COMMENT.replace(b"with: {baseline-workflow: gate.yml}", b"run: echo gate.yml"), False),
         (BY_COMMENT.replace(b"issue_comment", b"push"), False),
+        (EXAMPLE.read_bytes().replace(b"evals.yml", b"gate.yml"), True),
+        (EXAMPLE.read_bytes(), False),
         (b"{", False),
         (None, False),
     ],
