@@ -50,7 +50,7 @@ def test_refresh__baseline_is_of_other_evals__one_comment_later_the_change_is_co
         first = job.pull_request(pull, running.url)
     (comment,) = replies(github)
     assert (first.code, first.outputs["regressions"]) == (0, "0"), first.log
-    assert "The baseline is not comparable: " in comment
+    assert "The baseline is not comparable, so this run cannot show" in comment
     offer = "To make a new baseline, comment `/eval-gate refresh`, or run [the workflow]("
     for shown in (comment, first.summary):
         assert offer in shown

@@ -40,6 +40,8 @@ _WORD_PATTERN: Final = re.compile(
     r'[ \t]+|"(?P<double>[^"]*)"(?=[ \t]|$)|`(?P<code>[^`]*)`(?=[ \t]|$)|(?P<plain>[^ \t"`][^ \t]*)'
 )
 _REFRESH_PATTERN: Final = re.compile(rf"{COMMAND_NAME}[ \t]+refresh[ \t]*")
+_REFRESH_LIKE: Final = re.compile(rf"{COMMAND_NAME}[ \t]+(?i:refresh)(?:(?!-)\W.*)?")
+"""The same in another case, or with a mark behind it."""
 _COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _COMMAND_LIKE: Final = re.compile(
     r"[^\w>`]{0,4}eval[-_ ]?gate[ :,]+(?:accept|waive|refresh)(?: |$)|/eval-?gate(?: |$)", re.IGNORECASE
@@ -142,6 +144,9 @@ def _parse_line(line: str) -> Command:
         if _REFRESH_PATTERN.fullmatch(line):
             return RefreshCommand()
         return MalformedCommand(f"`{REFRESH_COMMAND}` takes no further words", CommandVerb.REFRESH)
+    if _REFRESH_LIKE.fullmatch(line[:MAX_LINE]):
+        said = f"write `{REFRESH_COMMAND}`, in lower case and with nothing behind it"
+        return MalformedCommand(said, CommandVerb.REFRESH)
     try:
         return _parse_waiver(line)
     except ValueError as error:

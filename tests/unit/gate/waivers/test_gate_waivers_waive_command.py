@@ -281,7 +281,14 @@ def test_refresh__as_a_line__is_one_only_at_the_top_and_alone(body, found) -> No
     assert parse_commands(body) == found
 
 
-@pytest.mark.parametrize("verb", ["refreshed", "Refresh", "re-fresh"])
+@pytest.mark.parametrize("verb", ["Refresh", "REFRESH", "refresh.", "refresh!", "refresh,", "refresh\u200b"])
+def test_refresh__other_case_or_a_mark_behind_it__says_how_it_is_written(verb) -> None:
+    """Whoever wrote it waits for a reply."""
+    said = "write `/eval-gate refresh`, in lower case and with nothing behind it"
+    assert parse_commands(f"/eval-gate {verb}") == (MalformedCommand(said, CommandVerb.REFRESH),)
+
+
+@pytest.mark.parametrize("verb", ["refreshed", "refresh-all", "refresh_all", "re-fresh"])
 def test_refresh__another_word__is_an_unknown_command(verb) -> None:
     (sentence,) = sentences(f"/eval-gate {verb}")
     assert f'unknown command "{verb}"' in sentence
