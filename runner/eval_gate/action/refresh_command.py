@@ -22,7 +22,9 @@ from eval_gate.action.step_log import StepLog
 from eval_gate.action.workflow_context import build_workflow_context
 from eval_gate.errors import ExitCode
 from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND, CommandVerb, MalformedCommand, parse_commands
+from eval_gate.github.client import PER_PAGE
 from eval_gate.github.command_comments import (
+    MAX_PAGES,
     PermissionLookup,
     PullRequestComment,
     find_comment,
@@ -74,7 +76,8 @@ def _find_command_comment(step: Step, log: StepLog) -> PullRequestComment | None
     assert plan.refresh_comment is not None
     comment = find_comment(step.client, plan.pull_number, plan.refresh_comment)
     if comment is None:
-        log.record(f"nothing is started: comment {plan.refresh_comment} was deleted")
+        newest = f"the newest {MAX_PAGES * PER_PAGE:,}"
+        log.record(f"nothing is started: comment {plan.refresh_comment} was deleted, or is not among {newest}")
     elif not any(one.verb is CommandVerb.REFRESH for one in parse_commands(comment.body)):
         log.record(f"nothing is started: comment {plan.refresh_comment} does not begin with `{REFRESH_COMMAND}`")
     elif not comment.is_by_person:  # two bots could reply to each other for ever
@@ -96,8 +99,10 @@ class _CommandReply:
         self._request = RefreshRequest(comment.login, comment.url, self._workflow, self._branch)
         command = format_dispatch(self._workflow, self._branch)
         self._context = replace(build_workflow_context(step, variables), baseline_refresh=BaselineRefresh(command))
-        self._key = to_comment_key(f"refresh.{self._workflow}.{comment.number}")
-        """One workflow is started once for a comment; two jobs may start two."""
+        self._key, self._refusals_key = (
+            to_comment_key(f"refresh.{self._workflow}.{self._branch}.{about}") for about in (comment.number, "refused")
+        )
+        """One workflow is started once on one branch for a comment; two jobs may start two."""
 
     def carry_out(self) -> StepEnd:
         """Start the workflow, where that may and can be done, and reply. Raises GitHubError."""
@@ -123,27 +128,42 @@ class _CommandReply:
         )
 
     def _claim_command(self) -> StickyComment | None:
-        """Write the reply first; None where another run has written one before. Raises GitHubError.
+        """Write the reply first; None where another run has written one before. Raises GitHubError."""
+        return self._write_first(self._key, render_refresh_start(self._request, self._context))
 
-        GitHub has no lock: whoever has written looks again, and the oldest reply counts.
+    def _write_first(self, key: str, text: str) -> StickyComment | None:
+        """Write the only comment with this key; None where another run has written one before. Raises GitHubError.
+
+        GitHub has no lock: whoever has written looks again, and the oldest comment counts. One that does not count, or
+        of which nobody knows whether it does, is withdrawn.
         """
-        body = self._format_body(render_refresh_start(self._request, self._context))
-        written = write_comment(self._client, self._number, self._key, body, None, self._is_own)
-        there = read_thread(self._client, self._number, self._key).own_comments
+        written = write_comment(self._client, self._number, key, self._format_body(key, text), None, self._is_own)
+        try:
+            there = read_thread(self._client, self._number, key).own_comments
+        except GitHubError:
+            self._withdraw(written)
+            raise
         if all(one.id >= written.id for one in there):
             return written
-        delete_comment(self._client, self._number, written)
+        self._withdraw(written)
         return None
 
+    def _withdraw(self, written: StickyComment) -> None:
+        """Take back a comment of this step; where that fails the log says so, and the comment what to do."""
+        try:
+            delete_comment(self._client, self._number, written)
+        except GitHubError as error:
+            self._log.record_loss(f"The reply {written.url} stays, although it started nothing", error)
+
     def _start_workflow(self, claim: StickyComment) -> StepEnd:
-        """Start the workflow for this reply. Raises GitHubError if a reply that is needed cannot be written."""
+        """Start the workflow for this reply."""
         try:
             dispatch_baseline_workflow(self._step, self._workflow)
         except GitHubError as error:
             if error.is_outcome_unknown:
                 self._log.warn(f"GitHub did not confirm the start of {self._workflow}: {error}")
                 return self._finish(render_refresh_doubt(self._request, str(error), self._context), claim)
-            delete_comment(self._client, self._number, claim)  # so that the job can be run again
+            self._withdraw(claim)  # so that the job can be run again
             self._log.warn(f"the baseline is not refreshed: {error}")
             return self._reply_problem(str(error), can_run=True)
         self._log.record(f"started {self._workflow} on {self._branch} for {self._comment.login}")
@@ -152,7 +172,8 @@ class _CommandReply:
     def _finish(self, text: str, claim: StickyComment) -> StepEnd:
         """Say in the reply how it ended, and end the step."""
         try:
-            write_comment(self._client, self._number, self._key, self._format_body(text), claim, self._is_own)
+            body = self._format_body(self._key, text)
+            write_comment(self._client, self._number, self._key, body, claim, self._is_own)
         except GitHubError as error:
             self._log.record_loss("The reply stays as it was", error)
         return self._end(text, claim.url)
@@ -166,13 +187,22 @@ class _CommandReply:
         """Say why nothing was started, in one comment for all such commands: nobody can make us write many."""
         self._log.record(f"nothing is started: {why}")
         text = render_refresh_problem(self._request, why, self._context, can_run=can_run)
-        key, url = to_comment_key(f"refresh.{self._workflow}.refused"), ""
         try:
-            sticky = read_thread(self._client, self._number, key).sticky
-            url = write_comment(self._client, self._number, key, f"{format_marker(key)}\n{text}", sticky).url
+            return self._end(text, self._write_refusal(text).url)
         except GitHubError as error:
             self._log.record_loss("No reply", error)
-        return self._end(text, url)
+            return self._end(text, "")
+
+    def _write_refusal(self, text: str) -> StickyComment:
+        """Write into the comment that all refused commands share, the oldest. Raises GitHubError."""
+        key = self._refusals_key
+        shared = read_thread(self._client, self._number, key).own_comments
+        if not shared:
+            if first := self._write_first(key, text):
+                return first
+            shared = read_thread(self._client, self._number, key).own_comments
+        oldest = min(shared, key=lambda one: one.id, default=None)
+        return write_comment(self._client, self._number, key, self._format_body(key, text), oldest, self._is_own)
 
     def _end(self, text: str, url: str) -> StepEnd:
         summary = render_refresh_summary(text, self._log.trail)
@@ -180,7 +210,7 @@ class _CommandReply:
         outputs = build_outputs(None, Outcome.PASSED, ExitCode.PASSED)
         return StepEnd(ExitCode.PASSED, {**outputs, "verdict": "", "comment-url": url})
 
-    def _format_body(self, text: str) -> str:
+    def _format_body(self, key: str, text: str) -> str:
         maker = self._step.maker
         state = CommentState(
             sha=self._step.plan.head_sha,
@@ -189,7 +219,7 @@ class _CommandReply:
             outcome="refresh",
             leg=maker.leg,
         )
-        return append_state(f"{format_marker(self._key)}\n{text}", state)
+        return append_state(f"{format_marker(key)}\n{text}", state)
 
     def _is_own(self, state: CommentState | None) -> bool:
         """Whether this very step wrote a reply with this memory."""

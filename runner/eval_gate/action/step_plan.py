@@ -170,6 +170,8 @@ def make_step_plan(
         case _:
             plan = _plan_branch(environment, settings, facts, event.name)
     plan = replace(plan, default_branch=facts.default_branch, trusted_branches=_list_trusted_branches(settings, facts))
+    if plan.mode is StepMode.REFRESH:  # nothing is compared
+        return plan
     chosen = _choose_named_baseline(settings, plan.baseline.branch)
     return replace(plan, baseline=chosen) if chosen else plan
 

@@ -23,8 +23,12 @@ class RefreshRequest(FrozenStruct):
 
 
 def render_refresh_start(request: RefreshRequest, context: ReportContext) -> str:
-    """Render the reply that is written before the workflow is started."""
-    return f"{_format_command(request)} starts {_format_workflow(request, context)}.\n"
+    """Render the reply that is written before the workflow is started, and stays where the job ends too early."""
+    return (
+        f"{_format_command(request)} starts {_format_workflow(request, context)}.\n\n"
+        "**Next step:** If this reply stays as it is, look whether that run is there. If not, write the command in a "
+        "new comment.\n"
+    )
 
 
 def render_refresh_result(request: RefreshRequest, context: ReportContext) -> str:

@@ -70,7 +70,7 @@ def refused(ended: Ended, github) -> str:
     assert started(github) == []
     (reply,) = replies(github)
     assert "⚠️ **The baseline is not refreshed.** " in reply
-    assert reply.partition("-->\n")[2].strip() in ended.summary
+    assert reply.partition("-->\n")[2].partition("<!-- eval-gate:state")[0].strip() in ended.summary
     return reply
 
 
@@ -128,6 +128,7 @@ def test_refresh__pull_request_of_a_fork__its_author_cannot_and_who_may_write_ca
         (lambda github, one: github.state.edit_comment(one, COMMAND, None), "another person edited it"),
         (lambda github, one: setattr(one, "body", f"{COMMAND} release"), f"`{COMMAND}` takes no further words"),
         (lambda github, one: setattr(one, "body", f"{COMMAND} --ref x"), f"`{COMMAND}` takes no further words"),
+        (lambda github, one: setattr(one, "body", f"{COMMAND}."), f"write `{COMMAND}`, in lower case and with nothing"),
     ],
 )
 def test_refresh__comment_does_not_count__starts_nothing_and_says_why(job, github, pull, change, said) -> None:
@@ -306,3 +307,57 @@ def test_refresh__branch_that_makes_baselines_is_named__is_run_there(job, github
 def test_refresh__many_commands_that_do_not_count__get_one_reply(job, github, pull) -> None:
     for _ in range(3):
         refused(hear(job, github, say(github, author="eve")), github)
+
+
+def test_refresh__refused_commands_at_once__share_one_reply(job, github, pull, tmp_path) -> None:
+    """Each looks before there is a reply, and each writes one: whoever wants can make as many run at once."""
+    other, both = Job(tmp_path / "other", github), threading.Barrier(2, timeout=60)
+    job.begin_run(event="issue_comment", path=FILE)
+    other.leg = "other"
+    github.faults.add("POST", "/issues/7/comments", Fault.meet(both), Fault.meet(both))
+    process = other.start("issue_comment", event_of(github, say(github, author="eve")), INPUTS, **VARIABLES)
+    ended = hear(job, github, say(github, author="eve"), begin=False)
+    log, _ = process.communicate(timeout=60)
+    assert (ended.code, process.returncode, started(github)) == (0, 0, []), ended.log + log
+    assert len(replies(github)) == 1, ended.log + log
+
+
+def test_refresh__github_breaks_after_the_claim__the_job_can_be_run_again(job, github, pull) -> None:
+    comment = say(github)
+    github.faults.add("POST", "/graphql", *[Fault.pass_()] * 2, *[Fault.status(502)] * 5)
+    ended = hear(job, github, comment)
+    assert (ended.code, started(github), replies(github)) == (3, [], []), ended.log
+    assert "re-run the failed job" in ended.log
+    job.begin_attempt()
+    assert hear(job, github, comment, begin=False).code == 0
+    assert started(github) == [(GATE, "main")]
+
+
+def test_refresh__claim_cannot_be_taken_back__both_replies_say_what_to_do(job, github, pull) -> None:
+    github.permissions = {"contents:read", "actions:read", "pull-requests:write"}
+    github.faults.add("DELETE", "/issues/comments/", *[Fault.status(502)] * 5)
+    ended = hear(job, github, say(github))
+    assert (ended.code, started(github)) == (0, []), ended.log
+    claim, refusal = replies(github)
+    assert "If this reply stays as it is, look whether that run is there. If not, write the command in a new" in claim
+    assert "the job needs `permissions: actions: write`." in refusal
+    assert any("stays, although it started nothing" in one for one in ended.commands)
+
+
+@pytest.mark.slow
+def test_refresh__two_jobs_for_two_branches__start_one_each(job, github, pull) -> None:
+    github.state.add_commit("dev", github.state.branches["main"], branch="release/2")
+    github.state.files[github.state.branches["release/2"], GATE] = BY_HAND
+    comment = say(github)
+    hear(job, github, comment)
+    job.begin_job("other")
+    hear(job, github, comment, begin=False, **{"baseline-branch": "release/2"})
+    assert started(github) == [(GATE, "main"), (GATE, "release/2")]
+    assert len(replies(github)) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", ["none", "1", "runs/old"])
+def test_refresh__step_names_a_baseline_to_compare_with__refreshes_the_branch(job, github, pull, named) -> None:
+    assert hear(job, github, say(github), baseline=named).code == 0
+    assert started(github) == [(GATE, "main")]
