@@ -68,7 +68,7 @@ class PromptedCase(NamedTuple):
 
 
 def build_prompted_row(
-    case: PromptedCase, ended: ExecutionEnding, place: RowPlace, name: JsonValue = None
+    case: PromptedCase, ending: ExecutionEnding, place: RowPlace, name: JsonValue = None
 ) -> ResultRow:
     """Build the row of an execution, named by the prompt, and by what is expected where others have the same prompt.
 
@@ -80,12 +80,12 @@ def build_prompted_row(
     return ResultRow(
         suite=suite,
         id=named,
-        status=ended.status,
+        status=ending.status,
         place=place,
         prompt=prompt,
         expectation=() if wanted is None else (to_text(wanted),),
-        error=ended.error,
-        error_kind=ended.error_kind,
+        error=ending.error,
+        error_kind=ending.error_kind,
         content=content,
         repeat=content,
         rerun_name=prompt if name is None else None,
