@@ -20,7 +20,7 @@ from eval_gate.action.base_commit import (
 )
 from eval_gate.action.inputs import AUTO, NONE, StepSettings
 from eval_gate.errors import PAGES, GateError
-from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND, Command, CommandVerb, parse_commands
+from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND, CommandVerb, begins_with_command, parse_commands
 from eval_gate.github.artifacts.artifact_search import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.event import WorkflowEvent
@@ -161,8 +161,8 @@ def make_step_plan(
             plan = _plan_pull_request(environment, event, settings, facts)
         case "merge_group":
             plan = _plan_merge_group(environment, event, settings, facts)
-        case "issue_comment" if commands := _parse_comment(event):
-            plan = _plan_comment(environment, event, settings, facts, commands)
+        case "issue_comment" if begins_with_command(_get_comment_body(event)):
+            plan = _plan_comment(environment, event, settings, facts)
         case "workflow_dispatch" if parse_pull_number(event) is not None:
             plan = _plan_dispatched_pull(environment, event, settings, facts)
         case _ if event.pull_request is not None:  # what is said of one, such as a review
@@ -374,19 +374,14 @@ def _plan_branch(
     return StepPlan(StepMode.GATE, sha, choice, (reason,), can_store=stores, workspace_sha=facts.checkout)
 
 
-def _parse_comment(event: WorkflowEvent) -> tuple[Command, ...]:
-    """Parse the commands of the comment of the event, well-formed or not."""
-    return parse_commands((event.comment.body if event.comment else None) or "")
+def _get_comment_body(event: WorkflowEvent) -> str:
+    return (event.comment.body if event.comment else None) or ""
 
 
 def _plan_comment(
-    environment: WorkflowEnvironment,
-    event: WorkflowEvent,
-    settings: StepSettings,
-    facts: PlanFacts,
-    commands: tuple[Command, ...],
+    environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
 ) -> StepPlan:
-    """Plan what a comment with commands asks for, which is read again before anything is done.
+    """Plan what a comment that begins with a command asks for, which is read again before anything is done.
 
     Nothing is evaluated, whatever the commands are: everybody can write one.
     """
@@ -396,7 +391,7 @@ def _plan_comment(
     branch = choose_baseline_branch(settings.baseline_branch, facts.default_branch, None)
     choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch)
     what = f"event issue_comment on #{issue.number}, comment {comment.id}"
-    if not any(one.verb is CommandVerb.REFRESH for one in commands):
+    if not any(one.verb is CommandVerb.REFRESH for one in parse_commands(_get_comment_body(event))):
         reasons = (f"{what}: only the command `{REFRESH_COMMAND}` starts anything",)
         return StepPlan(StepMode.NOTHING, environment.sha, choice, reasons)
     if issue.pull_request is None:

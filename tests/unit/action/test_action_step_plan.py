@@ -438,7 +438,9 @@ def test_comment__asks_for_a_new_baseline__refreshes_the_branch_that_makes_basel
         ({"body": "/eval-gate refresh main"}, StepMode.REFRESH),  # it gets a reply
         ({"body": "/eval-gate waive a -- known"}, StepMode.NOTHING),
         ({"body": "/eval-gate refreshments"}, StepMode.NOTHING),
+        ({"body": "/Eval-Gate refresh"}, StepMode.NOTHING),
         ({"body": "/evaluate"}, StepMode.GATE),
+        ({"body": "/evaluate\n/eval-gate waive a -- known"}, StepMode.GATE),
         ({"body": None}, StepMode.GATE),
     ],
     ids=str,

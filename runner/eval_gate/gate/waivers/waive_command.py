@@ -93,7 +93,7 @@ def parse_commands(body: str) -> tuple[Command, ...]:
 
     Return an empty tuple for any other comment.
     """
-    lines = body.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = _split_lines(body)
     end = next(
         (place for place, line in enumerate(lines) if line.strip(" \t") and not _is_command_line(line)), len(lines)
     )
@@ -113,6 +113,12 @@ def parse_commands(body: str) -> tuple[Command, ...]:
     return tuple(found)
 
 
+def begins_with_command(body: str) -> bool:
+    """Whether the first line of a comment is a command, or probably meant as one."""
+    first = next((line for line in _split_lines(body) if line.strip(" \t")), "")
+    return _is_command_line(first) or any(map(_is_command_like, _iter_unquoted_lines([first])))
+
+
 def format_waive_command(
     cases: Sequence[str], reason: str, *, commit: str | None = None, until: date | None = None
 ) -> str:
@@ -127,6 +133,10 @@ def format_waive_command(
     if "\n" in line or _parse_line(line) != WaiveCommand(tuple(cases), reason, until, commit):
         raise ValueError("these cases cannot be named in a command")
     return line
+
+
+def _split_lines(body: str) -> list[str]:
+    return body.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _quote_case(case: str) -> str:
