@@ -141,19 +141,19 @@ class _CommandReply:
         try:
             there = read_thread(self._client, self._number, key).own_comments
         except GitHubError:
-            self._withdraw(written)
+            self._withdraw_reply(written)
             raise
         if all(one.id >= written.id for one in there):
             return written
-        self._withdraw(written)
+        self._withdraw_reply(written)
         return None
 
-    def _withdraw(self, written: StickyComment) -> None:
+    def _withdraw_reply(self, reply: StickyComment) -> None:
         """Take back a comment of this step; where that fails the log says so, and the comment what to do."""
         try:
-            delete_comment(self._client, self._number, written)
+            delete_comment(self._client, self._number, reply)
         except GitHubError as error:
-            self._log.record_loss(f"The reply {written.url} stays, although it started nothing", error)
+            self._log.record_loss(f"The reply {reply.url} stays, although it started nothing", error)
 
     def _start_workflow(self, claim: StickyComment) -> StepEnd:
         """Start the workflow for this reply."""
@@ -163,7 +163,7 @@ class _CommandReply:
             if error.is_outcome_unknown:
                 self._log.warn(f"GitHub did not confirm the start of {self._workflow}: {error}")
                 return self._finish(render_refresh_doubt(self._request, str(error), self._context), claim)
-            self._withdraw(claim)  # so that the job can be run again
+            self._withdraw_reply(claim)  # so that the job can be run again
             self._log.warn(f"the baseline is not refreshed: {error}")
             return self._reply_problem(str(error), can_run=True)
         self._log.record(f"started {self._workflow} on {self._branch} for {self._comment.login}")

@@ -139,14 +139,14 @@ class _QueryResponse(ApiResponse):
     repository: _Repository | None
 
 
-def read_comment_page(client: GitHubClient, number: int, before: str | None) -> tuple[str, CommentedPull]:
+def read_comment_page(client: GitHubClient, number: int, cursor: str | None) -> tuple[str, CommentedPull]:
     """Fetch the repository's name and one page of comments of the pull request.
 
     Raises GitHubError.
     """
     owner, _, name = client.repository.partition("/")
     doing = f"reading the comments on #{number}"
-    variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
+    variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": cursor}
     repository = parse_response(
         _QueryResponse, client.run_graphql(doing, _QUERY, variables, permission=PULLS), doing
     ).repository

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -361,3 +362,19 @@ def test_refresh__two_jobs_for_two_branches__start_one_each(job, github, pull) -
 def test_refresh__step_names_a_baseline_to_compare_with__refreshes_the_branch(job, github, pull, named) -> None:
     assert hear(job, github, say(github), baseline=named).code == 0
     assert started(github) == [(GATE, "main")]
+
+
+@pytest.mark.slow
+def test_refresh__job_is_cancelled_after_the_claim__the_claim_says_what_to_do(job, github, pull) -> None:
+    comment = say(github)
+    github.faults.add("POST", "/dispatches", Fault.hang())
+    job.begin_run(event="issue_comment", path=FILE)
+    process = job.start("issue_comment", event_of(github, comment), INPUTS, **VARIABLES)
+    while github.faults.unused:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode not in {0, 1}
+    (claim,) = replies(github)
+    assert "If this reply stays as it is, look whether that run is there." in claim
