@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Iterable
 from typing import Annotated, Final
@@ -150,6 +152,9 @@ def _report_internal_error(error: Exception) -> int:
         # objects that are half built would complain when they are destroyed, after the one sentence that matters
         sys.unraisablehook = _ignore_unraisable
         warnings.simplefilter("ignore")
+        # what the failed call holds open may be the last file that could be opened, and the report has a module to load
+        traceback.clear_frames(error.__traceback__)
+        gc.collect()
         return _report_error(refusal)
     print_internal_error(error)
     return ExitCode.INCOMPLETE
