@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated
@@ -33,6 +34,9 @@ def _build_schema(kind: type) -> dict[str, object]:
     from msgspec.json import schema_components
 
     (top,), definitions = schema_components([kind], ref_template="#/$defs/{name}")
+    for one in definitions.values():
+        if "description" in one:  # a docstring: before Python 3.13 with its indentation
+            one["description"] = inspect.cleandoc(str(one["description"]))
     name = str(top["$ref"]).rpartition("/")[2]
     return {**definitions.pop(name), "$defs": definitions}
 
