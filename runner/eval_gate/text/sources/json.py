@@ -51,17 +51,17 @@ class JsonPositions:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._members: dict[int, dict[str | int, tuple[int, int]]] = {}
+        self._members: dict[int, dict[str | int, tuple[int, int, int]]] = {}
 
     def find_line(self, path: Sequence[str | int]) -> int:
         """Find the line (from 1) of the key or element at `path`, or of its nearest existing ancestor."""
         at = self._skip_blanks(0)
-        line = self._text.count("\n", 0, at) + 1
+        line = value_line = self._text.count("\n", 0, at) + 1
         for step in path:
-            found = self._list_members(at, line).get(step)
+            found = self._list_members(at, value_line).get(step)
             if found is None:
                 break
-            line, at = found
+            line, value_line, at = found
         return line
 
     def find_unquoted(self, path: Sequence[str | int]) -> str | None:
@@ -76,12 +76,12 @@ class JsonPositions:
         blanks = _BLANKS.match(self._text, at)
         return blanks.end() if blanks else at
 
-    def _list_members(self, begin: int, line: int) -> dict[str | int, tuple[int, int]]:
-        """Lines and places of the members or elements of the value that stands there, by key or index."""
+    def _list_members(self, begin: int, line: int) -> dict[str | int, tuple[int, int, int]]:
+        """Lines of the members or elements of the value that stands there, and lines and places of their values."""
         if begin in self._members:
             return self._members[begin]
         text, counted = self._text, begin
-        found: dict[str | int, tuple[int, int]] = {}
+        found: dict[str | int, tuple[int, int, int]] = {}
         is_object = text.startswith("{", begin)
         at = self._skip_blanks(begin + 1) if is_object or text.startswith("[", begin) else len(text)
         while at < len(text) and text[at] not in "]}":
@@ -90,7 +90,7 @@ class JsonPositions:
             if is_object:
                 key, at = _scanstring(text, at + 1)
                 at = self._skip_blanks(self._skip_blanks(at) + 1)
-            found[key] = line, at
+            found[key] = line, line + text.count("\n", counted, at), at
             at = self._skip_blanks(_scan_value(text, at)[1])
             if text.startswith(",", at):
                 at = self._skip_blanks(at + 1)

@@ -40,6 +40,11 @@ def test_positions__path__is_the_line_of_it_or_its_nearest_ancestor(path, line) 
     assert parse_json(DOCUMENT, "f.json")[1].find_line(path) == line
 
 
+def test_positions__value_below_its_key__counts_from_the_value() -> None:
+    positions = parse_json(b'{"a":\n\n{"b": 1,\n"c": 2}}', "f.json")[1]
+    assert [positions.find_line(path) for path in (("a",), ("a", "b"), ("a", "c"))] == [1, 3, 4]
+
+
 def refused(data: bytes) -> str:
     with pytest.raises(GateError) as caught:
         parse_json(data, "f.json")
