@@ -13,7 +13,7 @@ from eval_gate.config.rerun_budget import check_rerun_budget, check_rerun_interv
 from eval_gate.config.score_rule import ScoreRule, parse_score_rule
 from eval_gate.config.setting import Panel, Place, Setting, Text, define_setting, iter_settings
 from eval_gate.config.setting_sources import UNKNOWN_SOURCES, SettingSources
-from eval_gate.text.quoting import describe_name, quote_name
+from eval_gate.text.quoting import describe_name
 from eval_gate.text.secret import SecretAddress
 
 if TYPE_CHECKING:
@@ -309,7 +309,7 @@ def parse_pattern(text: str) -> str:
 
     problem = find_pattern_problem(text)
     if problem is not None:
-        raise ValueError(f"{quote_name(text)} is not a regular expression: {problem}")
+        raise ValueError(problem)
     return text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.model.case import Aggregation, EvalCase, Location
+from eval_gate.model.case import Aggregation, EvalCase, EvalMistake, Location
 from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
 from eval_gate.model.usage import Usage, add_up
@@ -35,6 +35,7 @@ class CaseOutline(NamedTuple):
     aggregation: Aggregation
     location: Location | None
     fingerprint: str | None
+    mistakes: tuple[EvalMistake, ...] = ()
     difficulty: str | None = None
     conversation_id: str | None = None
     dependent: bool = False
@@ -63,6 +64,7 @@ def _build_empty_result(case: EvalCase | CaseOutline) -> CaseResult:
         graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
         dependent=case.dependent,
         location=case.location,
+        mistakes=case.mistakes,
         fingerprint=case.fingerprint,
         passed=False,
         status=Status.NOT_RUN,

@@ -28,7 +28,8 @@ from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, LlmJudge, NamedEvaluatorSpec, Rubric, RubricJudge
 from eval_gate.struct import replace
 from eval_gate.text.distinct_values import format_value_and_limit
-from eval_gate.text.javascript.regex import PatternWorkerError
+from eval_gate.text.javascript.regex import PatternError, PatternWorkerError
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 DIALECTS: Final = ("tool_forge", "agent_evals", "agentv")
 """Folders of this room whose `table` has a `TABLE`. Asked in this order: the quickest to load is first."""
@@ -36,14 +37,22 @@ _JUDGE_SPECS: tuple[type[EvaluatorSpec], ...] = (LlmJudge, RubricJudge, Rubric)
 
 
 async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> EvaluatorScore:
-    """Judge by one evaluator. Raises EvaluatorError when it could not be judged: never a failed assertion."""
+    """Judge by one evaluator. Raises EvaluatorError when it could not be judged: never a failed assertion.
+
+    A pattern that cannot be compiled or searched fails its assertion, also one that is negated.
+    """
     grader = _get_evaluator(type(spec))
     try:
         if isinstance(spec, Composite):  # asks its members in turn
-            return _apply_requirements(spec, await grader(spec, context, run_evaluator))
-        return _apply_requirements(spec, await grader(spec, context))
+            score = await grader(spec, context, run_evaluator)
+        else:
+            score = await grader(spec, context)
+    except PatternError as error:
+        said = to_well_formed(f"{truncate(spec.name)}: {error}")
+        return _apply_floor(spec, EvaluatorScore(score=0.0, misses=(said,), error=said, checks_run=1))
     except PatternWorkerError as error:
         raise EvaluatorError(f"{spec.type}: {error}") from error
+    return _apply_floor(spec, _negate(spec, score) if isinstance(spec, NamedEvaluatorSpec) and spec.negate else score)
 
 
 async def run_evaluators(
@@ -81,17 +90,12 @@ def _get_evaluator(kind: type[EvaluatorSpec]) -> EvaluatorFunction:
     raise LookupError(f"no dialect has an evaluator {kind.__name__}")
 
 
-def _apply_requirements(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorScore:
-    """Apply the negation and the minimum score of an evaluator to its score.
+def _apply_floor(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorScore:
+    """Apply the minimum score of an evaluator: a lower score is a veto, and sets the score of the case to zero.
 
-    A score below the minimum is a veto and sets the score of the case to zero. Source: AgentV 4.42.4, `negate`,
-    `required` and `min_score` of an assertion.
+    Source: AgentV 4.42.4, `required` and `min_score` of an assertion.
     """
-    if not isinstance(spec, NamedEvaluatorSpec):
-        return evaluation
-    if spec.negate:
-        evaluation = _negate(spec, evaluation)
-    if spec.floor is not None and evaluation.score < spec.floor:
+    if isinstance(spec, NamedEvaluatorSpec) and spec.floor is not None and evaluation.score < spec.floor:
         score, floor = format_value_and_limit(evaluation.score, spec.floor, 2)
         said = evaluation.error or f"{truncate(spec.name)}: score {score}"
         needed = f"{said} (required: at least {floor})"
@@ -100,7 +104,7 @@ def _apply_requirements(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> Eval
 
 
 def _negate(spec: NamedEvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorScore:
-    """Negate a score: invert the value and exchange hits and misses."""
+    """Negate a score: invert the value and exchange hits and misses (AgentV 4.42.4, `negate`)."""
     score = 1 - evaluation.score
     error = None
     if score < 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Annotated, Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,8 +17,11 @@ from pydantic_core import ErrorDetails
 from eval_gate.errors import Problem, format_suggestion
 from eval_gate.formats.base import EvalFileError, Positions
 from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalMistake, Location, MistakeKind
 from eval_gate.model.limits import FINDINGS
+from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.text.javascript.regex import find_pattern_problem
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
@@ -27,6 +31,8 @@ Path = tuple[str | int, ...]
 _CASE_DEPTH: Final = 2
 """Steps that lead to a case as a whole: `cases` and its number."""
 _MAX_SHOWN: Final = 80
+_MAX_KEYS: Final = 5
+"""Unknown keys that are named as the reason why a case is skipped."""
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -44,6 +50,11 @@ class FileModel(BaseModel):
     )
 
 
+def find_skip_reason(mistakes: Iterable[EvalMistake]) -> str | None:
+    """Find the mistake because of which a case is skipped, and return its message."""
+    return next((one.message for one in mistakes if one.kind is MistakeKind.UNKNOWN_EXPECTATIONS), None)
+
+
 def get_known_keys(model: type[BaseModel]) -> set[str]:
     """Return the keys that the model reads, as they are written in the file."""
     return {info.alias or name for name, info in model.model_fields.items()}
@@ -59,18 +70,19 @@ class NamedCase(Protocol):
 
 
 class Finding(FrozenStruct):
-    """A message about one location. A `silent` finding is a problem under --strict."""
+    """A message about one location. A `silent` finding is a problem under --strict, and so is every mistake."""
 
     message: str
     path: Path
     silent: bool
+    mistake: MistakeKind | None = None
 
 
 class Findings(Struct):
     """Findings of one file, in order."""
 
     all: list[Finding] = field(default_factory=list)
-    _by_case: dict[str | int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _by_case: dict[str | int, list[Finding]] = field(default_factory=lambda: defaultdict(list))
     _omitted_count: int = 0
 
     @property
@@ -87,12 +99,31 @@ class Findings(Struct):
 
     def add(self, message: str, path: Path, *, silent: bool = False) -> None:
         """Keep one more, or count it."""
-        if self.is_full:
+        self._keep(Finding(message, path, silent))
+
+    def lint_pattern(self, pattern: str, flags: str, path: Path) -> None:
+        """Report a pattern that cannot be compiled, or that finds something in every response."""
+        if problem := find_pattern_problem(pattern, flags):
+            self._keep(Finding(problem, path, silent=True, mistake=MistakeKind.INVALID_PATTERN))
+        elif matches_every_text(pattern, flags):
+            self.add(f"/{pattern[:80]}/ matches every response: this always passes", path, silent=True)
+
+    def skip_case(self, unknown: Iterable[str], path: Path) -> None:
+        """Skip a case whose expectations are all unknown: it would pass with every response.
+
+        `unknown` describes the unknown keys.
+        """
+        message = f"nothing is checked: {'; '.join(islice(unknown, _MAX_KEYS))}"
+        self._keep(Finding(message, path, silent=True, mistake=MistakeKind.UNKNOWN_EXPECTATIONS))
+
+    def _keep(self, finding: Finding) -> None:
+        """Keep one more, or count it. A mistake is always kept: it decides how its case ends."""
+        if self.is_full and finding.mistake is None:
             self._omitted_count += 1
             return
-        self.all.append(Finding(message, path, silent))
-        if len(path) > 1 and path[0] == "cases":
-            self._by_case[path[1]].append(message)
+        self.all.append(finding)
+        if len(finding.path) > 1 and finding.path[0] == "cases":
+            self._by_case[finding.path[1]].append(finding)
 
     @property
     def strict_problems(self) -> list[Finding]:
@@ -107,8 +138,12 @@ class Findings(Struct):
         ) * bool(self._omitted_count)
 
     def get_case_messages(self, index: int) -> tuple[str, ...]:
-        """Return the messages about one case."""
-        return tuple(self._by_case.get(index, ()))
+        """Return the messages about one case that are no mistakes."""
+        return tuple(one.message for one in self._by_case.get(index, ()) if one.mistake is None)
+
+    def get_case_mistakes(self, index: int) -> list[Finding]:
+        """Return the mistakes that decide how one case ends."""
+        return [one for one in self._by_case.get(index, ()) if one.mistake is not None]
 
 
 class DocumentReader:
@@ -116,7 +151,7 @@ class DocumentReader:
 
     def __init__(self, file: str, positions: Positions, *, bare: bool = False) -> None:
         self.problems: list[Problem] = []
-        self._file = file
+        self.file = file
         self._positions = positions
         self._bare = bare
 
@@ -128,7 +163,7 @@ class DocumentReader:
         """Something that keeps the file from being used; it is not kept yet."""
         path = self._strip_cases_step(steps)
         return Problem(
-            message, file=self._file, line=self._positions.find_line(path), field=format_field_path(path) or None
+            message, file=self.file, line=self._positions.find_line(path), field=format_field_path(path) or None
         )
 
     def validate_document(
@@ -153,6 +188,19 @@ class DocumentReader:
                 self.problems.append(self.build_problem(f"{said(detail)}{where}", path))
             raise self._build_error() from error
 
+    def build_mistakes(self, findings: Findings, index: int) -> tuple[EvalMistake, ...]:
+        """Build the mistakes in one case, each with its place."""
+        return tuple(
+            EvalMistake(
+                kind=one.mistake,
+                message=one.message,
+                location=Location(file=self.file, line=self.find_line(one.path)),
+                field=format_field_path(self._strip_cases_step(one.path)),
+            )
+            for one in findings.get_case_mistakes(index)
+            if one.mistake is not None
+        )
+
     def check_duplicate_ids(self, cases: Sequence[NamedCase]) -> None:
         """Report a problem for every id that an earlier case has."""
         first: dict[str, int] = {}
@@ -164,7 +212,7 @@ class DocumentReader:
             first.setdefault(case.id, index)
 
     def collect_warnings(self, findings: Findings, cases: Sequence[NamedCase], *, strict: bool) -> list[str]:
-        """Return the warnings, each with the name of its case or field.
+        """Return the warnings, each with the name of its case or field; mistakes are not among them.
 
         Raises EvalFileError if the file has problems. If `strict`, a finding that would let a case pass unnoticed is a
         problem, too.
@@ -173,7 +221,8 @@ class DocumentReader:
             self.problems += [self.build_problem(finding.message, finding.path) for finding in findings.strict_problems]
         if self.problems:
             raise self._build_error()
-        return [f"{_describe_place(one.path, cases)}: {one.message}" for one in (*findings.all, *findings.overflow)]
+        said = (*(one for one in findings.all if one.mistake is None), *findings.overflow)
+        return [f"{_describe_place(one.path, cases)}: {one.message}" for one in said]
 
     def _strip_cases_step(self, steps: Iterable[str | int]) -> Path:
         """Return the path in the file as written: a bare list of cases has no `cases` step."""
@@ -181,7 +230,7 @@ class DocumentReader:
         return path[1:] if self._bare and path[:1] == ("cases",) else path
 
     def _build_error(self) -> EvalFileError:
-        return EvalFileError(self._file, sorted(self.problems, key=lambda problem: problem.line or 0))
+        return EvalFileError(self.file, sorted(self.problems, key=lambda problem: problem.line or 0))
 
 
 def _format_case_suffix(document: JsonValue, path: Path) -> str:

@@ -91,7 +91,7 @@ def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
     asked = summary.total_cases - summary.skipped
     judged = summary.passed + summary.failed
     if judged == 0:
-        why = "all cases were skipped" if asked == 0 and summary.total_cases else "no case has a score"
+        why = _describe_skipped(run) if asked == 0 and summary.total_cases else "no case has a score"
         return Reason(code="no-scored-cases", message=run.stop_reason or _describe_first_error(run) or why)
     if summary.errored * 2 > judged + summary.errored:
         message = f"{summary.errored} of {judged + summary.errored} cases have no score, more than half"
@@ -113,6 +113,12 @@ def _find_outage_reasons(rule_input: RuleInput) -> tuple[Reason, ...]:
 def _describe_first_error(run: RunResult) -> str | None:
     errors = [case.error for _, case in run.iter_cases() if case.status is Status.ERROR and case.error]
     return f"no case has a score; the first error is: {drop_error_prefix(errors[0])}" if errors else None
+
+
+def _describe_skipped(run: RunResult) -> str:
+    """Describe why every case was skipped, by the first of them."""
+    why = next((case.error for _, case in run.iter_cases() if case.error), None)
+    return f"all cases were skipped{f'; the first because {why}' if why else ''}"
 
 
 def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
@@ -186,6 +192,17 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
         found.append(
             Reason(code="missing-case-result", message=f"{message}{format_first_few(waiting, 3)}; {WAITS_FOR_GATE}")
         )
+    if mistaken := [
+        key.case_id
+        for key, case in rule_input.run.iter_cases()
+        if case.status is Status.SKIPPED and case.mistakes and key in before
+    ]:
+        one, many = "is skipped because of a mistake in its eval file", "are skipped because of mistakes in eval files"
+        message = (
+            f"{_format_cases(len(mistaken))} that passed in the baseline {one if len(mistaken) == 1 else many}: "
+            f"{format_first_few(mistaken, 3)}"
+        )
+        found.append(Reason(code="missing-case-result", message=message))
     if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
         has = "has" if len(lost) == 1 else "have"
         message = (

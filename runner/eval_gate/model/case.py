@@ -79,6 +79,24 @@ class Location(Frozen, kw_only=True):
     line: int
 
 
+class MistakeKind(StrEnum):
+    """What the author of a case did wrong in its eval file, so that the file needs a correction and not the agent."""
+
+    INVALID_PATTERN = "invalid_pattern"
+    """A pattern cannot be compiled: its assertion fails with every response."""
+    UNKNOWN_EXPECTATIONS = "unknown_expectations"
+    """All keys that say what is expected are unknown: the case is skipped, because it would always pass."""
+
+
+class EvalMistake(Record, kw_only=True):
+    """Mistake in the eval file of a case. `field` is a path such as `cases[2].expect.responseMatches[0]`."""
+
+    kind: MistakeKind
+    message: str
+    location: Location
+    field: str | None = None
+
+
 class CaseBrief(Frozen, kw_only=True):
     """Parts of a case in addition to its messages, for graders and for targets that take a prompt and files.
 
@@ -188,6 +206,8 @@ class EvalCase(Frozen, kw_only=True):
     conversation_id: str | None = None
     skip_reason: str | None = None
     location: Location
+    mistakes: tuple[EvalMistake, ...] = ()
+    """Mistakes in the eval file that decide how the case ends. `warnings` do not repeat them."""
     fingerprint: str
     prompt_fingerprint: str | None = None
     """Fingerprint of the prompt alone: the first 16 hex digits of a SHA-256."""

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from eval_gate.model.base import Record
 from eval_gate.model.calibration import RunJudges
-from eval_gate.model.case import CaseKey, Location, Tier
+from eval_gate.model.case import CaseKey, EvalMistake, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorKind, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
@@ -136,6 +136,8 @@ class CaseResult(Record, kw_only=True):
     judge_usage: Usage | None = None
     judge_cost_usd: float | None = None
     location: Location | None = None
+    mistakes: tuple[EvalMistake, ...] = ()
+    """Mistakes in the eval file that decide how the case ends: the file needs a correction, not the agent."""
     text: CaseText | None = None
     """Prompt and expectation; None if an older version wrote the result."""
     fingerprint: str | None = None

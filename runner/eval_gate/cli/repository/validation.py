@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -18,9 +18,7 @@ from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
 from eval_gate.errors import GateError, Problem
 from eval_gate.gate.judge_agreement import read_comparisons
-from eval_gate.model.case import EvalCase, EvalSuite
-from eval_gate.model.specs import evaluator as specs
-from eval_gate.model.specs.agentv import TextAssertion
+from eval_gate.model.case import EvalSuite, MistakeKind
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.problems import render_problems
 from eval_gate.staleness.staleness_checks import check_staleness
@@ -29,8 +27,7 @@ from eval_gate.targets.build import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.text.escape import to_console_line
-from eval_gate.text.javascript.regex import PatternMatcher
-from eval_gate.text.tokens import TokenData, find_tokens, resolve_tokens
+from eval_gate.text.tokens import TokenData, resolve_tokens
 
 Value = TypeVar("Value")
 
@@ -71,7 +68,7 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
     main = assigned.main if assigned else None
     found.run_check(lambda: build_base_agent_target(config, building, main, inputs.suites[0].file), named=True)
     found.run_check(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
-    found.problems += [problem async for problem in _iter_pattern_problems(inputs)]
+    found.problems += dict.fromkeys(_iter_pattern_problems(inputs.suites))
     warnings = [
         *inputs.warnings,
         *_iter_suite_warnings(inputs),
@@ -149,31 +146,13 @@ def _iter_skip_warnings(inputs: RunInputs, assigned: Assignment, config: RunConf
             yield f"{suite.file}: a run skips {format_count(cases, 'case')}: {NO_JUDGE_REASON}"
 
 
-async def _iter_pattern_problems(inputs: RunInputs) -> AsyncIterator[Problem]:
-    """Yield invalid patterns. A pattern made of tokens is known only when the run resolves them."""
-    matcher = PatternMatcher()
-    try:
-        for case, pattern, field in _iter_patterns(inputs.suites):
-            error = await matcher.find_pattern_error(pattern)
-            if error is not None:
-                message = f"{case.id}: {error}"
-                yield Problem(message, file=case.location.file, line=case.location.line, field=field)
-    finally:
-        await matcher.aclose()
-
-
-def _iter_patterns(suites: tuple[EvalSuite, ...]) -> Iterator[tuple[EvalCase, str, str]]:
-    for suite in suites:
-        for case in suite.cases:
-            for spec in case.evaluators:
-                if isinstance(spec, specs.ResponseMatches):
-                    yield from ((case, pattern, "expect.responseMatches") for pattern in spec.patterns)
-                if isinstance(spec, TextAssertion) and spec.type == "regex":
-                    yield case, spec.values[0], "assertions"
-                if isinstance(spec, specs.ToolParams):
-                    for one in spec.checks:
-                        if one.assertion == "matches" and isinstance(one.value, str) and not find_tokens(one.value):
-                            yield case, one.value, "expect.toolParams"
+def _iter_pattern_problems(suites: Iterable[EvalSuite]) -> Iterator[Problem]:
+    """Yield the patterns that cannot be compiled, which only fail their assertions in a run."""
+    for case in chain.from_iterable(suite.cases for suite in suites):
+        for one in case.mistakes:
+            if one.kind is MistakeKind.INVALID_PATTERN:
+                message = f"{case.id}: {one.message}"
+                yield Problem(message, file=one.location.file, line=one.location.line, field=one.field)
 
 
 def _iter_suite_warnings(inputs: RunInputs) -> Iterator[str]:
@@ -181,6 +160,9 @@ def _iter_suite_warnings(inputs: RunInputs) -> Iterator[str]:
         lines = {f"{case.id}: {said}": case.location.line for case in suite.cases for said in case.warnings}
         for warning in suite.warnings:
             yield f"{suite.file}:{lines[warning]}: {warning}" if warning in lines else f"{suite.file}: {warning}"
+        for case in suite.cases:
+            if case.skip_reason is not None:
+                yield f"{suite.file}:{case.location.line}: {case.id} is skipped, because {case.skip_reason}"
         yield from (f"{suite.file}: {warning}" for warning in check_staleness(suite, inputs.registry).warnings)
 
 

@@ -65,7 +65,7 @@ async def evaluate_matches_regex(spec: OutputMatches, context: EvaluationContext
     try:
         found = await context.patterns.search(spec.pattern, text, spec.flags)
     except PatternError as error:
-        return fail_assertion(spec, f"Invalid regex pattern: {error}", spec.pattern, text)
+        return fail_assertion(spec, f"Invalid regex pattern: {error}", spec.pattern, text, why="")
     if found:
         return pass_assertion(spec, f"Output matches pattern {pattern}", spec.pattern, text)
     return fail_assertion(spec, f"Output does not match pattern {pattern}", spec.pattern, text)

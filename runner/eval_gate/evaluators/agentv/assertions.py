@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Final
 
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore, UnreportedDataError
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, UnreportedDataError
 from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.evaluators.trace import list_calls
 from eval_gate.evaluators.weighted_mean import compute_weighted_mean
@@ -25,7 +25,6 @@ from eval_gate.model.specs.agentv import ExecutionMetrics, FieldAccuracy, FieldC
 from eval_gate.model.usage import add_up
 from eval_gate.text.distinct_values import format_distinct_numbers, format_distinct_values
 from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
-from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, is_json, parse_untrusted_json
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
@@ -43,12 +42,12 @@ Number = float | int | None
 
 
 async def evaluate_text_assertion(spec: TextAssertion, context: EvaluationContext) -> EvaluatorScore:
-    """1 where the answer is as it is asked for, else 0. Raises EvaluatorError for a pattern that is none."""
+    """1 where the answer is as it is asked for, else 0. Raises PatternError."""
     text = context.response.text
     if spec.type == "regex":
         return _build_score(
             spec,
-            await _search_pattern(spec, context),
+            await context.patterns.search(spec.values[0], text, spec.flags),
             f"matches /{truncate(spec.values[0])}/{truncate(spec.flags, 20)}",
         )
     if spec.type == "is-json":
@@ -81,14 +80,6 @@ def _evaluate_contains(spec: TextAssertion, text: str) -> EvaluatorScore:
     if shown is not None:
         return _build_score(spec, not missing, f"contains {double_quote(shown)}")
     return _build_score(spec, not missing, f"contains all of {format_names(missing or spec.values)}")
-
-
-async def _search_pattern(spec: TextAssertion, context: EvaluationContext) -> bool:
-    try:
-        return await context.patterns.search(spec.values[0], context.response.text, spec.flags)
-    except PatternError as error:
-        # no score of 0: turned round that would be a pass
-        raise EvaluatorError(f"{truncate(spec.name)}: {error}") from error
 
 
 def _build_score(spec: TextAssertion, holds: object, what: str) -> EvaluatorScore:

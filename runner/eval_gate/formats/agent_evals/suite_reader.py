@@ -11,7 +11,7 @@ from eval_gate.errors import format_suggestion
 from eval_gate.formats.agent_evals import file_model
 from eval_gate.formats.agent_evals.lint import lint_suite
 from eval_gate.formats.base import EvalSource, Positions, ReadOptions
-from eval_gate.formats.document_reader import DocumentReader, Findings, Path
+from eval_gate.formats.document_reader import DocumentReader, Findings, Path, find_skip_reason
 from eval_gate.model.agent import SUITE_MODEL, SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location
@@ -54,12 +54,7 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         version=to_well_formed(suite.version),
         tier=None,
         file_hash=source.file_hash,
-        cases=tuple(
-            _build_case(
-                suite, index, agent, Location(file=source.file, line=reader.find_line(("cases", index))), findings
-            )
-            for index in range(len(suite.cases))
-        ),
+        cases=tuple(_build_case(suite, index, agent, reader, findings) for index in range(len(suite.cases))),
         warnings=tuple(warnings),
     )
 
@@ -107,13 +102,13 @@ def _build_agent(agent: file_model.AgentEvalsAgent) -> SuiteAgent:
 
 
 def _build_case(
-    suite: file_model.AgentEvalsSuite, index: int, agent: SuiteAgent, location: Location, findings: Findings
+    suite: file_model.AgentEvalsSuite, index: int, agent: SuiteAgent, reader: DocumentReader, findings: Findings
 ) -> EvalCase:
-    case = suite.cases[index]
+    case, mistakes = suite.cases[index], reader.build_mistakes(findings, index)
     timeout_ms = case.timeout or suite.defaults.timeout or DEFAULT_TIMEOUT_MS
     return EvalCase(
         id=case.id,
-        suite=location.file,
+        suite=reader.file,
         description=to_well_formed(case.name),
         messages=(Message(role="user", content=case.prompt),),
         evaluators=tuple(_build_spec(assertion) for assertion in case.assertions),
@@ -124,7 +119,9 @@ def _build_case(
         timeout_ms=math.ceil(timeout_ms),
         agent=agent,
         target=DEFAULT_TARGET,
-        location=location,
+        skip_reason=find_skip_reason(mistakes),
+        location=Location(file=reader.file, line=reader.find_line(("cases", index))),
+        mistakes=mistakes,
         # the agent is what is evaluated: a changed one is asked the same
         fingerprint=compute_fingerprint({"prompt": case.prompt, "assertions": _dump_assertions(case)}),
         prompt_fingerprint=compute_digest(case.prompt),

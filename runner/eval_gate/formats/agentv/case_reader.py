@@ -126,6 +126,7 @@ class CaseReader:
             target=target,
             conversation_id=found.conversation_id,
             location=Location(file=self._findings.find_file(path), line=self._findings.find_line(path)),
+            mistakes=self._findings.case_mistakes,
             # with the text of all files: the same wherever the repository lies
             fingerprint=compute_fingerprint([*asked, said.metadata] if self._findings.today else asked),
             prompt_fingerprint=compute_digest(build_question(said.turns)),

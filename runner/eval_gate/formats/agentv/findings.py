@@ -22,7 +22,9 @@ from eval_gate.formats.agentv.v4.unsupported_features import (
 )
 from eval_gate.formats.base import EvalFileError, EvalSource, MultiFilePositions, Positions, ScalarPositions
 from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalMistake, Location, MistakeKind
 from eval_gate.model.limits import FINDINGS
+from eval_gate.text.javascript.regex import find_pattern_problem
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 
 MAX_SHOWN_KEY: Final = 80
@@ -55,6 +57,7 @@ class AgentVFindings:
         self._warnings: list[str] = []
         self._warned = 0
         self._of_case: list[str] = []
+        self._mistakes: list[EvalMistake] = []
         self._file = source.file
         self._positions = positions
         self._strict = strict
@@ -65,11 +68,17 @@ class AgentVFindings:
         """Assign the findings from here on to this case."""
         self.case = name
         self._of_case = []
+        self._mistakes = []
 
     @property
     def case_warnings(self) -> tuple[str, ...]:
         """The warnings about the case that was begun last."""
         return tuple(self._of_case)
+
+    @property
+    def case_mistakes(self) -> tuple[EvalMistake, ...]:
+        """The mistakes that decide how the case ends that was begun last."""
+        return tuple(self._mistakes)
 
     def find_line(self, path: Path) -> int:
         """Return the line of the value at `path`, or of its nearest ancestor."""
@@ -77,21 +86,38 @@ class AgentVFindings:
 
     def find_file(self, path: Path) -> str:
         """Return the file that contains the value at `path`."""
-        return self._positions.locate(path)[0] if isinstance(self._positions, MultiFilePositions) else self._file
+        return self._locate(path)[0]
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
         """Problems of another file that belongs to this one."""
         self.problems += problems
 
+    def lint_pattern(self, pattern: str, flags: str, path: Path) -> None:
+        """Report a pattern that cannot be compiled: its assertion fails with every response."""
+        message = find_pattern_problem(pattern, flags)
+        if message is None:
+            return
+        if self._strict:
+            self.add_problem(message, path)
+            return
+        file, steps = self._locate(path)
+        place = Location(file=file, line=self.find_line(path))
+        self._mistakes.append(
+            EvalMistake(kind=MistakeKind.INVALID_PATTERN, message=message, location=place, field=steps)
+        )
+
+    def _locate(self, path: Path) -> tuple[str, str | None]:
+        """Return the file that contains the value at `path`, and the value's path there as people write it."""
+        file: str = self._file
+        steps: Sequence[str | int] = path
+        if isinstance(self._positions, MultiFilePositions):
+            file, steps = self._positions.locate(path)
+        return file, format_field_path(steps) or None
+
     def add_problem(self, message: str, path: Path) -> None:
         """Something that keeps the file from being used."""
-        file, steps = self._file, path
-        if isinstance(self._positions, MultiFilePositions):
-            file, found = self._positions.locate(path)
-            steps = tuple(found)
-        self.problems.append(
-            Problem(message, file=file, line=self.find_line(path), field=format_field_path(steps) or None)
-        )
+        file, steps = self._locate(path)
+        self.problems.append(Problem(message, file=file, line=self.find_line(path), field=steps))
         if len(self.problems) >= FINDINGS:  # nobody reads more, and finding each of a hundred thousand takes seconds
             self.problems.append(Problem("reading stopped here: there may be more problems", file=file))
             raise EvalFileError(self._file, self.problems)

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 from eval_gate.errors import format_suggestion
 from eval_gate.formats.base import Dialect, EvalSource, Positions, ReadOptions
-from eval_gate.formats.document_reader import DocumentReader, Findings
+from eval_gate.formats.document_reader import DocumentReader, Findings, find_skip_reason
 from eval_gate.formats.documents import JSON, YAML
 from eval_gate.formats.tool_forge import lint
 from eval_gate.formats.tool_forge.file_model import Envelope, Expect, ToolForgeCase
 from eval_gate.model.base import JsonValue, as_fields
-from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
+from eval_gate.model.case import EvalCase, EvalMistake, EvalSuite, Location, SuiteMetadata, Tier
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.digest import DIGEST_DIGITS, dump_sorted_json, fingerprint_json
@@ -71,9 +71,10 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
     assert isinstance(raw_cases, list)
     warned = Findings()
-    for index, case in enumerate(envelope.cases):
-        lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
-    expected = _collect_expectations(envelope.cases, raw_cases, warned)
+    expected = _collect_expectations(envelope.cases, raw_cases)
+    for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True)):
+        is_unchecked = one.canonical_json == _NO_EXPECTATION
+        lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned, is_unchecked=is_unchecked)
     lint.lint_keys(envelope, warned)
     warnings = reader.collect_warnings(warned, envelope.cases, strict=reading.strict)
     if tier is None:
@@ -91,6 +92,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
                 one,
                 Location(file=source.file, line=reader.find_line(("cases", index))),
                 warned.get_case_messages(index),
+                reader.build_mistakes(warned, index),
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
         ),
@@ -136,16 +138,11 @@ def _build_metadata(envelope: Envelope) -> SuiteMetadata | None:
     )
 
 
-def _collect_expectations(
-    cases: Iterable[ToolForgeCase], raw_cases: Iterable[JsonValue], findings: Findings
-) -> list[_CaseExpectation]:
-    """Collect the expectation of each case, with one object for all cases that expect the same.
-
-    A case that checks nothing is added to the findings.
-    """
+def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[JsonValue]) -> list[_CaseExpectation]:
+    """Collect the expectation of each case, with one object for all cases that expect the same."""
     alike: dict[str, _CaseExpectation] = {}
     found: list[_CaseExpectation] = []
-    for index, (case, raw) in enumerate(zip(cases, raw_cases, strict=True)):
+    for case, raw in zip(cases, raw_cases, strict=True):
         written = dump_sorted_json(_select_keys(raw, _EXPECTATION_KEYS))
         expected = alike.get(written)
         if expected is None:
@@ -154,15 +151,16 @@ def _collect_expectations(
             )
             if not case.rubric:  # which has the question in it
                 alike[written] = expected
-        if expected.canonical_json == _NO_EXPECTATION and case.expect and case.expect.model_fields_set:
-            message = "nothing is checked: the case passes with every response"
-            findings.add(message, ("cases", index, "expect"), silent=True)
         found.append(expected)
     return found
 
 
 def _build_case(
-    case: ToolForgeCase, expected: _CaseExpectation, location: Location, warnings: tuple[str, ...]
+    case: ToolForgeCase,
+    expected: _CaseExpectation,
+    location: Location,
+    warnings: tuple[str, ...],
+    mistakes: tuple[EvalMistake, ...],
 ) -> EvalCase:
     max_turns = case.max_turns or 5
     question = dump_sorted_json([case.input.message, case.stubs, max_turns])
@@ -177,7 +175,9 @@ def _build_case(
         draft=case.draft,
         stubs=case.stubs,
         max_turns=max_turns,
+        skip_reason=find_skip_reason(mistakes),
         location=location,
+        mistakes=mistakes,
         fingerprint=fingerprint_json(f"[{question},{expected.canonical_json}]"),
         prompt_fingerprint=fingerprint_json(question)[:DIGEST_DIGITS],
         expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],

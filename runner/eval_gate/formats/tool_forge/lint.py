@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from eval_gate.formats.document_reader import Findings, get_known_keys
+from eval_gate.formats.document_reader import Findings, Path, get_known_keys
 from eval_gate.formats.tool_forge.file_model import (
     CaseInput,
     Envelope,
@@ -18,7 +18,6 @@ from eval_gate.formats.tool_forge.file_model import (
     ToolForgeMetadata,
 )
 from eval_gate.model.case import Tier
-from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.text.tokens import find_snapshot_tokens, find_tokens, find_unknown_tokens
 
 UNSUPPORTED_ASSERTIONS = frozenset(
@@ -49,29 +48,46 @@ def lint_keys(envelope: Envelope, findings: Findings) -> None:
         _lint_unknown_keys(envelope.metadata, ("metadata",), findings)
 
 
-def lint_case(case: ToolForgeCase, path: tuple[str | int, ...], tier: Tier, findings: Findings) -> None:
-    """Find what is odd in one case: unknown keys, tokens that stay as they are, checks that check nothing."""
-    _lint_unknown_keys(case, path, findings)
+def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *, is_unchecked: bool) -> None:
+    """Find what is odd in one case: unknown keys, tokens that stay as they are, checks that check nothing.
+
+    `is_unchecked`: of what the case expects, nothing that is known can fail.
+    """
+    unknown = _find_unknown_expectations(case, path, findings)
+    if unknown and is_unchecked:
+        findings.skip_case(unknown.values(), next(iter(unknown)))
+    else:
+        for place, words in unknown.items():
+            findings.add(f"{words}: it is not checked", place, silent=True)
+    _lint_unknown_keys(case, path, findings, reported=unknown)
     _lint_unknown_keys(case.input, (*path, "input"), findings)
     for token in find_tokens(case.input.message):
         findings.add(f"{token} is sent as it is: tokens are not replaced in messages", (*path, "input", "message"))
     if case.expect is not None:
+        if is_unchecked and not unknown:
+            what = "nothing is checked" if case.expect.model_fields_set else "`expect` is empty"
+            findings.add(f"{what}: the case passes with every response", (*path, "expect"), silent=True)
         _lint_expect(case.expect, (*path, "expect"), findings)
     if tier is Tier.REGRESSION and case.expect is not None:
         _lint_regression(case, path, findings)
 
 
-def _lint_expect(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
-    for key in expect.model_extra or {}:
+def _find_unknown_expectations(case: ToolForgeCase, path: Path, findings: Findings) -> dict[Path, str]:
+    """Find the expectations that nobody checks, with words: in `expect`, or beside it by a name that belongs there."""
+    known = get_known_keys(Expect)
+    found = {}
+    for key in (case.expect.model_extra if case.expect else None) or {}:
+        words = f'unknown assertion "{key[:80]}"{findings.suggest_word(key, known)}'
         if key in UNSUPPORTED_ASSERTIONS:
-            message = f'the assertion "{key}" is recognised, but not supported: it is not checked'
-        else:
-            message = (
-                f'unknown assertion "{key[:80]}"{findings.suggest_word(key, get_known_keys(Expect))}: it is not checked'
-            )
-        findings.add(message, (*path, key), silent=True)
-    if not expect.model_fields_set:
-        findings.add("`expect` is empty: the case passes with every response", path, silent=True)
+            words = f'the assertion "{key}" is recognised, but not supported'
+        found[(*path, "expect", key)] = words
+    for key in case.model_extra or {}:
+        if key in known:
+            found[(*path, key)] = f'unknown key "{key}" (it belongs in `expect`)'
+    return found
+
+
+def _lint_expect(expect: Expect, path: Path, findings: Findings) -> None:
     for index, one in enumerate(expect.tool_params or ()):
         _lint_unknown_keys(one, (*path, "toolParams", index), findings)
     _lint_always_true(expect, path, findings)
@@ -80,7 +96,7 @@ def _lint_expect(expect: Expect, path: tuple[str | int, ...], findings: Findings
     _lint_tokens(expect, path, findings)
 
 
-def _lint_always_true(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
+def _lint_always_true(expect: Expect, path: Path, findings: Findings) -> None:
     """Values that hold for every answer."""
     for index, group in enumerate(expect.response_contains_any or ()):
         if "" in group or not group:
@@ -88,11 +104,13 @@ def _lint_always_true(expect: Expect, path: tuple[str | int, ...], findings: Fin
             findings.add(message, (*path, "responseContainsAny", index), silent=True)
     if "" in (expect.response_contains or ()):
         findings.add(_ALWAYS_HOLDS, (*path, "responseContains"), silent=True)
-    named = [("responseMatches", pattern) for pattern in expect.response_matches or ()]
-    for key, pattern in (*named, ("regexPattern", expect.regex_pattern)):
-        if pattern is not None and matches_every_text(pattern):
-            message = f"/{pattern[:80]}/ matches every response: this always passes"
-            findings.add(message, (*path, key), silent=True)
+    for index, pattern in enumerate(expect.response_matches or ()):
+        findings.lint_pattern(pattern, "", (*path, "responseMatches", index))
+    if expect.regex_pattern is not None:
+        findings.lint_pattern(expect.regex_pattern, "", (*path, "regexPattern"))
+    for index, one in enumerate(expect.tool_params or ()):
+        if one.assertion == "matches" and isinstance(one.value, str) and not find_tokens(one.value):
+            findings.lint_pattern(one.value, "", (*path, "toolParams", index, "value"))
 
 
 _TOKENS_ALLOWED = {
@@ -105,7 +123,7 @@ _TOKENS_LITERAL = {
 }
 
 
-def _lint_tokens(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
+def _lint_tokens(expect: Expect, path: Path, findings: Findings) -> None:
     for name, key in _TOKENS_ALLOWED.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_unknown_tokens(text):
@@ -131,7 +149,7 @@ def _iter_token_texts(value: object) -> Iterator[str]:
             yield from _iter_token_texts(value.value)
 
 
-def _lint_regression(case: ToolForgeCase, path: tuple[str | int, ...], findings: Findings) -> None:
+def _lint_regression(case: ToolForgeCase, path: Path, findings: Findings) -> None:
     for key, value in (("createdAt", case.created_at), ("bugRef", case.bug_ref)):
         if not value:
             findings.add(f"a regression case needs {key}", path)
@@ -143,13 +161,11 @@ def _lint_regression(case: ToolForgeCase, path: tuple[str | int, ...], findings:
                 findings.add(message, (*path, "expect", key))
 
 
-def _lint_unknown_keys(part: BaseModel, path: tuple[str | int, ...], findings: Findings) -> None:
-    """Keys nobody reads, with the nearest one that is read."""
+def _lint_unknown_keys(part: BaseModel, path: Path, findings: Findings, reported: Container[Path] = ()) -> None:
+    """Report keys that nobody reads, with the nearest one that is read."""
     for key in part.model_extra or {}:
-        if key in _IGNORED_KEYS.get(type(part), frozenset()):
+        if key in _IGNORED_KEYS.get(type(part), frozenset()) or (*path, key) in reported:
             continue
         hint = findings.suggest_word(key, get_known_keys(type(part)))
-        if isinstance(part, ToolForgeCase) and key in get_known_keys(Expect):
-            hint = " (it belongs in `expect`)"
         silent = isinstance(part, ToolForgeCase | ParamAssertion | CaseInput) and bool(hint)
         findings.add(f'unknown key "{key[:80]}"{hint}: it is ignored', (*path, key), silent=silent)

@@ -20,10 +20,9 @@ from eval_gate.importers.promptfoo.templates import find_only_variable, is_templ
 from eval_gate.importers.promptfoo.tests import PromptfooTest, format_variables, iter_tests
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import CASES, EVAL_FILE_BYTES
-from eval_gate.process.signals import run_async
 from eval_gate.struct import Struct, field
 from eval_gate.text.digest import compute_digest
-from eval_gate.text.javascript.regex import PatternMatcher
+from eval_gate.text.javascript.regex import find_pattern_problem
 
 TARGETS_FILE: Final = "targets.yaml"
 _DEFAULT_STEM: Final = "promptfooconfig"
@@ -93,7 +92,7 @@ def import_promptfoo(config: Path, shown: str, into: str) -> ImportResult:
     if not few or len(tests) * max(len(prompts), 1) > CASES:
         raise _build_config_error(shown, f"makes more than {CASES:,} cases", _SPLIT_HINT)
     suites, left, remarks = _build_suites(prompts, tests, folder, _find_blocker(value), chat=_uses_chat(providers))
-    left += run_async(_remove_broken_patterns(suites))
+    left += _remove_broken_patterns(suites)
     suites = [suite for suite in suites if suite.cases]
     names = {suite.number: _build_file_name(config.stem, suite.number, several=len(prompts) > 1) for suite in suites}
     files = {f"{names[suite.number]}.golden.json": _format_suite(suite) for suite in suites}
@@ -289,25 +288,17 @@ def _iter_remarks(graded: set[str], cases: int) -> Iterator[str]:
         yield f"{one} graded by {by}, yes or no, with the prompt of Eval Gate: name the judge with --judge"
 
 
-async def _remove_broken_patterns(suites: list[_ImportedSuite]) -> list[SkippedItem]:
-    """Take out the cases whose own patterns are none: they would keep the file from being loaded."""
+def _remove_broken_patterns(suites: list[_ImportedSuite]) -> list[SkippedItem]:
+    """Remove the cases with patterns that JavaScript does not know: they would always fail."""
     left: list[SkippedItem] = []
-    matcher = PatternMatcher()
-    known: dict[str, str | None] = {}
-    try:
-        for suite in suites:
-            kept: list[int] = []
-            for index, foreign in enumerate(suite.untrusted_patterns):
-                for pattern in foreign:
-                    if pattern not in known:
-                        known[pattern] = await matcher.find_pattern_error(pattern)
-                if any(known[pattern] for pattern in foreign):
-                    left.append(SkippedItem(*suite.places[index], "its regex is not a JavaScript pattern"))
-                else:
-                    kept.append(index)
-            suite.cases = [suite.cases[index] for index in kept]
-    finally:
-        await matcher.aclose()
+    for suite in suites:
+        kept: list[int] = []
+        for index, patterns in enumerate(suite.untrusted_patterns):
+            if any(map(find_pattern_problem, patterns)):
+                left.append(SkippedItem(*suite.places[index], "its regex is not a JavaScript pattern"))
+            else:
+                kept.append(index)
+        suite.cases = [suite.cases[index] for index in kept]
     return left
 
 

@@ -29,7 +29,7 @@ from eval_gate.reports.view.scores import list_grades
 from eval_gate.reports.view.tables import SuiteRow, build_rule_rows, build_suite_rows, is_baseline_stale
 from eval_gate.reports.wording import headline
 from eval_gate.reports.wording import verdict as verdict_words
-from eval_gate.reports.wording.case_errors import format_error_kind_counts
+from eval_gate.reports.wording.case_errors import describe_mistakes, format_error_kind_counts
 from eval_gate.reports.wording.doc_links import find_doc_link
 from eval_gate.reports.wording.grounds import describe_score_finding, format_place
 from eval_gate.reports.wording.judges import describe_judges
@@ -209,9 +209,17 @@ class ReportView(CaseLists):
         """How many suites are stale."""
         return sum(suite.stale for suite in self.suites)
 
-    @cached_property
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """What silently weakens the run: warnings of files first, then of what happened while running, each once."""
+        """What silently weakens the run: mistakes in eval files first."""
+        return (*self.mistakes, *self.other_warnings)
+
+    mistakes = _cache_property(lambda view: describe_mistakes(view.run))
+    """Mistakes in eval files, each with its place and its cases."""
+
+    @cached_property
+    def other_warnings(self) -> tuple[str, ...]:
+        """Warnings of files first, then of what happened while running, each once; without mistakes in eval files."""
         of_files = [f"{suite.eval_file}: {warning}" for suite in self.run.suites for warning in suite.warnings]
         said = {warning for suite in self.run.suites for warning in suite.warnings}
         of_cases = [f"{case.id}: {warning}" for _, case in self.run.iter_cases() for warning in case.warnings]

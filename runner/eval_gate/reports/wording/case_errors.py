@@ -5,13 +5,15 @@ Each kind is for other people to look at. A failed case is none of them: it has 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.model.case import EvalMistake, MistakeKind
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorKind
-from eval_gate.model.result import CaseResult
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.reports.wording.numbers import format_count
+from eval_gate.text.escape import format_first_few
 
 ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR, None)
 """What may be of the change's making comes first; None is an error without a recorded kind."""
@@ -53,7 +55,8 @@ _SHORT_WORDS_FOR_MANY: Final = {
     ErrorKind.AGENT_UNREACHABLE: "agent unreachable",
     ErrorKind.EVALUATION_ERROR: "evaluation errors",
 }
-
+_MAX_NAMED: Final = 3
+"""Cases that are named with a mistake that they share."""
 CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the agent does not list its tool calls"
 CALLS_UNKNOWN_REMEDY: Final = (
     "check where the agent lists its tool calls (`toolCallsPath`, `agentProtocol`, its own log), with and without "
@@ -65,6 +68,26 @@ CALLS_UNKNOWN_REMEDY: Final = (
 def has_unknown_calls(case: CaseResult | None) -> bool:
     """Whether a case has no score because it is unknown which tools were called."""
     return case is not None and case.error_kind is ErrorKind.EVALUATION_ERROR and CALLS_UNKNOWN in (case.error or "")
+
+
+def describe_mistakes(run: RunResult) -> tuple[str, ...]:
+    """Describe the mistakes in eval files: place, cases, what is wrong and what to do; a shared one only once."""
+    cases: dict[EvalMistake, list[str]] = defaultdict(list)
+    for _, case in run.iter_cases():
+        for one in case.mistakes:
+            cases[one].append(case.id)
+    return tuple(
+        f"{one.location.file}:{one.location.line}: {_describe_mistake(one, format_first_few(ids, _MAX_NAMED))}"
+        for one, ids in cases.items()
+    )
+
+
+def _describe_mistake(mistake: EvalMistake, cases: str) -> str:
+    match mistake.kind:
+        case MistakeKind.INVALID_PATTERN:
+            return f"fix the pattern of {cases}: {mistake.message}"
+        case MistakeKind.UNKNOWN_EXPECTATIONS:  # which no two cases share
+            return f"{cases} is skipped, because {mistake.message}"
 
 
 def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | None]) -> str:

@@ -19,6 +19,8 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from eval_gate.model import limits
+from eval_gate.text.escape import truncate_text
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_PATTERN: Final = limits.PATTERN_CHARACTERS
 """Characters of a pattern."""
@@ -31,6 +33,10 @@ _MAX_PORTION: Final = 50_000
 _MAX_REPLY = 30_000_000
 """Bytes: twelve for a character that is escaped, of the longest text that is searched."""
 _KNOWN_FLAGS = "dgimsuvy"
+_INVALID: Final = "is not a valid pattern"
+_MAX_SHOWN: Final = 120
+"""Characters of a pattern in a sentence."""
+_MAX_SHOWN_FLAGS: Final = 20
 _ENVIRONMENT_NAMES = ("PATH", "LD_LIBRARY_PATH", "LANG", "SYSTEMROOT")
 """Variables of the worker's environment. Python needs `SYSTEMROOT` to start on Windows."""
 
@@ -48,15 +54,26 @@ class PatternWorkerError(Exception):
     """The worker process for regular expressions could not be started."""
 
 
-def find_pattern_problem(pattern: str) -> str | None:
-    """Explain what is wrong with a pattern in a setting, in the engine's words; None if it is valid."""
+def find_pattern_problem(pattern: str, flags: str = "") -> str | None:
+    """Explain why a pattern cannot be compiled, in the engine's words; None if it can.
+
+    The one check of patterns that people write, in settings and eval files. It needs no worker: compiling takes no more
+    time than in proportion to the pattern.
+    """
     from regress import Regex, RegressError
 
     try:
-        Regex(pattern)
+        _build_request(pattern, flags)
+        Regex(to_well_formed(pattern), flags.replace("y", ""))
+    except PatternError as error:
+        return _format_problem(pattern, flags, error)
     except RegressError as error:
-        return str(error)[:300]
+        return _format_problem(pattern, flags, f"{_INVALID}: {str(error)[:300]}")
     return None
+
+
+def _format_problem(pattern: str, flags: str, what: object) -> str:
+    return f"/{truncate_text(pattern, _MAX_SHOWN)}/{flags[:_MAX_SHOWN_FLAGS]} {what}"
 
 
 class PatternMatcher:
@@ -68,18 +85,15 @@ class PatternMatcher:
         self._one_at_a_time = asyncio.Lock()
 
     async def search(self, pattern: str, text: str, flags: str = "") -> bool:
-        """Whether the pattern finds something. Raises PatternError, PatternWorkerError."""
+        """Whether the pattern finds something. Raises PatternError, which quotes the pattern, PatternWorkerError."""
         if len(text) > MAX_TEXT:
-            raise PatternError(f"text of {len(text):,} characters is longer than {MAX_TEXT:,}")
-        return bool(await self._request_match({**_build_request(pattern, flags), "text": text}))
-
-    async def find_pattern_error(self, pattern: str, flags: str = "") -> str | None:
-        """Explain what is wrong with a pattern, in the engine's words; None if it is valid."""
+            what = f"cannot search {len(text):,} characters: at most {MAX_TEXT:,}"
+            raise PatternError(_format_problem(pattern, flags, what))
         try:
-            await self._request_match(_build_request(pattern, flags))
+            reply = await self._send_request({**_build_request(pattern, flags), "text": text})
         except PatternError as error:
-            return str(error)
-        return None
+            raise PatternError(_format_problem(pattern, flags, error)) from None
+        return bool(reply.get("found"))
 
     async def replace_matches(self, patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
         """Replace every match of any of the patterns with `by`, and return the texts.
@@ -99,9 +113,6 @@ class PatternMatcher:
         async with self._one_at_a_time:
             await self._stop_worker()
 
-    async def _request_match(self, request: dict[str, JsonValue]) -> JsonValue:
-        return (await self._send_request(request)).get("found")
-
     async def _send_request(self, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
         async with self._one_at_a_time:
             worker = await self._ensure_worker()
@@ -113,14 +124,14 @@ class PatternMatcher:
                 raise PatternError(f"took longer than {self._time_limit_s:g} s: the pattern backtracks") from None
             except (OSError, asyncio.IncompleteReadError, ValueError):
                 await self._stop_worker()
-                raise PatternError("the engine gave up: the pattern needs too much memory") from None
+                raise PatternError("needs too much memory") from None
             except asyncio.CancelledError:
                 # the reply to this request would be read as that to the next one
                 await self._stop_worker(kill=True)
                 raise
         error = reply.get("error")
         if isinstance(error, str):
-            raise PatternError(f"not a valid pattern: {error[:300]}")
+            raise PatternError(f"{_INVALID}: {error[:300]}")
         return reply
 
     async def _ensure_worker(self) -> asyncio.subprocess.Process:
@@ -181,7 +192,7 @@ def replace_matches_sync(patterns: Sequence[str], texts: Sequence[str], by: str)
     found: list[str] = []
     for reply in _iter_replies(done.stdout):
         if "texts" not in reply:
-            raise PatternError(f"not a valid pattern: {str(reply.get('error'))[:300]}")
+            raise PatternError(f"{_INVALID}: {str(reply.get('error'))[:300]}")
         found += reply["texts"]
     return found
 
@@ -240,8 +251,8 @@ def _build_request(pattern: str, flags: str) -> dict[str, JsonValue]:
     The engine ignores unknown and repeated flags; JavaScript does not. Raises PatternError.
     """
     if len(pattern) > MAX_PATTERN:
-        raise PatternError(f"pattern of {len(pattern):,} characters is longer than {MAX_PATTERN:,}")
+        raise PatternError(f"has {len(pattern):,} characters: at most {MAX_PATTERN:,}")
     unknown = sorted(set(flags) - set(_KNOWN_FLAGS))
     if unknown or len(set(flags)) != len(flags) or {"u", "v"} <= set(flags):
-        raise PatternError(f'invalid flags "{flags[:20]}": each of {_KNOWN_FLAGS} at most once, and not u with v')
+        raise PatternError(f"has invalid flags: each of {_KNOWN_FLAGS} at most once, and not u with v")
     return {"pattern": pattern, "flags": flags}

@@ -80,10 +80,13 @@ def test_text__answer__holds_or_not(kind, values, answer, holds) -> None:
     assert (turned.error is None) is not holds
 
 
-def test_text__pattern_that_is_none__is_not_judged_turned_round_or_not() -> None:
-    for negate in (False, True):
-        with pytest.raises(EvaluatorError, match="regex"):
-            said_of(TextAssertion(type="regex", values=("(",), negate=negate))
+@pytest.mark.parametrize("negate", [False, True])
+def test_text__pattern_that_cannot_be_compiled__fails_also_negated_and_below_its_floor(negate) -> None:
+    found = said_of(TextAssertion(type="regex", values=("(",), negate=negate))
+    assert (found.score, found.passed) == (0.0, False)
+    assert found.error == "regex: /(/ is not a valid pattern: Unbalanced parenthesis"
+    required = said_of(TextAssertion(type="regex", values=("(",), negate=negate, floor=0.5))
+    assert (required.vetoed, required.zeroes_case) == (True, True)
 
 
 # what a score is held to

@@ -283,7 +283,7 @@ def test_response_matches__patterns__all_find_something() -> None:
     assert outcome(judgement) == ("responseMatches: expected a match of /^k/ in response but found none", 2, 0)
     error = judged(ResponseMatches(patterns=("(",))).error
     assert error is not None
-    assert error.startswith("responseMatches: /(/ not a valid pattern")
+    assert error.startswith("responseMatches: /(/ is not a valid pattern")
 
 
 @pytest.mark.contract("maxLatencyMs")

@@ -349,8 +349,6 @@ def test_load__case_without_assertions__is_warned_about(fields) -> None:
     [
         ({"type": "contains", "value": ""}, TOOLS, '"" is in every response: this always passes', True),
         ({"type": "matchesRegex", "pattern": "a*"}, TOOLS, "/a*/ matches every response", True),
-        ({"type": "matchesRegex", "pattern": "a", "flags": "gg"}, TOOLS, '"gg" are not valid flags', False),
-        ({"type": "matchesRegex", "pattern": "a", "flags": "x"}, TOOLS, '"x" are not valid flags', False),
         ({"type": "jsonPath", "path": "$.a[*].b", "expected": 1}, TOOLS, "are read as plain keys", False),
         ({"type": "jsonPath", "path": "$..b", "expected": 1}, TOOLS, "are read as plain keys", False),
         (
@@ -373,6 +371,17 @@ def test_load__assertion_that_can_only_hold_or_only_fail__is_warned_about(assert
         assert said in refused(document, strict=True)[0]
     else:
         assert load(document, strict=True).warnings == (warning,)
+
+
+@pytest.mark.parametrize(("pattern", "flags"), [("a", "gg"), ("a", "x"), ("(", "i")])
+def test_load__pattern_that_cannot_be_compiled__is_a_mistake_and_under_strict_a_problem(pattern, flags) -> None:
+    document = asserting({"type": "matchesRegex", "pattern": pattern, "flags": flags}, tools=TOOLS)
+    loaded = load(document)
+    (mistake,) = loaded.cases[0].mistakes
+    assert (mistake.kind, mistake.field) == ("invalid_pattern", "cases[0].assertions[0].pattern")
+    assert mistake.message.startswith(f"/{pattern}/{flags} ")
+    assert loaded.warnings == ()
+    assert mistake.message in refused(document, strict=True)[0]
 
 
 FILES_OF = ("fileExists", "fileNotExists", "fileContains", "fileJsonPath")

@@ -253,7 +253,7 @@ def test_load__assertion_of_the_shipped_runner__is_recognised_not_supported() ->
 
 def test_load__assertion_beside_expect__says_where_it_belongs() -> None:
     warnings = load([case(noToolErrors=True)]).cases[0].warnings
-    assert warnings == ('unknown key "noToolErrors" (it belongs in `expect`): it is ignored',)
+    assert warnings == ('unknown key "noToolErrors" (it belongs in `expect`): it is not checked',)
 
 
 @pytest.mark.contract("case.empty-expect")

@@ -115,7 +115,7 @@ def test_search__event_loop__goes_on_while_a_pattern_runs_away() -> None:
     ("pattern", "text"), [("x" * (MAX_PATTERN + 1), ""), ("x", "y" * (MAX_TEXT + 1))], ids=["pattern", "text"]
 )
 def test_search__beyond_the_limits__is_refused_before_anything_starts(pattern, text) -> None:
-    with pytest.raises(PatternError, match="is longer than"):
+    with pytest.raises(PatternError, match="characters: at most"):
         searched(pattern, text)
 
 
@@ -138,19 +138,6 @@ def test_search__cancelled__leaves_no_answer_behind_for_the_next() -> None:
         return found
 
     assert asyncio.run(main()) is False
-
-
-def test_compile_error__pattern__is_none_or_the_reason() -> None:
-    async def main() -> tuple[str | None, str | None]:
-        matcher = PatternMatcher()
-        answers = await matcher.find_pattern_error("a+"), await matcher.find_pattern_error("(")
-        await matcher.aclose()
-        return answers
-
-    good, bad = asyncio.run(main())
-    assert good is None
-    assert bad is not None
-    assert bad.startswith("not a valid pattern")
 
 
 def test_matcher__never_used__starts_no_process() -> None:
@@ -224,6 +211,22 @@ def test_replaced_at_once__pattern_that_backtracks__is_ended(monkeypatch) -> Non
         replace_matches_sync(["(a+)+$"], ["a" * 60 + "!"], "***")
 
 
-def test_pattern_problem__own_settings__says_what_the_engine_says() -> None:
-    assert find_pattern_problem(r"\d+") is None
-    assert find_pattern_problem("(") == "Unbalanced parenthesis"
+@pytest.mark.parametrize("pattern", ["(?P<y>a)", "(?i)x", "(?>a)", "a++", "(?#c)", "(", "[b-a]", "(" * 5_000])
+def test_pattern_problem__not_javascript__is_what_a_search_says(pattern) -> None:
+    with pytest.raises(PatternError) as error:
+        searched(pattern, "a")
+    assert find_pattern_problem(pattern) == str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "flags", "problem"),
+    [
+        (r"\d+", "", None),
+        ("[a\ud800]", "y", None),
+        ("(", "", "/(/ is not a valid pattern: Unbalanced parenthesis"),
+        ("a", "ii", "/a/ii has invalid flags: each of dgimsuvy at most once, and not u with v"),
+        ("a" * 10_001, "", f"/{'a' * 119}…/ has 10,001 characters: at most 10,000"),
+    ],
+)
+def test_pattern_problem__pattern_of_an_author__quotes_it_and_the_engine(pattern, flags, problem) -> None:
+    assert find_pattern_problem(pattern, flags) == problem

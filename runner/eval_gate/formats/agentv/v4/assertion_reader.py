@@ -142,6 +142,8 @@ class AssertionReader:
         if not _REGEX_FLAGS.issuperset(flags) or len(set(flags)) < len(flags):
             self._findings.add_problem(f'"{flags[:20]}" are not flags of a JavaScript pattern', (*path, "flags"))
             return None
+        if kind == "regex":
+            self._findings.lint_pattern(values[0], flags, (*path, "value"))
         label = said["label"] or _build_label(kind, values)
         assert kind in get_args(TextQuestion)
         return convert({"type": kind, "values": values, "flags": flags, **said, "label": label}, TextAssertion)
