@@ -39,13 +39,3 @@ def test_today__case_with_another_score__has_a_lower_one_or_is_not_judged(ours: 
     theirs, own = RECORDED[case], ours[case]
     assert theirs.score is not None
     assert own.score is None or own.score < theirs.score
-
-
-def test_today__pattern_that_is_none__is_a_problem_of_the_file(tmp_path) -> None:
-    (tmp_path / "evals").mkdir()
-    case = "{id: a, input: x, assertions: [{type: regex, value: '('}]}"
-    (tmp_path / "evals" / "a.eval.yaml").write_text(f"execution: {{target: t}}\ntests: [{case}]\n")
-    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]\n")
-    done = gate(tmp_path, "validate", "--targets", "targets.yaml")
-    assert done.returncode == 2, done.stdout
-    assert "evals/a.eval.yaml:2: assertions: a: not a valid pattern" in done.stderr

@@ -168,7 +168,7 @@ def test_validate__everything_wrong__is_listed_and_exits_2(tmp_path) -> None:
     done = gate(tmp_path, "validate", "--targets", "none.yaml")
     assert done.returncode == 2
     assert "none.yaml cannot be read" in done.stderr
-    assert "expect.responseMatches: gs-000: not a valid pattern" in done.stderr
+    assert "[0].expect.responseMatches[0]: gs-000: /(/ is not a valid pattern" in done.stderr
     assert "warning: evals/weather.golden.json:1: gs-000: {{seed:nope}} not found: no seed manifest " in done.stderr
 
 

@@ -200,12 +200,11 @@ def test_waive__line_of_the_red_summary__turns_the_gate_green_and_shows_why(brok
     assert record(folder)["verdict"]["outcome"] == "passed"
 
 
-def test_waive__some_of_them__says_what_is_left_and_what_is_misspelt(broken) -> None:
+def test_waive__some_of_them__says_what_is_left(broken) -> None:
     folder, url, _ = broken
     again(folder, url)
-    done = gate(folder, "waive", "gs-002", "gs-0005", "--reason", "known", "--until", "1d")
+    done = gate(folder, "waive", "gs-002", "--reason", "known", "--until", "1d")
     assert done.returncode == 0
-    assert 'warning: no case "gs-0005" in evals/results (did you mean "gs-005"?)' in done.stderr
     assert "1 regression not waived: gs-003" in done.stdout
     text = (folder / FILE).read_text()
     twice = gate(folder, "waive", "gs-002", "--reason", "known", "--until", "2d")
@@ -221,7 +220,6 @@ def test_waive__configuration_names_the_file__is_where_it_is_written(broken) -> 
     (folder / "eval-gate.yaml").write_text("waiversPath: ops/known.yaml\noutputDir: out\n")
     done = gate(folder, "waive", "gs-002", "--reason", "known", "--until", "1d")
     assert done.returncode == 0, done.stderr
-    assert "warning: case names not checked: no results in out" in done.stderr
     assert "case: gs-002" in (folder / "ops/known.yaml").read_text()
     other = gate(folder, "waive", "gs-002", "--reason", "known", "--until", "1d", "--file", "other.yaml")
     assert "add --waivers other.yaml to `eval-gate run`, which reads ops/known.yaml" in other.stderr

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from eval_gate.cli.repository.waived_cases import find_unknown_waivers
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
 from eval_gate.config.loader import find_config, find_file_problem, load_config
-from eval_gate.errors import GateError, format_suggestion
+from eval_gate.errors import GateError, Problem
 from eval_gate.files.writing import write_atomically
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.pass_score import apply_recorded_pass_score
@@ -19,12 +20,11 @@ from eval_gate.gate.waivers.waiver_edit import EditedWaivers, WaiverRequest, add
 from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, check_old_path, read_waiver_bytes
 from eval_gate.gate.waivers.wording import MAX_NAMED, format_terms
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import CaseStanding, WaiverEntry, WaiverStanding, WaiverState
+from eval_gate.model.waiver import CaseStanding, Waiver, WaiverEntry, WaiverStanding, WaiverState
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.results.run_reader import read_runs
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_first_few, to_console_line, truncate_text
-from eval_gate.text.quoting import quote_name
 
 _MAX_NAME = 80
 _STANDING_TEXTS = {
@@ -43,6 +43,8 @@ class WaiverPaths(FrozenStruct):
     results: Path
     read_by_run: str
     """The file that a run reads."""
+    evals: tuple[str, ...]
+    """The eval files of the configuration."""
 
     @classmethod
     def from_options(cls, file: str | None, config_file: str | None, output_dir: str | None) -> WaiverPaths:
@@ -61,7 +63,7 @@ class WaiverPaths(FrozenStruct):
             raise GateError(
                 "output-outside-working-directory", f"{where}{setting}: {wrong}", "name another file with --file"
             )
-        return cls(file or read_by_run, Path(config.output_dir), read_by_run)
+        return cls(file or read_by_run, Path(config.output_dir), read_by_run, config.evals)
 
 
 def write_waivers(wish: WaiverRequest, places: WaiverPaths, verbosity: Verbosity) -> None:
@@ -71,19 +73,15 @@ def write_waivers(wish: WaiverRequest, places: WaiverPaths, verbosity: Verbosity
         check_old_path(Path.cwd())
     data = read_waiver_bytes(Path(places.file), shown_as=places.file)
     written = add_entries(data, wish, today, shown_as=places.file)
+    unchecked = _check_cases(written.entries, places)
     _write_file(places, written.text)
     for line in _iter_entry_lines(written, today):
         print_output(to_console_line(line))
     if verbosity is Verbosity.QUIET:
         return
-    try:
-        runs = read_runs(places.results)
-    except GateError as error:
-        print_message(f"warning: case names not checked: {to_console_line(error.message)}")
-        runs = ()
-    for line in _iter_unknown_names(wish, runs, places.results):
-        print_message(f"warning: {to_console_line(line)}")
-    for line in _iter_covered_lines(written, runs, today):
+    if unchecked is not None:
+        print_message(f"warning: case names not checked: {to_console_line(unchecked)}")
+    for line in _iter_covered_lines(written, _read_newest_run(places.results), today):
         print_output(to_console_line(line))
     print_message(to_console_line(_describe_next_step(places)))
 
@@ -103,40 +101,49 @@ def _iter_entry_lines(written: EditedWaivers, today: date) -> Iterator[str]:
         yield f"{truncate_text(waiver.case, _MAX_NAME)}: {again}{format_terms(entry)}"
 
 
-def _iter_unknown_names(wish: WaiverRequest, runs: Sequence[RunResult], results: Path) -> Iterator[str]:
-    """Yield a message for each requested name that matches no case in any of the runs.
+def _check_cases(waivers: Sequence[Waiver], places: WaiverPaths) -> str | None:
+    """Check that every waiver names a case, and return why that cannot be known, or None.
 
-    The name may be a typo or a case that does not exist yet: the two cannot be told apart. Without runs, yields
-    one message that says so.
+    Raises GateError `waive-failed` for those that name none.
     """
-    if not runs:
-        yield f"case names not checked: no results in {results}"
-        return
-    known = [CaseNameIndex(_list_cases(run)) for run in runs]
-    ids = list(dict.fromkeys(case.case_id for run in runs for case in _list_cases(run)))
-    for name in wish.cases:
-        if not any(names.find_cases(name, wish.suite) for names in known):
-            where = f" of {wish.suite[:_MAX_NAME]}" if wish.suite else ""
-            yield f"no case {quote_name(name)}{where} in {results}{format_suggestion(name, ids)}"
+    try:
+        unknown = find_unknown_waivers(waivers, places.evals, Path.cwd(), places.results)
+    except GateError as error:
+        return error.message
+    if unknown is None:
+        return f"no eval files and no results in {places.results}"
+    if unknown:
+        problems = [Problem(one.message, field=f'"{one.waiver.case[:_MAX_NAME]}"') for one in unknown]
+        hint = "name a case of an eval file; to waive a case of another tool, run `eval-gate check` first"
+        raise GateError("waive-failed", "there is nothing to waive", hint, problems=problems)
+    return None
 
 
-def _iter_covered_lines(written: EditedWaivers, runs: Sequence[RunResult], today: date) -> Iterator[str]:
+def _read_newest_run(results: Path) -> RunResult | None:
+    """Read the newest run; None without one that can be read, which keeps no waiver from being written."""
+    try:
+        return next(iter(read_runs(results)), None)
+    except GateError:
+        return None
+
+
+def _iter_covered_lines(written: EditedWaivers, run: RunResult | None, today: date) -> Iterator[str]:
     """Yield the results of the named cases in the newest run, and its regressions that are not waived."""
-    if not runs:
+    if run is None:
         return
-    cases = _list_cases(runs[0])
+    cases = _list_cases(run)
     names = CaseNameIndex(cases)
     mine = dict.fromkeys(case for one in written.entries for case in names.find_cases(one.case, one.suite))
-    when = f"newest run ({runs[0].timestamp})"
+    when = f"newest run ({run.timestamp})"
     for standing, words in _STANDING_TEXTS.items():
         if found := [case.case_id for case in mine if case.standing is standing]:
             yield f"{when}: {words}: {_format_ids(found)}"
-    policy = runs[0].policy
-    must = find_must_pass_cases(runs[0], policy.must_pass if policy else ())
+    policy = run.policy
+    must = find_must_pass_cases(run, policy.must_pass if policy else ())
     if denied := [case.case_id for case in mine if case.key in must]:
         yield f"no effect, because the case must pass: {_format_ids(denied)}"
     waived = exclude_must_pass(apply_waivers(written.entries, cases, today), must).keys
-    covered = waived | runs[0].waived_keys
+    covered = waived | run.waived_keys
     left = [case.case_id for case in cases if case.standing is WaiverStanding.REGRESSED and case.key not in covered]
     if left:
         yield f"{format_count(len(left), 'regression')} not waived: {_format_ids(left)}"

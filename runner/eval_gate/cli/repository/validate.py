@@ -28,7 +28,7 @@ def validate(
     config: options.Config = None,
     **settings: object,
 ) -> None:
-    """Check eval files, targets, tokens, patterns and tool definitions, without calling anything.
+    """Check eval files, targets, tokens, patterns, tool definitions and waivers, without calling anything.
 
     Lists every problem. Needs no secrets: a variable that is not set is a note.
 
@@ -38,10 +38,11 @@ def validate(
     from pathlib import Path
 
     from eval_gate.cli.repository.validation import check_everything, print_findings
-    from eval_gate.config.loader import find_config, load_config
+    from eval_gate.config.loader import find_config, load_config, load_eval_paths
 
     file = Path(config) if config else find_config(Path.cwd())
     loaded = load_config(options.select_given_settings(settings), os.environ, file)
-    findings = run_async(check_everything(loaded, Path.cwd(), os.environ))
+    every_eval = load_eval_paths(os.environ, file)
+    findings = run_async(check_everything(loaded, Path.cwd(), os.environ, every_eval))
     print_findings(findings, context.obj)
     raise typer.Exit(2 if findings.problems else 0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from eval_gate.cli.repository.waived_cases import UnknownWaiver, find_unknown_waivers
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output, print_problems
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
@@ -18,7 +20,9 @@ from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
 from eval_gate.errors import GateError, Problem
 from eval_gate.gate.judge_agreement import read_comparisons
+from eval_gate.gate.waivers.waiver_file import load_waivers
 from eval_gate.model.case import EvalSuite, MistakeKind
+from eval_gate.model.waiver import FileOrigin
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.problems import render_problems
 from eval_gate.staleness.staleness_checks import check_staleness
@@ -49,8 +53,13 @@ class ValidationFindings(FrozenStruct):
     __repr__ = object.__repr__
 
 
-async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> ValidationFindings:
-    """Files, targets, tokens, patterns, staleness: all of it, even after the first problem."""
+async def check_everything(
+    config: RunConfig, root: Path, environment: Mapping[str, str], every_eval: Sequence[str]
+) -> ValidationFindings:
+    """Check files, targets, tokens, patterns, staleness and waivers: all of it, even after the first problem.
+
+    `every_eval` are the eval files of the configuration, of which `config` may have a part.
+    """
     lacking = MissingRequirements()
     building = BuildContext(environment, root, missing_requirements=lacking)
     book = TargetCatalog(config.target, building)
@@ -69,10 +78,13 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
     found.run_check(lambda: build_base_agent_target(config, building, main, inputs.suites[0].file), named=True)
     found.run_check(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
     found.problems += dict.fromkeys(_iter_pattern_problems(inputs.suites))
+    unknown = found.run_check(lambda: _find_unknown_waivers(config, root, every_eval)) or ()
+    found.problems += [_build_waiver_problem(one) for one in unknown if not one.is_suite]
     warnings = [
         *inputs.warnings,
         *_iter_suite_warnings(inputs),
         *skipped,
+        *(str(_build_waiver_problem(one)) for one in unknown if one.is_suite),
         *_iter_unresolved_seeds(inputs),
         *book.remarks,
         *filter(None, (book.describe_unread_list(),)),
@@ -153,6 +165,19 @@ def _iter_pattern_problems(suites: Iterable[EvalSuite]) -> Iterator[Problem]:
             if one.kind is MistakeKind.INVALID_PATTERN:
                 message = f"{case.id}: {one.message}"
                 yield Problem(message, file=one.location.file, line=one.location.line, field=one.field)
+
+
+def _find_unknown_waivers(config: RunConfig, root: Path, evals: Sequence[str]) -> tuple[UnknownWaiver, ...]:
+    """Find the waivers in force that name no case. Raises GateError for an invalid waiver file."""
+    known = load_waivers(config, root, datetime.now(UTC).date())
+    active = [one for one in known.waivers if one.until >= known.today]
+    return find_unknown_waivers(active, evals, root, root / config.output_dir) or ()
+
+
+def _build_waiver_problem(unknown: UnknownWaiver) -> Problem:
+    origin = unknown.waiver.origin
+    assert isinstance(origin, FileOrigin)
+    return Problem(unknown.message, file=origin.file, line=origin.line)
 
 
 def _iter_suite_warnings(inputs: RunInputs) -> Iterator[str]:

@@ -1,0 +1,81 @@
+"""Finds waivers for cases that nobody has, for `eval-gate waive` and `eval-gate validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from eval_gate.errors import GateError, format_suggestion
+from eval_gate.formats.base import ReadOptions
+from eval_gate.formats.discovery import find_eval_files, load_suites
+from eval_gate.gate.waivers.case_names import CaseNameIndex
+from eval_gate.model.case import CaseKey
+from eval_gate.model.waiver import CaseStanding, Waiver, WaiverStanding
+from eval_gate.results.run_reader import read_runs
+from eval_gate.text.quoting import quote_name
+
+
+class UnknownWaiver(NamedTuple):
+    """A waiver that names no case, and a sentence about it."""
+
+    waiver: Waiver
+    message: str
+    is_suite: bool
+    """Whether no eval file has the name of its suite, which results of another tool may have."""
+
+
+def find_unknown_waivers(
+    waivers: Sequence[Waiver], evals: Sequence[str], root: Path, results: Path
+) -> tuple[UnknownWaiver, ...] | None:
+    """Find the waivers that name no case of these eval files, which are all of the configuration.
+
+    Results of another tool have no eval file, and a run may have had paths beside the configuration. Their cases are
+    known by the runs in the folder `results`. Return None if there is neither an eval file nor such a run, so that
+    nothing is known. Raises GateError for an invalid eval file or stored run.
+    """
+    if not waivers:
+        return ()
+    keys = _load_case_keys(evals, root)
+    unknown = _select_unmatched(waivers, keys)
+    if unknown:
+        keys += _read_other_case_keys(results, root, {key.suite for key in keys})
+        unknown = _select_unmatched(unknown, keys)
+    return tuple(_describe_unknown(one, keys) for one in unknown) if keys else None
+
+
+def _load_case_keys(evals: Sequence[str], root: Path) -> list[CaseKey]:
+    try:
+        suites = load_suites(find_eval_files(evals, root), root, ReadOptions())
+    except GateError as error:
+        if error.code != "eval-files-not-found":
+            raise
+        return []
+    return [case.key for suite in suites for case in suite.cases]
+
+
+def _read_other_case_keys(results: Path, root: Path, files: set[str]) -> Iterator[CaseKey]:
+    for run in read_runs(results):
+        for key, _ in run.iter_cases():
+            if key.suite not in files and (run.is_external or (root / key.suite).is_file()):
+                yield key
+
+
+def _select_unmatched(waivers: Iterable[Waiver], keys: Iterable[CaseKey]) -> list[Waiver]:
+    index = _index_cases(keys)
+    return [one for one in waivers if not index.find_cases(one.case, one.suite)]
+
+
+def _index_cases(keys: Iterable[CaseKey]) -> CaseNameIndex:
+    fails = WaiverStanding.FAILS
+    return CaseNameIndex(CaseStanding(suite=key.suite, case_id=key.case_id, standing=fails) for key in keys)
+
+
+def _describe_unknown(waiver: Waiver, keys: Sequence[CaseKey]) -> UnknownWaiver:
+    if waiver.suite is not None and not _index_cases(keys).find_cases("*", waiver.suite):
+        files = dict.fromkeys(key.suite for key in keys)
+        message = f"no eval file matches {quote_name(waiver.suite)}{format_suggestion(waiver.suite, files)}"
+        return UnknownWaiver(waiver, message, is_suite=True)
+    ids = dict.fromkeys(key.case_id for key in keys)
+    message = f"no eval file has a case {quote_name(waiver.case)}{format_suggestion(waiver.case, ids)}"
+    return UnknownWaiver(waiver, message, is_suite=False)
