@@ -240,4 +240,5 @@ def test_case_that_passed__whose_expectations_became_unknown__is_never_green(wor
     made.write()
     seen = made.here("FPPP")
     expect(seen, 3, "inconclusive", first="missing-case-result", not_run=[0])
-    assert "1 case that passed in the baseline is skipped because of a mistake in its eval file: gs-000" in seen.gate
+    assert "1 case that passed in the baseline was not run: gs-000" in seen.gate
+    assert "the eval file has only unknown expectations" in " ".join(seen.gate.split())

@@ -199,6 +199,15 @@ def test_rubric_case__another_regresses__is_not_run_and_is_nobody_s_to_pass(grad
     assert "1 case that passed in the baseline was not run: rb-1" in waived.gate
 
 
+def test_rubric_case__has_no_judge_any_more__is_never_green(graded) -> None:
+    (graded.folder / "eval-gate.json").write_text("{}")
+    seen = graded.here("PPPF")
+    expect(seen, 3, "inconclusive", first="missing-case-result", not_run=["rb-1"])
+    assert "1 case that passed in the baseline was not run: rb-1; rubric dimensions need a judge" in " ".join(
+        seen.gate.split()
+    )
+
+
 def test_rubric_case__is_switched_off__is_named_and_can_block(graded) -> None:
     seen = graded.here("PPPF", "--rubric", "never")
     expect(seen, 0, "no regressions", says=["is now skipped: `rb-1`"], not_run=["rb-1"])

@@ -16,13 +16,13 @@ from eval_gate.evaluators.base import EvaluatorError, JudgeReply
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import Message
+from eval_gate.model.result import NO_JUDGE
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, Target, TargetError
 from eval_gate.targets.model.model_client import ModelClient
 
-NO_JUDGE_REASON = "rubric dimensions need a judge, and none is configured (`judge`, --judge)"
 RUBRICS_OFF_REASON = "rubric cases are switched off (rubric: never)"
 
 
@@ -175,7 +175,7 @@ def skip_ungradable(suites: tuple[EvalSuite, ...], mode: RubricMode, judges: Jud
 def _skip_if_ungradable(case: EvalCase, mode: RubricMode, judges: Judges) -> EvalCase:
     if mode is RubricMode.NEVER:
         return _drop_rubric(case, RUBRICS_OFF_REASON)
-    return case if judges.find_default(case) is not None else _drop_rubric(case, NO_JUDGE_REASON)
+    return case if judges.find_default(case) is not None else _drop_rubric(case, NO_JUDGE)
 
 
 def _drop_rubric(case: EvalCase, reason: str) -> EvalCase:

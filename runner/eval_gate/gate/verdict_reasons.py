@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from eval_gate.config.policy import Policy
@@ -23,7 +24,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
-from eval_gate.model.result import WAITS_FOR_GATE, RunResult
+from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
 from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.text.escape import format_first_few
@@ -31,6 +32,10 @@ from eval_gate.text.quoting import describe_name
 
 _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
 """Statuses without a result of the agent. Cases that were not run have a reason of their own: the run is incomplete."""
+
+_UNINTENDED_SKIPS = frozenset({WAITS_FOR_GATE, NO_JUDGE})
+"""Why cases are skipped although nobody asked for it."""
+_MISTAKEN = "the eval file has only unknown expectations, which check nothing"
 
 
 def decide_outcome(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
@@ -184,25 +189,14 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
         for pattern, ids in _find_lost_patterns(rule_input, policy).items()
     ]
     before = _find_passed_before(rule_input)
-    if waiting := [
-        key.case_id for key, case in rule_input.run.iter_cases() if case.error == WAITS_FOR_GATE and key in before
-    ]:
-        were = "was" if len(waiting) == 1 else "were"
-        message = f"{_format_cases(len(waiting))} that passed in the baseline {were} not run: "
-        found.append(
-            Reason(code="missing-case-result", message=f"{message}{format_first_few(waiting, 3)}; {WAITS_FOR_GATE}")
-        )
-    if mistaken := [
-        key.case_id
-        for key, case in rule_input.run.iter_cases()
-        if case.status is Status.SKIPPED and case.mistakes and key in before
-    ]:
-        one, many = "is skipped because of a mistake in its eval file", "are skipped because of mistakes in eval files"
-        message = (
-            f"{_format_cases(len(mistaken))} that passed in the baseline {one if len(mistaken) == 1 else many}: "
-            f"{format_first_few(mistaken, 3)}"
-        )
-        found.append(Reason(code="missing-case-result", message=message))
+    skipped: dict[str, list[str]] = defaultdict(list)
+    for key, case in rule_input.run.iter_cases():
+        if key in before and case.status is Status.SKIPPED and (case.mistakes or case.error in _UNINTENDED_SKIPS):
+            skipped[_MISTAKEN if case.mistakes else case.error or ""].append(key.case_id)
+    for why, ids in skipped.items():
+        were = "was" if len(ids) == 1 else "were"
+        message = f"{_format_cases(len(ids))} that passed in the baseline {were} not run: {format_first_few(ids, 3)}"
+        found.append(Reason(code="missing-case-result", message=f"{message}; {why}"))
     if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
         has = "has" if len(lost) == 1 else "have"
         message = (

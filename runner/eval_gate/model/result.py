@@ -19,6 +19,8 @@ from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.struct import replace
 
 SCHEMA_VERSION = 1
+NO_JUDGE: Final = "rubric dimensions need a judge, and none is configured (`judge`, --judge)"
+"""Reason for skipping a case that only an LLM judge can score."""
 WAITS_FOR_GATE: Final = "rubric cases run only if the other cases pass the gate (rubric: after-pass)"
 """Reason for skipping a case until other cases pass. It does not mean that the case lost its checks."""
 

@@ -12,7 +12,7 @@ from eval_gate.cli.repository.waived_cases import UnknownWaiver, find_unknown_wa
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output, print_problems
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.judge_targets import NO_JUDGE_REASON, skip_ungradable
+from eval_gate.engine.judge_targets import skip_ungradable
 from eval_gate.engine.preparation.assignment import Assignment, assign_targets
 from eval_gate.engine.preparation.base_agent_target import build_base_agent_target
 from eval_gate.engine.preparation.plan_builder import RunInputs, read_inputs
@@ -22,6 +22,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.gate.judge_agreement import read_comparisons
 from eval_gate.gate.waivers.waiver_file import load_waivers
 from eval_gate.model.case import EvalSuite, MistakeKind
+from eval_gate.model.result import NO_JUDGE
 from eval_gate.model.waiver import FileOrigin
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.problems import render_problems
@@ -153,9 +154,9 @@ class _ProblemCollector:
 def _iter_skip_warnings(inputs: RunInputs, assigned: Assignment, config: RunConfig) -> Iterator[str]:
     """Yield a warning for each suite with cases that a run skips because no judge can grade them."""
     for suite in skip_ungradable(inputs.suites, config.rubric, assigned.judges):
-        cases = sum(case.skip_reason == NO_JUDGE_REASON for case in suite.cases)
+        cases = sum(case.skip_reason == NO_JUDGE for case in suite.cases)
         if cases:
-            yield f"{suite.file}: a run skips {format_count(cases, 'case')}: {NO_JUDGE_REASON}"
+            yield f"{suite.file}: a run skips {format_count(cases, 'case')}: {NO_JUDGE}"
 
 
 def _iter_pattern_problems(suites: Iterable[EvalSuite]) -> Iterator[Problem]:
