@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.agents import agent
 from tests.support.program import gate
-from tests.support.world import World, expect, head_of
+from tests.support.world import ActionWorld, World, expect, head_of
 
 ENGINE = "is not a valid pattern: Unbalanced bracket"
 OTHER = {"id": "gs-other", "description": "", "input": {"message": "x"}, "expect": {"responseContains": ["ok"]}}
@@ -187,6 +187,7 @@ def test_unknown_expectations_alone__skip_their_case_in_sight_of_everybody(tmp_p
         assert f"evals/{file.name}:" in shown
         assert f"gs-1 is skipped, because nothing is checked: {words}" in shown
     assert "1 skipped" in head_of(comment)
+    assert "## ⚠️ " in comment
     assert "passes with every response" not in done.stdout + comment
 
 
@@ -242,3 +243,20 @@ def test_case_that_passed__whose_expectations_became_unknown__is_never_green(wor
     expect(seen, 3, "inconclusive", first="missing-case-result", not_run=[0])
     assert "1 case that passed in the baseline was not run: gs-000" in seen.gate
     assert "the eval file has only unknown expectations" in " ".join(seen.gate.split())
+
+
+def test_mistakes__pull_request__are_annotated_on_their_lines(action) -> None:
+    made: ActionWorld = action
+    made.main("PPP*2")
+    made.cases[0]["expect"] = {"responseContain": ["ok"]}
+    made.cases[1]["expect"] = {"responseMatches": ["(["]}
+    made.write()
+    seen = made.here("PPP")
+    assert seen.code == 3, seen.text
+    marks = {
+        one["title"]: one["start_line"] for run in made.github.state.check_runs.values() for one in run.annotations
+    }
+    lines = (made.job.workspace / "evals" / made.suite).read_text().splitlines()
+    for case, word in (("gs-000", "responseContain"), ("gs-001", "([")):
+        where = next(at for at, line in enumerate(lines, 1) if word in line)
+        assert marks[f"Mistake in the eval file: {case}"] == where

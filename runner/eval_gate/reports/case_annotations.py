@@ -55,6 +55,7 @@ def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
     failed = view.verdict.outcome is Outcome.FAILED
     yield from _annotate_rows(view.regressions, "Regression", blocking=failed)
     yield from _annotate_rows(view.suspected, "Regression, not re-run", blocking=failed)
+    yield from _annotate_mistakes(view)
     yield from _annotate_rows(view.must_pass, "Must-pass case failed", blocking=failed)
     yield from _annotate_rows(() if view.is_inconclusive else view.failing, "Failing case", blocking=failed)
     by_score = any(reason.code == RuleCode.SCORE_DROP for reason in view.verdict.reasons)
@@ -65,6 +66,14 @@ def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
     yield from _annotate_rows(view.broken_on_main, "Broken before this change", blocking=False)
     yield from _annotate_rows(view.unconfirmed, "Re-runs missing", blocking=False)
     yield from _annotate_rows(view.inconclusive_cases, "Inconclusive", blocking=failed and view.flaky_blocks)
+
+
+def _annotate_mistakes(view: ReportView) -> Iterator[CaseAnnotation]:
+    for key, case in view.run.iter_cases():
+        title = to_one_line(f"Mistake in the eval file: {key.case_id}", 200)
+        for one in (one for one in case.mistakes if one.location.line > 0):
+            message = to_one_line(one.message, MAX_ANNOTATION_TEXT)
+            yield CaseAnnotation(one.location.file, one.location.line, title, message, blocking=False)
 
 
 def _annotate_rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> Iterator[CaseAnnotation]:

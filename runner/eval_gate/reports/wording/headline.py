@@ -60,6 +60,7 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
             ]
         )
     doubtful = _count_loosened_rules(run) or _count_unconfirmed(run) or _count_new_flaky(run)
+    doubtful = doubtful or any(case.mistakes for _, case in run.iter_cases())
     return WARN if doubtful else PASS, _format_passed(run, verdict, absent, baseline_is_stale=baseline_is_stale)
 
 
