@@ -31,6 +31,7 @@ Path = tuple[str | int, ...]
 _CASE_DEPTH: Final = 2
 """Steps that lead to a case as a whole: `cases` and its number."""
 _MAX_SHOWN: Final = 80
+_MAX_FIELD: Final = 200
 _MAX_KEYS: Final = 5
 """Unknown keys that are named as the reason why a case is skipped."""
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -117,8 +118,8 @@ class Findings(Struct):
         self._keep(Finding(message, path, silent=True, mistake=MistakeKind.UNKNOWN_EXPECTATIONS))
 
     def _keep(self, finding: Finding) -> None:
-        """Keep one more, or count it. A mistake is always kept: it decides how its case ends."""
-        if self.is_full and finding.mistake is None:
+        """Keep one more, or count it. A case that is skipped is always kept: it must not run."""
+        if self.is_full and finding.mistake is not MistakeKind.UNKNOWN_EXPECTATIONS:
             self._omitted_count += 1
             return
         self.all.append(finding)
@@ -141,9 +142,9 @@ class Findings(Struct):
         """Return the messages about one case that are no mistakes."""
         return tuple(one.message for one in self._by_case.get(index, ()) if one.mistake is None)
 
-    def get_case_mistakes(self, index: int) -> list[Finding]:
-        """Return the mistakes that decide how one case ends."""
-        return [one for one in self._by_case.get(index, ()) if one.mistake is not None]
+    def get_case_findings(self, index: int) -> Sequence[Finding]:
+        """Return the findings about one case, mistakes included."""
+        return self._by_case.get(index, ())
 
 
 class DocumentReader:
@@ -195,9 +196,9 @@ class DocumentReader:
                 kind=one.mistake,
                 message=one.message,
                 location=Location(file=self.file, line=self.find_line(one.path)),
-                field=format_field_path(self._strip_cases_step(one.path)),
+                field=format_field_path(self._strip_cases_step(one.path))[:_MAX_FIELD],
             )
-            for one in findings.get_case_mistakes(index)
+            for one in findings.get_case_findings(index)
             if one.mistake is not None
         )
 

@@ -20,7 +20,7 @@ from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
 from eval_gate.errors import GateError, Problem
 from eval_gate.gate.judge_agreement import read_comparisons
-from eval_gate.gate.waivers.waiver_file import load_waivers
+from eval_gate.gate.waivers.waiver_file import KnownWaivers, load_waivers
 from eval_gate.model.case import EvalSuite, MistakeKind
 from eval_gate.model.result import NO_JUDGE
 from eval_gate.model.waiver import FileOrigin
@@ -79,7 +79,8 @@ async def check_everything(
     found.run_check(lambda: build_base_agent_target(config, building, main, inputs.suites[0].file), named=True)
     found.run_check(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
     found.problems += dict.fromkeys(_iter_pattern_problems(inputs.suites))
-    unknown = found.run_check(lambda: _find_unknown_waivers(config, root, every_eval)) or ()
+    waivers = found.run_check(lambda: load_waivers(config, root, datetime.now(UTC).date()))
+    unknown = _find_unknown_waivers(waivers, every_eval, root, root / config.output_dir) if waivers else ()
     found.problems += [_build_waiver_problem(one) for one in unknown if not one.is_suite]
     warnings = [
         *inputs.warnings,
@@ -168,11 +169,15 @@ def _iter_pattern_problems(suites: Iterable[EvalSuite]) -> Iterator[Problem]:
                 yield Problem(message, file=one.location.file, line=one.location.line, field=one.field)
 
 
-def _find_unknown_waivers(config: RunConfig, root: Path, evals: Sequence[str]) -> tuple[UnknownWaiver, ...]:
-    """Find the waivers in force that name no case. Raises GateError for an invalid waiver file."""
-    known = load_waivers(config, root, datetime.now(UTC).date())
+def _find_unknown_waivers(
+    known: KnownWaivers, evals: Sequence[str], root: Path, results: Path
+) -> tuple[UnknownWaiver, ...]:
+    """Find the waivers in force that name no case, as far as the files tell that are not checked here."""
     active = [one for one in known.waivers if one.until >= known.today]
-    return find_unknown_waivers(active, evals, root, root / config.output_dir) or ()
+    try:
+        return find_unknown_waivers(active, evals, root, results) or ()
+    except GateError:  # an eval file that this call does not check, or a stored run
+        return ()
 
 
 def _build_waiver_problem(unknown: UnknownWaiver) -> Problem:

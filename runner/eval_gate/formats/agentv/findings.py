@@ -95,7 +95,7 @@ class AgentVFindings:
     def lint_pattern(self, pattern: str, flags: str, path: Path) -> None:
         """Report a pattern that cannot be compiled: its assertion fails with every response."""
         message = find_pattern_problem(pattern, flags)
-        if message is None:
+        if message is None or len(self._mistakes) >= FINDINGS:
             return
         if self._strict:
             self.add_problem(message, path)
