@@ -56,10 +56,6 @@ class Problem(FrozenStruct):
         return ": ".join(part for part in (place, self.field, self.message) if part)
 
 
-_CHANGE_MAY_CAUSE: Final = frozenset({"results-incomplete", "unmatched-results"})
-"""Codes for which nothing was decided, although a change may be the cause: it may have ended the tool that ran it."""
-
-
 class GateError(Exception):
     """An error for a user: a stable code, a message, a hint, and the places it concerns.
 
@@ -81,11 +77,6 @@ class GateError(Exception):
         self.hint = hint
         self.problems = tuple(problems)
         self.exit_code = exit_code
-
-    @property
-    def is_unrelated_to_change(self) -> bool:
-        """Whether no change of the agent or its evals can be the cause."""
-        return self.exit_code is not ExitCode.USAGE and self.code not in _CHANGE_MAY_CAUSE
 
     def mask(self, redact: Callable[[str], str]) -> None:
         """Say nothing of what `redact` knows."""

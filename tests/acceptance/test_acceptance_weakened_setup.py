@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eval_gate.model.execution import CALLS_UNKNOWN
-from eval_gate.reports.wording.case_errors import CALLS_UNKNOWN_REMEDY
+from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause
+from eval_gate.reports.wording.advice import ADVICE_BY_CAUSE
 from tests.acceptance.test_acceptance_reruns import shards
 from tests.integration.test_integration_models import KEY, model
 from tests.support.agents import agent
@@ -330,6 +330,12 @@ def test_mistyped_tool_calls_path__calls_are_unknown_and_the_setup_change_is_nam
     target = {"name": "default", "provider": "http", "url": empty.script.url, "toolCallsPath": "tolCalls"}
     (empty.folder / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
     seen = empty.seen(of_target(empty, "PPPP", "--baseline", "main"))
-    expect(seen, 3, "inconclusive", says=["tolCalls", CALLS_UNKNOWN, CALLS_UNKNOWN_REMEDY], errored=[0, 1, 2])
+    expect(
+        seen,
+        3,
+        "inconclusive",
+        says=["tolCalls", CALLS_UNKNOWN, ADVICE_BY_CAUSE[ErrorCause.CALLS_UNKNOWN].step],
+        errored=[0, 1, 2],
+    )
     assert seen.json["summary"]["errored"] == 3
     assert "target `agent` → `default`" in differs(seen)

@@ -18,6 +18,7 @@ from eval_gate.gate.evidence.prior import Prior, learn_prior
 from eval_gate.gate.reruns import Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
+from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.evidence import Counts
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, GitFacts, RerunStopReason, RunResult
@@ -35,7 +36,7 @@ _BLAME = {
     "U": ErrorKind.AGENT_UNREACHABLE,
     "O": ErrorKind.EVALUATION_ERROR,
 }
-NONE_YET = NoBaseline("no-run-yet", "there is none yet")
+NONE_YET = NoBaseline(ReasonCode.NO_RUN_YET, "there is none yet")
 
 
 @dataclass(frozen=True)

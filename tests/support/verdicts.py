@@ -18,7 +18,7 @@ from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
-from eval_gate.model.execution import ErrorKind, Status, Trial
+from eval_gate.model.execution import ErrorCause, ErrorKind, Status, Trial
 from eval_gate.model.result import CaseResult, GitFacts, RunResult
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
@@ -36,6 +36,12 @@ _BLAME = {
     "T": ErrorKind.AGENT_ERROR,
     "U": ErrorKind.AGENT_UNREACHABLE,
     "O": ErrorKind.EVALUATION_ERROR,
+}
+_CAUSES = {
+    "C": ErrorCause.AGENT_FAILED,
+    "T": ErrorCause.TIMED_OUT,
+    "U": ErrorCause.NO_CONNECTION,
+    "O": ErrorCause.EVALUATOR_FAILED,
 }
 _ERRORS = {
     "E": "agent error: HTTP 500",
@@ -60,6 +66,7 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
             duration_ms=120.0,
             error=({"F": error} | _ERRORS).get(letter),
             error_kind=_BLAME.get(letter),
+            error_cause=_CAUSES.get(letter),
             timed_out=letter == "T",
         )
         for letter in letters
@@ -72,6 +79,7 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
         "location": Location(file="evals/refund.json", line=line),
         "error": {"failed": error, "error": _ERRORS.get(letters[0])}.get(status),
         "error_kind": _BLAME.get(letters[0]) if status == "error" else None,
+        "error_cause": _CAUSES.get(letters[0]) if status == "error" else None,
     }
     made = make_result(case_id, status, **(values | fields))
     return replace(made, trials=trials)

@@ -32,6 +32,7 @@ from eval_gate.github.artifacts.baseline_store import (
 from eval_gate.github.check_runs import list_commit_checks
 from eval_gate.github.commits import get_workflow_run
 from eval_gate.github.failure import GitHubError, find_or_none
+from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
@@ -85,7 +86,7 @@ def get_baseline(
     except GitHubError as error:
         log.warn(f"the baseline could not be read: {error}")
         return BaselineOrigin(
-            NoBaseline("baseline-unavailable", f"the baseline could not be read ({error})", unavailable=True)
+            NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, f"the baseline could not be read ({error})", unavailable=True)
         )
     except UnknownBaseError as error:
         if relayed is not None:
@@ -139,7 +140,7 @@ def _find_in_artifacts(
     if isinstance(found, NoBaseline):
         found = confirm_absence(step, found, wanted, store.iter_base_commits(MAX_COMMITS), log)
         log.record(f"no baseline: {found.reason}")
-        is_plain = found.code == "baseline-artifact-not-found" and not found.unavailable
+        is_plain = found.code == ReasonCode.BASELINE_ARTIFACT_NOT_FOUND and not found.unavailable
         return BaselineOrigin(
             found, ineligible_results=store.find_ineligible_results(step.is_similar_key) if is_plain else ()
         )
@@ -165,7 +166,7 @@ def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: Step
         why = f"a result with these cases is not used: it is {other.why}"
         log.record(f"no baseline: {why}")
         reason, words = f"{why}; {found.reason}", f"the results of the branch are not used: they are {other.why}"
-        told = NoBaseline("baseline-unavailable", reason, unavailable=True, heading=words)
+        told = NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, reason, unavailable=True, heading=words)
         return replace(origin, baseline=told)
     if found.other_gate is None or not has_no_shared_case(found.result, run):
         return origin
@@ -173,7 +174,9 @@ def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: Step
     log.record(f"no baseline: {why}")
     hint = "give both steps the same `comment-key`, or give the gate its own `artifact-name`"
     return replace(
-        origin, baseline=NoBaseline("baseline-artifact-not-found", f"{why}; {hint}", unavailable=True), run_url=None
+        origin,
+        baseline=NoBaseline(ReasonCode.BASELINE_ARTIFACT_NOT_FOUND, f"{why}; {hint}", unavailable=True),
+        run_url=None,
     )
 
 
@@ -195,7 +198,7 @@ def confirm_absence(
     nothing_stored = settings.upload and not environment.is_github_cloud  # a server without artifacts keeps no result
     if (
         absent.unavailable
-        or absent.code != "baseline-artifact-not-found"
+        or absent.code != ReasonCode.BASELINE_ARTIFACT_NOT_FOUND
         or settings.check_run is None
         or nothing_stored
     ):

@@ -21,13 +21,14 @@ from eval_gate.config.settings import RecordingMode, RunConfig
 from eval_gate.files.certificates import load_ssl_context
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
+from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
 
-BASELINE_PENDING = NoBaseline("baseline-unavailable", "the baseline is not read yet", unavailable=True)
+BASELINE_PENDING = NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, "the baseline is not read yet", unavailable=True)
 BASELINE_TOO_LATE = NoBaseline(
-    "baseline-unavailable", "the run was stopped before the baseline was read", unavailable=True
+    ReasonCode.BASELINE_UNAVAILABLE, "the run was stopped before the baseline was read", unavailable=True
 )
 
 

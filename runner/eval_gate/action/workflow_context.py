@@ -13,6 +13,7 @@ from eval_gate.action.inputs import StepSettings
 from eval_gate.action.step import Step
 from eval_gate.config.settings import SETTINGS
 from eval_gate.github.checkout import find_checkout
+from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun_command import build_rerun_command
@@ -88,7 +89,7 @@ def _describe_absence(baseline: NoBaseline) -> str:
     """Nobody wanted a baseline, it could not be had, it is gone, or there is none yet."""
     if baseline is NOT_REQUESTED:
         return "not compared"
-    if baseline.code == "branch-renamed":
+    if baseline.code == ReasonCode.BRANCH_RENAMED:
         return "no baseline yet under the branch's new name: run the workflow on it"
     if baseline.heading:
         return baseline.heading

@@ -43,7 +43,7 @@ class CircuitBreaker:
         self._failures.append(failure)
         if len(self._failures) < max(MAX_FAILURES_IN_A_ROW, concurrency) * (2 if slow else 1):
             return None
-        return append_hint(_describe_failures(self._failures), failure.hint)
+        return _describe_failures(self._failures)
 
 
 def _describe_failures(failures: Sequence[NoResponseError]) -> str:
@@ -53,8 +53,3 @@ def _describe_failures(failures: Sequence[NoResponseError]) -> str:
     else:
         what = "no response from the target" if any(late) else "no connection to the target"
     return f"{what}, {len(failures)} cases in a row: {failures[-1]}"
-
-
-def append_hint(message: str, hint: str | None) -> str:
-    """Append the hint, if any, to the message in parentheses."""
-    return f"{message} ({hint})" if hint else message

@@ -19,7 +19,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.writing import append_data, open_replacement, open_to_append
 from eval_gate.model.base import Record, decode_json
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorKind, EvaluatorResult, Status
+from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, ErrorKind, EvaluatorResult, Status
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.usage import Usage
 
@@ -63,6 +63,8 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     assertions_skipped: int = 0
     error: str | None = None
     error_kind: ErrorKind | None = None
+    error_cause: ErrorCause | None = None
+    error_hint: str | None = None
     timed_out: bool = False
     vetoed: bool = False
     calls_listed: bool = False

@@ -58,7 +58,9 @@ class ModelJudge:
         try:
             asked = await self._asker.ask(messages, schema=schema)
         except TargetError as error:
-            raise EvaluatorError(f"the judge {self._name} gave no response: {error.message}") from error
+            raise EvaluatorError(
+                f"the judge {self._name} gave no response: {error.message}", hint=error.hint
+            ) from error
         return JudgeReply(asked.turn.text, asked.turn.usage, asked.cost_usd, asked.turn.model)
 
     async def aclose(self) -> None:
@@ -100,7 +102,9 @@ class TargetJudge:
             async with asyncio.timeout(self._timeout_s):
                 response = await self._target.respond(Request("judge", messages))
         except TargetError as error:
-            raise EvaluatorError(f"the judge {self._name} gave no response: {error.message}") from error
+            raise EvaluatorError(
+                f"the judge {self._name} gave no response: {error.message}", hint=error.hint
+            ) from error
         except TimeoutError as error:
             raise EvaluatorError(f"the judge {self._name} did not respond within {self._timeout_s:g} s") from error
         if response.dry_run:

@@ -20,7 +20,7 @@ from eval_gate.engine.retention import prepare_for_result
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.engine.unknown_tool_calls import ListingTargets, find_listing_targets, mark_unlisted_calls
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import ErrorCause, Status
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import (
     WAITS_FOR_GATE,
@@ -48,6 +48,8 @@ class RunProgress(FrozenStruct):
 
     trials: FinishedTrials
     stop_reason: str | None
+    stop_cause: tuple[ErrorCause | None, str | None]
+    """Cause and hint of the error of the target that ended the run."""
     notices: tuple[str, ...]
     held_back: bool
     rerun_ends: Mapping[CaseKey, RerunStopReason]
@@ -117,6 +119,8 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
         suites=suites,
         summary=_summarize_run(suites, cases, wall_ms),
         stop_reason=progress.stop_reason,
+        stop_cause=progress.stop_cause[0],
+        stop_hint=progress.stop_cause[1],
         base_agent=progress.base_agent,
         warnings=(*plan.warnings, *progress.notices, *told, *plan.list_judge_notices()),
     )

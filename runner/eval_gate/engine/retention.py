@@ -97,6 +97,7 @@ def _map_texts(trial_record: TrialRecord, change: TextChange) -> TrialRecord:
     return replace(
         trial_record,
         error=trial_record.error and change(trial_record.error),
+        error_hint=trial_record.error_hint and change(trial_record.error_hint),
         details=map_details(trial_record.details, change),
         evaluator_results=map_results(trial_record.evaluator_results, change),
     )

@@ -13,7 +13,7 @@ from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.base_agent_run import BaseAgentRun, RunServices
 from eval_gate.engine.case_result import build_trial
 from eval_gate.engine.case_workspaces import CaseWorkspaces
-from eval_gate.engine.circuit_breaker import CircuitBreaker, append_hint
+from eval_gate.engine.circuit_breaker import CircuitBreaker
 from eval_gate.engine.concurrency_saving import SequentialTimes
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints, describe_discarded_executions
 from eval_gate.engine.journal import (
@@ -46,7 +46,7 @@ from eval_gate.engine.worker_pool import run_jobs
 from eval_gate.engine.workspace_hooks import HookRunner
 from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, remove_artifacts
 from eval_gate.model.case import CaseKey, EvalCase
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import ErrorCause, Status
 from eval_gate.model.result import RerunStopReason, RunResult
 from eval_gate.model.run_totals import ConcurrencySaving
 from eval_gate.results.run_setup import RunSetup
@@ -98,6 +98,7 @@ class Run:
         self._lane = asyncio.Event()
         """Set when the current target gets no more requests."""
         self._stopped: str | None = None
+        self._stop_cause: tuple[ErrorCause | None, str | None] = (None, None)
         self._healthy: dict[int, bool] = {}
         self._unanswered = CircuitBreaker()
         self._listing: set[int] = set()
@@ -128,7 +129,8 @@ class Run:
 
     def stop(self, reason: str) -> None:
         """End the run as soon as possible; the first reason given is the one that is told."""
-        self._stopped = self._stopped or reason
+        if self._stopped is None:
+            self._stopped, self._stop_cause = reason, (ErrorCause.INTERRUPTED, None)
         self._stop.set()
         self._lane.set()
 
@@ -185,7 +187,7 @@ class Run:
                     await self._wait_unless_stopped(target.check_health())
                 self._healthy[id(target)] = not self._stop.is_set()
             except TargetError as error:
-                self._abandon_target(target, append_hint(error.message, error.hint))
+                self._abandon_target(target, error.message, (error.cause, error.hint))
         return self._healthy[id(target)]
 
     async def _wait_unless_stopped(self, check: Coroutine[None, None, None]) -> None:
@@ -200,9 +202,13 @@ class Run:
                 task.cancel()
             await asyncio.gather(checking, stopping, return_exceptions=True)
 
-    def _abandon_target(self, target: Target, reason: str) -> None:
-        """Stop sending requests to this target for the given reason; other targets of the run go on."""
-        self._stopped = self._stopped or reason
+    def _abandon_target(self, target: Target, reason: str, cause: tuple[ErrorCause | None, str | None]) -> None:
+        """Stop sending requests to this target for the given reason; other targets of the run go on.
+
+        `cause` is the cause and the hint of the error.
+        """
+        if self._stopped is None:
+            self._stopped, self._stop_cause = reason, cause
         self._healthy[id(target)] = False
         self._lane.set()
 
@@ -266,7 +272,7 @@ class Run:
             self._unanswered.record_response(lane.target)
         except NoResponseError as failure:
             record = await self._prepare_record(failure.record)
-            self._count_failure(lane.target, lane.concurrency, NoResponseError(record, failure.hint))
+            self._count_failure(lane.target, lane.concurrency, NoResponseError(record))
         if job.trial < self._plan.limits.trials and given is None and not self._plan.is_concurrency_set(lane.target):
             self._sequential_times.add(job, time.perf_counter() - started)
         return record
@@ -458,7 +464,9 @@ class Run:
         budget = self._plan.limits.max_cost_usd
         for job in jobs:
             if budget is not None and self._spent >= budget:
-                self._stopped = self._stopped or f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
+                if self._stopped is None:
+                    self._stopped = f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
+                    self._stop_cause = ErrorCause.BUDGET_USED, None
                 return
             yield job
 
@@ -466,7 +474,7 @@ class Run:
         """Give up on a target that is gone or hangs: the rest is `not_run`."""
         was_late = self._trials.has_timed_out(failure.record.case)
         if reason := self._unanswered.record_failure(target, concurrency, failure, was_late=was_late):
-            self._abandon_target(target, reason)
+            self._abandon_target(target, reason, (failure.record.error_cause, failure.record.error_hint))
 
     def _add_trial(self, trial_record: TrialRecord, line: JournalLine, target: Target) -> None:
         self._trials.add(trial_record, line)
@@ -574,6 +582,7 @@ class Run:
         progress = RunProgress(
             self._trials,
             self._stopped,
+            self._stop_cause,
             tuple(self._notices),
             held_back,
             self._collect_rerun_ends(),

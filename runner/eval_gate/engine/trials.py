@@ -27,7 +27,7 @@ from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorErr
 from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
 from eval_gate.model.conversation import FileEntry, Response
-from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured_output import Mask
 from eval_gate.process.environment import WithheldVariables
@@ -50,17 +50,14 @@ _CHANGES_NAME: Final = "changes.diff"
 _MAX_CASE_ID: Final = 200
 """Characters of the id of another case."""
 _TIMEOUT_HINT = "increase timeoutMs if it needs longer"
-_HINTED_FAULTS = frozenset({TargetFault.MALFORMED, TargetFault.REFUSED})
-"""What a single case says how to mend: how its agent is described."""
 
 
 class NoResponseError(Exception):
     """No connection to the target, or no response in time; carries the result of the trial."""
 
-    def __init__(self, trial_record: TrialRecord, hint: str | None) -> None:
+    def __init__(self, trial_record: TrialRecord) -> None:
         super().__init__(trial_record.error)
         self.record = trial_record
-        self.hint = hint
 
 
 class TrialJob(NamedTuple):
@@ -212,7 +209,7 @@ class TrialRunner:
                 records.append(error.record)
         joined = join_attempts(rule, job.case.pass_score, records)
         if unanswered is not None and joined.error_kind is unanswered.record.error_kind:
-            raise NoResponseError(joined, unanswered.hint)
+            raise NoResponseError(joined)
         return joined
 
     async def _run_trial(self, job: TrialJob, given: Response | None, attempt: int = 0) -> TrialRecord:
@@ -221,7 +218,10 @@ class TrialRunner:
                 return await self._run_in_workspace(job, given, attempt, workspace)
         except WorkspaceError as error:
             return replace(
-                self._build_record(job, 0.0), error=str(error)[:MAX_ERROR], error_kind=ErrorKind.EVALUATION_ERROR
+                self._build_record(job, 0.0),
+                error=str(error)[:MAX_ERROR],
+                error_kind=ErrorKind.EVALUATION_ERROR,
+                error_cause=ErrorCause.NOT_SENT,
             )
 
     async def _run_in_workspace(
@@ -239,7 +239,7 @@ class TrialRunner:
         except TargetError as error:
             record = self._build_error_record(job, error, _measure_ms(started))
             if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
-                raise NoResponseError(record, error.hint) from error
+                raise NoResponseError(record) from error
             return record
         if response.dry_run:
             said = "; ".join(("dry run: no request was sent", *response.warnings))
@@ -315,16 +315,22 @@ class TrialRunner:
     def build_unmade_record(self, job: TrialJob, before: TrialRecord) -> TrialRecord:
         """Build the record of a re-run that is not made: the agent could not be reached for a case before it."""
         said = f"not re-run: the agent was unreachable in {before.case_id[:_MAX_CASE_ID]}, which runs before it"
-        return replace(self._build_record(job, 0.0), attempts=0, error=said, error_kind=ErrorKind.AGENT_UNREACHABLE)
+        return replace(
+            self._build_record(job, 0.0),
+            attempts=0,
+            error=said,
+            error_kind=ErrorKind.AGENT_UNREACHABLE,
+            error_cause=before.error_cause,
+            error_hint=before.error_hint,
+        )
 
     def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
-        said = error.message
-        if error.fault in _HINTED_FAULTS and error.hint:  # if the run ends, its message has the hint
-            said = f"{said} ({error.hint})"
         return replace(
             self._build_record(job, duration_ms),
-            error=said[:MAX_ERROR],
+            error=error.message[:MAX_ERROR],
             error_kind=error.error_kind,
+            error_cause=error.cause,
+            error_hint=error.hint and error.hint[:MAX_ERROR],
             timed_out=error.timed_out,
         )
 
@@ -385,12 +391,13 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
         preparatory=trial_record.preparatory,
         error=f"{said} (a bug in eval-gate: --verbose shows where)",
         error_kind=ErrorKind.EVALUATION_ERROR,
+        error_cause=ErrorCause.INTERNAL_ERROR,
     )
 
 
 def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> TargetError:
     said = f"{error.message}; no time left to retry within {timeout_ms} ms"
-    return TargetError(said, fault=error.fault, status=error.status, hint=error.hint)
+    return TargetError(said, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
 
 
 def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> TrialRecord:
@@ -398,6 +405,8 @@ def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> T
         trial_record,
         error=str(error)[:MAX_ERROR],
         error_kind=error.error_kind,
+        error_cause=error.error_cause,
+        error_hint=error.hint,
         judge_usage=error.usage,
         judge_cost_usd=error.cost_usd,
     )

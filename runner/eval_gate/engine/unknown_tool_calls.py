@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.model.execution import CALLS_UNKNOWN, ErrorKind, Status
+from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause, ErrorKind, Status
 from eval_gate.struct import replace
 
 ListingTargets = frozenset[int]
@@ -50,6 +50,7 @@ def _mark_record(trial_record: TrialRecord) -> TrialRecord:
         score=0.0,
         error=_ERROR_TEMPLATE.format(unknown=CALLS_UNKNOWN, missing=missing),
         error_kind=ErrorKind.EVALUATION_ERROR,
+        error_cause=ErrorCause.CALLS_UNKNOWN,
         vetoed=False,
         assertions_run=0,
         assertions_skipped=0,

@@ -9,7 +9,7 @@ from eval_gate.evaluators.wording import truncate
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
-from eval_gate.model.execution import ErrorKind, EvaluatorResult
+from eval_gate.model.execution import ErrorCause, ErrorKind, EvaluatorResult
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.model.usage import Usage
@@ -132,25 +132,36 @@ EvaluatorTable: TypeAlias = Mapping[type[EvaluatorSpec], EvaluatorFunction]
 class EvaluatorError(Exception):
     """An evaluator could not score, for example because a judge is unreachable: never a failed assertion.
 
-    `usage` and `cost_usd` are those of the judge up to the error.
+    `hint` says what to do about it. `usage` and `cost_usd` are those of the judge up to the error.
     """
 
     error_kind: ClassVar = ErrorKind.EVALUATION_ERROR
+    error_cause: ErrorCause = ErrorCause.EVALUATOR_FAILED
 
-    def __init__(self, message: str, *, usage: Usage | None = None, cost_usd: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, usage: Usage | None = None, cost_usd: float | None = None
+    ) -> None:
         super().__init__(message)
+        self.hint = hint
         self.usage = usage
         self.cost_usd = cost_usd
 
     def add_prefix(self, name: str) -> EvaluatorError:
         """Return the same error with `name`, the evaluator in which it occurred, in front of the message."""
-        return type(self)(f"{name}: {self}", usage=self.usage, cost_usd=self.cost_usd)
+        return type(self)(f"{name}: {self}", hint=self.hint, usage=self.usage, cost_usd=self.cost_usd)
 
 
 class UnreportedDataError(EvaluatorError):
     """The response lacks the data that an evaluator needs: an agent error, not an evaluation error."""
 
     error_kind: ClassVar = ErrorKind.AGENT_ERROR
+    error_cause = ErrorCause.DATA_MISSING
+
+
+class UnknownCallsError(EvaluatorError):
+    """The target does not list its tool calls, and an evaluator needs them."""
+
+    error_cause = ErrorCause.CALLS_UNKNOWN
 
 
 class CaseScore(FrozenStruct):

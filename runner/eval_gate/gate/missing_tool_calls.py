@@ -15,7 +15,7 @@ from typing import Final
 from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.pass_score import is_passing_case
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, ErrorKind, EvaluatorResult, Status, Trial
+from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
 from eval_gate.struct import replace
 
@@ -90,6 +90,7 @@ def _mark_case(case: CaseResult) -> CaseResult:
         passed=False,
         status=Status.ERROR,
         error_kind=ErrorKind.EVALUATION_ERROR,
+        error_cause=ErrorCause.CALLS_UNKNOWN,
         error=_ERROR,
         score=0.0,
         flaky=False,
@@ -101,7 +102,13 @@ def _mark_trial(trial: Trial) -> Trial:
     if not trial.status.is_scored:
         return trial
     return replace(
-        trial, status=Status.ERROR, error_kind=ErrorKind.EVALUATION_ERROR, error=_ERROR, score=0.0, vetoed=False
+        trial,
+        status=Status.ERROR,
+        error_kind=ErrorKind.EVALUATION_ERROR,
+        error_cause=ErrorCause.CALLS_UNKNOWN,
+        error=_ERROR,
+        score=0.0,
+        vetoed=False,
     )
 
 

@@ -21,7 +21,7 @@ from eval_gate.gate.must_pass import find_lost_patterns, is_must_pass
 from eval_gate.gate.rules import RuleFinding, RuleInput, apply_rules
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.comparison import CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
 from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
@@ -97,10 +97,11 @@ def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
     judged = summary.passed + summary.failed
     if judged == 0:
         why = _describe_skipped(run) if asked == 0 and summary.total_cases else "no case has a score"
-        return Reason(code="no-scored-cases", message=run.stop_reason or _describe_first_error(run) or why)
+        stopped = run.stop_reason and drop_error_prefix(run.stop_reason)
+        return Reason(code=ReasonCode.NO_SCORED_CASES, message=stopped or _describe_first_error(run) or why)
     if summary.errored * 2 > judged + summary.errored:
         message = f"{summary.errored} of {judged + summary.errored} cases have no score, more than half"
-        return Reason(code="too-few-scored-cases", message=message)
+        return Reason(code=ReasonCode.TOO_FEW_SCORED_CASES, message=message)
     return None
 
 
@@ -112,12 +113,15 @@ def _find_outage_reasons(rule_input: RuleInput) -> tuple[Reason, ...]:
         "the agent failed with an error in every case. If it was down during the run, re-run the job; if not, the "
         "change broke it"
     )
-    return (Reason(code="all-agent-errors", message=message),)
+    return (Reason(code=ReasonCode.ALL_AGENT_ERRORS, message=message),)
 
 
 def _describe_first_error(run: RunResult) -> str | None:
     errors = [case.error for _, case in run.iter_cases() if case.status is Status.ERROR and case.error]
-    return f"no case has a score; the first error is: {drop_error_prefix(errors[0])}" if errors else None
+    if not errors:
+        return None
+    differ = "; the first error is" if len(set(errors)) > 1 else ""
+    return f"no case has a score{differ}: {drop_error_prefix(errors[0])}"
 
 
 def _describe_skipped(run: RunResult) -> str:
@@ -130,12 +134,14 @@ def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
     if run.summary.not_run == 0:
         # cases that nobody counted, such as those of a part that was not merged
         return (
-            () if run.complete else (Reason(code="run-incomplete", message=run.stop_reason or "the run is incomplete"),)
+            ()
+            if run.complete
+            else (Reason(code=ReasonCode.RUN_INCOMPLETE, message=run.stop_reason or "the run is incomplete"),)
         )
     why = f"{run.stop_reason}: " if run.stop_reason else ""
     were = "was" if run.summary.not_run == 1 else "were"
     message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases {were} not run"
-    return (Reason(code="run-incomplete", message=message),)
+    return (Reason(code=ReasonCode.RUN_INCOMPLETE, message=message),)
 
 
 def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
@@ -156,7 +162,7 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
     if not open_cases or (worst <= policy.allowed_regressions and not matters):
         return ()
     return tuple(
-        Reason(code="unconfirmed-regressions", message=_describe_unconfirmed(count, why))
+        Reason(code=ReasonCode.UNCONFIRMED_REGRESSIONS, message=_describe_unconfirmed(count, why))
         for why in _UNCONFIRMED_CAUSES
         if (count := sum(one.grounds is not None and one.grounds.kind is why for one in open_cases))
     )
@@ -179,10 +185,10 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
     if must := _list_unscored_must_pass(rule_input, policy):
         one, many = "must-pass case has", "must-pass cases have"
         message = f"{len(must)} {one if len(must) == 1 else many} no result in this run: {format_first_few(must, 3)}"
-        found.append(Reason(code="missing-must-pass-result", message=message))
+        found.append(Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=message))
     found += [
         Reason(
-            code="missing-must-pass-result",
+            code=ReasonCode.MISSING_MUST_PASS_RESULT,
             message=f"must-pass {describe_name(pattern)} matches no case in this run; in the baseline it matches "
             f"{format_first_few(ids, 3)}",
         )
@@ -196,14 +202,14 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
     for why, ids in skipped.items():
         were = "was" if len(ids) == 1 else "were"
         message = f"{_format_cases(len(ids))} that passed in the baseline {were} not run: {format_first_few(ids, 3)}"
-        found.append(Reason(code="missing-case-result", message=f"{message}; {why}"))
+        found.append(Reason(code=ReasonCode.MISSING_CASE_RESULT, message=f"{message}; {why}"))
     if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
         has = "has" if len(lost) == 1 else "have"
         message = (
             f"{_format_cases(len(lost))} that passed in the baseline {has} no result in this run, and the run gives "
             "no reason"
         )
-        found.append(Reason(code="missing-case-result", message=message))
+        found.append(Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message))
     return tuple(found)
 
 
@@ -301,7 +307,7 @@ def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reas
         f"{_format_failing_cases(len(failing))} {'is' if len(failing) == 1 else 'are'} not in the baseline: "
         f"{describe_missing_coverage(rule_input.run, rule_input.baseline)}"
     )
-    return (Reason(code="not-in-baseline", message=message),)
+    return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
 
 
 def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
@@ -324,7 +330,7 @@ def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason,
         f"skipped in this run ({format_first_few([key.case_id for key in found.missing], 3)}): a case may have been "
         "renamed"
     )
-    return (Reason(code="not-in-baseline", message=message),)
+    return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
 
 
 def _format_failing_cases(count: int) -> str:
@@ -345,17 +351,17 @@ def _build_pass_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, 
     """Build the reasons of a passing gate, above all what it could not look at."""
     run, comparison = rule_input.run, rule_input.comparison
     if policy.is_report_only:
-        return (Reason(code="report-only", message="the policy only reports: nothing fails this gate"),)
+        return (Reason(code=ReasonCode.REPORT_ONLY, message="the policy only reports: nothing fails this gate"),)
     if comparison is None and policy.uses_baseline:
         message = "no baseline to compare with: regressions cannot be distinguished from known failures"
         if run.summary.passed == run.summary.total_cases:  # which leaves nothing to be told apart
             message = "every case passed; no baseline to compare with"
-        return (Reason(code="no-baseline", message=message),)
+        return (Reason(code=ReasonCode.NO_BASELINE, message=message),)
     if comparison is None and policy.max_score_drop is not None:
         message = "no baseline to compare with: score drops cannot be detected"
-        return (Reason(code="no-baseline", message=message),)
+        return (Reason(code=ReasonCode.NO_BASELINE, message=message),)
     if comparison is not None and not any(one.change.is_compared for one in comparison.changes):
         message = "no case can be compared: the baseline has no score for any case with the same prompt and expectation"
-        return (Reason(code="no-comparable-cases", message=message),)
+        return (Reason(code=ReasonCode.NO_COMPARABLE_CASES, message=message),)
     cases = run.summary.total_cases
-    return (Reason(code="passed", message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)
+    return (Reason(code=ReasonCode.PASSED, message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)

@@ -246,8 +246,36 @@ class RuleCode(StrEnum):
     STALE = "stale", "Stale suites"
 
 
+class ReasonCode(StrEnum):
+    """Code of a reason of a verdict that is no rule, or of why there is no baseline."""
+
+    PASSED = "passed"
+    REPORT_ONLY = "report-only"
+    NO_BASELINE = "no-baseline"
+    NO_COMPARABLE_CASES = "no-comparable-cases"
+    NO_VERDICT = "no-verdict"
+    NO_SCORED_CASES = "no-scored-cases"
+    TOO_FEW_SCORED_CASES = "too-few-scored-cases"
+    RUN_INCOMPLETE = "run-incomplete"
+    ALL_AGENT_ERRORS = "all-agent-errors"
+    UNCONFIRMED_REGRESSIONS = "unconfirmed-regressions"
+    MISSING_MUST_PASS_RESULT = "missing-must-pass-result"  # noqa: S105 (a code, not a password)
+    MISSING_CASE_RESULT = "missing-case-result"
+    NOT_IN_BASELINE = "not-in-baseline"
+    BASELINE_NOT_REQUESTED = "baseline-not-requested"
+    NO_RUN_YET = "no-run-yet"
+    NO_PASSING_BASELINE = "no-passing-baseline"
+    BASELINE_UNAVAILABLE = "baseline-unavailable"
+    BASELINE_BRANCH_NOT_FOUND = "baseline-branch-not-found"
+    BASELINE_ARTIFACT_NOT_FOUND = "baseline-artifact-not-found"
+    BRANCH_RENAMED = "branch-renamed"
+
+
 class Reason(Record, kw_only=True):
-    """One reason of a verdict, with a stable code such as `regressions` or `min-pass-rate`."""
+    """One reason of a verdict, with a stable code such as `regressions` or `min-pass-rate`.
+
+    `code` is a `RuleCode` or a `ReasonCode`, or in a stored result any text.
+    """
 
     code: str
     message: str

@@ -48,6 +48,55 @@ class ErrorKind(StrEnum):
     """A judge gave no verdict, a grader failed, tool calls are unknown, or this program has a defect."""
 
 
+class ErrorCause(StrEnum):
+    """What happened when a case got no score; `reports/wording/advice.py` has the advice for each."""
+
+    NO_CONNECTION = "no_connection"
+    """Nothing accepts connections at the address of the agent, or its health check fails."""
+    HOST_NOT_FOUND = "host_not_found"
+    TLS_FAILED = "tls_failed"
+    """No TLS connection, for example `https://` to a port that expects `http://`."""
+    CONNECTION_LOST = "connection_lost"
+    NOT_HTTP = "not_http"
+    ACCESS_REFUSED = "access_refused"
+    NOT_FOUND = "not_found"
+    WRONG_METHOD = "wrong_method"
+    WRONG_REQUEST = "wrong_request"
+    """The target refuses the body: HTTP 400, 415 or 422."""
+    MODEL_NOT_FOUND = "model_not_found"
+    REDIRECTED = "redirected"
+    RATE_LIMITED = "rate_limited"
+    QUOTA_USED = "quota_used"
+    WEB_PAGE = "web_page"
+    EMPTY_RESPONSE = "empty_response"
+    WRONG_SHAPE = "wrong_shape"
+    """The response does not have the described structure."""
+    TOO_LARGE = "too_large"
+    TIMED_OUT = "timed_out"
+    AGENT_FAILED = "agent_failed"
+    """The target itself reports an error, such as HTTP 500."""
+    PROGRAM_FAILED = "program_failed"
+    """The program ended with another exit code than 0."""
+    PROGRAM_NOT_STARTED = "program_not_started"
+    """The program that is the target cannot be started, or is not ready."""
+    PROVIDER_FAILED = "provider_failed"
+    """The provider of a model reports an error of its own."""
+    PROVIDER_UNREACHABLE = "provider_unreachable"
+    NOT_SENT = "not_sent"
+    """This run could not send the request, for example because of its settings, files or folders."""
+    EVALUATOR_FAILED = "evaluator_failed"
+    """An LLM judge or a grader gave no score."""
+    CALLS_UNKNOWN = "calls_unknown"
+    """The target does not list its tool calls, and the case checks them."""
+    DATA_MISSING = "data_missing"
+    """The response lacks data that an evaluator needs, such as its cost."""
+    INTERNAL_ERROR = "internal_error"
+    """Eval Gate has a defect."""
+    BUDGET_USED = "budget_used"
+    """The budget of the run was used up before the case."""
+    INTERRUPTED = "interrupted"
+
+
 NO_TRACE: Final = "No trace available for evaluation"
 """Message of an AgentV evaluator if the response has no trace of tool calls (agentv evaluation spec)."""
 CALLS_UNKNOWN = "tool calls are unknown"
@@ -120,6 +169,10 @@ class Trial(Record, kw_only=True):
     error: str | None = None
     error_kind: ErrorKind | None = None
     """Cause of an execution error; None otherwise, or if an older version wrote the result."""
+    error_cause: ErrorCause | None = None
+    """What happened, for an execution error of a run that Eval Gate made; None otherwise."""
+    error_hint: str | None = None
+    """What to do about the error, as half a sentence, if it says more than its cause."""
     timed_out: bool = False
     """The target did not respond in time, which counts as an agent error."""
     vetoed: bool = False

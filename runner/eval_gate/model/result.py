@@ -10,7 +10,7 @@ from eval_gate.model.base import Record
 from eval_gate.model.calibration import RunJudges
 from eval_gate.model.case import CaseKey, EvalMistake, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
-from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorKind, EvaluatorResult, Status, Trial
+from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
@@ -147,6 +147,10 @@ class CaseResult(Record, kw_only=True):
     """Fingerprints of the evaluation setup; None if an older version wrote the result."""
     error_kind: ErrorKind | None = None
     """Cause of the error of a case without a score, for the execution that `error` describes."""
+    error_cause: ErrorCause | None = None
+    """What happened, for a case without a score; None if another tool or an older version wrote the result."""
+    error_hint: str | None = None
+    """What to do about the error, as half a sentence, if it says more than its cause."""
     warnings: tuple[str, ...] = ()
 
     def list_executions(self) -> tuple[Trial, ...]:
@@ -161,6 +165,8 @@ class CaseResult(Record, kw_only=True):
             score=self.score,
             duration_ms=self.duration_ms,
             error_kind=self.error_kind,
+            error_cause=self.error_cause,
+            error_hint=self.error_hint,
             vetoed=bool(vetoes),
         )
         return (alone,)
@@ -346,6 +352,10 @@ class RunResult(Record, kw_only=True):
     warnings: tuple[str, ...] = ()
     stop_reason: str | None = None
     """Why the run ended before its last case, in one sentence; None if it did not."""
+    stop_cause: ErrorCause | None = None
+    """What happened, if a target that gave no response ended the run."""
+    stop_hint: str | None = None
+    """What to do about that, as half a sentence."""
     baseline_run_id: str | None = None
     planned_cases: Annotated[int, Meta(ge=0)] | None = None
     """Runnable cases of the whole plan, including those of other shards and those not selected."""

@@ -36,10 +36,11 @@ def render_check_run(view: ReportView) -> CheckText:
     lead = f"**{view.lead}** " if view.lead else ""
     measured = [format_setup_changes(view.setup_changes)] if view.setup_changes else []
     why = lead + escape_markdown(view.opening, 600)
+    advice = [f"**Next step:** {format_prose(view.advice.next_step, 600)}"] if view.advice else []
     links = [words] if (words := format_links(view)) else []
     below = [format_prose(words, 600) for words in (view.bad_day, view.false_alarms) if words]
     summary = "\n\n".join(
-        [why, *measured, *below, *links, _format_counts(view), f"<sub>{format_provenance(view)}</sub>"]
+        [why, *advice, *measured, *below, *links, _format_counts(view), f"<sub>{format_provenance(view)}</sub>"]
     )
     return CheckText(format_check_title(view), summary + "\n", render_summary(view, limit=MAX_PAGE))
 

@@ -24,6 +24,7 @@ from eval_gate.reports.view.metric_rows import MetricReport, MetricRow
 from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
 from eval_gate.reports.view.response_comparison import ResponseComparison
 from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.wording.advice import UNRELATED_TO_CHANGE, find_problem_owner
 from eval_gate.reports.wording.behaviour import NO_EFFECT
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_count
@@ -84,7 +85,8 @@ def render_summary(view: ReportView, *, limit: int = SUMMARY_LIMIT) -> str:
 def render_problem(error: GateError, context: ReportContext, heading: str, *, as_comment: bool = False) -> str:
     """Render the page of a step that ended before it had a run; as a comment it begins with the marker."""
     marker = escape.to_comment_key(context.comment_key) if as_comment else None
-    names = {"error": error, "context": context, "heading": heading, "marker": marker}
+    lead = UNRELATED_TO_CHANGE if find_problem_owner(error).is_unrelated_to_change else None
+    names = {"error": error, "context": context, "heading": heading, "marker": marker, "lead": lead}
     return tidy_markdown(get_environment().get_template("problem.md.j2").render(names))
 
 

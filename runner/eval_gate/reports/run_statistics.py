@@ -9,11 +9,10 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from eval_gate.gate.case_comparison import has_no_response
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import ErrorKind, Status
-from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.result import RunResult
 from eval_gate.struct import FrozenStruct
 
 _Z: Final = 1.959964
@@ -49,17 +48,8 @@ def has_only_agent_errors(run: RunResult) -> bool:
 
 
 def find_error_kinds(run: RunResult) -> tuple[ErrorKind | None, ...]:
-    """Whose fault it is, of every case that could not be judged; None where none is recorded."""
-    errored = [case for _, case in run.iter_cases() if case.status is Status.ERROR]
-    silent = bool(errored) and has_no_response(run)
-    return tuple(find_error_kind(case, silent=silent) for case in errored)
-
-
-def find_error_kind(case: CaseResult, *, silent: bool) -> ErrorKind | None:
-    """Whose fault it is; a target that hangs on everything (`silent`) is as good as unreachable."""
-    if case.status is not Status.ERROR:
-        return None
-    return ErrorKind.AGENT_UNREACHABLE if silent and case.error_kind is ErrorKind.AGENT_ERROR else case.error_kind
+    """Return the kind of error of every case without a score; None where none is recorded."""
+    return tuple(case.error_kind for _, case in run.iter_cases() if case.status is Status.ERROR)
 
 
 class PassRates(FrozenStruct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eval_gate.errors import GateError
-from eval_gate.model.comparison import UnscoredRun
+from eval_gate.model.comparison import ReasonCode, UnscoredRun
 from eval_gate.model.result import RunResult
 from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.history import EMPTY_HISTORY, History
@@ -51,7 +51,7 @@ class Baseline(FrozenStruct):
 class NoBaseline(FrozenStruct):
     """No baseline: an expected condition with a stable code and a sentence."""
 
-    code: str
+    code: ReasonCode
     reason: str
     unavailable: bool = False
     """A baseline may exist, but could not be fetched. A gate that requires one must not pass in this case."""
@@ -63,7 +63,7 @@ class NoBaseline(FrozenStruct):
     """A run of the branch makes one."""
 
 
-NOT_REQUESTED = NoBaseline("baseline-not-requested", "no baseline was given")
+NOT_REQUESTED = NoBaseline(ReasonCode.BASELINE_NOT_REQUESTED, "no baseline was given")
 
 
 def refuse_own_baseline(baseline: Baseline | NoBaseline, run_id: str | None) -> None:

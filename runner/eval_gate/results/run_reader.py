@@ -16,7 +16,7 @@ from eval_gate.errors import ExitCode, GateError, format_suggestion
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model import limits
 from eval_gate.model.base import decode_json
-from eval_gate.model.comparison import Outcome, UnscoredRun
+from eval_gate.model.comparison import Outcome, ReasonCode, UnscoredRun
 from eval_gate.model.result import RunResult
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.archive import ArchiveError, read_entry
@@ -97,7 +97,7 @@ def _find_named_baseline(
         return NOT_REQUESTED
     if reference == LATEST:
         own = find_newest_passed(output_dir, target=target, besides=besides, chosen=chosen)
-        if target is None or isinstance(own, Baseline) or own.code != "no-run-yet":
+        if target is None or isinstance(own, Baseline) or own.code != ReasonCode.NO_RUN_YET:
             return own
         # it had another name before, or is new
         return find_newest_passed(output_dir, besides=besides, chosen=chosen)
@@ -222,12 +222,14 @@ def find_newest_passed(
     of = f" of {target[:80]}" if target else ""
     if judged is None and notes:
         return NoBaseline(
-            "no-passing-baseline", f"no other run{of} in {folder} can be the baseline: {notes[0]}", unavailable=True
+            ReasonCode.NO_PASSING_BASELINE,
+            f"no other run{of} in {folder} can be the baseline: {notes[0]}",
+            unavailable=True,
         )
     if judged is None:
-        return NoBaseline("no-run-yet", f"{folder} contains no complete run{of} with scores yet")
+        return NoBaseline(ReasonCode.NO_RUN_YET, f"{folder} contains no complete run{of} with scores yet")
     return NoBaseline(
-        "no-passing-baseline",
+        ReasonCode.NO_PASSING_BASELINE,
         f"no run{of} in {folder} passed its gate yet: give the id of a run to compare with, such as "
         f"{_format_reference(judged)[:200]}, or start without a baseline and with --fail-on regressions",
         unavailable=True,

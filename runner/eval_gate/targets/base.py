@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +12,7 @@ from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.execution import ErrorKind
+from eval_gate.model.execution import ErrorCause, ErrorKind
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.settings import TargetSettings
@@ -79,10 +79,29 @@ class TargetFault(StrEnum):
     """This run caused the failure itself, for example by its settings, files or folders."""
 
 
+_CAUSES: Final = {
+    TargetFault.UNREACHABLE: ErrorCause.NO_CONNECTION,
+    TargetFault.REFUSED: ErrorCause.AGENT_FAILED,
+    TargetFault.MALFORMED: ErrorCause.WRONG_SHAPE,
+    TargetFault.LATE: ErrorCause.TIMED_OUT,
+    TargetFault.NOT_SENT: ErrorCause.NOT_SENT,
+}
+"""Cause of a failure of which nothing more is known."""
+_CAUSES_BY_STATUS: Final = {
+    **dict.fromkeys((400, 415, 422), ErrorCause.WRONG_REQUEST),
+    **dict.fromkeys((401, 403, 407), ErrorCause.ACCESS_REFUSED),
+    402: ErrorCause.QUOTA_USED,
+    404: ErrorCause.NOT_FOUND,
+    405: ErrorCause.WRONG_METHOD,
+    **dict.fromkeys((429, 529), ErrorCause.RATE_LIMITED),
+}
+
+
 @dataclass(eq=False, repr=False)
 class TargetError(Exception):
     """Failure of a target to respond. `message` quotes the target, is bounded and contains no secret.
 
+    `known_cause` is what happened, if it is more than the status or the fault tells. `hint` says what to do about it.
     `retry_after_s` is the delay that the target requested, in seconds. `status` is the HTTP status of the response.
     """
 
@@ -93,6 +112,14 @@ class TargetError(Exception):
     status: int | None = None
     retry_after_s: float | None = None
     hint: str | None = None
+    known_cause: ErrorCause | None = None
+
+    @property
+    def cause(self) -> ErrorCause:
+        """What happened."""
+        status = self.status or 0
+        by_status = ErrorCause.REDIRECTED if 300 <= status <= 399 else _CAUSES_BY_STATUS.get(status)
+        return self.known_cause or by_status or _CAUSES[self.fault]
 
     def mask_secrets(self, redact: Callable[[str], str]) -> None:
         """Take what nobody may see out of what this says."""
@@ -119,6 +146,23 @@ class TargetError(Exception):
     def timed_out(self) -> bool:
         """Whether the target was too slow, and nothing else is known of it."""
         return self.fault is TargetFault.LATE
+
+
+def names_missing_model(body: object, model: object) -> bool:
+    """Whether the JSON body of an HTTP 404 is about the requested model: it has OpenAI's code, or names the model."""
+    if not isinstance(body, dict):
+        return False
+    error = body.get("error")
+    said = error if isinstance(error, dict) else body
+    return said.get("code") == "model_not_found" or (
+        isinstance(model, str) and model != "" and any(model in text for text in _iter_texts(body))
+    )
+
+
+def _iter_texts(value: object) -> Iterator[str]:
+    """Yield the texts of an error's body, which is an object of texts, or has such an object as `error` or `detail`."""
+    for part in value.values() if isinstance(value, dict) else ():
+        yield from (part,) if isinstance(part, str) else _iter_texts(part)
 
 
 class Target(Protocol):

@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 from urllib.parse import quote
 
 from eval_gate.files.writing import open_new_file
+from eval_gate.model.execution import ErrorCause
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.text.escape import to_one_line, to_plain_word
 from eval_gate.text.turns import flatten_messages
@@ -106,14 +107,19 @@ def find_program(name: str, what: str, root: Path, environment: Mapping[str, str
     if "/" not in name:
         found = shutil.which(name, path=environment.get("PATH", os.defpath))
         if found is None:
-            raise TargetError(f"{what} '{name}' was not found on PATH", fault=TargetFault.UNREACHABLE)
+            raise build_program_error(f"{what} '{name}' was not found on PATH")
         return str((root / found).resolve() if not found.startswith("/") else found)
     path = root / name
     if not path.is_file():
-        raise TargetError(f"{what} '{name}' does not exist", fault=TargetFault.UNREACHABLE)
+        raise build_program_error(f"{what} '{name}' does not exist")
     if not os.access(path, os.X_OK):
-        raise TargetError(f"{what} '{name}' is not executable", fault=TargetFault.UNREACHABLE)
+        raise build_program_error(f"{what} '{name}' is not executable")
     return str(path.absolute())
+
+
+def build_program_error(what: str, hint: str | None = None) -> TargetError:
+    """Build the error for a program that cannot be started, or is not ready."""
+    return TargetError(what, fault=TargetFault.UNREACHABLE, hint=hint, known_cause=ErrorCause.PROGRAM_NOT_STARTED)
 
 
 def sanitize_name_part(word: str) -> str:

@@ -12,7 +12,7 @@ from eval_gate.config.settings import ResponseRetention, RunLimits
 from eval_gate.engine.run import Run
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.result import RerunStopReason, RunResult
 from eval_gate.model.specs.evaluator import ResponseContains
 from eval_gate.results.run_writer import write_result
@@ -156,7 +156,12 @@ def test_run__target_gone__gives_up_and_the_rest_is_not_run(tmp_path) -> None:
     result = execute(make_plan(make_suite(*ten_cases()), target=target), tmp_path)
     assert len(target.asked) == 5
     assert (result.summary.errored, result.summary.not_run, result.complete) == (5, 5, False)
-    assert result.stop_reason == "no connection to the target, 5 cases in a row: connection refused (start the agent)"
+    assert result.stop_reason == "no connection to the target, 5 cases in a row: connection refused"
+    assert (result.stop_cause, result.stop_hint) == (ErrorCause.NO_CONNECTION, "start the agent")
+    cases = [case for _, case in result.iter_cases() if case.error]
+    assert {(case.error, case.error_cause, case.error_hint) for case in cases} == {
+        ("connection refused", ErrorCause.NO_CONNECTION, "start the agent")
+    }
 
 
 class Doubts:
@@ -205,7 +210,8 @@ def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(
     assert limit <= len(target.asked) <= 2 * limit
     assert (result.summary.errored, result.summary.not_run, result.complete) == (limit, 100 - limit, False)
     said = f"no response from the target in time, {limit} cases in a row: timeout: no response within 50 ms"
-    assert result.stop_reason == f"{said} (increase timeoutMs if it needs longer)"
+    assert (result.stop_reason, result.stop_cause) == (said, ErrorCause.TIMED_OUT)
+    assert result.stop_hint == "increase timeoutMs if it needs longer"
     assert not doubts.asked
 
 
@@ -245,7 +251,7 @@ def test_run__gone_and_hanging_by_turns__is_given_up_in_words_that_are_true_of_b
         await asyncio.sleep(60)
 
     plan = make_plan(make_suite(*ten_cases()), target=ScriptedTarget(answer), limits=RunLimits(timeout_ms=20))
-    said = "no response from the target, 5 cases in a row: timeout: no response within 20 ms (increase timeoutMs"
+    said = "no response from the target, 5 cases in a row: timeout: no response within 20 ms"
     assert execute(plan, tmp_path).stop_reason.startswith(said)
 
 

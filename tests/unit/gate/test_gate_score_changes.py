@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
-from eval_gate.model.comparison import CaseChange, Comparison, Outcome, Verdict
+from eval_gate.model.comparison import CaseChange, Comparison, Outcome, ReasonCode, Verdict
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
@@ -177,7 +177,7 @@ def test_decide__max_score_drop_without_a_baseline__passes_and_says_so() -> None
 
 @pytest.mark.parametrize(("score", "outcome"), [(0.7, "inconclusive"), (0.9, "passed")])
 def test_decide__baseline_could_not_be_had__is_missed_where_a_score_may_have_dropped(score, outcome) -> None:
-    absent = NoBaseline("baseline-unavailable", "GitHub responded with 502", unavailable=True)
+    absent = NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, "GitHub responded with 502", unavailable=True)
     found = verdict(make_graded_run({"a": score}), absent, Policy(pass_score=0.5, max_score_drop=0.2))
     assert found.outcome == outcome
     if outcome == "inconclusive":

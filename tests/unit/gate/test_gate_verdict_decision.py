@@ -12,7 +12,7 @@ from eval_gate.gate.reruns import Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseClass, Outcome
+from eval_gate.model.comparison import CaseClass, Outcome, ReasonCode
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import RerunStopReason, RunResult, Shard
@@ -321,7 +321,7 @@ def test_reruns__nobody_named_a_baseline__runs_what_fails_again() -> None:
     assert list(found.find_rerun_candidates(here(a="F", b="P"))) == [A]
     assert found.should_rerun(A, tries("F"))
     assert not found.should_rerun(A, tries("FFF"))
-    assert not reruns(NoBaseline("no-run-yet", "none")).find_rerun_candidates(here(a="F", b="P"))
+    assert not reruns(NoBaseline(ReasonCode.NO_RUN_YET, "none")).find_rerun_candidates(here(a="F", b="P"))
 
 
 def asked_again(found: Reruns, run) -> int:

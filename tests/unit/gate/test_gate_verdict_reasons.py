@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import GateError
-from eval_gate.model.comparison import Outcome, RuleCode, Verdict
+from eval_gate.model.comparison import Outcome, ReasonCode, RuleCode, Verdict
 from eval_gate.model.execution import ErrorKind
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import Shard
@@ -304,14 +304,14 @@ def test_decide__everything_crashes_that_main_answered__says_what_else_it_may_be
 def test_decide__nothing_judged__cites_the_first_error_and_not_why_something_was_skipped() -> None:
     cases = [make_result("s", "skipped", error="it needs a key"), make_result("e", "error", error="no connection")]
     (reason,) = verdict(make_run(make_suite_result(cases))).reasons
-    assert (reason.code, reason.message) == (
-        "no-scored-cases",
-        "no case has a score; the first error is: no connection",
-    )
+    assert (reason.code, reason.message) == ("no-scored-cases", "no case has a score: no connection")
+    other = make_result("o", "error", error="HTTP 500")
+    (reason,) = verdict(make_run(make_suite_result([*cases, other]))).reasons
+    assert reason.message == "no case has a score; the first error is: no connection"
 
 
 def test_decide__baseline_that_could_not_be_had__is_not_missed_where_regressions_do_not_count() -> None:
-    absent = NoBaseline("unreachable", "GitHub does not answer", unavailable=True)
+    absent = NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, "GitHub does not answer", unavailable=True)
     run = make_run({"a": "failed", "b": "passed"})
     found = judge_against(run, absent, Policy(frozenset({FailOn.FAILURES}))).verdict
     assert found is not None
@@ -327,9 +327,9 @@ def test_decide_verdict__increase_exactly_at_its_limit__is_not_in_doubt(duration
     assert [rule.value for rule in found.rules if rule.code is RuleCode.LATENCY] == [shown]
 
 
-@pytest.mark.parametrize(("now", "expected"), [("passed", ["no-baseline"]), ("failed", ["unreachable"])])
+@pytest.mark.parametrize(("now", "expected"), [("passed", ["no-baseline"]), ("failed", ["baseline-unavailable"])])
 def test_decide__baseline_that_could_not_be_had__is_missed_only_where_something_fails(now, expected) -> None:
-    absent = NoBaseline("unreachable", "GitHub does not answer", unavailable=True)
+    absent = NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, "GitHub does not answer", unavailable=True)
     found = judge_against(make_run({"a": now}), absent, Policy(frozenset({FailOn.REGRESSIONS}))).verdict
     assert found is not None
     assert said(found) == (("passed", 0, expected) if now == "passed" else ("inconclusive", 3, expected))
@@ -363,7 +363,7 @@ def test_decide__no_cases_and_a_least_coverage__is_no_verdict() -> None:
 
 @pytest.mark.parametrize(("scores", "words"), [((0.5, 1.0), "1 low score"), ((0.5, 0.6), "2 low scores")])
 def test_decide__baseline_that_could_not_be_had__is_missed_for_low_scores(scores, words) -> None:
-    absent = NoBaseline("unreachable", "GitHub does not answer", unavailable=True)
+    absent = NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, "GitHub does not answer", unavailable=True)
     policy = Policy(frozenset({FailOn.FAILURES}), max_score_drop=0.1, pass_score=0.2)
     found = judge_against(make_graded_run(dict(zip("ab", scores, strict=True))), absent, policy).verdict
     assert found is not None

@@ -10,8 +10,8 @@ from eval_gate.config.outputs import JunitFailures
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.case import Tier
-from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict
-from eval_gate.model.execution import ErrorKind, EvaluatorResult
+from eval_gate.model.comparison import Outcome, Reason, ReasonCode, RuleCode, Verdict
+from eval_gate.model.execution import ErrorCause, ErrorKind, EvaluatorResult
 from eval_gate.model.result import CaseResult, RunResult, StaleFact, StaleKind
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
@@ -19,7 +19,7 @@ from eval_gate.reports.context import BaselineRefresh, ReportContext
 from eval_gate.reports.markdown import render_comment, render_problem, render_summary
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.reports.wording.verdict import suggest_next_step
+from eval_gate.reports.wording.advice import find_advice
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.history import build_history
 from eval_gate.struct import replace
@@ -102,13 +102,12 @@ REFUSED = "agent error: no connection to 127.0.0.1:1: refused"
 
 def interrupted() -> RunResult:
     cases = [make_result("a")]
-    unreachable = ErrorKind.AGENT_UNREACHABLE
-    cases += [make_result(f"b{number}", "error", error=REFUSED, error_kind=unreachable) for number in range(5)]
+    why = {"error": REFUSED, "error_kind": ErrorKind.AGENT_UNREACHABLE, "error_cause": ErrorCause.NO_CONNECTION}
+    cases += [make_result(f"b{number}", "error", **why) for number in range(5)]
     cases += [make_result(f"c{number}", "not_run") for number in range(3)]
-    stopped = (
-        f"no connection to the target, 5 cases in a row: {REFUSED.removeprefix('agent error: ')} (start the agent)"
-    )
-    run = make_run(make_suite_result(cases), stop_reason=stopped)
+    stopped = f"no connection to the target, 5 cases in a row: {REFUSED.removeprefix('agent error: ')}"
+    cause = ErrorCause.NO_CONNECTION
+    run = make_run(make_suite_result(cases), stop_reason=stopped, stop_cause=cause, stop_hint="start the agent")
     return judged(run, make_baseline_run({"a": "passed"}))
 
 
@@ -193,7 +192,7 @@ def history() -> RunResult:
 def unavailable() -> RunResult:
     """A case that fails here, and GitHub does not say whether it passed before."""
     reason = "the baseline could not be read (listing the artifacts: GitHub answers 502 (Bad Gateway))"
-    absent = NoBaseline("baseline-unavailable", reason, unavailable=True)
+    absent = NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, reason, unavailable=True)
     return judge_against(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
 
 
@@ -337,7 +336,9 @@ REFRESHABLE = replace(
 def expired() -> RunResult:
     """A case that fails here, and the baseline is too old to be had."""
     reason = "no usable artifact eval-gate-results of main; seen 1: 1 expired"
-    absent = NoBaseline("baseline-expired", reason, unavailable=True, expired=True, refreshable=True)
+    absent = NoBaseline(
+        ReasonCode.BASELINE_ARTIFACT_NOT_FOUND, reason, unavailable=True, expired=True, refreshable=True
+    )
     return judge_against(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
 
 
@@ -366,9 +367,9 @@ def test_to_do__any_rule_that_does_not_hold__has_words_and_may_be_accepted_where
     failed = Verdict(
         outcome=Outcome.FAILED, exit_code=ExitCode.FAILED, reasons=(Reason(code=code, message="it is so"),)
     )
-    alone, offered = (suggest_next_step(none(), failed, can_waive=possible) for possible in (False, True))
-    assert alone
-    assert offered in {f"{alone} or waive the failures", f"{alone}, or waive the failures"}
+    alone, offered = (find_advice(none(), failed, ON_GITHUB, waive=how) for how in (None, "waive the failures"))
+    step = alone.next_step.removesuffix(".")
+    assert offered.next_step == f"{step}, or waive the failures."
 
 
 @pytest.mark.parametrize(

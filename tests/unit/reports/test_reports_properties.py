@@ -241,13 +241,13 @@ OURS = {
     ),
     *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed", "suite.score"),
     *("suite.regressions", "suite.new_passes", "view.rerun_count", "current_title"),
-    *("view.failed_counts", "view.errored_counts", "view.remedy", "view.behaviour.title", "view.metrics.title"),
+    *("view.failed_counts", "view.errored_counts", "view.behaviour.title", "view.metrics.title"),
     *("group.headline", "group.explanation", "group.title_for_many"),
-    *("group.tiers", "view.score_tolerance", "view.reruns", "view.next_step", "words"),
+    *("group.tiers", "view.score_tolerance", "view.reruns", "words"),
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
 MACROS = {
-    *("title", "why", "cautions", "links", "folds", "folding_table", "suite_table", "grade_table"),
+    *("title", "why", "next_step", "cautions", "links", "folds", "folding_table", "suite_table", "grade_table"),
     *("measured", "counts", "stale_line", "warning_list", "section", "list", "count", "rows_table"),
     *("waived_table", "entry_list", "brought", "waive_offer", "inconclusive_words", "inconclusive", "notes_above"),
     *("by_base_agent", "main_broke", "stale_baseline", "waiver_warnings", "rest", "named", "caller"),

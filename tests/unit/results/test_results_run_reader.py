@@ -12,7 +12,7 @@ import pytest
 
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.model.comparison import CaseClass, UnscoredRun
+from eval_gate.model.comparison import CaseClass, ReasonCode, UnscoredRun
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.limits import RESULT_BYTES
 from eval_gate.model.result import RunResult
@@ -268,12 +268,14 @@ def test_read_run__foreign_suite_result__is_a_run_of_one_suite(tmp_path) -> None
 
 
 def test_find_baseline__none_named__is_an_absence_with_a_reason(tmp_path) -> None:
-    assert find_baseline(None, tmp_path) == NoBaseline("baseline-not-requested", "no baseline was given")
+    assert find_baseline(None, tmp_path) == NoBaseline(ReasonCode.BASELINE_NOT_REQUESTED, "no baseline was given")
 
 
 def test_find_baseline__latest_before_the_first_run__is_an_absence_and_not_a_mistake(tmp_path) -> None:
     found = find_baseline("latest", tmp_path / "results")
-    assert found == NoBaseline("no-run-yet", f"{tmp_path / 'results'} contains no complete run with scores yet")
+    assert found == NoBaseline(
+        ReasonCode.NO_RUN_YET, f"{tmp_path / 'results'} contains no complete run with scores yet"
+    )
 
 
 def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_and_names_both(tmp_path) -> None:

@@ -17,6 +17,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.assignment import assign_targets
 from eval_gate.engine.preparation.plan_builder import read_inputs
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.selection import CaseSelection
 from eval_gate.process.signals import run_async
 from eval_gate.reports.matrix import Matrix, TargetRun, build_matrix, check_formats, render_matrix, write_matrix
@@ -122,9 +123,9 @@ def find_target_baseline(
     own = [one for one in list_stored_runs(folder) if one.head.target.name == name]
     complete = [one for one in own if one.head.complete and one.head.covers(chosen)]
     if not complete:
-        return NoBaseline("no-run-yet", f"{folder} contains no complete run of {describe_name(name)} yet")
+        return NoBaseline(ReasonCode.NO_RUN_YET, f"{folder} contains no complete run of {describe_name(name)} yet")
     absent = NoBaseline(
-        "no-run-yet",
+        ReasonCode.NO_RUN_YET,
         f"{folder} contains no run of {describe_name(name)} in which half of the cases have a score yet",
     )
     return find_first_measured(complete, reference, own) or absent
@@ -146,7 +147,7 @@ def _add_renamed_baseline(
     other = find_newest_passed(output_dir, chosen=chosen, but=found.keys())
     if isinstance(other, NoBaseline):
         return found
-    never = {name for name, one in found.items() if isinstance(one, NoBaseline) and one.code == "no-run-yet"}
+    never = {name for name, one in found.items() if isinstance(one, NoBaseline) and one.code == ReasonCode.NO_RUN_YET}
     return {name: other if name in never else one for name, one in found.items()}
 
 

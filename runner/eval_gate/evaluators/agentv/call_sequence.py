@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, UnknownCallsError
 from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.evaluators.trace import ReportedCall, list_calls
 from eval_gate.evaluators.wording import MAX_NAME, double_quote, limit_items, truncate
@@ -46,7 +46,7 @@ async def evaluate_call_sequence(spec: CallSequence, context: EvaluationContext)
     calls = list_calls(context.response)
     if calls is None:
         if spec.negate:
-            raise EvaluatorError(
+            raise UnknownCallsError(
                 f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so it is unknown whether such a call was made"
             )
         return EvaluatorScore(score=0.0, misses=(NO_TRACE,), error=f"{truncate(spec.name)}: {NO_TRACE}", checks_run=1)
@@ -188,7 +188,7 @@ async def evaluate_skill_trigger(spec: SkillTrigger, context: EvaluationContext)
     """
     calls = list_calls(context.response)
     if calls is None and spec.should_trigger == spec.negate:
-        raise EvaluatorError(f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so it is unknown whether the skill was used")
+        raise UnknownCallsError(f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so it is unknown whether the skill was used")
     used = next((call for call in calls or () if _uses_skill(spec.skill, call)), None)
     if used is None:
         said = f"skill {double_quote(spec.skill)} was not used{'' if calls is not None else f': {NO_TRACE}'}"

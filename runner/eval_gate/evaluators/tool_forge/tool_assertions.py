@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, UnknownCallsError
 from eval_gate.evaluators.tool_forge.assertion_tally import AssertionTally
 from eval_gate.evaluators.trace import has_reported_calls
 from eval_gate.evaluators.wording import format_names, single_quote, truncate
@@ -47,7 +47,7 @@ def _get_calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCal
     the target ever lists calls (`engine.unknown_tool_calls` finds that out).
     """
     if context.response.tool_calls_known is False and not has_reported_calls(context.response):
-        raise EvaluatorError(f"{spec.type}: {CALLS_UNKNOWN}: the target does not report its tool calls")
+        raise UnknownCallsError(f"{spec.type}: {CALLS_UNKNOWN}: the target does not report its tool calls")
     return context.response.tool_calls
 
 

@@ -41,7 +41,7 @@ from eval_gate.github.commits import (
     iter_commits,
 )
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
-from eval_gate.model.comparison import Outcome, UnscoredRun
+from eval_gate.model.comparison import Outcome, ReasonCode, UnscoredRun
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import extract_top_entry, find_top_entry
 from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, is_measured
@@ -197,11 +197,11 @@ class ArtifactStore:
         wanted = self._wanted
         if self._tip() is None:
             why = f"branch {wanted.branch} not found; set another one with `baseline-branch`"
-            return NoBaseline("baseline-branch-not-found", why, unavailable=True)
+            return NoBaseline(ReasonCode.BASELINE_BRANCH_NOT_FOUND, why, unavailable=True)
         if not trail.seen_ids and (before := self._find_former_name(lists)) is not None:
             why = f"{wanted.branch} was renamed from {before}; run the workflow on {wanted.branch} to store a baseline"
             said = f"no artifact {wanted.name} of {wanted.branch}: {why}"
-            return NoBaseline("branch-renamed", said, refreshable=True)
+            return NoBaseline(ReasonCode.BRANCH_RENAMED, said, refreshable=True)
         among = " among the nearest" if trail.has_more else ""
         reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
         if wanted.exact_commit_branch:
@@ -220,7 +220,7 @@ class ArtifactStore:
         unknown = unknown or self._may_be_the_branch_s or trail.has_expired or wanted.exact_commit_branch is not None
         said = f"{reason}{seen}; {self._describe_remedy(trail)}"
         return NoBaseline(
-            "baseline-artifact-not-found",
+            ReasonCode.BASELINE_ARTIFACT_NOT_FOUND,
             said,
             unavailable=unknown,
             expired=trail.has_expired,
@@ -641,7 +641,9 @@ def _has_passed(result: RunResult) -> bool:
 def build_unknown_base(why: str) -> NoBaseline:
     """Build the reason for an unknown base commit: the baseline is unavailable, not absent."""
     hint = "update the change with its base branch, or name a run with `baseline`"
-    return NoBaseline("baseline-unavailable", f"the commit to compare with is unknown: {why}; {hint}", unavailable=True)
+    return NoBaseline(
+        ReasonCode.BASELINE_UNAVAILABLE, f"the commit to compare with is unknown: {why}; {hint}", unavailable=True
+    )
 
 
 def _compute_age_days(made: datetime | None, now: datetime) -> float | None:

@@ -26,6 +26,7 @@ from eval_gate.reports.markdown_fragments import describe_older_baseline, descri
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
+from eval_gate.reports.wording.case_errors import describe_error
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.numbers import (
     extract_day,
@@ -36,10 +37,7 @@ from eval_gate.reports.wording.numbers import (
     format_points,
 )
 from eval_gate.reports.wording.spending import format_small_sample_interval
-from eval_gate.reports.wording.verdict import (
-    explain_inconclusive,
-    suggest_next_step,
-)
+from eval_gate.reports.wording.verdict import explain_inconclusive
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.staleness.staleness_checks import format_console_line as stale_line
@@ -203,8 +201,8 @@ class _ConsoleSummary:
             yield from style.wrap_text(f"{view.setup_changes.title.lower()}:")
             for line in view.setup_changes.format_lines():
                 yield from style.wrap_text(to_console_line(line, 500), begin="  · ", indent=" " * 4)
-        if next_step := self._find_next_step():
-            yield from style.wrap_text(to_console_line(next_step, 1_000), begin="Next step: ")
+        if view.advice is not None:
+            yield from style.wrap_text(to_console_line(view.advice.next_step, 1_000), begin="Next step: ")
         yield from self._render_commands()
 
     def _render_commands(self) -> Iterator[str]:
@@ -222,18 +220,6 @@ class _ConsoleSummary:
             yield from wrap_command("waive:  ", context.waive_command, style)
         if context.saving:
             yield from style.wrap_text(context.saving)
-
-    def _find_next_step(self) -> str | None:
-        """Find what to do about a gate that did not pass; None if it passed or nothing is known."""
-        view = self._view
-        if view.has_no_verdict or view.verdict.outcome is Outcome.PASSED:
-            return None
-        if view.is_inconclusive:
-            return f"Run it again. If it ends the same way, {view.remedy}."
-        if view.has_only_agent_errors:
-            return "Run it again once. If every case ends with an agent error again, this change is the cause."
-        step = suggest_next_step(view.run, view.verdict, can_waive=view.context.waive_command is not None)
-        return f"{step}." if step else None
 
     def _render_reasons(self, words: str, colour: str, reasons: Sequence[str], ended: str) -> Iterator[str]:
         """Render the verdict and its reasons on one line, or each reason on its own line if that is too long.
@@ -260,7 +246,7 @@ def _format_error(row: CaseRow, case: CaseResult) -> str:
     word = {Status.ERROR: row.current_result, Status.SKIPPED: "skipped"}.get(case.status)
     if not word:
         return case.error or ""
-    return f"{word}: {drop_error_prefix(case.error or '')}"
+    return f"{word}: {drop_error_prefix(describe_error(case))}"
 
 
 def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:

@@ -11,7 +11,7 @@ from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.rules import SCORE_SHARE, compute_score_drop, compute_score_share, iter_new_errors
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseClass, Comparison, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.comparison import CaseClass, Comparison, Outcome, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
@@ -253,7 +253,7 @@ def find_blockers(lists: CaseLists) -> GateBlockers:
 
 
 def _build_incomplete_reason(run: RunResult) -> Reason:
-    return Reason(code="run-incomplete", message=run.stop_reason or "the run ended before it had a verdict")
+    return Reason(code=ReasonCode.RUN_INCOMPLETE, message=run.stop_reason or "the run ended before it had a verdict")
 
 
 def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
@@ -272,10 +272,10 @@ def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
         RuleCode.NEW_FAILURES: lambda row: (
             row.case is not None and is_new_or_changed(row.case_change) and is_failing(row.case)
         ),
-        "no-scored-cases": lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
-        "too-few-scored-cases": lambda row: row.status is Status.ERROR,
-        "run-incomplete": lambda row: row.status is Status.NOT_RUN,
-        "unconfirmed-regressions": lambda row: row.decided_by is not None and row.decided_by.is_inconclusive,
+        ReasonCode.NO_SCORED_CASES: lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
+        ReasonCode.TOO_FEW_SCORED_CASES: lambda row: row.status is Status.ERROR,
+        ReasonCode.RUN_INCOMPLETE: lambda row: row.status is Status.NOT_RUN,
+        ReasonCode.UNCONFIRMED_REGRESSIONS: lambda row: row.decided_by is not None and row.decided_by.is_inconclusive,
     }
 
 

@@ -29,6 +29,7 @@ from eval_gate.reports.view.scores import list_grades
 from eval_gate.reports.view.tables import SuiteRow, build_rule_rows, build_suite_rows, is_baseline_stale
 from eval_gate.reports.wording import headline
 from eval_gate.reports.wording import verdict as verdict_words
+from eval_gate.reports.wording.advice import Advice, find_advice, format_lead
 from eval_gate.reports.wording.case_errors import describe_mistakes, format_error_kind_counts
 from eval_gate.reports.wording.doc_links import find_doc_link
 from eval_gate.reports.wording.grounds import describe_score_finding, format_place
@@ -91,10 +92,14 @@ class ReportView(CaseLists):
         """The verdict in a few words."""
         return self._headline[1]
 
-    lead = _cache_property(lambda view: verdict_words.format_lead(view.run, view.verdict))
+    lead = _cache_property(lambda view: format_lead(view.advice, view.verdict))
     """The words before the opening, in bold."""
-    opening = _cache_property(lambda view: verdict_words.describe_verdict(view.run, view.verdict))
-    """Why, in a few sentences."""
+
+    @cached_property
+    def opening(self) -> str:
+        """Why, in a few sentences; it continues the lead if that ends with a colon."""
+        words = verdict_words.describe_verdict(self.run, self.verdict)
+        return words if self.lead and self.lead.endswith(":") else verdict_words.to_sentence(words)
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
@@ -136,18 +141,13 @@ class ReportView(CaseLists):
     """What else a drop of all cases may be; it stands below the opening."""
     false_alarms = _cache_property(lambda view: describe_false_alarms(view.run, format_place(view.context)))
     """How often harmless pull requests would be red, where that is more often than is promised; below the opening."""
-    remedy = _cache_property(lambda view: verdict_words.suggest_remedy(view.run, view.verdict))
-    """Where to look if a run without a verdict ends the same way again."""
 
-    @property
-    def next_step(self) -> str | None:
-        """What to do about a failed gate; None if it did not fail or no step is known."""
-        failed = self.verdict.outcome is Outcome.FAILED
-        return (
-            verdict_words.suggest_next_step(self.run, self.verdict, can_waive=self.waive_comment is not None)
-            if failed
-            else None
-        )
+    @cached_property
+    def advice(self) -> Advice | None:
+        """What happened, whose it is and the next step; None if the gate passed."""
+        by_comment = "waive the failures with `/eval-gate waive`" if self.waive_comment is not None else None
+        by_command = "waive the failures" if self.context.waive_command is not None else None
+        return find_advice(self.run, self.verdict, self.context, waive=by_comment or by_command)
 
     @cached_property
     def waive_comment(self) -> str | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import cached_property
 from typing import Final
 
-from eval_gate.gate.case_comparison import count_passes, has_no_response
+from eval_gate.gate.case_comparison import count_passes
 from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
@@ -16,7 +16,6 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import build_case_url, build_line_url
-from eval_gate.reports.run_statistics import find_error_kind
 from eval_gate.reports.view.new_cases import describe_new_case, is_new_and_flaky
 from eval_gate.reports.view.response_comparison import ResponseComparison, build_response_comparison
 from eval_gate.reports.view.scores import describe_shortfalls
@@ -345,7 +344,6 @@ class CaseRows:
         self._removed = [change for change in changes if change.change is CaseClass.REMOVED]
         self._place, self._least = grounds_words.format_place(context), run.verdict.pass_score if run.verdict else 1.0
         self._named = Counter([key.case_id for key, _ in self._cases])
-        self._silent = has_no_response(run)
         self._stale = {suite.eval_file for suite in run.suites if suite.stale}
         self._context, self._waivers = context, waivers
         self._made: dict[int, CaseRow] = {}
@@ -395,7 +393,7 @@ class CaseRows:
                 url=build_line_url(case.location, self._context),
                 place=self._place,
                 pass_score=self._least,
-                error_kind=None if case.status is Status.PASSED else find_error_kind(case, silent=self._silent),
+                error_kind=case.error_kind if case.status is Status.ERROR else None,
                 waiver=self._waivers.by_case.get(key),
                 page_url=build_case_url(key, self._context),
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.model.case import EvalMistake, MistakeKind
-from eval_gate.model.execution import CALLS_UNKNOWN, ErrorKind
+from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause, ErrorKind
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.text.escape import format_first_few
@@ -20,8 +20,8 @@ ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, E
 EXPLANATIONS: Final = {
     ErrorKind.AGENT_ERROR: "the agent responded with an error, closed the connection, or timed out",
     ErrorKind.AGENT_UNREACHABLE: (
-        "the agent accepted no connection or never responded in time, or its model provider rejected the request. This "
-        "change is the cause only if it keeps the agent from starting, or ends it"
+        "the agent accepted no connection, or it or its model provider refused access. This change is the cause only "
+        "if it keeps the agent from starting, or ends it"
     ),
     ErrorKind.EVALUATION_ERROR: "an LLM judge, a grader or Eval Gate itself broke, so the response has no score",
     None: "the result does not say whether the agent or the evaluation failed",
@@ -58,16 +58,16 @@ _SHORT_WORDS_FOR_MANY: Final = {
 _MAX_NAMED: Final = 3
 """Cases that are named with a mistake that they share."""
 CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the agent does not list its tool calls"
-CALLS_UNKNOWN_REMEDY: Final = (
-    "check where the agent lists its tool calls (`toolCallsPath`, `agentProtocol`, its own log), with and without "
-    "this change"
-)
-"""What to do if it is unknown which tools were called."""
 
 
 def has_unknown_calls(case: CaseResult | None) -> bool:
     """Whether a case has no score because it is unknown which tools were called."""
-    return case is not None and case.error_kind is ErrorKind.EVALUATION_ERROR and CALLS_UNKNOWN in (case.error or "")
+    return case is not None and case.error_cause is ErrorCause.CALLS_UNKNOWN
+
+
+def describe_error(case: CaseResult) -> str:
+    """Return the error of a case, with what to do about it in parentheses."""
+    return f"{case.error or ''} ({case.error_hint})" if case.error_hint else case.error or ""
 
 
 def describe_mistakes(run: RunResult) -> tuple[str, ...]:

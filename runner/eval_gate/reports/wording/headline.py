@@ -7,8 +7,9 @@ from typing import Final
 
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_flaky
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, RuleCode, Verdict
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import (
     compute_pass_rates,
     exclude_waived,
@@ -16,6 +17,7 @@ from eval_gate.reports.run_statistics import (
     has_only_agent_errors,
     select_counted_changes,
 )
+from eval_gate.reports.wording.advice import find_advice
 from eval_gate.reports.wording.grounds import describe_broken_main
 from eval_gate.reports.wording.numbers import format_count, format_percent
 from eval_gate.reports.wording.verdict import (
@@ -23,7 +25,6 @@ from eval_gate.reports.wording.verdict import (
     find_base_agent_failures,
     find_suspected_regressions,
     format_new_errors,
-    is_likely_outage,
     is_suite_drop_alone,
     list_unwaived_changes,
     split_regressions,
@@ -90,7 +91,16 @@ def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
     scored = summary.passed + summary.failed
     if scored and summary.not_run:
         return f"inconclusive, ended at {scored} of {format_count(summary.total_cases, 'case')}"
-    return "inconclusive: agent unreachable" if is_likely_outage(run, verdict) else "inconclusive"
+    advice = find_advice(run, verdict, ReportContext())
+    return f"inconclusive{_CAUSE_PHRASES.get(advice.cause, '') if advice else ''}"
+
+
+_CAUSE_PHRASES: Final[dict[str, str]] = {
+    ErrorCause.NO_CONNECTION: ": agent unreachable",
+    ErrorKind.AGENT_UNREACHABLE: ": agent unreachable",
+    ErrorCause.TIMED_OUT: ": agent timed out",
+}
+"""What the heading of an inconclusive gate names."""
 
 
 def format_regressions(run: RunResult) -> str:

@@ -1,33 +1,29 @@
-"""Wording for a verdict: its reasons, the next step, and changes since the last push."""
+"""Wording for a verdict: its reasons, and changes since the last push."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from eval_gate.formats.dialect_names import UPDATABLE_DIALECTS
-from eval_gate.gate.case_comparison import has_no_response
 from eval_gate.gate.evidence.day_effects import MIN_RUNS, find_bad_days
+from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.rules import iter_new_errors
 from eval_gate.gate.score_changes import format_limit
-from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.evidence import BranchRun, GroundKind
-from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, Summary
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import compute_case_digest
 from eval_gate.reports.run_statistics import (
     compute_pass_rates,
     exclude_waived,
-    find_error_kind,
-    find_error_kinds,
     has_no_comparable_case,
     select_counted_changes,
 )
 from eval_gate.reports.wording.case_errors import (
     CALLS_UNKNOWN_EXPLANATION,
-    CALLS_UNKNOWN_REMEDY,
     format_error_kind_counts,
     has_unknown_calls,
     summarize_errors,
@@ -39,39 +35,11 @@ from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.text.escape import format_first_few, to_one_line
 
 NO_VERDICT: Final = Reason(
-    code="no-verdict",
+    code=ReasonCode.NO_VERDICT,
     message="the run is complete; to get a verdict, run `eval-gate compare BASELINE RUN`",
 )
 """Reason of a run without a verdict, such as one that was merged from parts."""
-UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
 INCONCLUSIVE: Final = "Inconclusive:"
-RUN_REASONS: Final = frozenset({"no-scored-cases", "too-few-scored-cases", "run-incomplete"})
-"""Reasons for an inconclusive gate that are about the whole run; the others are about unexplained failures."""
-_FIX_ERRORS: Final = "Look up the error in the log of the agent, and fix the change{waive}"
-_NEXT_STEPS: Final = {
-    RuleCode.REGRESSIONS: "Fix the change. If the agent should behave this way now, update the evals{update}{waive}",
-    RuleCode.SUITE_DROP: (
-        "Re-run the job. If many cases fail at first again, this change makes the agent less reliable: find what these "
-        "cases have in common{waive}"
-    ),
-    RuleCode.SUITE_SCORES: "Find what made many responses slightly worse: no single case decides{waive}",
-    RuleCode.MUST_PASS: "Fix the must-pass cases that fail{waive}",
-    RuleCode.FAILURES: "Fix the failing cases or their evals: every case has to pass{waive}",
-    RuleCode.SCORE_DROP: "Review what lowered the scores{waive}",
-    RuleCode.PASS_RATE: "Review the failing cases: more of them have to pass{waive}",
-    RuleCode.LATENCY: "Find what makes the responses slower, or raise max-latency-increase{waive}",
-    RuleCode.COST: "Find what makes the responses more expensive, or raise max-cost-increase{waive}",
-    RuleCode.TOKENS: "Find what makes the responses longer, or raise max-token-increase{waive}",
-    RuleCode.ERRORS: "Fix the errors, then re-run the job{waive}",
-    RuleCode.COVERAGE: "Fix what keeps cases without a score, then re-run the job{waive}",
-    RuleCode.FLAKY: "Fix or quarantine the flaky cases{waive}",
-    RuleCode.REMOVED_CASES: "Have the removal of these cases reviewed{waive}",
-    RuleCode.CHANGED_CASES: "Have the changes of these cases reviewed{waive}",
-    RuleCode.LOOSENED_RULES: "Have the loosened rules reviewed{waive}",
-    RuleCode.NEW_FAILURES: "Make the new and changed cases pass before you merge them{waive}",
-    RuleCode.STALE: "Generate the stale evals again from the current tools{waive}",
-}
-"""What to do first if a rule does not hold. Nothing untrusted is in the text."""
 
 
 def describe_verdict(run: RunResult, verdict: Verdict) -> str:
@@ -81,11 +49,7 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
             said = [*_format_reasons(run, verdict), *_describe_pass_rate(run, verdict), *_describe_waived(run)]
             return " ".join([*said, *_describe_pass_score(run, verdict)])
         case Outcome.INCONCLUSIVE:
-            why = explain_inconclusive(run, verdict)
-            if is_likely_outage(run, verdict):
-                why = f"this looks like an outage. {to_sentence(why)}"
-            words = " ".join([why, *_describe_alternative(run, verdict)])
-            return words if format_lead(run, verdict) == INCONCLUSIVE else to_sentence(words)
+            return explain_inconclusive(run, verdict)
     return _describe_pass(run, verdict)
 
 
@@ -142,8 +106,7 @@ def _format_counted_errors(run: RunResult, limit: str) -> str:
 
     The other cases without a score are regressions, or had no score in the baseline either.
     """
-    silent = has_no_response(run)
-    found = [find_error_kind(case, silent=silent) for case in iter_new_errors(run, run.comparison)]
+    found = [case.error_kind for case in iter_new_errors(run, run.comparison)]
     kinds = format_error_kind_counts(found)
     return f"{format_count(len(found), 'new error')} (limit {limit}){f': {kinds}' if kinds else ''}"
 
@@ -244,19 +207,7 @@ def explain_inconclusive(run: RunResult, verdict: Verdict) -> str:
     why = run.stop_reason or next((format_reason(run, reason) for reason in verdict.reasons), "the run did not finish")
     lacking = sum(has_unknown_calls(case) for _, case in run.iter_cases())
     unknown = f" In {format_count(lacking, 'case')}, {CALLS_UNKNOWN_EXPLANATION}." if lacking else ""
-    return f"{why.rstrip('.')}. {_describe_progress(run.summary)}{unknown}"
-
-
-def _describe_alternative(run: RunResult, verdict: Verdict) -> list[str]:
-    """Describe what else a likely outage may be: a change that keeps the target from starting.
-
-    The same applies to agent errors that left the run without a verdict.
-    """
-    if is_likely_outage(run, verdict):
-        return ["If the agent does not start with this change, the next run ends the same way."]
-    if ErrorKind.AGENT_ERROR in find_error_kinds(run) and verdict.reasons and verdict.reasons[0].code in RUN_REASONS:
-        return ["The agent may have been down. If this change breaks it, the next run ends the same way."]
-    return []
+    return f"{drop_error_prefix(why).rstrip('.')}. {_describe_progress(run.summary)}{unknown}"
 
 
 def _describe_pass(run: RunResult, verdict: Verdict) -> str:
@@ -392,104 +343,12 @@ def list_unwaived_changes(run: RunResult) -> list[CaseChange]:
 
 def summarize_new_errors(run: RunResult) -> str:
     """`2 agent errors`, `4 new errors: 2 agent errors, 1 agent unreachable, 1 evaluation error`: those that count."""
-    silent = has_no_response(run)
-    return summarize_errors(find_error_kind(case, silent=silent) for case in iter_new_errors(run, run.comparison))
+    return summarize_errors(case.error_kind for case in iter_new_errors(run, run.comparison))
 
 
 def format_new_errors(run: RunResult) -> tuple[str, ...]:
     """Format the number of new errors: `4 new errors`; empty without any."""
     return (summarize_new_errors(run).partition(":")[0],) if any(iter_new_errors(run, run.comparison)) else ()
-
-
-def format_lead(run: RunResult, verdict: Verdict) -> str | None:
-    """Return the bold text before the opening sentence of a verdict, or None if there is none."""
-    if verdict.reasons == (NO_VERDICT,):
-        return None
-    if verdict.outcome is Outcome.INCONCLUSIVE:
-        return UNRELATED_TO_CHANGE if is_unrelated_to_change(run, verdict) else INCONCLUSIVE
-    return "Gate failed:" if verdict.outcome is Outcome.FAILED else None
-
-
-def is_unrelated_to_change(run: RunResult, verdict: Verdict) -> bool:
-    """Whether the change cannot be why there is no verdict: nothing is known against it, and what broke is ours.
-
-    Calls that the target does not list may well be why: a path was mistyped, or the agent was changed. So may cases
-    that another tool did not run.
-    """
-    if (verdict.reasons and verdict.reasons[0].code not in RUN_REASONS) or _lacks_external_results(run):
-        return False
-    suspect = run.summary.failed or select_counted_changes(run, CaseClass.REGRESSION, CaseClass.INCONCLUSIVE)
-    return not suspect and set(find_error_kinds(run)) <= {ErrorKind.EVALUATION_ERROR} and not _has_unknown_calls(run)
-
-
-def _has_unknown_calls(run: RunResult) -> bool:
-    return any(has_unknown_calls(case) for _, case in run.iter_cases())
-
-
-def has_missing_cases(run: RunResult) -> bool:
-    """Whether cases are missing that nobody deselected, such as those of a missing shard."""
-    return run.partial and not run.complete and not run.selections
-
-
-def _lacks_external_results(run: RunResult) -> bool:
-    """Whether another tool ran too few of the baseline's cases, in all or in a leg of a matrix."""
-    return run.is_external and not run.complete
-
-
-def is_likely_outage(run: RunResult, verdict: Verdict) -> bool:
-    """Whether it looks as if the target could not be reached, or hung on everything."""
-    mine = verdict.outcome is Outcome.INCONCLUSIVE and bool(verdict.reasons) and verdict.reasons[0].code in RUN_REASONS
-    found = find_error_kinds(run)
-    return mine and found.count(ErrorKind.AGENT_UNREACHABLE) * 2 > len(found)
-
-
-def suggest_remedy(run: RunResult, verdict: Verdict) -> str:
-    """Suggest what to check if a run without a verdict ends the same way again."""
-    if verdict.reasons and verdict.reasons[0].code == "baseline-unavailable":
-        return "check GitHub and the permissions of the job, not this change"
-    if has_missing_cases(run):
-        return "find out why the workflow that ran the evals left cases out"
-    if _lacks_external_results(run):
-        return "look up in the log of the tool why these cases did not run: this change may be the cause"
-    if is_unrelated_to_change(run, verdict):
-        return "check the LLM judge and the graders, not this change"
-    if is_likely_outage(run, verdict):
-        return "check that the agent starts with this change, then its machine and its model provider"
-    if _has_unknown_calls(run):
-        return CALLS_UNKNOWN_REMEDY
-    return "run the failing cases with and without this change, and compare the responses"
-
-
-def has_updatable_regressions(run: RunResult) -> bool:
-    """Whether `eval-gate draft --update` can change the evals of a regression: those in files of some formats."""
-    formats = {suite.eval_file: suite.format for suite in run.suites}
-    regressions = select_counted_changes(run, CaseClass.REGRESSION)
-    return not run.is_external and any(formats.get(one.suite) in UPDATABLE_DIALECTS for one in regressions)
-
-
-def suggest_next_step(run: RunResult, verdict: Verdict, *, can_waive: bool) -> str | None:
-    """Suggest what to do about a failed gate, and also a waiver if one is possible.
-
-    Return None if an older version named no reason that this version knows.
-    """
-    code = verdict.reasons[0].code if verdict.reasons else ""
-    if code == RuleCode.REGRESSIONS and is_suite_drop_alone(run):
-        code = RuleCode.SUITE_DROP
-    words = next((words for rule, words in _NEXT_STEPS.items() if rule == code), None)
-    if words is None:
-        return None
-    if code == RuleCode.REGRESSIONS and has_only_error_regressions(run):
-        code, words = "", _FIX_ERRORS
-    waive = f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if can_waive else ""
-    update = " with `eval-gate draft --update CASE`" if has_updatable_regressions(run) else ""
-    return words.format(waive=waive, update=update)
-
-
-def has_only_error_regressions(run: RunResult) -> bool:
-    """Whether the agent ended with an error in every regression, so that there is no new behaviour to accept."""
-    broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
-    found = select_counted_changes(run, CaseClass.REGRESSION)
-    return bool(found) and all(one.key in broken for one in found)
 
 
 def describe_changes_since_push(run: RunResult, context: ReportContext) -> str | None:

@@ -11,6 +11,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.files.file_paths import find_folder_problem, format_path
 from eval_gate.model import limits
 from eval_gate.model.conversation import OutputMessage, Response
+from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import WithheldVariables, filter_environment
 from eval_gate.process.private_folder import open_private_folder
@@ -20,7 +21,13 @@ from eval_gate.targets.build import BuildContext
 from eval_gate.targets.codex.log import DEFAULT_FOLDER, CodexLog, build_null_log, open_log, should_log
 from eval_gate.targets.codex.output import CodexOutputError, CodexResponse, find_failure, parse_output
 from eval_gate.targets.codex.settings import CodexSettings
-from eval_gate.targets.coding_agent import INPUT_FILES, build_prompt, find_program, refuse_missing_file
+from eval_gate.targets.coding_agent import (
+    INPUT_FILES,
+    build_program_error,
+    build_prompt,
+    find_program,
+    refuse_missing_file,
+)
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.redaction import Redactor
@@ -133,7 +140,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             program = find_program(self._settings.executable, "Codex executable", self._root, self._environment)
             if self._folder is not None and not self._folder.is_dir():
                 what = f"the folder that Codex should work in does not exist: {self._settings.cwd}"
-                raise TargetError(what, fault=TargetFault.UNREACHABLE)
+                raise build_program_error(what)
             self._program = program
         return self._program
 
@@ -197,7 +204,10 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             parts.append(missing)
         if log.path is not None:
             parts.append(f"log: {format_path(log.path, self._root)}")
-        return TargetError("; ".join(parts), fault=fault)
+        if fault is TargetFault.UNREACHABLE:
+            return build_program_error("; ".join(parts))
+        is_ended = fault is TargetFault.REFUSED
+        return TargetError("; ".join(parts), fault=fault, known_cause=ErrorCause.PROGRAM_FAILED if is_ended else None)
 
     def _quote_words(self, said: str | None) -> str:
         """Codex's words as the end of a sentence."""

@@ -17,6 +17,7 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
+from eval_gate.model.execution import ErrorCause
 from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.captured_output import CapturedOutput
@@ -223,10 +224,12 @@ class CliTarget(DescribedTarget[CliSettings]):
             if preset is not None and (why := find_failure(preset, finished.stdout.to_text())):
                 said = f": {why}"
             missing = self._withheld.find_hint(self._settings.command_template.open(), said)
+            hint = _find_hint(finished.code, call.cwd)
             raise TargetError(
                 f"CLI {finished.ending}{said}{f'; {missing}' if missing else ''}",
                 fault=TargetFault.REFUSED,
-                hint=_find_hint(finished.code, call.cwd),
+                hint=hint,
+                known_cause=ErrorCause.PROGRAM_NOT_STARTED if hint else ErrorCause.PROGRAM_FAILED,
             )
         if called.output is None:
             what = f"the command exited with code 0 but wrote no {{OUTPUT_FILE}}{said}"

@@ -14,12 +14,14 @@ from email.message import Message
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from eval_gate.files.certificates import load_ssl_context
+from eval_gate.files.certificates import CERTIFICATES_HINT, load_ssl_context
 from eval_gate.model import limits
+from eval_gate.model.execution import ErrorCause
 from eval_gate.process.orphans import is_own_process
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.base import TargetError, TargetFault, names_missing_model
 from eval_gate.text.redaction import Redactor
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
 from eval_gate.text.untrusted.excerpt import format_excerpt
 
@@ -34,6 +36,8 @@ _ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _RETRY_AFTER_LIMIT_S: Final = 3_600.0
 _OTHER_FIELDS_HINT: Final = "it expects other fields: set the target's requestTemplate, headers or query"
 _CREDENTIALS_HINT: Final = "it requires authentication: set the target's headers, with a secret as ${{ NAME }}"
+_MODEL_HINT: Final = "it has no such model: correct the model in the target's requestFields or requestTemplate"
+_NO_TLS_HINT: Final = "check whether the agent expects http:// at this port"
 _STATUS_HINTS: Final[Mapping[int, str]] = {
     400: _OTHER_FIELDS_HINT,
     401: _CREDENTIALS_HINT,
@@ -42,6 +46,7 @@ _STATUS_HINTS: Final[Mapping[int, str]] = {
     405: "it expects another method: set the target's method",
     415: "it expects another kind of body: set the target's form, or headers with another Content-Type",
     422: _OTHER_FIELDS_HINT,
+    **dict.fromkeys((301, 302, 303, 307, 308), "it redirects: set the agent's URL to the address that responds"),
     429: "too many requests: lower requestsPerMinute or concurrency",
 }
 """Hints for HTTP statuses with which an agent refuses a request."""
@@ -108,8 +113,18 @@ class ResponseHead(NamedTuple):
 class ConnectionLostError(Exception):
     """Connection that failed or broke. The message is that of the HTTP library, if any."""
 
-    def __init__(self, said: str, *, made: bool, begun: bool = False, system: OSError | None = None) -> None:
+    def __init__(
+        self,
+        said: str,
+        *,
+        made: bool,
+        begun: bool = False,
+        system: OSError | None = None,
+        tls_hint: str | None = None,
+    ) -> None:
         super().__init__(said)
+        self.tls_hint = tls_hint
+        """What to do if a TLS connection was not made; None for every other failure."""
         self.system = system
         """What the system said, of one that was not made."""
         self.made = made
@@ -182,11 +197,14 @@ class Connection:
         never = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError)
         made = not never and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
         system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
+        tls_hint = None
         if isinstance(error, aiohttp.ClientSSLError):
             system = None  # the library says more than the system
+            tls_hint = _NO_TLS_HINT if isinstance(error, aiohttp.ClientConnectorSSLError) else CERTIFICATES_HINT
         # of half a head the library would show what it is to Python
         said = "Server disconnected" if isinstance(error, aiohttp.ServerDisconnectedError) else str(error)
-        return ConnectionLostError(said, made=made, begun=isinstance(error, aiohttp.ClientPayloadError), system=system)
+        begun = isinstance(error, aiohttp.ClientPayloadError)
+        return ConnectionLostError(said, made=made, begun=begun, system=system, tls_hint=tls_hint)
 
     def _build_not_http_error(self, why: str) -> TargetError:
         """Build the error for a response that is not HTTP.
@@ -202,7 +220,11 @@ class Connection:
             elif line.strip("^"):
                 words.append(line.partition(": b")[0].rstrip(":"))
         said = self._redact(": ".join(words))[:300]
-        return TargetError(f"agent error: the response is not HTTP: {said}{shown}", fault=TargetFault.MALFORMED)
+        return TargetError(
+            f"agent error: the response is not HTTP: {said}{shown}",
+            fault=TargetFault.MALFORMED,
+            known_cause=ErrorCause.NOT_HTTP,
+        )
 
     async def iter_pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """Yield the decompressed body in pieces as it arrives, because an agent may stream without end.
@@ -236,7 +258,7 @@ class Connection:
             raise self._build_too_large_error(body)
         return self._redact.mask_bytes(body, cut_after=cut)
 
-    def build_status_error(self, response: ResponseHead, body: bytes) -> TargetError:
+    def build_status_error(self, response: ResponseHead, body: bytes, request: HttpRequest) -> TargetError:
         """Build the error for a response whose HTTP status is not a success."""
         where = (
             f" to {format_excerpt(self._redact(response.get_header('location')).encode())}"
@@ -244,11 +266,13 @@ class Connection:
             else ""
         )
         said = f": {format_excerpt(body)}" if body.strip() else ""
+        no_model = response.status == HTTPStatus.NOT_FOUND and _is_missing_model(body, request)
         return TargetError(
             f"agent error: HTTP {response.status} {response.reason}{where}{said}",
             fault=TargetFault.REFUSED,
             retryable=response.status in self._bounds.retryable_statuses,
-            hint=_STATUS_HINTS.get(response.status),
+            hint=_MODEL_HINT if no_model else _STATUS_HINTS.get(response.status),
+            known_cause=ErrorCause.MODEL_NOT_FOUND if no_model else None,
             status=response.status,
             retry_after_s=parse_retry_after(response.get_header("retry-after")),
         )
@@ -262,6 +286,7 @@ class Connection:
         return TargetError(
             f"agent error: the response is larger than {self._bounds.max_bytes:,} bytes; it begins {shown}",
             fault=TargetFault.MALFORMED,
+            known_cause=ErrorCause.TOO_LARGE,
             hint="if this size is expected, raise the target's maxResponseBytes",
         )
 
@@ -363,6 +388,15 @@ async def _read_at_most(limit: int, response: aiohttp.ClientResponse, unpacker: 
             if len(body) > limit:
                 return bytes(body)
     return bytes(body)
+
+
+def _is_missing_model(body: bytes, request: HttpRequest) -> bool:
+    """Whether a server that has the path of the request says that it does not have its model."""
+    try:
+        asked = parse_untrusted_json(request.content or b"null")
+        return names_missing_model(parse_untrusted_json(body), asked.get("model") if isinstance(asked, dict) else None)
+    except UntrustedJsonError:
+        return False
 
 
 def _build_decompression_error(error: DecompressionError) -> TargetError:

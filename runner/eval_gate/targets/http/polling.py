@@ -74,7 +74,7 @@ class Poller:
             try:
                 head, body = await self._connection.exchange(request)
                 if not head.is_success:
-                    raise self._connection.build_status_error(head, body)
+                    raise self._connection.build_status_error(head, body, request)
             except (ConnectionLostError, TargetError) as error:
                 broken += 1
                 passing = isinstance(error, ConnectionLostError) or error.retryable

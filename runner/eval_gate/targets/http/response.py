@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.execution import ErrorCause
 from eval_gate.model.limits import (
     ANSWER_CALLS,
     CALL_NAME,
@@ -273,13 +274,14 @@ def build_malformed_error(
     The error shows the beginning of `body`, or `seen` if it is given. `described` names the settings that describe
     the response. `is_mapping` means that these settings may be wrong rather than the agent.
     """
-    hint = f"describe the shape of the response with the target's {described}"
+    hint, cause = f"describe the shape of the response with the target's {described}", ErrorCause.WRONG_SHAPE
     if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
-        hint = "this is a web page: check the port and the path of the agent's URL"
+        hint, cause = "this is a web page: check the port and the path of the agent's URL", ErrorCause.WEB_PAGE
+    elif not body.strip():
+        hint, cause = "the body is empty: check the path and the method of the agent's URL", ErrorCause.EMPTY_RESPONSE
     who = "" if is_mapping else "agent error: "
-    return TargetError(
-        f"{who}{what}; {seen or f'it begins {format_excerpt(body)}'}", fault=TargetFault.MALFORMED, hint=hint
-    )
+    said = f"{who}{what}; {seen or f'it begins {format_excerpt(body)}'}"
+    return TargetError(said, fault=TargetFault.MALFORMED, hint=hint, known_cause=cause)
 
 
 class ResponseShapeError(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urlsplit
@@ -12,6 +13,7 @@ from yarl import URL
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
+from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
@@ -119,7 +121,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
                 reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
         except (OSError, TimeoutError) as error:
             said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no response in time"
-            raise self._build_unreachable_error(self._url, "agent error: no connection", said) from error
+            raise self._build_unreachable_error(self._url, "agent error: no connection", said, error) from error
         try:
             if self._system.is_container():  # its engine accepts for a port, and hangs up where nobody is behind it
                 async with asyncio.timeout(_HANG_UP_S):
@@ -166,7 +168,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         except ConnectionLostError as error:
             raise self._translate_lost_connection(error) from error
         if not answer.is_success:
-            raise self._connection.build_status_error(answer, body)
+            raise self._connection.build_status_error(answer, body, http_request)
         if self._poller is not None:
             answer, body = await self._poller.wait_for_response((answer, body), values, self._retry)
         duration_ms = _measure_ms(started)
@@ -197,7 +199,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         async with self._connection.open_response(request) as answer:
             head = read_head(answer)
             if not head.is_success:
-                raise self._connection.build_status_error(head, await self._connection.read_body(answer, head))
+                body = await self._connection.read_body(answer, head)
+                raise self._connection.build_status_error(head, body, request)
             kind = head.get_header("content-type")
             if find_format_hint(kind, self._settings.response_format) and "json" in kind:
                 raise self._reader.build_format_error(await self._connection.read_body(answer, head), kind)
@@ -214,18 +217,26 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         elif error.made:
             what, again = "broke before the response", True
         else:
-            return _append_hint(self._translate_unreachable(error, self._url, "agent error: no connection"))
+            return self._translate_unreachable(error, self._url, "agent error: no connection")
         said = f"agent error: the connection {what}: {self._connection.describe_error(error)}"
-        return TargetError(said, fault=TargetFault.REFUSED, retryable=again)
+        return TargetError(said, fault=TargetFault.REFUSED, retryable=again, known_cause=ErrorCause.CONNECTION_LOST)
 
     def _translate_unreachable(self, error: ConnectionLostError, url: URL, what: str) -> TargetError:
-        return self._build_unreachable_error(url, what, self._connection.describe_error(error))
+        found = self._build_unreachable_error(url, what, self._connection.describe_error(error), error.system)
+        if error.tls_hint is not None:
+            found.known_cause, found.hint = ErrorCause.TLS_FAILED, error.tls_hint
+        return found
 
-    def _build_unreachable_error(self, url: URL, what: str, said: str) -> TargetError:
+    def _build_unreachable_error(self, url: URL, what: str, said: str, system: OSError | None = None) -> TargetError:
         settings = self._settings
         hint = find_connection_hint(to_public_url(settings.url.open()), settings.place_source, self._system)
-        message = f"{what} to {url.host}:{url.port}: {said}"
-        return TargetError(message, fault=TargetFault.UNREACHABLE, retryable=True, hint=hint and self._redact(hint))
+        return TargetError(
+            f"{what} to {url.host}:{url.port}: {said}",
+            fault=TargetFault.UNREACHABLE,
+            retryable=True,
+            hint=hint and self._redact(hint),
+            known_cause=ErrorCause.HOST_NOT_FOUND if isinstance(system, socket.gaierror) else None,
+        )
 
 
 def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -> HttpTarget:
@@ -248,13 +259,6 @@ def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -
         max_retries=choice.max_retries,
         wait_for=choice.wait_for,
     )
-
-
-def _append_hint(error: TargetError) -> TargetError:
-    """With what to do in the message itself: a run of few cases has nobody who sums up and says it."""
-    if error.hint:
-        error.message, error.hint = f"{error.message} ({error.hint})", None
-    return error
 
 
 def _measure_ms(started: float) -> float:

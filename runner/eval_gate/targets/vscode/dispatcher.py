@@ -16,7 +16,7 @@ from eval_gate.process.environment import WithheldVariables
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.coding_agent import find_program, format_timestamp
+from eval_gate.targets.coding_agent import build_program_error, find_program, format_timestamp
 from eval_gate.targets.vscode.subagent import (
     Subagent,
     build_workspace,
@@ -133,7 +133,7 @@ class FileDispatcher:
                 return await _SubagentChat(program, self._editor, subagent, self._limits).ask(prompts)
         except OSError as error:
             what = f"the subagent's folder cannot be used: {error.strerror}: {error.filename}"
-            raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
+            raise build_program_error(what) from error
 
 
 class _SubagentChat:
@@ -186,7 +186,7 @@ class _SubagentChat:
         while not self._subagent.awake:
             if time.monotonic() > until:
                 what = f"VS Code did not respond in {self._subagent.path} within {self._limits.alive_s:g} s"
-                raise TargetError(what, fault=TargetFault.UNREACHABLE, hint="open it there and sign in to its chat")
+                raise build_program_error(what, "open it there and sign in to its chat")
             await asyncio.sleep(self._limits.poll_s)
 
     async def _is_open(self) -> bool:
@@ -203,13 +203,13 @@ class _SubagentChat:
         try:
             finished = await self._run_editor(arguments, self._limits.call_s)
         except ProcessError as error:
-            raise TargetError(f"VS Code could not be run: {error.message}", fault=TargetFault.UNREACHABLE) from error
+            raise build_program_error(f"VS Code could not be run: {error.message}") from error
         if finished.timed_out or finished.code != 0:
             how = f"took more than {self._limits.call_s:g} s" if finished.timed_out else finished.ending
             words = finished.stderr.format_last_line(500) or finished.stdout.format_last_line(500)
             missing = self._withheld.find_hint("", words)
             what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {missing}' if missing else ''}"
-            raise TargetError(what, fault=TargetFault.UNREACHABLE)
+            raise build_program_error(what)
 
     async def _run_editor(self, arguments: tuple[str, ...], limit_s: float) -> FinishedProgram:
         line = (self._program, *arguments)

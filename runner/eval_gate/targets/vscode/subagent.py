@@ -21,7 +21,8 @@ from eval_gate.model.base import JsonValue
 from eval_gate.process.captured_output import CapturedOutput
 from eval_gate.process.identity import find_identity
 from eval_gate.process.private_folder import PrivateFolder
-from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.base import TargetError
+from eval_gate.targets.coding_agent import build_program_error
 
 LOCK_NAME: Final = "subagent.lock"
 ALIVE_NAME: Final = ".alive"
@@ -201,8 +202,8 @@ def _build_no_subagent_error(root: Path) -> TargetError:
     what = f"all {count} subagents in {root} are locked" if count else f"{root} has no subagent"
     free = f"remove {LOCK_NAME} in a folder that is not in use"
     hint = free if count else f"create the empty folder {root / 'subagent-1'}"
-    return TargetError(what, fault=TargetFault.UNREACHABLE, hint=hint)
+    return build_program_error(what, hint)
 
 
 def _build_template_error(template: Path, why: str) -> TargetError:
-    return TargetError(f"the workspace template {template} {why}", fault=TargetFault.UNREACHABLE)
+    return build_program_error(f"the workspace template {template} {why}")

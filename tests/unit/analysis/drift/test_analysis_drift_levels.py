@@ -10,6 +10,7 @@ import pytest
 
 from eval_gate.analysis.drift.branch_drift import EVIDENCE_LIMIT, find_drift
 from eval_gate.model.case import Tier
+from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import CaseResult, GitFacts, RunResult, SuiteResult, ToolIdentity
 from eval_gate.model.setup import TargetIdentity
@@ -37,7 +38,7 @@ class Branch:
     """Runs of a branch, each kept with the ledger it takes over."""
 
     def __init__(self, target: str = "agent") -> None:
-        self.baseline: Baseline | NoBaseline = NoBaseline("no-run-yet", "none yet")
+        self.baseline: Baseline | NoBaseline = NoBaseline(ReasonCode.NO_RUN_YET, "none yet")
         self.number, self.target = 0, target
 
     def run(self, cases: list[CaseResult], sha: str | None = None) -> History:

@@ -17,7 +17,8 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.model.execution import ErrorCause
+from eval_gate.targets.base import ACCESS_REFUSED_STATUSES, TargetError, TargetFault, names_missing_model
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.excerpt import format_excerpt
 from eval_gate.text.untrusted.http_response import UnreadableResponseError
@@ -129,6 +130,7 @@ class ErrorExplainer:
             retryable=error.status_code in self._retryable and not spent,
             retry_after_s=_parse_retry_after(error.retry_after, error.headers or {}),
             hint=_find_hint(error, spent=spent),
+            known_cause=_find_cause(error, spent=spent),
         )
 
     def _explain_lost_connection(
@@ -136,7 +138,8 @@ class ErrorExplainer:
     ) -> TargetError:
         words = self._shorten_text(_find_innermost_message(error))
         fault = TargetFault.UNREACHABLE if _is_unsent(error) else fault
-        return TargetError(self._format_message(f"{what}: {words}"), fault=fault, retryable=True)
+        cause = None if fault is TargetFault.LATE else ErrorCause.PROVIDER_UNREACHABLE
+        return TargetError(self._format_message(f"{what}: {words}"), fault=fault, retryable=True, known_cause=cause)
 
     def _format_message(self, what: str) -> str:
         return f"{self._who}: {what}"
@@ -220,6 +223,17 @@ def _parse_retry_after(known: float | None, headers: Mapping[str, str]) -> float
         except ValueError:
             return None
     return min(known, _MAX_WAIT_S) if known >= 0 else None
+
+
+def _find_cause(error: ModelHTTPError, *, spent: bool) -> ErrorCause | None:
+    """Find what happened, if the HTTP status alone does not tell."""
+    if spent:
+        return ErrorCause.QUOTA_USED
+    if error.status_code >= 500 and error.status_code not in ACCESS_REFUSED_STATUSES:
+        return ErrorCause.PROVIDER_FAILED
+    # pydantic-ai has the value of `error` where there is one
+    is_missing = error.status_code == 404 and names_missing_model(error.body, error.model_name)
+    return ErrorCause.MODEL_NOT_FOUND if is_missing else None
 
 
 def _find_hint(error: ModelHTTPError, *, spent: bool) -> str | None:
