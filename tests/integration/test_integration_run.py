@@ -487,10 +487,11 @@ def test_program__repository_with_a_folder_called_runner__starts(tmp_path) -> No
 
 
 def test_module_runner__in_a_checkout__is_the_program() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "runner", "--version"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout[:10]) == (0, "eval-gate ")
+    for words in (["-m", "runner"], ["-I", "-m", "runner"]):
+        done = subprocess.run(
+            [sys.executable, *words, "--version"], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout[:10]) == (0, "eval-gate "), done.stderr
 
 
 def test_run__first_one_by_the_readme__speaks_of_known_failures_only_where_something_fails(tmp_path) -> None:

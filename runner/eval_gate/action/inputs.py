@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from eval_gate.config.selection import Selection, parse_shard
 from eval_gate.config.setting import LARGEST
-from eval_gate.config.settings import SETTINGS
+from eval_gate.config.settings import KEYS, SETTINGS
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.file_paths import find_path_problem
 from eval_gate.github.artifacts.artifact_service import FORBIDDEN_IN_NAMES
@@ -398,6 +398,7 @@ class _InputReader:
             key, colon, value = (part.strip() for part in line.partition(":"))
             if not line.strip():
                 continue
+            key = KEYS.get(key, key)
             if problem := _find_line_problem(key, colon, value, found):
                 self.problems.append(Problem(f"line {number}: {problem}", field=SET_INPUT))
             else:

@@ -74,13 +74,13 @@ for _command in (
     options.with_options(schema.schema),
     options.with_options(init.init, init.USED),
     options.with_options(demo.demo),
+    options.with_options(action.action),
+    options.with_options(action.publish),
 ):
     app.command(cls=PlainCommand)(_command)
 app.command(cls=build_command_class(draft.COMMON))(options.with_options(draft.draft, draft.USED, has_short_help=True))
 app.command("import", cls=PlainCommand)(options.with_options(import_evals.import_evals))
 app.command(cls=agent_evals.AgentEvalsCommand)(options.with_options(agent_evals.agent_evals))
-app.command(cls=PlainCommand)(action.action)
-app.command(cls=PlainCommand)(action.publish)
 _COMMANDS: Final = {
     one.name or typer.main.get_command_name(one.callback.__name__): one
     for one in app.registered_commands

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
 from eval_gate.config.setting_sources import SettingSource, SettingSources
-from eval_gate.config.settings import RECORDED_RULES, SETTINGS, RunConfig
+from eval_gate.config.settings import KEYS, RECORDED_RULES, SETTINGS, RunConfig
 from eval_gate.config.wire import parse_config
 from eval_gate.errors import GateError, Problem, find_nearest
 from eval_gate.files import file_paths
@@ -200,10 +200,10 @@ def _load_file(file: Path, shown_as: str, problems: list[Problem], only: Collect
     if not isinstance(document, dict):
         problems.append(Problem("expected a mapping of keys to values", file=shown_as, line=1))
         return {}
-    strangers = [key for key in document if key not in SETTINGS and _is_possible_key(key, only)]
+    strangers = [key for key in document if key not in KEYS and _is_possible_key(key, only)]
     problems += [
         Problem(
-            f"unknown key{suggest_name(NameKind.SETTING, key, SETTINGS)}",
+            f"unknown key{suggest_name(NameKind.SETTING, key, KEYS)}",
             file=shown_as,
             line=positions.find_line([key]),
             field=format_field_path([key]),
@@ -212,9 +212,25 @@ def _load_file(file: Path, shown_as: str, problems: list[Problem], only: Collect
     ]
     if len(strangers) > FINDINGS:
         problems.append(Problem(f"and {len(strangers) - FINDINGS:,} more unknown keys", file=shown_as))
-    return {
-        key: SettingSource(Secret(value), key, shown_as, positions) for key, value in document.items() if key in only
-    }
+    found = [SettingSource(Secret(value), key, shown_as, positions) for key, value in document.items()]
+    return _sort_by_setting(((KEYS[one.name], one) for one in found if KEYS.get(one.name) in only), problems)
+
+
+def _sort_by_setting(found: Iterable[tuple[str, SettingSource]], problems: list[Problem]) -> dict[str, SettingSource]:
+    """Sort the sources of one layer by the key of their setting.
+
+    Two names of a setting must have the same value, or one of them null.
+    """
+    given: dict[str, SettingSource] = {}
+    for key, one in found:
+        other = given.get(key)
+        if other is None or other.value.open() is None:
+            given[key] = one
+        elif one.value.open() is not None and json.dumps(one.value.open()) != json.dumps(other.value.open()):
+            line = other.find_line()
+            where = f"{other.name} in line {line}" if line else other.name
+            problems.append(one.build_problem(f"differs from {where}; both name the same setting: remove one"))
+    return given
 
 
 def _is_possible_key(word: str, only: Collection[str]) -> bool:
@@ -249,8 +265,8 @@ def _read_file(file: Path, shown_as: str) -> bytes:
 def _load_environment(
     environment: Mapping[str, str], problems: list[Problem], only: Collection[str]
 ) -> dict[str, SettingSource]:
-    known = {row.variable: row for row in SETTINGS.values()}
-    found = {}
+    known = {variable: row for row in SETTINGS.values() for variable in row.variables}
+    found = []
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
@@ -259,10 +275,9 @@ def _load_environment(
                 meant = suggest_name(NameKind.SETTING, variable, known, lambda key: SETTINGS[key].variable)
                 problems.append(Problem(f"unknown variable{meant}", field=variable))
         elif text != "" and known[variable].key in only:  # an empty variable is how workflows say "not set"
-            found[known[variable].key] = SettingSource(
-                Secret(parse_setting_text(known[variable], text)), variable, is_from_user=True
-            )
-    return found
+            value = Secret(parse_setting_text(known[variable], text))
+            found.append((known[variable].key, SettingSource(value, variable, is_from_user=True)))
+    return _sort_by_setting(found, problems)
 
 
 def parse_setting_text(row: Setting, text: str) -> JsonValue:

@@ -53,6 +53,8 @@ class Setting(NamedTuple):
 
     description: str
     key: str = ""
+    other_keys: tuple[str, ...] = ()
+    """Keys of specifications that mean the same setting. They are read wherever `key` is."""
     flag: str = ""
     """An argument where it has no hyphens."""
     other_flags: tuple[str, ...] = ()
@@ -85,14 +87,24 @@ class Setting(NamedTuple):
     default: object = None
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Its own key, then those of specifications."""
+        return self.key, *self.other_keys
+
+    @property
     def keyword(self) -> str:
         """`timeout_ms`."""
         return _to_snake_case(self.key)
 
     @property
+    def variables(self) -> tuple[str, ...]:
+        """The variable of each key."""
+        return tuple(ENVIRONMENT_PREFIX + _to_snake_case(key).upper() for key in self.keys)
+
+    @property
     def variable(self) -> str:
         """`EVAL_GATE_TIMEOUT_MS`."""
-        return ENVIRONMENT_PREFIX + self.keyword.upper()
+        return self.variables[0]
 
     @property
     def input_name(self) -> str:

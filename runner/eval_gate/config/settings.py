@@ -118,6 +118,7 @@ class TargetChoice:
         "File with the model's system prompt, which replaces the one of the target.",
         panel=Panel.TARGET,
         key="systemPromptPath",
+        other_keys=("systemPrompt",),
         flag="--system-prompt",
         metavar="FILE",
         compared_as="the target",
@@ -127,6 +128,7 @@ class TargetChoice:
         "Number of cases to run at the same time.",
         default_text="the target's `workers`, or 1",
         panel=Panel.TARGET,
+        other_keys=("maxConcurrency",),
         other_flags=("--workers",),
         limits={"ge": 1, "le": 1000},
         no_effect="it is how many cases run at the same time",
@@ -477,6 +479,7 @@ class RunConfig:
         " passed).",
         default_text="none",
         panel=Panel.BASELINE,
+        other_keys=("baselineRunId",),
         metavar="REF",
         input=False,
         no_effect="it is what a result is compared with",
@@ -542,6 +545,8 @@ class RunConfig:
 
 SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in iter_settings(RunConfig)}
 """Every row by its key."""
+KEYS: Final[Mapping[str, str]] = {name: row.key for row in SETTINGS.values() for name in row.keys}
+"""The key of each setting by each of its keys: its own, and those of specifications."""
 POLICY_KEYS: Final = frozenset(row.key for row in iter_settings(Policy))
 """Keys of the policy."""
 RECORDED_RULES: Final[Mapping[str, str]] = {

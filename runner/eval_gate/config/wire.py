@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
 from eval_gate.config.setting import LARGEST, Setting, build_setting, find_part_type, iter_fields
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.settings import KEYS, RunConfig
 from eval_gate.config.values import check_place, check_text
 
 Text = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
@@ -25,7 +25,10 @@ def parse_config(text: str) -> RunConfig:
 
 def build_json_schema() -> dict[str, Any]:
     """Build the JSON Schema with which editors check a configuration file."""
-    return _build_model().model_json_schema()
+    schema = _build_model().model_json_schema()
+    properties = schema["properties"]
+    schema["properties"] = {name: properties[key] for name, key in KEYS.items()}
+    return schema
 
 
 def _build_part(part: type[Part], values: Mapping[str, object]) -> Part:

@@ -1,6 +1,5 @@
 """Flags, environment and file become one configuration, or one list of problems."""
 
-import json
 from operator import attrgetter
 from pathlib import Path
 
@@ -8,20 +7,12 @@ import pytest
 
 from eval_gate.config.loader import BY_A_PERSON, find_config, load_config
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.config.settings import RECORDED_RULES, SETTINGS, RunConfig
+from eval_gate.config.settings import KEYS, RECORDED_RULES, SETTINGS, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE
 from eval_gate.model.policy import RunPolicy
 
-CONTRACT_EXAMPLE = {
-    "agentEndpoint": "http://localhost:3000/chat",
-    "seedManifestPath": "evals/seed-manifest.json",
-    "snapshotEnabled": False,
-    "outputDir": "evals/results/",
-    "concurrency": 1,
-    "timeoutMs": 60000,
-    "toolRegistryPath": "tools/tools.exports.ts",
-}
+CONTRACT_EXAMPLE = Path(__file__).parents[2] / "contract/specifications/runner.config.json"
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -39,10 +30,10 @@ def problems_of(flags=None, environment=None, file=None) -> list[str]:
 
 @pytest.mark.contract("config.file")
 def test_config__the_contracts_example__is_read_as_it_stands(tmp_path) -> None:
-    config = load_config({}, {}, write(tmp_path, "eval-gate.json", json.dumps(CONTRACT_EXAMPLE)))
+    config = load_config({}, {}, write(tmp_path, "eval-gate.json", CONTRACT_EXAMPLE.read_text()))
     assert config.target.endpoint == "http://localhost:3000/chat"
     assert (config.target.concurrency, config.limits.timeout_ms, config.snapshot_enabled) == (1, 60000, False)
-    assert config.tool_registry_path == "tools/tools.exports.ts"
+    assert (config.tool_registry_path, config.baseline) == ("tools/tools.exports.ts", None)
 
 
 @pytest.mark.contract("config.defaults")
@@ -136,7 +127,7 @@ def test_find_config__several__nearest_folder_then_first_name(tmp_path) -> None:
 def test_settings__each__has_its_own_variable() -> None:
     row = SETTINGS["timeoutMs"]
     assert (row.variable, row.flag, row.input_name) == ("EVAL_GATE_TIMEOUT_MS", "--timeout-ms", "timeout-ms")
-    assert len({row.variable for row in SETTINGS.values()}) == len(SETTINGS)
+    assert len({variable for row in SETTINGS.values() for variable in row.variables}) == len(KEYS)
 
 
 def test_settings__two_members_of_a_list_are_wrong__both_are_named_in_their_lines(tmp_path) -> None:

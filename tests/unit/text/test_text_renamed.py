@@ -9,7 +9,7 @@ import typer
 
 from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.program import app
-from eval_gate.config.settings import SETTINGS
+from eval_gate.config.settings import KEYS, SETTINGS
 from eval_gate.external_results.jsonl import ResultLine
 from eval_gate.gate.waivers import waive_command, waiver_file
 from eval_gate.github.waiver_comments import DEFAULT_LABEL
@@ -32,7 +32,7 @@ def list_options() -> Set[str]:
 KNOWN = {
     NameKind.COMMAND: {*typer.main.get_command(app).commands},
     NameKind.OPTION: list_options(),
-    NameKind.SETTING: {*SETTINGS},
+    NameKind.SETTING: {*KEYS},
     NameKind.INPUT: {one.name for one in INPUTS},
     NameKind.TARGET_SETTING: {
         *list_names_at(HttpSettings, ()),
