@@ -19,7 +19,7 @@ from eval_gate.formats.tool_forge.file_model import (
 )
 from eval_gate.model.case import Tier
 from eval_gate.model.specs.match_all_patterns import matches_every_text
-from eval_gate.text.tokens import find_snapshot_tokens, find_tokens, find_unknown_tokens
+from eval_gate.text.tokens import SOURCES, find_snapshot_tokens, find_tokens, find_unknown_tokens
 
 UNSUPPORTED_ASSERTIONS = frozenset(
     {
@@ -109,7 +109,8 @@ def _lint_tokens(expect: Expect, path: tuple[str | int, ...], findings: Findings
     for name, key in _TOKENS_ALLOWED.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_unknown_tokens(text):
-                findings.add(f"{token} has an unknown source and is used literally", (*path, key))
+                said = f"{token} has an unknown source and is used literally (sources: {', '.join(SOURCES)})"
+                findings.add(said, (*path, key))
     for name, key in _TOKENS_LITERAL.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_tokens(text):
