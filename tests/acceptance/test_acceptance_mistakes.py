@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.agents import Agent
 from tests.support.mistakes import (
     CONFIG_HINT,
     EVALS_HINT,
@@ -14,6 +13,7 @@ from tests.support.mistakes import (
     SUITE,
     TARGETS_HINT,
     Mistake,
+    Place,
     case,
     check_told,
     make_mistake,
@@ -406,14 +406,14 @@ ROWS = {f"{table}: {name}": row for table, rows in TABLES.items() for name, row 
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Agent]:
-    with replying(ROWS) as made:
-        yield made
+def server() -> Iterator[str]:
+    with replying(ROWS) as address:
+        yield address
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_mistake__in_a_file_a_setting_or_an_option__is_told_with_its_place_and_what_to_do(
-    tmp_path, running, name
+    tmp_path, server, name
 ) -> None:
-    url = f"http://127.0.0.1:{running.port}/{to_step(name)}"
-    check_told(ROWS[name], make_mistake(ROWS[name], tmp_path, url), url)
+    place = Place(tmp_path, {"url": f"{server}/{to_step(name)}"})
+    check_told(ROWS[name], make_mistake(ROWS[name], place), place)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.support.agents import Agent, Exchange, agent
+from tests.support.agents import Exchange, agent
 from tests.support.program import gate
 
 SUITE = "evals/weather.golden.json"
@@ -50,8 +53,9 @@ class Mistake:
     """One mistake, and what somebody who made it has to be told.
 
     `message` says what is wrong, and stands on one line with `where`, which is a file and line, a field, an option or
-    an address. `what_to_do` stands anywhere; `next_step` is the line `hint:` of an error, or `Next step:` of a verdict.
-    In all texts `{url}` is the agent, which answers with `reply`.
+    an address. `what_to_do` stands anywhere; `next_step` is in the line `hint:` of an error, or `Next step:` of a
+    verdict. In command, environment and place, `{url}` is an address that answers with `reply`, and `{ok}` one that
+    works.
     """
 
     command: str
@@ -68,9 +72,9 @@ class Mistake:
 
 
 @contextmanager
-def replying(rows: Mapping[str, Mistake]) -> Iterator[Agent]:
-    """One agent for all rows: the first step of its path is the name of the row whose reply it gives."""
-    replies = {to_step(name): row.reply for name, row in rows.items()}
+def replying(rows: Mapping[str, Mistake]) -> Iterator[str]:
+    """One server for all rows: the first step of a path is the name of the row whose reply it gives; `ok` works."""
+    replies = {to_step(name): row.reply for name, row in rows.items()} | {"ok": Reply()}
 
     async def handler(exchange: Exchange) -> None:
         reply = replies[exchange.head.split(" ", 2)[1].split("/")[1]]
@@ -79,7 +83,7 @@ def replying(rows: Mapping[str, Mistake]) -> Iterator[Agent]:
         exchange.answer(reply.body, reply.status, **reply.headers)
 
     with agent(handler) as running:
-        yield running
+        yield f"http://127.0.0.1:{running.port}"
 
 
 def to_step(name: str) -> str:
@@ -87,8 +91,7 @@ def to_step(name: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in name)
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """What somebody was told: all of it, and the line of the next step."""
 
     code: int
@@ -96,31 +99,48 @@ class Told:
     next_step: str
 
 
-def make_mistake(row: Mistake, folder: Path, url: str) -> Told:
+class Place(NamedTuple):
+    """Where a mistake is made: a folder, and the addresses that its texts name in braces."""
+
+    folder: Path
+    addresses: Mapping[str, str]
+
+    def fill_in(self, text: str) -> str:
+        """The text with its addresses."""
+        for name, address in self.addresses.items():
+            text = text.replace(f"{{{name}}}", address)
+        return text
+
+    def run(self, command: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        """Run a command line of ours, with the addresses in it."""
+        given = WAITS | {name: self.fill_in(value) for name, value in environment.items()}
+        return gate(self.folder, *shlex.split(self.fill_in(command)), **given)
+
+
+def make_mistake(row: Mistake, place: Place) -> Told:
     """Write the files, run the command, and return what it says."""
     for name, text in row.files.items():
-        path = folder / name
+        path = place.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.replace("{url}", url).encode())
-    environment = WAITS | {name: value.replace("{url}", url) for name, value in row.environment.items()}
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     if row.first:
-        done = gate(folder, *shlex.split(row.first.replace("{url}", url)), **environment)
+        done = place.run(row.first, row.environment)
         assert done.returncode == 0, done.stdout + done.stderr
-    done = gate(folder, *shlex.split(row.command.replace("{url}", url)), **environment)
+    done = place.run(row.command, row.environment)
     return Told(done.returncode, done.stdout + done.stderr, find_next_step(done.stdout + done.stderr))
 
 
 def find_next_step(text: str) -> str:
-    """The next step on a console: what follows `hint:` or `Next step:`."""
-    lines = (line.strip() for line in text.splitlines())
-    return next((line.partition(": ")[2] for line in lines if line.startswith(("hint: ", "Next step: "))), "")
+    """The next step on a console or in a comment: what follows `hint:` or `Next step:`."""
+    found = re.search(r"^ *(?:hint:|Next step:|\*\*Next step:\*\*) (.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
-def check_told(row: Mistake, told: Told, url: str) -> None:
+def check_told(row: Mistake, told: Told, place: Place) -> None:
     """Hold what somebody was told against the row, word for word."""
     assert told.code == row.code, told.text
-    lines = told.text.splitlines()
-    assert any(row.message in line and row.where.replace("{url}", url) in line for line in lines), told.text
-    assert row.what_to_do.replace("{url}", url) in told.text, told.text
-    assert told.next_step.lower().startswith(row.next_step.lower()), told.text
-    assert row.next_step or not told.next_step, told.text
+    where = place.fill_in(row.where)
+    assert any(row.message in line and where in line for line in told.text.splitlines()), told.text
+    assert row.what_to_do in told.text, told.text
+    assert row.next_step.lower() in told.next_step.lower(), told.text
+    assert bool(row.next_step) == bool(told.next_step), told.text
