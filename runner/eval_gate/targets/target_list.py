@@ -266,8 +266,8 @@ class TargetList:
                 if not any(_is_same_path(unset, detail["loc"]) for unset in resolver.unset)
             ]
         if problems or (settings is None and lacking is None):
-            unset = lacking is None and len(needed) == len(problems)
-            raise _build_list_error(problems, _SET_VARIABLES if unset else _CORRECT_SETTINGS)
+            only_unset = lacking is None and len(needed) == len(problems)
+            raise _build_list_error(problems, _SET_VARIABLES if only_unset else _CORRECT_SETTINGS)
         redact = resolver.redactor
         redact.include(self.build_redactor(environment))  # what is asked may know the secrets of the others
         whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)

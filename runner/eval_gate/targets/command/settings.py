@@ -122,7 +122,8 @@ class CliSettings(ProgramSettings):
     @property
     def remarks(self) -> tuple[str, ...]:
         """Whether the command cannot know which case it runs for."""
-        if any(f"{{{name}}}" in self.command_template.open() for name in CASE_PLACEHOLDERS):
+        command = self.command_template.open()
+        if self.provider_batching or any(f"{{{name}}}" in command for name in CASE_PLACEHOLDERS):
             return ()
         return ("the command has no {PROMPT} or {PROMPT_FILE}, so it does not get the prompt of the case",)
 
