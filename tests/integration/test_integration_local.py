@@ -249,7 +249,7 @@ def test_must_pass__pattern_that_names_nothing__is_a_warning_in_record_and_summa
         assert 'matches no case (did you mean "gs-002"?)' in gate(folder, "report", "latest").stdout
     # of cases that are there, although they are not chosen, nothing is said
     assert "matches no case" not in run(folder, url, "--must-pass", "gs-005", "--case", "gs-001").stdout
-    stored = gate(folder, "compare", first, first, "--must-pass", "gs-9")
+    stored = gate(folder, "compare", record(folder)["runId"], first, "--must-pass", "gs-9")
     assert '⚠ must-pass: "gs-9" matches no case' in stored.stdout
 
 

@@ -1,6 +1,7 @@
 """Commands that read stored runs: where they look, what a broken configuration is to them, and what they advise."""
 
 import re
+from uuid import uuid4
 
 import pytest
 
@@ -14,7 +15,7 @@ READERS = (
     ("drift",),
     ("power",),
     ("view",),
-    ("compare", "RUN", "latest"),
+    ("compare", "before.json", "latest"),
     ("merge", "latest"),
 )
 
@@ -31,8 +32,8 @@ def kept(tmp_path):
 
 @pytest.mark.parametrize("command", READERS)
 def test_stored_run__configuration_with_another_mistake__is_read_and_the_mistake_is_said(kept, command) -> None:
-    (name,) = [path.parent.name for path in kept.glob("out/runs/*/run.json")]
-    command = [name if word == "RUN" else word for word in command]
+    [stored] = kept.glob("out/runs/*/run.json")
+    (kept / "before.json").write_text(stored.read_text().replace(stored.parent.name, str(uuid4())))
     sound = gate(kept, *command)
     (kept / "eval-gate.yaml").write_text("outputDir: out/runs\nbogus: 1\ntrials: none\n")
     done = gate(kept, *command)

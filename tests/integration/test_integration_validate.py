@@ -261,7 +261,7 @@ def test_validate__a_file_that_is_wrong__is_not_told_to_be_validated(tmp_path) -
         (
             "url: 'http://x/', timout: 5",
             "targets[desk].timout: unknown setting",
-            "hint: `eval-gate schema targets` lists",
+            "hint: correct each place; `eval-gate schema targets` lists",
         ),
         (
             "url: 'http://x/', judge_target: gradr",

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from eval_gate.config.selection import Selection, parse_shard
 from eval_gate.config.setting import LARGEST
 from eval_gate.config.settings import KEYS, SETTINGS
-from eval_gate.errors import GateError, Problem, format_suggestion
+from eval_gate.errors import PAGES, GateError, Problem, find_nearest, format_suggestion
 from eval_gate.files.file_paths import find_path_problem
 from eval_gate.github.artifacts.artifact_service import FORBIDDEN_IN_NAMES
 from eval_gate.github.waiver_comments import DEFAULT_LABEL
@@ -278,7 +278,7 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepS
         raise GateError(
             "invalid-input",
             "the inputs of this step are not valid",
-            "action.yml lists every input with its default",
+            f"correct each input; {PAGES}/action-inputs.md lists them",
             problems=reader.problems,
         )
     return settings
@@ -337,6 +337,11 @@ def _format_set_key(key: str) -> str:
     return SETTINGS[key].input_name if key in _OWN_INPUT else key
 
 
+def _suggest_set_key(key: str) -> str:
+    meant = f"the input `{SETTINGS[key].input_name}`" if key in _OWN_INPUT else f'"{key}"'
+    return f" (did you mean {meant}?)"
+
+
 def _describe_unknown_input(name: str) -> str:
     if name in _BY_INPUT:
         return f"unknown input: set `{_BY_INPUT[name]}: …` in the input `{SET_INPUT}` or in the configuration file"
@@ -354,7 +359,8 @@ def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, st
         return f"{key} has its own input: use `{SETTINGS[key].input_name}`"
     if key not in _BY_INPUT.values():
         new = find_new_name(NameKind.SETTING, key)
-        meant = format_rename(_format_set_key(new)) if new else format_suggestion(key, _BY_INPUT.values())
+        near = None if new else find_nearest(key, (*_BY_INPUT.values(), *_OWN_INPUT))
+        meant = format_rename(_format_set_key(new)) if new else _suggest_set_key(near) if near else ""
         return f"{quote_value(key)} is not a key that a workflow can set{meant}"
     if key in before:
         return f"{key} is set twice"

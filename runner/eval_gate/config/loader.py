@@ -26,7 +26,7 @@ from eval_gate.files.reading import read_limited
 from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.quoting import describe_name, quote_name
+from eval_gate.text.quoting import describe_name, quote_name, quote_value
 from eval_gate.text.renamed import NameKind, suggest_name
 from eval_gate.text.secret import Secret
 from eval_gate.text.sources.validation_errors import (
@@ -80,6 +80,17 @@ def find_config(start: Path) -> Path | None:
             if (folder / name).is_file():
                 return folder / name
     return None
+
+
+def describe_unread_configs(config: RunConfig, root: Path) -> tuple[str, ...]:
+    """Name the configuration files that stand beside the one that is read, and are not read themselves."""
+    read = {root / one.file for one in config.target.given.values.values() if one.file}
+    beside = [(file, file.with_name(name)) for file in read if file.name in CONFIG_NAMES for name in CONFIG_NAMES]
+    return tuple(
+        f"{other.name} is not read, because {file.name} is beside it: keep one of them"
+        for file, other in beside
+        if other != file and other.is_file()
+    )
 
 
 def load_config(
@@ -150,7 +161,7 @@ def _build_config(
         raise GateError(
             "invalid-configuration",
             "the configuration is not valid",
-            "`eval-gate run --help-all` and `eval-gate schema config` list all settings",
+            "correct each place; `eval-gate schema config` lists all settings and their values",
             problems=problems,
         )
     where = SettingSources(given, lambda other, key: _suggest_name(other, SETTINGS[key], hand))
@@ -328,10 +339,23 @@ def _iter_problems(error: ValidationError, given: Mapping[str, SettingSource]) -
         members = [detail for detail in details if _list_indexes(detail)]
         if not members:  # a union reports each of its members
             value = details[0]["input"]
-            yield one.build_problem(describe_union_errors(details) + one.format_yaml_hint(value, ()))
+            said = describe_union_errors(details) + _describe_lone_member(key, details)
+            yield one.build_problem(said + one.format_yaml_hint(value, ()))
         for detail in members:  # the list as a whole is then as wrong as they are
             below = _list_indexes(detail)
             yield one.build_problem(describe_error(detail) + one.format_yaml_hint(detail["input"], below), below)
+
+
+def _describe_lone_member(key: str, details: Sequence[ErrorDetails]) -> str:
+    """Describe a text in the place of a list: how to write it, or why the list must not have it either."""
+    value = details[0]["input"]
+    if not isinstance(value, str) or any(detail["type"] != "tuple_type" for detail in details):
+        return ""
+    try:
+        parse_config(json.dumps({key: [value]}))
+    except ValidationError as error:
+        return f"; {describe_error(list_errors(error)[0])}"
+    return f": write [{quote_value(value)}]"
 
 
 def _list_indexes(detail: ErrorDetails) -> list[int]:

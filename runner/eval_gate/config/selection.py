@@ -83,6 +83,6 @@ def parse_shard(text: str | None) -> Shard | None:
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip())
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise GateError(
-            "unknown-value", f"shard: {quote_value(text)} is not a part such as 2/4", "I/N with I from 1 to N"
+            "unknown-value", f"{quote_value(text)} is not a part such as 2/4", "write --shard I/N, with I from 1 to N"
         )
     return Shard(index=int(match[1]), count=int(match[2]))

@@ -20,7 +20,7 @@ from eval_gate.formats.dialect_names import DIALECT_NAMES as NAMES
 from eval_gate.formats.documents import parse_document, read_bytes
 from eval_gate.model.case import EvalSuite, Tier
 from eval_gate.model.limits import FINDINGS
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text import globs
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.surrogates import is_well_formed
@@ -39,6 +39,8 @@ NON_EVAL_FILES = frozenset(
     }
 )
 EXPECTED_SHAPE: Final = "a list `cases` (or such a list alone), or AgentV's `evalcases`"
+_LISTED_SUFFIXES: Final = ", ".join(sorted(SUFFIXES))
+_EXPLAINED_FILES: Final = 5
 _HEAD_BYTES: Final = 1 << 16
 _STARS: Final = re.compile(r"\*+")
 
@@ -172,7 +174,9 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
 def _explain_no_match(pattern: str, root: Path) -> str:
     path = root / pattern
     if path.is_dir():
-        return f"no eval files in the folder {quote_name(pattern)}"
+        others = sorted(entry.name for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
+        seen = f": {quote_name(others[0])} is not read, only names with {_LISTED_SUFFIXES}" if others else ""
+        return f"no eval files in the folder {quote_name(pattern)}{seen}"
     if globs.is_glob(pattern):
         return f"nothing matches {quote_name(pattern)}"
     near = format_suggestion(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
@@ -208,9 +212,19 @@ def load_suites(
         raise GateError(
             "eval-files-not-found",
             "none of the files contains evals",
-            f"an eval file is JSON, YAML or JSON lines with {EXPECTED_SHAPE}",
+            f"name a file of JSON, YAML or JSON lines with {EXPECTED_SHAPE}, or create one with `eval-gate init`",
+            problems=[problem for file in files[:_EXPLAINED_FILES] for problem in _explain_skip(file, root, reading)],
         )
     return tuple(suites)
+
+
+def _explain_skip(file: EvalFile, root: Path, reading: ReadOptions) -> Sequence[Problem]:
+    """Explain why a file of a folder is no eval file, in the words for one that somebody names."""
+    try:
+        _load_suite(replace(file, explicit=True), root, reading, [])
+    except GateError as error:
+        return error.problems
+    return ()
 
 
 def _load_suite(file: EvalFile, root: Path, reading: ReadOptions, passed_over: list[str]) -> EvalSuite | None:

@@ -184,9 +184,10 @@ class DocumentReader:
         except ValidationError as error:
             for detail in list_errors(error):
                 path = written(detail["loc"])
-                incomplete = detail["type"] == "missing" or len(path) == _CASE_DEPTH
-                where = _format_case_suffix(document, path) if incomplete else ""
-                self.problems.append(self.build_problem(f"{said(detail)}{where}", path))
+                is_missing = detail["type"] == "missing"
+                where = _format_case_suffix(document, path) if is_missing or len(path) == _CASE_DEPTH else ""
+                meant = _suggest_written_key(model, detail) if is_missing else ""
+                self.problems.append(self.build_problem(f"{said(detail)}{where}{meant}", path))
             raise self._build_error() from error
 
     def build_mistakes(self, findings: Findings, index: int) -> tuple[EvalMistake, ...]:
@@ -232,6 +233,15 @@ class DocumentReader:
 
     def _build_error(self) -> EvalFileError:
         return EvalFileError(self.file, sorted(self.problems, key=lambda problem: problem.line or 0))
+
+
+def _suggest_written_key(model: type[BaseModel], detail: ErrorDetails) -> str:
+    """Suggest the key that was probably meant for a missing one: the nearest beside it that no part of a file has."""
+    schema = model.model_json_schema()
+    parts = (schema, *schema.get("$defs", {}).values())
+    known = {key for part in parts for key in part.get("properties", ())}
+    beside = detail["input"] if isinstance(detail["input"], dict) else {}
+    return format_suggestion(str(detail["loc"][-1]), [key for key in beside if key not in known])
 
 
 def _format_case_suffix(document: JsonValue, path: Path) -> str:

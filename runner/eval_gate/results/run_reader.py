@@ -20,7 +20,14 @@ from eval_gate.model.comparison import Outcome, ReasonCode, UnscoredRun
 from eval_gate.model.result import RunResult
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.archive import ArchiveError, read_entry
-from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline, build_unmeasured, is_measured
+from eval_gate.results.baseline import (
+    NOT_REQUESTED,
+    Baseline,
+    NoBaseline,
+    build_unmeasured,
+    is_measured,
+    refuse_own_baseline,
+)
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_RUNS, History, build_history
 from eval_gate.results.result_names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.run_history import find_history, read_history_file, trim_to_run
@@ -71,6 +78,7 @@ def find_baseline(
     targets, `latest` is limited to those of `target`, unless it has none yet.
     """
     found = _find_named_baseline(reference, output_dir, besides, chosen, target)
+    refuse_own_baseline(found, besides)
     if history is None or isinstance(found, NoBaseline):
         return found
     return replace(found, history=trim_to_run(read_history(history), found.result))

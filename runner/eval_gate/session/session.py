@@ -12,7 +12,7 @@ from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.gate.judge_agreement import JudgeComparisons, read_comparisons
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.gate.waivers.waiver_file import load_waivers
-from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline, refuse_own_baseline
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.result_names import LATEST
 from eval_gate.results.run_reader import find_baseline
 from eval_gate.struct import FrozenStruct
@@ -76,7 +76,6 @@ def open_session(
             chosen=selection.chosen_cases,
             target=_find_target_name(config, context),
         )
-        refuse_own_baseline(baseline, context.resume)
     question = build_gate_inputs(config, context.root, baseline)
     return Session(config, selection, context, question)
 

@@ -47,6 +47,8 @@ FILE_NAMES: Final = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".ag
 DEFAULT_NAME: Final = "default"
 MAX_BYTES: Final = limits.TARGETS_BYTES
 MAX_PROBLEMS: Final = 20
+_CORRECT_SETTINGS: Final = "correct each place; `eval-gate schema targets` lists all settings"
+_SET_VARIABLES: Final = "export each variable; in a workflow, set it below the step's `env:`, from a secret"
 
 Locate = Callable[[Sequence[str | int]], int | None]
 
@@ -264,7 +266,8 @@ class TargetList:
                 if not any(_is_same_path(unset, detail["loc"]) for unset in resolver.unset)
             ]
         if problems or (settings is None and lacking is None):
-            raise _build_list_error(problems)
+            only_unset = lacking is None and len(needed) == len(problems)
+            raise _build_list_error(problems, _SET_VARIABLES if only_unset else _CORRECT_SETTINGS)
         redact = resolver.redactor
         redact.include(self.build_redactor(environment))  # what is asked may know the secrets of the others
         whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)
@@ -456,10 +459,5 @@ def _hide_value_words(detail: ErrorDetails, words: frozenset[str] | None) -> Err
     return ErrorDetails(**{**detail, "type": "value"})
 
 
-def _build_list_error(problems: Sequence[Problem]) -> GateError:
-    return GateError(
-        "invalid-targets",
-        "the description of the target is not valid",
-        "`eval-gate schema targets` lists all settings",
-        problems=problems,
-    )
+def _build_list_error(problems: Sequence[Problem], hint: str = _CORRECT_SETTINGS) -> GateError:
+    return GateError("invalid-targets", "the description of the target is not valid", hint, problems=problems)

@@ -17,6 +17,8 @@ from eval_gate.struct import FrozenStruct
 
 PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
 """What a command template may hold, each as `{NAME}`."""
+CASE_PLACEHOLDERS: Final = ("PROMPT", "PROMPT_FILE", "EVAL_ID", "FILES")
+"""Those whose values tell a command which case it runs for."""
 FILE_PLACEHOLDERS: Final = ("path", "basename")
 """What the format of one file may hold."""
 RERUN_PLACEHOLDERS: Final = ("ids", "id", "ids_regex", "ids_file", "output")

@@ -83,7 +83,7 @@ def test_config__many_mistakes__are_all_named_with_their_places(tmp_path) -> Non
     assert problems_of({"concurrency": 0}, {"EVAL_GATE_TRIALS": "many", "EVAL_GATE_TIALS": "1"}, file) == [
         'eval-gate.yaml:1: concurency: unknown key (did you mean "concurrency"?)',
         'EVAL_GATE_TIALS: unknown variable (did you mean "EVAL_GATE_TRIALS"?)',
-        'eval-gate.yaml:2: evals: expected a list, got text "x"',
+        'eval-gate.yaml:2: evals: expected a list, got text "x": write ["x"]',
         "--concurrency: must be >= 1, got the number 0",
         "eval-gate.yaml:3: timeoutMs: must be > 0, got the number 0",
         'EVAL_GATE_TRIALS: expected a whole number, got text "many"',

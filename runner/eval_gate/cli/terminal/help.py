@@ -102,6 +102,15 @@ def _format_validation_error(error: BaseException | None) -> str | None:
 class FullHelpGroup(TyperGroup):
     """Command group whose help shows whole sentences, which the library would cut."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises NoSuchOption, with the place of an option that commands have."""
+        try:
+            return super().parse_args(ctx, args)
+        except NoSuchOption as error:
+            if any(row.flag == error.option_name for row in SETTINGS.values()):
+                error.message = f"{error.option_name} belongs behind a command, such as {ctx.command_path} run"
+            raise
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Resolve the command that the arguments name.
 

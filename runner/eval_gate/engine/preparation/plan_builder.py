@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+from eval_gate.config.loader import describe_unread_configs
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
@@ -112,7 +113,8 @@ async def read_inputs(
     )
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
     drafts = describe_drafts(written, narrowed, is_planned=with_drafts)
-    said = (*said, *others, *idle, *drafts, *describe_missed_files(written, chosen))
+    passed_over = (*describe_unread_configs(config, root), *others)
+    said = (*said, *passed_over, *idle, *drafts, *describe_missed_files(written, chosen))
     return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), drafts)
 
 

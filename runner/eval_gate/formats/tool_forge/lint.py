@@ -18,7 +18,7 @@ from eval_gate.formats.tool_forge.file_model import (
     ToolForgeMetadata,
 )
 from eval_gate.model.case import Tier
-from eval_gate.text.tokens import find_snapshot_tokens, find_tokens, find_unknown_tokens
+from eval_gate.text.tokens import SOURCES, find_snapshot_tokens, find_tokens, find_unknown_tokens
 
 UNSUPPORTED_ASSERTIONS = frozenset(
     {
@@ -127,7 +127,8 @@ def _lint_tokens(expect: Expect, path: Path, findings: Findings) -> None:
     for name, key in _TOKENS_ALLOWED.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_unknown_tokens(text):
-                findings.add(f"{token} has an unknown source and is used literally", (*path, key))
+                said = f"{token} has an unknown source and is used literally (sources: {', '.join(SOURCES)})"
+                findings.add(said, (*path, key))
     for name, key in _TOKENS_LITERAL.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_tokens(text):

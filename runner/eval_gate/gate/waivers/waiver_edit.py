@@ -173,7 +173,8 @@ def _build_active_problem(waiver: Waiver) -> Problem:
 
 
 def _build_refusal(message: str, problems: Sequence[Problem]) -> GateError:
-    return GateError("waive-failed", message, f"see {PAGES}/waivers.md for the keys of an entry", problems=problems)
+    hint = f"correct each place; {PAGES}/waivers.md lists the keys of an entry"
+    return GateError("waive-failed", message, hint, problems=problems)
 
 
 def _build_manual_edit_error(shown_as: str, why: str) -> GateError:

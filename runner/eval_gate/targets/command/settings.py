@@ -20,7 +20,7 @@ from eval_gate.targets.settings import (
     Place,
     ProgramSettings,
 )
-from eval_gate.text.command_template import CommandTemplate
+from eval_gate.text.command_template import CASE_PLACEHOLDERS, CommandTemplate
 from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import to_public_url
 
@@ -118,6 +118,14 @@ class CliSettings(ProgramSettings):
     max_retries: Annotated[int | None, RETRIES] = Field(
         default=None, ge=0, le=20, description="Maximum retries of a call that timed out."
     )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Whether the command cannot know which case it runs for."""
+        command = self.command_template.open()
+        if self.provider_batching or any(f"{{{name}}}" in command for name in CASE_PLACEHOLDERS):
+            return ()
+        return ("the command has no {PROMPT} or {PROMPT_FILE}, so it does not get the prompt of the case",)
 
     @model_validator(mode="after")
     def _check_batching(self) -> Self:

@@ -151,7 +151,8 @@ def _decode_text(data: bytes, file: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        _raise_invalid(file, line, f"not UTF-8: byte {error.start} is 0x{data[error.start]:02x}")
+        found = f"byte {error.start} is 0x{data[error.start]:02x}"
+        _raise_invalid(file, line, f"not UTF-8 ({found}): save the file as UTF-8")
 
 
 def _parse_bounded_int(digits: str) -> int:

@@ -290,7 +290,7 @@ def test_load__tokens_where_they_are_not_resolved__are_warned_about() -> None:
     }
     warnings = load([case(input={"message": "{{seed:m}}"}, expect=expect)]).cases[0].warnings
     assert sorted(warnings) == [
-        "{{env:HOME}} has an unknown source and is used literally",
+        "{{env:HOME}} has an unknown source and is used literally (sources: seed, snapshot)",
         "{{seed:a}} is used literally: tokens are not replaced in toolsCalled",
         "{{seed:b}} is used literally: tokens are not replaced in responseMatches",
         "{{seed:m}} is sent as it is: tokens are not replaced in messages",

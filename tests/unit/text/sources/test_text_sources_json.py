@@ -63,7 +63,7 @@ def refused(data: bytes) -> str:
         (b'{\n"a": 1,\n"a": 2}', 'f.json:3: the key "a" occurs twice'),
         (b"[NaN]", "f.json: NaN is not a JSON value"),
         (b"[-Infinity]", "f.json: -Infinity is not a JSON value"),
-        (b'["a\n\xff"]', "f.json:2: not UTF-8: byte 4 is 0xff"),
+        (b'["a\n\xff"]', "f.json:2: not UTF-8 (byte 4 is 0xff): save the file as UTF-8"),
         (b"[" * 100_000, "f.json: nested deeper than"),
         (b"[" * 300 + b"]" * 300, "f.json: nested deeper than"),
         (b"[" + b"9" * 5_000 + b"]", "f.json: a number of 5,000 digits"),
