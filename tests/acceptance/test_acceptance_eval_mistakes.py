@@ -108,8 +108,12 @@ def test_broken_pattern__fails_its_case_and_is_told_where_it_stands(tmp_path, en
     )
     assert mistake["field"] == file.field
     said = f"{place}: fix the pattern of gs-1: /([/ {ENGINE}"
-    assert said in " ".join(done.stdout.split())
-    assert said in head_of((tmp_path / "comment.md").read_text())
+    next_step = "Next step: Fix the invalid patterns in the eval files."
+    console, comment = " ".join(done.stdout.split()), (tmp_path / "comment.md").read_text()
+    assert said in console
+    assert said in head_of(comment)
+    assert next_step in console
+    assert next_step in comment.replace("**", "")
 
 
 @pytest.mark.parametrize("file", BROKEN_PATTERNS.values(), ids=BROKEN_PATTERNS)
@@ -207,9 +211,9 @@ def test_unknown_expectations_alone__nothing_else_ran__is_inconclusive(tmp_path,
     write(tmp_path, tool_forge({"responseContain": ["never"]}, ""))
     done = run(tmp_path, endpoint)
     assert done.returncode == 3, done.stdout + done.stderr
-    assert 'unknown assertion "responseContain" (did you mean "responseContains"?)' in " ".join(
-        done.stdout.partition("GATE INCONCLUSIVE")[2].split()
-    )
+    verdict = " ".join(done.stdout.partition("GATE INCONCLUSIVE")[2].split())
+    assert 'unknown assertion "responseContain" (did you mean "responseContains"?)' in verdict
+    assert "Next step: Correct the unknown expectations in the eval files: nothing else checks these cases." in verdict
 
 
 def test_unknown_expectations__beside_known_ones_and_an_empty_expect__stay_warnings(tmp_path, endpoint) -> None:
@@ -243,6 +247,7 @@ def test_case_that_passed__whose_expectations_became_unknown__is_never_green(wor
     expect(seen, 3, "inconclusive", first="missing-case-result", not_run=[0])
     assert "1 case that passed in the baseline was not run: gs-000" in seen.gate
     assert "the eval file has only unknown expectations" in " ".join(seen.gate.split())
+    assert "**Next step:** Correct the unknown expectations in the eval files" in seen.head
 
 
 def test_mistakes__pull_request__are_annotated_on_their_lines(action) -> None:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.formats.dialect_names import UPDATABLE_DIALECTS
 from eval_gate.gate.must_pass import find_must_pass_cases
+from eval_gate.model.case import MistakeKind
 from eval_gate.model.comparison import CaseClass, Outcome, ReasonCode, RuleCode, Verdict
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
@@ -53,8 +54,8 @@ class Owner(StrEnum):
 class Advice(NamedTuple):
     """What happened, whose it is and the next step, in sentences."""
 
-    cause: ErrorCause | str
-    """The cause of the errors, or else the code of the verdict's reason."""
+    cause: ErrorCause | MistakeKind | str
+    """The mistake in the eval files, or the cause of the errors, or else the code of the verdict's reason."""
     owner: Owner
     next_step: str
 
@@ -209,6 +210,13 @@ _INCONCLUSIVE_RULES: Final[Mapping[str, AdviceRow]] = {
     RuleCode.TOKENS: AdviceRow(Owner.UNKNOWN, "find out why this run has no token counts"),
 }
 """Advice for rules that could not be applied for lack of data."""
+ADVICE_BY_MISTAKE: Final = {
+    MistakeKind.INVALID_PATTERN: AdviceRow(Owner.EVALS, "fix the invalid patterns in the eval files"),
+    MistakeKind.UNKNOWN_EXPECTATIONS: AdviceRow(
+        Owner.EVALS, "correct the unknown expectations in the eval files: nothing else checks these cases"
+    ),
+}
+"""Advice for mistakes in eval files that decide how a case ends."""
 NO_ADVICE: Final = frozenset(
     {
         *(ReasonCode.PASSED, ReasonCode.REPORT_ONLY, ReasonCode.NO_BASELINE, ReasonCode.NO_COMPARABLE_CASES),
@@ -229,6 +237,12 @@ _ERROR_REASONS: Final = frozenset(
     }
 )
 """Reasons that errors of cases can explain."""
+_FAILURE_REASONS: Final = frozenset({RuleCode.FAILURES, RuleCode.MUST_PASS, RuleCode.PASS_RATE, RuleCode.NEW_FAILURES})
+"""Reasons that mistakes of failing cases can explain; a case whose eval changed is no regression."""
+_RESULT_REASONS: Final = frozenset(
+    {ReasonCode.NO_SCORED_CASES, ReasonCode.MISSING_CASE_RESULT, ReasonCode.MISSING_MUST_PASS_RESULT}
+)
+"""Reasons that mistakes of skipped cases can explain."""
 OWNERS_OF_PROBLEMS: Final = {
     "base-branch-changed": Owner.GITHUB,
     "baseline-incomplete": Owner.WORKFLOW,
@@ -260,6 +274,9 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
     code = _get_code(run, verdict)
     if verdict.outcome is Outcome.PASSED or code in NO_ADVICE:
         return None
+    mistake = _find_common_mistake(run, code)
+    if mistake is not None:
+        return Advice(mistake, Owner.EVALS, to_sentence(ADVICE_BY_MISTAKE[mistake].step))
     found = _find_error_row(run, verdict, code)
     if found is None:
         row = _find_reason_row(run, verdict, code)
@@ -328,6 +345,17 @@ def _find_reason_row(run: RunResult, verdict: Verdict, code: str) -> AdviceRow:
         if run.summary.errored:
             rows[ReasonCode.NO_SCORED_CASES] = _MIXED_ERRORS
     return rows.get(code, _OTHER_VERSION)
+
+
+def _find_common_mistake(run: RunResult, code: str) -> MistakeKind | None:
+    """Find the mistake of most failing cases, or of any skipped case if the reason is about cases without a result."""
+    status = Status.FAILED if code in _FAILURE_REASONS else Status.SKIPPED if code in _RESULT_REASONS else None
+    cases = [case for _, case in run.iter_cases() if case.status is status]
+    found = Counter(kind for case in cases for kind in {one.kind for one in case.mistakes})
+    if not found:
+        return None
+    kind, count = found.most_common(1)[0]
+    return kind if status is Status.SKIPPED or count * 2 > len(cases) else None
 
 
 def _find_error_row(

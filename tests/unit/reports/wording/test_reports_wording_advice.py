@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.case import MistakeKind
 from eval_gate.model.comparison import Outcome, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.execution import ErrorCause, ErrorKind
 from eval_gate.reports.context import ReportContext
@@ -17,6 +18,7 @@ from eval_gate.reports.view.report_view import build_view
 from eval_gate.reports.wording.advice import (
     ADVICE_BY_CAUSE,
     ADVICE_BY_KIND,
+    ADVICE_BY_MISTAKE,
     ADVICE_BY_REASON,
     NO_ADVICE,
     OWNERS_OF_PROBLEMS,
@@ -61,6 +63,7 @@ def calls_of(*names: str) -> Iterator[tuple[Path, ast.Call]]:
 def test_table__has_every_cause_kind_and_reason_and_no_other() -> None:
     assert set(ADVICE_BY_CAUSE) == set(ErrorCause)
     assert set(ADVICE_BY_KIND) == set(ErrorKind)
+    assert set(ADVICE_BY_MISTAKE) == set(MistakeKind)
     assert set(ADVICE_BY_REASON) | NO_ADVICE == {*RuleCode, *ReasonCode}
     assert not set(ADVICE_BY_REASON) & NO_ADVICE
 
