@@ -94,6 +94,7 @@ BROKEN_PATTERNS = {
 }
 
 
+@pytest.mark.contract("case.invalid-pattern")
 @pytest.mark.parametrize("file", BROKEN_PATTERNS.values(), ids=BROKEN_PATTERNS)
 def test_broken_pattern__fails_its_case_and_is_told_where_it_stands(tmp_path, endpoint, file) -> None:
     place = write(tmp_path, file)
@@ -116,6 +117,7 @@ def test_broken_pattern__fails_its_case_and_is_told_where_it_stands(tmp_path, en
     assert next_step in comment.replace("**", "")
 
 
+@pytest.mark.contract("case.invalid-pattern")
 @pytest.mark.parametrize("file", BROKEN_PATTERNS.values(), ids=BROKEN_PATTERNS)
 def test_broken_pattern__validate_and_strict__refuse_it(tmp_path, endpoint, file) -> None:
     place = write(tmp_path, file)
@@ -176,6 +178,7 @@ UNKNOWN = {
 }
 
 
+@pytest.mark.contract("case.unknown-expectations")
 @pytest.mark.parametrize(("file", "words"), UNKNOWN.values(), ids=UNKNOWN)
 def test_unknown_expectations_alone__skip_their_case_in_sight_of_everybody(tmp_path, endpoint, file, words) -> None:
     write(tmp_path, file)
@@ -239,6 +242,7 @@ def test_unknown_expectations__of_agentv__are_refused_or_scored_and_never_pass(t
     assert (done.returncode, "1 case needs a judge" in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.contract("case.unknown-expectations")
 def test_case_that_passed__whose_expectations_became_unknown__is_never_green(world) -> None:
     made: World = world("PPPP*2")
     made.cases[0]["expect"] = {"responseContain": ["ok"]}

@@ -27,6 +27,7 @@ def write_waiver(folder: Path, case: str, *more: str, days: int = 7) -> None:
     (folder / FILE).write_text("\n".join(["waivers:", *lines, ""]))
 
 
+@pytest.mark.contract("accepting.known-cases")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -78,6 +79,7 @@ def test_waive__case_of_a_run_beside_the_configuration__is_known_by_its_run(tmp_
     assert waive(tmp_path, "slow-1").returncode == 0
 
 
+@pytest.mark.contract("accepting.known-cases")
 @pytest.mark.parametrize("with_evals", [False, True])
 def test_waive__case_of_another_tool__is_known_by_its_stored_results(tmp_path, with_evals) -> None:
     if with_evals:
@@ -99,6 +101,7 @@ def test_waive__neither_eval_files_nor_results__is_written_with_a_warning(tmp_pa
     assert "warning: case names not checked: no eval files and no results in evals/results" in done.stderr
 
 
+@pytest.mark.contract("accepting.known-cases")
 def test_validate__waiver_for_no_case__is_a_problem_with_its_line__and_in_a_run_a_warning(tmp_path) -> None:
     write_suite(tmp_path, 3)
     write_waiver(tmp_path, "gs-0001")
