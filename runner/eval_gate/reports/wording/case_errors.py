@@ -62,11 +62,6 @@ def has_unknown_calls(case: CaseResult | None) -> bool:
     return case is not None and case.error_cause is ErrorCause.CALLS_UNKNOWN
 
 
-def describe_error(case: CaseResult) -> str:
-    """Return the error of a case, with what to do about it in parentheses."""
-    return f"{case.error or ''} ({case.error_hint})" if case.error_hint else case.error or ""
-
-
 def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | None]) -> str:
     """Explain why these cases have no score, as a text to follow a colon."""
     found = {has_unknown_calls(case) for case in cases}
