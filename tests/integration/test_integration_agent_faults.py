@@ -162,7 +162,7 @@ FAULTS = [
     Fault("500", status("500 Oh"), "error", "agent_error", 1, "HTTP 500"),
     Fault("503", status("503 Busy"), "error", "agent_error", 3, "HTTP 503"),
     Fault("redirects to itself", status("302 Found", Location="/chat"), "error", "agent_error", 1, "HTTP 302"),
-    Fault("429 storm", status("429 Too Many"), "error", "agent_unreachable", 3, "(too many requests: lower"),
+    Fault("429 storm", status("429 Too Many"), "error", "agent_unreachable", 3, "(lower requestsPerMinute"),
     Fault("429 for an hour", status("429 Too Many", Retry_After="3600"), "error", "agent_unreachable", 1, "HTTP 429"),
     Fault(
         "429 by a clock of another year",
@@ -200,7 +200,7 @@ def test_agent__fault_in_one_case__is_blamed_asked_so_often_and_the_other_case_i
         fault.error_kind,
         fault.timed_out,
     )
-    assert fault.says in bad["error"], bad["error"]
+    assert fault.says in f"{bad['error']} ({bad['errorHint']})", bad
     assert (good["status"], asked.count("good")) == ("passed", 1), good
     assert asked.count("bad") == fault.asked, bad["error"]
     code = 3 if bad["errorKind"] == "agent_unreachable" else 1

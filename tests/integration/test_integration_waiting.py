@@ -79,7 +79,7 @@ def test_run__agent_that_never_comes_up__is_one_error_and_not_one_a_case(tmp_pat
     port = unused_port()
     done = gate(tmp_path, "run", "--agent-endpoint", f"http://127.0.0.1:{port}/chat", "--wait-for", "0.5")
     assert done.returncode == 3
-    said = f"GATE INCONCLUSIVE: agent error: no connection to 127.0.0.1:{port}: Connection refused (waited 0.5 s)"
+    said = f"GATE INCONCLUSIVE: no connection to 127.0.0.1:{port}: Connection refused (waited 0.5 s)"
     assert said in done.stdout
     assert record(tmp_path)["summary"]["notRun"] == 40
 

@@ -97,6 +97,11 @@ class ErrorCause(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+def format_error(error: str | None, hint: str | None) -> str:
+    """Return an error with what to do about it in parentheses."""
+    return f"{error or ''} ({hint})" if hint else error or ""
+
+
 NO_TRACE: Final = "No trace available for evaluation"
 """Message of an AgentV evaluator if the response has no trace of tool calls (agentv evaluation spec)."""
 CALLS_UNKNOWN = "tool calls are unknown"

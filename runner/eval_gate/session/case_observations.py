@@ -16,7 +16,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.writing import remove_file
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
-from eval_gate.model.execution import StoredCall
+from eval_gate.model.execution import StoredCall, format_error
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.results.result_names import LATEST_NAME
@@ -115,7 +115,11 @@ def _build_observations(cases: Iterable[EvalCase], records: Sequence[TrialRecord
                 _build_response(record, lists=lists) for record in by_case[case.key] if record.status.is_scored
             ),
             earlier_messages=case.messages[:-1],
-            errors=tuple(record.error or "" for record in by_case[case.key] if not record.status.is_scored),
+            errors=tuple(
+                format_error(record.error, record.error_hint)
+                for record in by_case[case.key]
+                if not record.status.is_scored
+            ),
             location=case.location,
         )
         for case in cases

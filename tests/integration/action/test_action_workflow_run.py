@@ -230,7 +230,7 @@ def test_relay__artifact_that_is_no_result__says_could_not_decide_on_the_pull_re
     ended = relay(job, github, run)
     assert (ended.code != 0, ended.outputs["verdict"]) == (True, "inconclusive")
     (comment,) = github.state.comments.values()
-    assert "**This says nothing about your change.**" in comment.body
+    assert "This says nothing about your change" not in comment.body, "a change may have ended the first workflow"
     check = next(one for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha)
     assert check.fields["conclusion"] == "failure"
 

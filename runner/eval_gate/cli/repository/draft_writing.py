@@ -21,6 +21,7 @@ from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.files.file_paths import format_path
 from eval_gate.files.writing import make_folder, write_atomically
+from eval_gate.model.execution import format_error
 from eval_gate.process.signals import run_async
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.session.case_observations import ObservedRun, observe_cases, remove_run_folder
@@ -80,7 +81,7 @@ def _ask_questions(call: DraftCall, output: Path, config: RunConfig) -> Observed
 
 def _build_set(observed: ObservedRun) -> ObservationSet:
     """Build the set of what was observed; questions that were not asked have the reason as their error."""
-    why = observed.run.stop_reason or _NOT_ASKED
+    why = format_error(observed.run.stop_reason, observed.run.stop_hint) or _NOT_ASKED
     observations = (
         one if one.responses or one.errors else replace(one, errors=(why,)) for one in observed.observations.values()
     )

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.model.comparison import Outcome, PassCount
 from eval_gate.model.evidence import Counts
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Status, format_error
 from eval_gate.model.result import CaseResult, SuiteResult
 from eval_gate.reports.console.changes import render_changes
 from eval_gate.reports.console.style import (
@@ -26,7 +26,6 @@ from eval_gate.reports.markdown_fragments import describe_older_baseline, descri
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
-from eval_gate.reports.wording.case_errors import describe_error
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.numbers import (
     extract_day,
@@ -246,7 +245,7 @@ def _format_error(row: CaseRow, case: CaseResult) -> str:
     word = {Status.ERROR: row.current_result, Status.SKIPPED: "skipped"}.get(case.status)
     if not word:
         return case.error or ""
-    return f"{word}: {drop_error_prefix(describe_error(case))}"
+    return f"{word}: {drop_error_prefix(format_error(case.error, case.error_hint))}"
 
 
 def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 from eval_gate.config.outputs import JunitFailures
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Status, format_error
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import ReportView, build_view
@@ -173,7 +173,8 @@ def _explain_result(case: CaseResult, row: CaseRow, least: float) -> str:
     """
     word = case.status.value.replace("_", " ")
     if not case.status.is_scored:
-        return f"{word}: {case.error}" if case.error and case.status is not Status.ERROR else case.error or word
+        error = format_error(case.error, case.error_hint)
+        return f"{word}: {error}" if error and case.status is not Status.ERROR else error or word
     error = case.error or row.failure_summary or word
     if not case.graded:
         return error

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial, format_error
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.page.truncation import PageTruncation
 from eval_gate.reports.rerun_command import build_case_rerun_command, find_preparatory_cases
@@ -83,7 +83,7 @@ def _describe_case(case: CaseResult, cut: PageTruncation) -> Data:
     lines = asked.expectation[:MAX_EXPECTED] if asked else ()
     return {
         "about": _truncate_text(case.description, cut, 2_000),
-        "error": _truncate_text(case.error, cut),
+        "error": _truncate_text(format_error(case.error, case.error_hint) or None, cut),
         "question": _truncate_text(asked.prompt, cut) if asked else None,
         "expected": [_truncate_text(line, cut, 2_000) for line in lines],
         "askedCut": (asked.truncated or len(asked.expectation) > MAX_EXPECTED if asked else False) or None,

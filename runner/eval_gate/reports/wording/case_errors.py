@@ -65,11 +65,6 @@ def has_unknown_calls(case: CaseResult | None) -> bool:
     return case is not None and case.error_cause is ErrorCause.CALLS_UNKNOWN
 
 
-def describe_error(case: CaseResult) -> str:
-    """Return the error of a case, with what to do about it in parentheses."""
-    return f"{case.error or ''} ({case.error_hint})" if case.error_hint else case.error or ""
-
-
 def describe_mistakes(run: RunResult) -> tuple[str, ...]:
     """Describe the mistakes in eval files: place, cases, what is wrong and what to do; a shared one only once."""
     cases: dict[EvalMistake, list[str]] = defaultdict(list)

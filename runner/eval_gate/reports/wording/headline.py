@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_flaky
-from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, RuleCode, Verdict
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, ReasonCode, RuleCode, Verdict
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -92,9 +92,11 @@ def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
     if scored and summary.not_run:
         return f"inconclusive, ended at {scored} of {format_count(summary.total_cases, 'case')}"
     advice = find_advice(run, verdict, ReportContext())
-    return f"inconclusive{_CAUSE_PHRASES.get(advice.cause, '') if advice else ''}"
+    is_about_run = not verdict.reasons or verdict.reasons[0].code in _RUN_REASONS
+    return f"inconclusive{_CAUSE_PHRASES.get(advice.cause, '') if advice and is_about_run else ''}"
 
 
+_RUN_REASONS: Final = {ReasonCode.NO_SCORED_CASES, ReasonCode.TOO_FEW_SCORED_CASES, ReasonCode.RUN_INCOMPLETE}
 _CAUSE_PHRASES: Final[dict[str, str]] = {
     ErrorCause.NO_CONNECTION: ": agent unreachable",
     ErrorKind.AGENT_UNREACHABLE: ": agent unreachable",

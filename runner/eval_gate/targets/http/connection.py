@@ -47,7 +47,7 @@ _STATUS_HINTS: Final[Mapping[int, str]] = {
     415: "it expects another kind of body: set the target's form, or headers with another Content-Type",
     422: _OTHER_FIELDS_HINT,
     **dict.fromkeys((301, 302, 303, 307, 308), "it redirects: set the agent's URL to the address that responds"),
-    429: "too many requests: lower requestsPerMinute or concurrency",
+    429: "lower requestsPerMinute or concurrency",
 }
 """Hints for HTTP statuses with which an agent refuses a request."""
 _KNOWN_STATUSES: Final = frozenset(map(int, HTTPStatus))
