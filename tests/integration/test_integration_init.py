@@ -93,12 +93,10 @@ def test_init__empty_folder__writes_everything_and_says_what_to_do_next(tmp_path
     }
 
 
-def test_init__evals_of_promptfoo__says_how_they_are_judged_and_how_they_become_eval_files(tmp_path) -> None:
+def test_init__evals_of_promptfoo__says_how_their_results_are_used(tmp_path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text("prompts: [hi]\nproviders: [echo]\ntests: [{vars: {q: a}}]\n")
     (said,) = [line for line in init(tmp_path).stdout.splitlines() if "promptfoo" in line]
     assert "`eval-gate check RESULTS.json`" in said
-    (command,) = re.findall(r"`eval-gate (import [^`]+)`", said)
-    assert gate(tmp_path, *command.split(), "--dry-run").returncode in {0, 2}
 
 
 def test_init__again__changes_nothing_and_says_so(tmp_path, golden) -> None:
