@@ -19,7 +19,7 @@ from eval_gate.config.loader import FlagSource, load_config, load_eval_paths
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS
 from eval_gate.engine.preparation.run_context import RunContext
-from eval_gate.errors import PAGES, ExitCode, GateError, Problem
+from eval_gate.errors import PAGES, ExitCode, GateError, Problem, format_suggestion
 from eval_gate.formats.discovery import find_partial_selection
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import RunResult
@@ -33,7 +33,6 @@ from eval_gate.session.session import Session, open_session
 from eval_gate.struct import replace
 from eval_gate.targets.base import Request
 from eval_gate.targets.function import FunctionResult, FunctionTarget, TargetFunction
-from eval_gate.text.renamed import NameKind, suggest_name
 
 __all__ = ["Evaluation", "FunctionResult", "GateError", "Request", "TargetFunction", "evaluate", "evaluate_async"]
 
@@ -195,8 +194,7 @@ def _build_flags(given: Mapping[str, object]) -> dict[str, JsonValue]:
         try:
             flags[known[name]] = _to_json_value(value)
         except KeyError:
-            meant = suggest_name(NameKind.SETTING, name, known, lambda key: SETTINGS[key].keyword)
-            problems.append(Problem(f"unknown setting{meant}", field=name))
+            problems.append(Problem(f"unknown setting{format_suggestion(name, known)}", field=name))
         except TypeError as error:
             problems.append(Problem(str(error), field=name))
     if problems:
