@@ -138,7 +138,7 @@ async def evaluate_async(  # noqa: PLR0913 (as above)
         selection = Selection(tuple(cases), tuple(tags), tuple(tiers))
         session = _open_session(flags, target, Path(config) if config is not None else None, selection)
         kept = await evaluation.evaluate_session(session, LogProgress(progress or _ignore_progress))
-        context = evaluation.build_report_context(session, kept, "concurrency={}")
+        context = evaluation.build_report_context(session, kept)
         reports = evaluation.write_run_reports(session.config.output_requests, kept, context)
         assert kept.run.verdict is not None
         return Evaluation(kept.run, kept.run.verdict, kept.result_path, reports, context)

@@ -18,7 +18,7 @@ from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.starter import file_texts, folder_contents
 from eval_gate.cli.starter.evaluated_agent import AgentPlace, EvaluatedAgent
 from eval_gate.cli.starter.file_writer import write_new_files
-from eval_gate.config.settings import SUGGESTED_CONCURRENCY, TargetChoice
+from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.model.providers.credentials import resolve_credentials
@@ -68,7 +68,7 @@ def gate_step(folder: Path) -> dict:
 
 
 STRICT = {"strict": True}
-USUAL = STRICT | {"concurrency": SUGGESTED_CONCURRENCY}
+USUAL = STRICT | {"concurrency": 4}
 
 
 def config(folder: Path) -> dict:

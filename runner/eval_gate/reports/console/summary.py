@@ -220,8 +220,6 @@ class _ConsoleSummary:
                 yield from style.wrap_text(f"and {left_out}: {where}", begin=" " * 8, indent=" " * 8, whole=True)
         if context.waive_command:
             yield from wrap_command("waive:  ", context.waive_command, style)
-        if context.saving:
-            yield from style.wrap_text(context.saving)
 
     def _find_next_step(self) -> str | None:
         """Find what to do about a gate that did not pass; None if it passed or nothing is known."""
