@@ -36,7 +36,6 @@ from eval_gate.errors import GateError
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import find_eval_files, load_suites
 from eval_gate.gate.waivers.waiver_file import parse_waivers
-from eval_gate.importers.promptfoo.conversion import import_promptfoo
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.case_annotations import build_annotations
@@ -192,21 +191,6 @@ REGISTRY = {
         }
     ]
 }
-PROMPTFOO = {
-    "description": "d",
-    "prompts": ["Answer {{q}}"],
-    "providers": [{"id": "openai:gpt-4o", "label": "l", "config": {"temperature": 0}}],
-    "defaultTest": {"assert": [{"type": "contains", "value": "a"}]},
-    "tests": [
-        {
-            "description": "t",
-            "vars": {"q": "where"},
-            "assert": [{"type": "equals", "value": "x"}, {"type": "assert-set", "assert": [{"type": "is-json"}]}],
-            "metadata": {"testCaseId": "1"},
-        },
-        {"vars": {"q": "there"}, "assert": [{"type": "icontains", "value": "y"}]},
-    ],
-}
 WAIVERS = {
     "waivers": [{"case": "a", "suite": "s", "reason": "r", "until": "2026-12-01", "owner": "b"}],
     "quarantine": [],
@@ -244,11 +228,6 @@ def _evals(folder: Path, text: str, name: str) -> None:
 def _registry(folder: Path, text: str, name: str) -> None:
     (folder / name).write_text(text)
     asyncio.run(load_registry(name, folder))
-
-
-def _promptfoo(folder: Path, text: str) -> None:
-    (folder / "promptfooconfig.json").write_text(text)
-    import_promptfoo(folder / "promptfooconfig.json", "promptfooconfig.json", "evals")
 
 
 def _stored(folder: Path, text: str) -> None:
@@ -334,7 +313,6 @@ READERS: dict[str, tuple[Callable[[], Any], Callable[[Path, str], None]]] = {
         lambda: REGISTRY["tools"],
         lambda folder, text: _registry(folder, f"export const tools = {text};", "tools.ts"),
     ),
-    "promptfoo's definitions": (lambda: PROMPTFOO, _promptfoo),
     "waivers": (lambda: WAIVERS, lambda _, text: print(parse_waivers(text.encode(), date(2026, 11, 22), shown_as="w"))),
     "ledger": (lambda: LEDGER, lambda _, text: print(parse_history(text.encode(), "ledger"))),
     "stored result": (record, _stored),

@@ -19,7 +19,7 @@ from eval_gate.config.loader import FlagSource, load_config, load_eval_paths
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS
 from eval_gate.engine.preparation.run_context import RunContext
-from eval_gate.errors import PAGES, ExitCode, GateError, Problem
+from eval_gate.errors import PAGES, ExitCode, GateError, Problem, format_suggestion
 from eval_gate.formats.discovery import find_partial_selection
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import RunResult
@@ -33,7 +33,6 @@ from eval_gate.session.session import Session, open_session
 from eval_gate.struct import replace
 from eval_gate.targets.base import Request
 from eval_gate.targets.function import FunctionResult, FunctionTarget, TargetFunction
-from eval_gate.text.renamed import NameKind, suggest_name
 
 __all__ = ["Evaluation", "FunctionResult", "GateError", "Request", "TargetFunction", "evaluate", "evaluate_async"]
 
@@ -139,7 +138,7 @@ async def evaluate_async(  # noqa: PLR0913 (as above)
         selection = Selection(tuple(cases), tuple(tags), tuple(tiers))
         session = _open_session(flags, target, Path(config) if config is not None else None, selection)
         kept = await evaluation.evaluate_session(session, LogProgress(progress or _ignore_progress))
-        context = evaluation.build_report_context(session, kept, "concurrency={}")
+        context = evaluation.build_report_context(session, kept)
         reports = evaluation.write_run_reports(session.config.output_requests, kept, context)
         assert kept.run.verdict is not None
         return Evaluation(kept.run, kept.run.verdict, kept.result_path, reports, context)
@@ -195,8 +194,7 @@ def _build_flags(given: Mapping[str, object]) -> dict[str, JsonValue]:
         try:
             flags[known[name]] = _to_json_value(value)
         except KeyError:
-            meant = suggest_name(NameKind.SETTING, name, known, lambda key: SETTINGS[key].keyword)
-            problems.append(Problem(f"unknown setting{meant}", field=name))
+            problems.append(Problem(f"unknown setting{format_suggestion(name, known)}", field=name))
         except TypeError as error:
             problems.append(Problem(str(error), field=name))
     if problems:

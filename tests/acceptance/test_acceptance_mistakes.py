@@ -113,7 +113,7 @@ EVAL_FILES = {
         RUN,
         "is a promptfoo configuration",
         "evals/p.yaml:1",
-        "`eval-gate import promptfoo evals/p.yaml`",
+        "run it with promptfoo (`promptfoo eval -c FILE -o out.json`)",
         "name a file of JSON, YAML or JSON lines with a list `cases`",
         files={"evals/p.yaml": "prompts: [a]\nproviders: [openai:gpt-4o]\ntests: []\n"},
     ),

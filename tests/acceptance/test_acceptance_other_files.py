@@ -27,11 +27,11 @@ ADK = {"eval_set_id": "home", "name": "x", "eval_cases": [{"eval_id": "c", "conv
 BRAINTRUST = {"id": "r1", "_xact_id": "1", "input": "q", "expected": "a"}
 LANGSMITH = {"id": "e1", "inputs": {"question": "q"}, "outputs": {"answer": "a"}, "feedback": {}}
 OTHERS = {
-    "promptfooconfig.yaml": (PROMPTFOO, "a promptfoo configuration", "eval-gate import promptfoo {file}"),
+    "promptfooconfig.yaml": (PROMPTFOO, "a promptfoo configuration", "promptfoo eval -c {file} -o out.json"),
     "shared tests.yaml": (
         PROMPTFOO.replace("[{vars", "file://tests.yaml  # [{vars"),
         "a promptfoo configuration",
-        "eval-gate import promptfoo 'shared tests.yaml'",
+        "promptfoo eval -c 'shared tests.yaml' -o out.json",
     ),
     "refunds.eval.yaml": (AGENTV_5, "an eval file of AgentV 5", "agentv eval {file} --output out"),
     "home.evalset.json": (json.dumps(ADK), "an eval set of ADK", "adk eval AGENT {file}"),
@@ -103,11 +103,12 @@ def test_validate__results_in_xml__are_called_xml(tmp_path, file) -> None:
     assert f"if it contains results, use `eval-gate check {file}`" in done.stderr
 
 
-def test_run__configuration_of_promptfoo__names_the_import(tmp_path) -> None:
+def test_run__configuration_of_promptfoo__names_the_way_on(tmp_path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text(PROMPTFOO)
     done = gate(tmp_path, "run", "promptfooconfig.yaml", "--provider", "mock")
     assert done.returncode == 2
-    assert "eval-gate import promptfoo promptfooconfig.yaml" in done.stderr
+    assert "`promptfoo eval -c promptfooconfig.yaml -o out.json`), then `eval-gate check out.json`" in done.stderr
+    assert "or write AgentV or tool-forge cases" in done.stderr
 
 
 @pytest.mark.parametrize(

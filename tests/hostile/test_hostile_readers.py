@@ -11,9 +11,7 @@ import pytest
 
 from benchmarks import hostile
 from eval_gate.errors import GateError, find_nearest
-from eval_gate.importers.promptfoo import config_files
-from eval_gate.importers.promptfoo.conversion import import_promptfoo
-from eval_gate.model.limits import CASES, FINDINGS, RUBRIC_CHECKS
+from eval_gate.model.limits import FINDINGS, RUBRIC_CHECKS
 from eval_gate.reports.wording.problems import render_error
 from tests.support.bounds import within_cpu
 from tests.support.measured import measured
@@ -99,55 +97,9 @@ def test_finding_9__a_suite_with_many_odd_keys__says_how_many_more(tmp_path, mon
     assert any("19,500 more warnings" in str(problem) for problem in caught.value.problems)
 
 
-PROMPTFOO = {
-    "tests": ("tests", '{"vars":{"q":"#"}}'),
-    "prompts": ("prompts", '"# {{q}}"'),
-    "files that are not there": ("tests", '"file://t#.yaml"'),
-}
-
-
-@pytest.mark.parametrize("kind", PROMPTFOO)
-def test_promptfoo__as_many_of_one_thing_as_fit__are_read_soon(tmp_path, kind) -> None:
-    key, one = PROMPTFOO[kind]
-    text = json.dumps(hostile.PROMPTFOO | {key: hostile.HOLE})
-    file = tmp_path / "promptfooconfig.json"
-    file.write_text(text.replace(json.dumps(hostile.HOLE), hostile.listed(one)(SIZE)))
-    with within_cpu(3, kind):
-        hostile.import_promptfoo(file, file.name, "evals")
-
-
-@pytest.mark.parametrize("one", ["openai:gpt-4o", "openai:m#"])
-def test_promptfoo__many_providers__have_different_names_soon_and_too_many_are_refused(tmp_path, one) -> None:
-    """Found by size: for every provider 100,000 names were made up, and held against all that there were."""
-    file = tmp_path / "promptfooconfig.json"
-    providers = [one.replace("#", str(number)) for number in range(1_000)]
-    file.write_text(json.dumps(hostile.PROMPTFOO | {"providers": providers}))
-    with within_cpu(6):
-        targets = hostile.import_promptfoo(file, file.name, "evals").targets
-    assert len({*targets}) == len(targets) == 1_000
-    assert targets[:2] == (("openai-gpt-4o", "openai-gpt-4o-2") if "#" not in one else ("openai-m0", "openai-m1"))
-    file.write_text(json.dumps(hostile.PROMPTFOO | {"providers": [*providers, one]}))
-    with pytest.raises(GateError, match="names more than 1,000 providers"):
-        hostile.import_promptfoo(file, file.name, "evals")
-
-
 @pytest.mark.parametrize(("count", "code"), [(RUBRIC_CHECKS, 0), (RUBRIC_CHECKS + 1, 2)])
 def test_agentv__more_checks_of_a_rubric_than_anybody_grades__are_refused(tmp_path, count, code) -> None:
     case = {"id": "a", "criteria": "polite", "input": "q", "assertions": ["ok"] * count}
     (tmp_path / "a.eval.jsonl").write_text(json.dumps(case) + "\n")
     done = measured(tmp_path, "validate", "a.eval.jsonl")
     assert ("has more than 10,000 checks" in done.stderr) == (code == 2), done.stderr
-
-
-@pytest.mark.slow
-def test_finding_9__a_hundred_thousand_definitions_that_name_one_file__seek_it_once(tmp_path, monkeypatch) -> None:
-    sought: list[str] = []
-    real = config_files.resolve_path
-    monkeypatch.setattr(
-        config_files, "resolve_path", lambda path, **more: sought.append(path.name) or real(path, **more)
-    )
-    tests = ["nowhere.yaml"] * (CASES - 1)
-    (tmp_path / "promptfooconfig.json").write_text(json.dumps({"prompts": ["{{q}}"], "tests": tests}))
-    made = import_promptfoo(tmp_path / "promptfooconfig.json", "promptfooconfig.json", "evals")
-    assert len(made.skipped_cases) == CASES - 1
-    assert sought.count("nowhere.yaml") == 1

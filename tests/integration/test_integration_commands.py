@@ -50,7 +50,7 @@ def test_help__what_a_command_does__is_a_whole_sentence(tmp_path) -> None:
     assert "promptfoo, pytest, vitest, DeepEval or Inspect, and decide the gate. waive Waive" in whole
 
 
-@pytest.mark.parametrize("command", ["run", "check", "merge", "waive", "import", "view", "schema"])
+@pytest.mark.parametrize("command", ["run", "check", "merge", "waive", "view", "schema"])
 def test_help__of_a_command__speaks_of_no_types_and_of_flags_by_their_names(tmp_path, command) -> None:
     shown = gate(tmp_path, command, "--help", COLUMNS="200").stdout
     assert "Arguments:" in shown

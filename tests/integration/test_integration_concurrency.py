@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -129,25 +128,3 @@ def test_run__judge_is_refused__only_what_the_judge_gets_is_lowered(tmp_path) ->
     assert done.returncode == 0, done.stdout + done.stderr
     what = f"judge grader: the agent grader answered 429 to {grader.refusals} requests"
     assert find_notice(record(tmp_path)) == f"{what}: concurrency was lowered from 4 to 1"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("chosen", [False, True], ids=["nobody chose it", "one was chosen"])
-def test_run__one_case_at_a_time_took_long__ends_with_what_more_would_have_saved(tmp_path, chosen) -> None:
-    async def thinks(exchange: Exchange) -> None:
-        await asyncio.sleep(1)
-        exchange.answer({"response": "ok", "toolCalls": []})
-
-    write_suite(tmp_path, 12)
-    with agent(thinks) as running:
-        options = ("--concurrency", "1") if chosen else ()
-        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--wait-for", "1", *options)
-    assert done.returncode == 0, done.stdout
-    last = done.stdout.splitlines()[-1]
-    said = re.fullmatch(
-        r"Cases ran one at a time\. With --concurrency 4, this run would take about (\d+) s instead of (\d+) s\.", last
-    )
-    assert bool(said) is not chosen, last
-    if said:
-        assert 3 <= int(said[1]) < int(said[2]) / 2
-        assert int(said[2]) >= 12

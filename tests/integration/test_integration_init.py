@@ -18,7 +18,7 @@ from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.starter import file_texts, folder_contents
 from eval_gate.cli.starter.evaluated_agent import AgentPlace, EvaluatedAgent
 from eval_gate.cli.starter.file_writer import write_new_files
-from eval_gate.config.settings import SUGGESTED_CONCURRENCY, TargetChoice
+from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.model.providers.credentials import resolve_credentials
@@ -68,7 +68,7 @@ def gate_step(folder: Path) -> dict:
 
 
 STRICT = {"strict": True}
-USUAL = STRICT | {"concurrency": SUGGESTED_CONCURRENCY}
+USUAL = STRICT | {"concurrency": 4}
 
 
 def config(folder: Path) -> dict:
@@ -93,12 +93,10 @@ def test_init__empty_folder__writes_everything_and_says_what_to_do_next(tmp_path
     }
 
 
-def test_init__evals_of_promptfoo__says_how_they_are_judged_and_how_they_become_eval_files(tmp_path) -> None:
+def test_init__evals_of_promptfoo__says_how_their_results_are_used(tmp_path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text("prompts: [hi]\nproviders: [echo]\ntests: [{vars: {q: a}}]\n")
     (said,) = [line for line in init(tmp_path).stdout.splitlines() if "promptfoo" in line]
     assert "`eval-gate check RESULTS.json`" in said
-    (command,) = re.findall(r"`eval-gate (import [^`]+)`", said)
-    assert gate(tmp_path, *command.split(), "--dry-run").returncode in {0, 2}
 
 
 def test_init__again__changes_nothing_and_says_so(tmp_path, golden) -> None:

@@ -53,7 +53,6 @@ from eval_gate.process.signals import FINAL_ACTIONS, defer_signals
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
-from eval_gate.reports.wording.spending import describe_saving
 from eval_gate.results.baseline import refuse_own_baseline
 from eval_gate.session.evaluation import EvaluatedRun, store_run, write_run_reports
 from eval_gate.struct import replace
@@ -243,7 +242,6 @@ def _run_gate(
         build_workflow_context(step, variables, origin, judged),
         ignored_rules=ruled.unused_rules,
         evals=ruled.config.evals,
-        saving=describe_saving(made.saving, "`concurrency: {}`"),
     )
     if not made.interrupted:
         context = replace(context, baseline_refresh=find_baseline_refresh(step, origin, judged, context, log))

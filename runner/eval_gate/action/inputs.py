@@ -17,7 +17,6 @@ from eval_gate.github.waiver_comments import DEFAULT_LABEL
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.quoting import quote_value
-from eval_gate.text.renamed import NameKind, find_new_name, format_rename
 from eval_gate.text.secret import Secret
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -332,11 +331,6 @@ def format_input_name(key: str) -> str:
     return SETTINGS[key].input_name if key in _OWN_INPUT else f"{SET_INPUT}: {key}"
 
 
-def _format_set_key(key: str) -> str:
-    """Format the name of a setting for a line of the input `set`, or of its own input."""
-    return SETTINGS[key].input_name if key in _OWN_INPUT else key
-
-
 def _suggest_set_key(key: str) -> str:
     meant = f"the input `{SETTINGS[key].input_name}`" if key in _OWN_INPUT else f'"{key}"'
     return f" (did you mean {meant}?)"
@@ -345,10 +339,7 @@ def _suggest_set_key(key: str) -> str:
 def _describe_unknown_input(name: str) -> str:
     if name in _BY_INPUT:
         return f"unknown input: set `{_BY_INPUT[name]}: …` in the input `{SET_INPUT}` or in the configuration file"
-    key = find_new_name(NameKind.SETTING, name)
-    new = format_input_name(key) if key else find_new_name(NameKind.INPUT, name)
-    meant = format_rename(new) if new else format_suggestion(name, [one.name for one in INPUTS])
-    return f"unknown input{meant}"
+    return f"unknown input{format_suggestion(name, [one.name for one in INPUTS])}"
 
 
 def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, str]) -> str | None:
@@ -358,9 +349,8 @@ def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, st
     if key in _OWN_INPUT:
         return f"{key} has its own input: use `{SETTINGS[key].input_name}`"
     if key not in _BY_INPUT.values():
-        new = find_new_name(NameKind.SETTING, key)
-        near = None if new else find_nearest(key, (*_BY_INPUT.values(), *_OWN_INPUT))
-        meant = format_rename(_format_set_key(new)) if new else _suggest_set_key(near) if near else ""
+        near = find_nearest(key, (*_BY_INPUT.values(), *_OWN_INPUT))
+        meant = _suggest_set_key(near) if near else ""
         return f"{quote_value(key)} is not a key that a workflow can set{meant}"
     if key in before:
         return f"{key} is set twice"

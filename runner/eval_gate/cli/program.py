@@ -15,7 +15,7 @@ import typer
 
 from eval_gate import __version__
 from eval_gate.cli import options
-from eval_gate.cli.repository import draft, import_evals, init, schema, validate, waive
+from eval_gate.cli.repository import draft, init, schema, validate, waive
 from eval_gate.cli.runs import action, agent_evals, demo, run
 from eval_gate.cli.stored_runs import calibrate, check, compare, drift, merge, power, report, view
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_error, print_internal_error, print_message
@@ -79,7 +79,6 @@ for _command in (
 ):
     app.command(cls=PlainCommand)(_command)
 app.command(cls=build_command_class(draft.COMMON))(options.with_options(draft.draft, draft.USED, has_short_help=True))
-app.command("import", cls=PlainCommand)(options.with_options(import_evals.import_evals))
 app.command(cls=agent_evals.AgentEvalsCommand)(options.with_options(agent_evals.agent_evals))
 _COMMANDS: Final = {
     one.name or typer.main.get_command_name(one.callback.__name__): one

@@ -19,7 +19,7 @@ from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
 from eval_gate.config.setting_sources import SettingSource, SettingSources
 from eval_gate.config.settings import KEYS, RECORDED_RULES, SETTINGS, RunConfig
 from eval_gate.config.wire import parse_config
-from eval_gate.errors import GateError, Problem, find_nearest
+from eval_gate.errors import GateError, Problem, find_nearest, format_suggestion
 from eval_gate.files import file_paths
 from eval_gate.files.file_paths import find_folder_problem, find_read_problem, find_write_problem
 from eval_gate.files.reading import read_limited
@@ -27,7 +27,6 @@ from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import describe_name, quote_name, quote_value
-from eval_gate.text.renamed import NameKind, suggest_name
 from eval_gate.text.secret import Secret
 from eval_gate.text.sources.validation_errors import (
     describe_error,
@@ -214,7 +213,7 @@ def _load_file(file: Path, shown_as: str, problems: list[Problem], only: Collect
     strangers = [key for key in document if key not in KEYS and _is_possible_key(key, only)]
     problems += [
         Problem(
-            f"unknown key{suggest_name(NameKind.SETTING, key, KEYS)}",
+            f"unknown key{format_suggestion(key, KEYS)}",
             file=shown_as,
             line=positions.find_line([key]),
             field=format_field_path([key]),
@@ -283,8 +282,7 @@ def _load_environment(
             continue
         if variable not in known:
             if _is_possible_key(variable.removeprefix(ENVIRONMENT_PREFIX).replace("_", ""), only):
-                meant = suggest_name(NameKind.SETTING, variable, known, lambda key: SETTINGS[key].variable)
-                problems.append(Problem(f"unknown variable{meant}", field=variable))
+                problems.append(Problem(f"unknown variable{format_suggestion(variable, known)}", field=variable))
         elif text != "" and known[variable].key in only:  # an empty variable is how workflows say "not set"
             value = Secret(parse_setting_text(known[variable], text))
             found.append((known[variable].key, SettingSource(value, variable, is_from_user=True)))

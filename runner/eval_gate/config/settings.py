@@ -368,10 +368,6 @@ class ResultsChoice:
     )
 
 
-SUGGESTED_CONCURRENCY: Final = 4
-"""What `init` writes, and what a run that took long with one case at a time is compared with."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunConfig:
     """Complete configuration of a run, with defaults (CONTRACTS, section 1).

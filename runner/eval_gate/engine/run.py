@@ -14,7 +14,6 @@ from eval_gate.engine.base_agent_run import BaseAgentRun, RunServices
 from eval_gate.engine.case_result import build_trial
 from eval_gate.engine.case_workspaces import CaseWorkspaces
 from eval_gate.engine.circuit_breaker import CircuitBreaker
-from eval_gate.engine.concurrency_saving import SequentialTimes
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints, describe_discarded_executions
 from eval_gate.engine.journal import (
     JOURNAL_NAME,
@@ -48,7 +47,6 @@ from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, re
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import ErrorCause, Status
 from eval_gate.model.result import RerunStopReason, RunResult
-from eval_gate.model.run_totals import ConcurrencySaving
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.results.run_writer import make_run_folder, write_initial_result
 from eval_gate.struct import replace
@@ -123,9 +121,6 @@ class Run:
         self._leavings = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
         self._masking = PatternMatcher()
         """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
-        self._sequential_times = SequentialTimes()
-        self.saving: ConcurrencySaving | None = None
-        """What more concurrency would have saved, once the run is over; None if that is little, or if it was chosen."""
 
     def stop(self, reason: str) -> None:
         """End the run as soon as possible; the first reason given is the one that is told."""
@@ -165,9 +160,7 @@ class Run:
             await self._workspaces.aclose()
             self._notices += self._workspaces.notices
             del plan, jobs
-            wall_s = time.perf_counter() - started
-            self.saving = self._sequential_times.compute_saving(wall_s)
-            return self._build_result(round(wall_s * 1000, 3), over=True)
+            return self._build_result(round((time.perf_counter() - started) * 1000, 3), over=True)
 
     async def _run_jobs(self, jobs: list[TrialJob], journal: Journal) -> None:
         """Run all jobs, one target after the other: `--concurrency` is for the whole run."""
@@ -231,7 +224,6 @@ class Run:
         shared = self._make_trial_services(patterns, self._leavings)
         trials = TrialRunner(target, plan.limits, shared)
         lane = _TargetLane(target, trials, batched, concurrency, journal)
-        self._sequential_times.begin_pool()
 
         async def work(job: TrialJob | None) -> None:
             while job is not None and not self._lane.is_set():
@@ -266,15 +258,13 @@ class Run:
         self._add_cost(record)
 
     async def _run_trial(self, job: TrialJob, lane: _TargetLane) -> TrialRecord:
-        given, started = lane.batch_responses.responses.get(job.key), time.perf_counter()
+        given = lane.batch_responses.responses.get(job.key)
         try:
             record = await self._prepare_record(await lane.trials.run(job, given))
             self._unanswered.record_response(lane.target)
         except NoResponseError as failure:
             record = await self._prepare_record(failure.record)
             self._count_failure(lane.target, lane.concurrency, NoResponseError(record))
-        if job.trial < self._plan.limits.trials and given is None and not self._plan.is_concurrency_set(lane.target):
-            self._sequential_times.add(job, time.perf_counter() - started)
         return record
 
     async def _check_if_red(self, journal: Journal) -> bool:

@@ -103,10 +103,6 @@ class RunPlan(FrozenStruct):
         """Return the number of concurrent cases: the setting, else that of the target, else 1."""
         return self.concurrency or target.workers or 1
 
-    def is_concurrency_set(self, target: Target) -> bool:
-        """Whether the configuration, or the target's description, sets how many cases run at the same time."""
-        return (self.concurrency or target.workers) is not None
-
     def with_rerun_policy(self, confirming: RerunPolicy, max_reruns: int) -> RunPlan:
         """Return a copy of the plan with up to `max_reruns` re-runs of each case that `confirming` selects."""
         return replace(self, rerun_policy=confirming, max_reruns=max_reruns)

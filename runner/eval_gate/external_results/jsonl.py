@@ -46,7 +46,6 @@ from eval_gate.model.limits import (
 )
 from eval_gate.model.usage import Usage
 from eval_gate.text.digest import compute_fingerprint
-from eval_gate.text.renamed import NameKind, find_new_name, format_rename
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
@@ -366,8 +365,6 @@ class MisspeltKeys:
         return meant
 
     def _find_suggestion(self, part: type[BaseModel], key: str, place: RowPlace) -> str:
-        if (new := find_new_name(NameKind.RESULT_KEY, key)) in part.model_fields:
-            return format_rename(new)
         alike = _get_known_keys(part).find_similar(key)
         if not alike:
             return ""

@@ -34,7 +34,6 @@ from eval_gate.github.command_comments import (
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.waiver import MAX_WAIVER_DAYS, CommentOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, Struct, field
-from eval_gate.text.renamed import NameKind, find_old_name
 
 DEFAULT_LABEL: Final = "eval-gate:waive"
 DEFAULT_DAYS: Final = 14
@@ -65,11 +64,6 @@ def read_comment_waivers(client: GitHubClient, discussion: Discussion) -> KnownW
         found = find_command_comments(client, discussion.number, discussion.label, discussion.today)
     except GitHubError as error:
         return _build_empty(discussion, f"no case is waived by comment, because comments could not be read: {error}")
-    if found.old_label:
-        return _build_empty(
-            discussion,
-            f"no case is waived by comment: the label `{found.old_label}` is now called `{discussion.label}`",
-        )
     if found.has_label:
         return _CommentReview(client, discussion, found).review_all()
     if any(isinstance(one, WaiveCommand) for candidate in found.candidates for one in candidate.commands):
@@ -180,8 +174,6 @@ class CommandComments(Struct):
 
     has_label: bool
     from_fork: bool
-    old_label: str | None = None
-    """The old name of the label, where the pull request has that one only."""
     candidates: list[CommandCandidate] = field(default_factory=list)
     is_truncated: bool = False
 
@@ -191,13 +183,7 @@ def find_command_comments(client: GitHubClient, number: int, label: str, today: 
     oldest = today - timedelta(days=MAX_WAIVER_DAYS)
     name, pull = read_comment_page(client, number, None)
     labels = {one.name.casefold() for one in (pull.labels.nodes if pull.labels else ())}
-    old = find_old_name(NameKind.LABEL, label)
-    has_label = label.casefold() in labels
-    found = CommandComments(
-        has_label,
-        pull.head is None or pull.head.name != name,
-        old if old in labels and not has_label else None,
-    )
+    found = CommandComments(label.casefold() in labels, pull.head is None or pull.head.name != name)
     for page in range(1, MAX_PAGES + 1):
         comments = pull.comments
         found.candidates += _list_candidates(comments.nodes, oldest)

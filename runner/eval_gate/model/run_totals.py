@@ -7,15 +7,6 @@ from collections.abc import Sequence
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.usage import Usage, add_up
-from eval_gate.struct import FrozenStruct
-
-
-class ConcurrencySaving(FrozenStruct):
-    """Time that a run took with one case at a time, and would take with `concurrency`, in seconds."""
-
-    concurrency: int
-    wall_s: float
-    expected_s: float
 
 
 def summarize_cases(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summary:

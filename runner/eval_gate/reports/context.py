@@ -76,8 +76,6 @@ class ReportContext(FrozenStruct):
     result_path: str | None = None
     junit: JunitFailures = JunitFailures.BLOCKING
     """Which cases are failures in a JUnit report."""
-    saving: str | None = None
-    """What more concurrency would have saved, in a sentence."""
     losses: tuple[str, ...] = ()
     """What could not be published, in sentences."""
     trail: tuple[str, ...] = ()

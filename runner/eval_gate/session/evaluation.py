@@ -13,10 +13,8 @@ from eval_gate.config.outputs import ReportRequest
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.verdict_decision import decide_verdict
 from eval_gate.model.result import RunResult
-from eval_gate.model.run_totals import ConcurrencySaving
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import write_reports
-from eval_gate.reports.wording.spending import describe_saving
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.run_writer import write_history, write_result
 from eval_gate.session.history_update import build_next_history
@@ -32,8 +30,6 @@ class EvaluatedRun(FrozenStruct):
     result_path: Path
     interrupted: ExitCode | None = None
     """The exit code of the signal that ended it early, if one did."""
-    saving: ConcurrencySaving | None = None
-    """What more concurrency would have saved; None if that is little, or if somebody chose the concurrency."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -73,23 +69,17 @@ def store_run(session: Session, run: RunResult, made: ExecutedRun | None = None)
         written = write_result(session.folder, run)
     if made is None:
         return EvaluatedRun(written.run, written.file)
-    return EvaluatedRun(written.run, written.file, made.interrupted, made.saving)
+    return EvaluatedRun(written.run, written.file, made.interrupted)
 
 
-def build_report_context(
-    session: Session, evaluated_run: EvaluatedRun, concurrency_setting: str = "--concurrency {}"
-) -> ReportContext:
-    """Build the report context from what every session knows.
-
-    `concurrency_setting` is how whoever reads the reports sets the concurrency.
-    """
+def build_report_context(session: Session, evaluated_run: EvaluatedRun) -> ReportContext:
+    """Build the report context from what every session knows."""
     baseline = session.gate_inputs.baseline
     reason = baseline.reason if isinstance(baseline, NoBaseline) else None
     return ReportContext(
         result_path=str(evaluated_run.result_path),
         no_baseline_reason=reason,
         junit=session.config.junit_failures,
-        saving=describe_saving(evaluated_run.saving, concurrency_setting),
     )
 
 

@@ -15,7 +15,6 @@ from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import ExitCode
 from eval_gate.gate.reruns import Reruns
 from eval_gate.model.result import BaseAgentSummary, RunResult
-from eval_gate.model.run_totals import ConcurrencySaving
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import Session
@@ -42,8 +41,6 @@ class ExecutedRun(Struct):
     result: RunResult
     interrupted: ExitCode | None = None
     """The exit code of the signal that ended it early, if one did."""
-    saving: ConcurrencySaving | None = None
-    """What more concurrency would have saved; None if that is little, or if somebody chose the concurrency."""
 
     def take_result(self) -> RunResult:
         """Return the result and release it; it is not available afterwards.
@@ -138,9 +135,7 @@ async def execute_plan(session: Session, plan: RunPlan, progress: RunObserver) -
     finally:
         progress.close()
         await plan.aclose()
-    # requests that are sent at a set rate take as long however many cases wait for them
-    saving = run.saving if session.config.target.requests_per_minute is None and not caught else None
-    return ExecutedRun(result, caught[0] if caught else None, saving)
+    return ExecutedRun(result, caught[0] if caught else None)
 
 
 @contextmanager

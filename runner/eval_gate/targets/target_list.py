@@ -38,7 +38,6 @@ from eval_gate.targets.variables import (
 )
 from eval_gate.text.quoting import describe_name, quote_name, quote_value
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.renamed import NameKind, suggest_name
 from eval_gate.text.secret import Secret
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.sources.validation_errors import describe_value as kind_of_value
@@ -384,8 +383,7 @@ class TargetList:
         known = [*list_names_at(described, around), *(() if around else described.other_names)]
         example = word if has_style(word) else self._style_example
         styled = [apply_style(name, example) for name in known]
-        nearest = suggest_name(NameKind.TARGET_SETTING, word, styled, lambda name: apply_style(name, example))
-        return self._build_problem(f"unknown setting{nearest}", index, path)
+        return self._build_problem(f"unknown setting{format_suggestion(word, styled)}", index, path)
 
     def _restore_written_path(self, path: tuple[str | int, ...], found: NormalizedSettings) -> tuple[str | int, ...]:
         """Convert a path with normalized names to the spelling of the author.

@@ -60,14 +60,6 @@ def iter_url_secrets(url: str) -> Iterator[str]:
             yield value
 
 
-def has_credentials(url: str) -> bool:
-    """Whether a user part or query of this address holds a secret itself; what cannot be read is taken to."""
-    try:
-        return any(secret.strip() and "${{" not in secret and "{{" not in secret for secret in iter_url_secrets(url))
-    except ValueError:
-        return True
-
-
 def mask_address(address: str) -> str:
     """Replace the user part, query and fragment of an address with `***`.
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
-
 from tests.integration.test_integration_concurrency import crowded
-from tests.support.agents import Exchange, agent
 
 
 def test_action__agent_takes_two_requests_at_once__passes_and_the_comment_says_what_was_lowered(job, github) -> None:
@@ -21,20 +16,3 @@ def test_action__agent_takes_two_requests_at_once__passes_and_the_comment_says_w
     assert said in comment
     assert said in ended.summary
     assert said in ended.log
-
-
-@pytest.mark.slow
-def test_action__one_case_at_a_time_took_long__the_summary_says_what_more_would_have_saved(job, github) -> None:
-    async def thinks(exchange: Exchange) -> None:
-        await asyncio.sleep(1)
-        exchange.answer({"response": "ok", "toolCalls": []})
-
-    job.write_suite(12)
-    pull = github.state.add_pull(7)
-    with agent(thinks) as running:
-        ended = job.pull_request(pull, running.url)
-    assert ended.code == 0, ended.log
-    said = "Cases ran one at a time. With `concurrency: 4`, this run would take about "
-    assert said in ended.summary
-    assert said in ended.log
-    assert all(said not in one.body for one in github.state.comments.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -16,7 +15,6 @@ from tests.support.answers import fails_on
 from tests.support.canaries import texts_of
 from tests.support.github import GATE, Fault, zipped
 from tests.support.jobs import repository_facts
-from tests.support.world import plain
 
 RELAY = "acme/bot/.github/workflows/publish.yml@refs/heads/main"
 
@@ -153,25 +151,6 @@ def test_relay__into_a_branch_that_is_not_protected__is_judged_by_the_rules_of_t
     ended = relay(job, github, run)
     assert (ended.code, ended.outputs["verdict"]) == (0, "failed"), ended.log
     state.protected.add("mine")
-    assert relay(job, github, run).outputs["verdict"] == "passed"
-
-
-def test_relay__the_base_branch_has_waivers_under_their_old_name__says_that_they_do_not_count(
-    forked, job, github
-) -> None:
-    """As every other way to read them does: none ends in silence."""
-    pull, run, _ = forked
-    until = datetime.now(UTC).date() + timedelta(days=5)
-    entry = f"accepted:\n  - {{case: gs-002, reason: known, until: {until}, by: Kim}}\n".encode()
-    github.state.files[pull.base_sha, ".eval-gate/accepted.yaml"] = entry
-    ended = relay(job, github, run)
-    assert (ended.code, ended.outputs["verdict"]) == (0, "failed"), ended.log
-    (comment,) = github.state.comments.values()
-    said = f".eval-gate/accepted.yaml of {pull.base_ref} is ignored, because it is now called .eval-gate/waivers.yaml"
-    assert said in plain(comment.body)
-    github.state.files[pull.base_sha, ".eval-gate/waivers.yaml"] = entry.replace(b"accepted", b"waivers").replace(
-        b"by:", b"owner:"
-    )
     assert relay(job, github, run).outputs["verdict"] == "passed"
 
 

@@ -76,7 +76,7 @@ def test_has_infinite__value__is_looked_through(value, expected) -> None:
 
 
 def test_options__path_with_a_name_too_long__is_refused_by_every_command() -> None:
-    needed = {"compare": ["a", "a"], "waive": ["b", "--reason", "r", "--until", "3d"], "import": ["promptfoo", "a"]}
+    needed = {"compare": ["a", "a"], "waive": ["b", "--reason", "r", "--until", "3d"]}
     needed |= {name: ["a"] for name in ("check", "report", "merge", "calibrate")}
     tried = set()
     for name, command in get_command(app).commands.items():
@@ -93,4 +93,4 @@ def test_options__path_with_a_name_too_long__is_refused_by_every_command() -> No
             assert isinstance(command, CheckedCommand), name
             with pytest.raises(typer.BadParameter, match="contains a file name of 256 bytes"):
                 command.make_context(name, words)
-    assert tried >= {"run", "calibrate", "merge", "check", "report", "view", "init", "import", "agent-evals", "demo"}
+    assert tried >= {"run", "calibrate", "merge", "check", "report", "view", "init", "agent-evals", "demo"}

@@ -266,13 +266,6 @@ def test_label__missing__nothing_counts_and_whoever_waits_is_told(github, client
     assert len(github.log) == 1
 
 
-def test_label__under_its_old_name__is_named_with_the_new_one(github, client, pull) -> None:
-    pull.labels = ["eval-gate:accept"]
-    (said,) = ask(client, pull).troubles
-    assert "the label `eval-gate:accept` is now called `eval-gate:waive`" in said
-    assert ask(client, pull, label="ours").troubles == ()
-
-
 def test_label__missing_and_nobody_waits__is_one_request_and_no_word(github, client, pull) -> None:
     pull.labels = ["bug"]
     for number in range(150):

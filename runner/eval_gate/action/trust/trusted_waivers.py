@@ -19,7 +19,6 @@ from eval_gate.errors import GateError
 from eval_gate.gate.waivers.waiver_file import (
     DEFAULT_PATH,
     KnownWaivers,
-    find_old_path,
     load_waivers,
     mark_added_waivers,
     parse_waivers,
@@ -99,14 +98,10 @@ def mark_new_waivers(client: GitHubClient, own: KnownWaivers, path: str, branch:
 def read_base_waivers(client: GitHubClient, path: str, branch: str, today: date) -> KnownWaivers:
     """Read the waivers of the file at `path` on `branch`, for a step without the pull request's files.
 
-    If the file is unavailable, invalid or under its old name, nothing in it counts, and a sentence says so.
+    If the file is unavailable or invalid, nothing in it counts, and a sentence says so.
     """
     try:
         data = fetch_file(client, path, branch)
-        old = find_old_path(path) if data is None else None
-        if old is not None and fetch_file(client, old, branch) is not None:
-            said = f"{old} of {branch} is ignored, because it is now called {path}"
-            return KnownWaivers(today, troubles=(said,))
         waivers = parse_waivers(data or b"", today, shown_as=path)
     except (GitHubError, GateError) as error:
         return KnownWaivers(today, troubles=(f"{path} is ignored: {error}",))

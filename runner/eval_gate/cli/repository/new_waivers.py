@@ -17,7 +17,7 @@ from eval_gate.gate.pass_score import apply_recorded_pass_score
 from eval_gate.gate.waivers.application import apply_waivers, exclude_must_pass, list_standings
 from eval_gate.gate.waivers.case_names import CaseNameIndex
 from eval_gate.gate.waivers.waiver_edit import EditedWaivers, WaiverRequest, add_entries
-from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, check_old_path, read_waiver_bytes
+from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, read_waiver_bytes
 from eval_gate.gate.waivers.wording import MAX_NAMED, format_terms
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Waiver, WaiverEntry, WaiverStanding, WaiverState
@@ -69,8 +69,6 @@ class WaiverPaths(FrozenStruct):
 def write_waivers(wish: WaiverRequest, places: WaiverPaths, verbosity: Verbosity) -> None:
     """Write the entries, and report what they cover. Raises GateError, and then nothing is written."""
     today = datetime.now(UTC).date()
-    if places.file == DEFAULT_PATH and not Path(places.file).exists():
-        check_old_path(Path.cwd())
     data = read_waiver_bytes(Path(places.file), shown_as=places.file)
     written = add_entries(data, wish, today, shown_as=places.file)
     unchecked = _check_cases(written.entries, places)

@@ -138,10 +138,7 @@ def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
     """Yield notes on how to use promptfoo's evals, which are not eval files of this program."""
     for name in _PROMPTFOO:
         if (folder / name).is_file():
-            yield (
-                f"found       promptfoo evals in {name}: `eval-gate check RESULTS.json` uses promptfoo's results, "
-                f"`eval-gate import promptfoo {name}` converts the evals"
-            )
+            yield (f"found       promptfoo evals in {name}: `eval-gate check RESULTS.json` uses promptfoo's results")
 
 
 def _choose_container(plan: StarterPlan, evals: FoundEvals, config: RunConfig) -> None:

@@ -14,7 +14,6 @@ from eval_gate.config.setting import Panel
 from eval_gate.config.settings import SETTINGS
 from eval_gate.files.file_paths import find_path_problem
 from eval_gate.text.quoting import quote_name, quote_number
-from eval_gate.text.renamed import NameKind, find_new_name
 
 if TYPE_CHECKING:
     from typer._click import Context
@@ -45,27 +44,11 @@ class CheckedCommand(TyperCommand):
         except typer.BadParameter as error:
             error.message = _format_validation_error(error.__cause__) or error.message
             raise
-        except NoSuchOption as error:
-            if new := _find_new_option(ctx.info_name, error.option_name):
-                error.message = f"{error.option_name} is now called {new}"
-                known = {name for one in self.params for name in (*one.opts, *one.secondary_opts)}
-                error.message += "" if new in known else f", and {ctx.info_name} has no such option"
-                error.possibilities = None
-            raise
         parameters: Sequence[Any] = self.params
         for one in parameters:
             for why in _iter_path_errors(one, ctx.params):
                 raise typer.BadParameter(why, ctx=ctx, param=one)
         return rest
-
-
-def _find_new_option(command: str, option: str) -> str | None:
-    """Return the new name of an option that was renamed, or None."""
-    if new := find_new_name(NameKind.OPTION, f"{command} {option}") or find_new_name(NameKind.OPTION, option):
-        return new
-    no = "--no-" if option.startswith("--no-") else "--"
-    key = find_new_name(NameKind.SETTING, option.removeprefix(no))
-    return SETTINGS[key].flag.replace("--", no, 1) if key else None
 
 
 def _iter_path_errors(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]:
@@ -110,15 +93,6 @@ class FullHelpGroup(TyperGroup):
             if any(row.flag == error.option_name for row in SETTINGS.values()):
                 error.message = f"{error.option_name} belongs behind a command, such as {ctx.command_path} run"
             raise
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Resolve the command that the arguments name.
-
-        Raises UsageError for an unknown command, with the new name of a renamed one.
-        """
-        if args and args[0] not in self.commands and (new := find_new_name(NameKind.COMMAND, args[0])):
-            ctx.fail(f"{args[0]} is now called {new}: {ctx.command_path} {new}")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the first sentence of the help of each command."""

@@ -18,12 +18,12 @@ from datetime import date
 from enum import StrEnum
 from typing import ClassVar, Final
 
+from eval_gate.errors import format_suggestion
 from eval_gate.gate.waivers.case_names import find_name_problem, find_reason_problem
 from eval_gate.gate.waivers.waiver_file import parse_date
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, Struct
 from eval_gate.text.quoting import quote_value
-from eval_gate.text.renamed import NameKind, suggest_name
 
 COMMAND_NAME: Final = "/eval-gate"
 USAGE: Final = f"{COMMAND_NAME} waive <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
@@ -173,11 +173,7 @@ def _parse_waiver(line: str) -> WaiveCommand:
     words, reason = _split_words(line.removeprefix(COMMAND_NAME))
     verb = words[0].text if words else ""
     if verb != CommandVerb.WAIVE:
-        said = (
-            f'unknown command "{verb[:40]}"{suggest_name(NameKind.COMMENT_VERB, verb, _VERBS)}'
-            if verb
-            else "the command is missing"
-        )
+        said = f'unknown command "{verb[:40]}"{format_suggestion(verb, _VERBS)}' if verb else "the command is missing"
         raise ValueError(f"{said}; write `{USAGE}`")
     if reason is None:
         dash = next((word.text for word in words if word.text in _DASHES and not word.quoted), None)

@@ -22,7 +22,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.errors import PAGES, GateError, Problem
+from eval_gate.errors import PAGES, GateError, Problem, format_suggestion
 from eval_gate.files.reading import read_limited
 from eval_gate.gate.waivers.case_names import find_control_character, find_name_problem, find_reason_problem
 from eval_gate.model import limits
@@ -31,7 +31,6 @@ from eval_gate.model.limits import FINDINGS
 from eval_gate.model.waiver import MAX_NAME, MAX_WAIVER_DAYS, FileOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quote_value
-from eval_gate.text.renamed import NameKind, find_old_name, suggest_name
 from eval_gate.text.sources.validation_errors import describe_value, format_field_path
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ class _WaiverReader:
         self, path: tuple[str | int, ...], entry: dict[str, JsonValue], known: Collection[str]
     ) -> None:
         for key in (key for key in entry if key not in known):
-            hint = suggest_name(NameKind.WAIVER_KEY, key, known) if len(self.problems) < FINDINGS else ""
+            hint = format_suggestion(key, known) if len(self.problems) < FINDINGS else ""
             self._add_problem((*path, key), f"unknown key{hint}")
 
     def _read_list(self, kind: WaiverKind, value: JsonValue) -> list[JsonValue]:
@@ -319,20 +318,6 @@ class KnownWaivers(FrozenStruct):
         )
 
 
-def find_old_path(path: str) -> str | None:
-    """Find where a waiver file at the default path of a folder was under its old name; None for another path."""
-    old = find_old_name(NameKind.FILE, DEFAULT_PATH)
-    return path.removesuffix(DEFAULT_PATH) + old if old and path.endswith(DEFAULT_PATH) else None
-
-
-def check_old_path(root: Path) -> None:
-    """Raise GateError if a folder without a waiver file has one under its old name, whose waivers would end."""
-    old = find_old_path(DEFAULT_PATH)
-    if old and (root / old).exists():
-        hint = f"rename the file to {DEFAULT_PATH}, its list `accepted` to `waivers`, and `by` to `owner`"
-        raise GateError("invalid-configuration", f"{old} is now called {DEFAULT_PATH}", hint)
-
-
 def load_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
     """Load the waiver file that the configuration names, or the default one if it exists.
 
@@ -341,6 +326,5 @@ def load_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
     named = config.policy.waivers
     file = root / (named or DEFAULT_PATH)
     if named is None and not file.exists():
-        check_old_path(root)
         return KnownWaivers(today)
     return KnownWaivers(today, read_waivers(file, today, shown_as=named or DEFAULT_PATH))

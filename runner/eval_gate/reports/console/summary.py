@@ -217,8 +217,6 @@ class _ConsoleSummary:
                 yield from style.wrap_text(f"and {left_out}: {where}", begin=" " * 8, indent=" " * 8, whole=True)
         if context.waive_command:
             yield from wrap_command("waive:  ", context.waive_command, style)
-        if context.saving:
-            yield from style.wrap_text(context.saving)
 
     def _render_reasons(self, words: str, colour: str, reasons: Sequence[str], ended: str) -> Iterator[str]:
         """Render the verdict and its reasons on one line, or each reason on its own line if that is too long.

@@ -6,7 +6,6 @@ from typing import Final
 
 from eval_gate.model.comparison import BaselineFacts
 from eval_gate.model.result import CaseResult, RunResult, Summary
-from eval_gate.model.run_totals import ConcurrencySaving
 from eval_gate.model.usage import add_up
 from eval_gate.reports.run_statistics import (
     PassRates,
@@ -52,20 +51,6 @@ def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
     if summary.skipped_assertions:
         parts.append(format_count(summary.skipped_assertions, "skipped assertion"))
     return " · ".join(parts)
-
-
-def describe_saving(saving: ConcurrencySaving | None, setting: str) -> str | None:
-    """Describe what more concurrency would have saved a run; None if nothing worth a sentence.
-
-    `setting` is how the reader sets it, such as `--concurrency {}`.
-    """
-    if saving is None:
-        return None
-    took, expected = (f"{max(round(seconds), 1):,} s" for seconds in (saving.wall_s, saving.expected_s))
-    return (
-        f"Cases ran one at a time. With {setting.format(saving.concurrency)}, this run would take about {expected} "
-        f"instead of {took}."
-    )
 
 
 def _format_change(baseline: float | None, now: float) -> str:

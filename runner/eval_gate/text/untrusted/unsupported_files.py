@@ -48,8 +48,8 @@ class UnsupportedFile(NamedTuple):
 
 PROMPTFOO: Final = UnsupportedFile(
     "a promptfoo configuration",
-    "`eval-gate import promptfoo FILE` converts it to eval files; or run it with promptfoo (`-o out.json`), then "
-    "`eval-gate check out.json`",
+    "run it with promptfoo (`promptfoo eval -c FILE -o out.json`), then `eval-gate check out.json`; or write AgentV or "
+    "tool-forge cases",
     is_certain=True,
 )
 AGENTV_5: Final = UnsupportedFile(

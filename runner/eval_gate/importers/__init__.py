@@ -1,1 +1,0 @@
-"""Importers for other tools' eval definitions. They list everything that was not imported."""

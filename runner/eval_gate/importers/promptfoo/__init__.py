@@ -1,1 +1,0 @@
-"""Importer for promptfoo configurations (read from 0.121)."""
