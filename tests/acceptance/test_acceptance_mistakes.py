@@ -113,7 +113,7 @@ EVAL_FILES = {
         RUN,
         "is a promptfoo configuration",
         "evals/p.yaml:1",
-        "run it with promptfoo (`promptfoo eval -c FILE -o out.json`)",
+        "run it with promptfoo (`promptfoo eval -c evals/p.yaml -o out.json`)",
         "name a file of JSON, YAML or JSON lines with a list `cases`",
         files={"evals/p.yaml": "prompts: [a]\nproviders: [openai:gpt-4o]\ntests: []\n"},
     ),
