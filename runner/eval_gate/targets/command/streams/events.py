@@ -120,7 +120,8 @@ def refuse_many_calls(number: int) -> None:
 
 def build_malformed_error(what: str) -> TargetError:
     """Build the error for an output without a response."""
-    return TargetError(what, fault=TargetFault.MALFORMED)
+    hint = "let the program of the target's agentProtocol print its events: `--output-format stream-json`"
+    return TargetError(what, fault=TargetFault.MALFORMED, hint=hint)
 
 
 class StreamCalls:
