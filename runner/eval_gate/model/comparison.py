@@ -151,6 +151,7 @@ class BaselineFacts(Record, kw_only=True):
     """Number of passed cases by eval file."""
     total_duration_ms: float | None = None
     estimated_cost_usd: float | None = None
+    """Like the duration, None if unknown, and if the baseline re-ran cases."""
     unscored_runs: tuple[UnscoredRun, ...] = ()
     """Closer runs that were passed over because too few cases have a score, closest first."""
 

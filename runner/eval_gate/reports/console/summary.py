@@ -274,7 +274,8 @@ def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:
 
 def _build_cells(row: CaseRow, case: CaseResult) -> Cells:
     """Id, description, time, and the score of a graded case, or how many of several executions passed."""
-    time = f"{case.duration_ms:.0f}ms" if case.status.is_scored or case.duration_ms else ""
+    took = row.execution.duration_ms if row.execution else 0.0
+    time = f"{took:.0f}ms" if case.status.is_scored or took else ""
     result = _format_executions(row.counted_executions, len(case.trials))
     if case.graded and case.status.is_scored:
         result = row.current_result or ""

@@ -12,6 +12,7 @@ from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
 from eval_gate.model.evidence import Counts, GroundKind, Stability
 from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution_usage import ExecutionUsage, measure_execution
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports.context import ReportContext
@@ -88,6 +89,11 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def response(self) -> str | None:
         """Response of the target."""
         return self.case.details.response if self.case else None
+
+    @cached_property
+    def execution(self) -> ExecutionUsage | None:
+        """Time, tokens and cost of one execution here."""
+        return measure_execution(self.case) if self.case else None
 
     @cached_property
     def response_comparison(self) -> ResponseComparison | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.model.comparison import BaselineFacts
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.run_totals import ConcurrencySaving
-from eval_gate.model.usage import add_up
 from eval_gate.reports.run_statistics import (
     PassRates,
     compute_paired_interval,
@@ -125,8 +125,8 @@ def describe_base_agent_runs(run: RunResult) -> str | None:
 
 def _estimate_cost(case: CaseResult, number: int) -> float | None:
     """Estimate the cost of target and judges for a number of executions; None if the target's cost is unknown."""
-    cost = add_up((case.cost_usd, case.judge_cost_usd)) if case.cost_usd is not None else None
-    return cost * number / (len(case.trials) + case.preparatory_executions) if cost is not None else None
+    one = measure_execution(case)
+    return None if one.cost_usd is None else (one.cost_usd + (one.judge_cost_usd or 0.0)) * number
 
 
 def describe_certainty(run: RunResult) -> tuple[str, ...]:
