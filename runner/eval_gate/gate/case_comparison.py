@@ -245,6 +245,7 @@ def _build_baseline_facts(baseline: Baseline) -> BaselineFacts:
         pass_rate=result.summary.pass_rate,
         passed=result.summary.passed,
         total_cases=result.summary.total_cases,
+        ran_cases=result.summary.ran,
         suite_passes={suite.eval_file: sum(case.passed for case in suite.cases) for suite in result.suites},
         total_duration_ms=result.summary.total_duration_ms if once else None,
         estimated_cost_usd=result.summary.estimated_cost_usd if once else None,
