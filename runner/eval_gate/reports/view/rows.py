@@ -359,7 +359,7 @@ class CaseRows:
     @cached_property
     def cases(self) -> tuple[CaseRow, ...]:
         """Every case of the run, in its order."""
-        return self.get_slice(0, len(self._cases))
+        return tuple(map(self._get_row, range(len(self._cases))))
 
     @cached_property
     def removed(self) -> tuple[CaseRow, ...]:
@@ -379,14 +379,6 @@ class CaseRows:
             for at, (key, case) in enumerate(self._cases)
             if key in waived or _is_notable(case, compared.get(key))
         )
-
-    def get_slice(self, begin: int, end: int, *, passing: bool = True) -> tuple[CaseRow, ...]:
-        """Return the rows of the cases from index `begin` up to `end`.
-
-        Without `passing`, the rows of cases that passed are omitted.
-        """
-        places = range(begin, end)
-        return tuple(self._get_row(at) for at in places if passing or self._cases[at][1].status is not Status.PASSED)
 
     def _get_row(self, place: int) -> CaseRow:
         """Return the row of the case at index `place`, built on first use and then reused."""

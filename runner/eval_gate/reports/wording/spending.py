@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from eval_gate.model.comparison import BaselineFacts
 from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.run_totals import ConcurrencySaving
 from eval_gate.reports.run_statistics import (
-    PassRates,
     compute_paired_interval,
     compute_pass_rates,
     compute_wilson_interval,
@@ -23,9 +20,6 @@ from eval_gate.reports.wording.numbers import (
     format_seconds,
     format_signed,
 )
-
-_SMALL_SAMPLE: Final = 50
-"""Cases below which a pass rate has its interval beside it."""
 
 
 def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
@@ -147,13 +141,6 @@ def describe_certainty(run: RunResult) -> tuple[str, ...]:
         scored = f"{format_count(len(both), 'case')} with a score in both runs"
         said.append(f"{scored}: {worse} got worse, {better} got better, {change} (95 % interval {span})")
     return tuple(said)
-
-
-def format_small_sample_interval(rates: PassRates) -> str | None:
-    """`95 % interval 18.9 to 73.3 %` of a pass rate of fewer than 50 cases; None of more cases, and of none."""
-    if not 0 < rates.judged < _SMALL_SAMPLE:
-        return None
-    return f"95 % interval {_format_interval(*compute_wilson_interval(rates.passed, rates.judged))}"
 
 
 def _format_interval(low: float, high: float) -> str:
