@@ -34,20 +34,22 @@ def render_case_list(
     style: ConsoleStyle,
     colour: str | None = None,
     *,
-    evidence: bool = True,
+    explanation: str | None = None,
     responses: bool = False,
 ) -> Iterator[str]:
     """Render a list of cases by cause, and an empty line after it; nothing if there are no cases.
 
+    An `explanation` of all cases stands in place of the evidence of each.
     With `responses`, those of the first case of each cause follow, and cases of one failure stand behind the title,
     as in the contract: `REGRESSIONS (2): a, b`.
     """
     if not rows:
         return
-    seen = {row: format_evidence(row, style) if evidence else "" for row in rows}
+    seen = {row: format_evidence(row, style) if explanation is None else "" for row in rows}
     shared = seen[rows[0]] if len(set(seen.values())) == 1 else ""
     alone = responses and len({(seen[row], _format_failure(row)) for row in rows}) == 1
-    yield from style.wrap_text(f"{title}: {format_names(rows)}" if alone else title, colour=colour)
+    behind = format_names(rows) if alone else explanation
+    yield from style.wrap_text(f"{title} ({len(rows)}){f': {behind}' if behind else ''}", colour=colour)
     if shared and (alone or len(rows) > 1):
         each = "" if len(rows) == 1 else "each " if rows[0].evidence else "each: "
         yield from style.wrap_text(f"{each}{shared}", begin="  ")

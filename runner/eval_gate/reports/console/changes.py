@@ -34,61 +34,57 @@ def render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     yield from _render_failures(view, style)
     yield from _render_waivers(view, style)
     for group in view.errors_by_kind:
-        title = f"{group.title_for_many.upper()} ({len(group.rows)}): {group.explanation}"
-        yield from render_case_list(title, group.rows, style, "yellow", evidence=False)
-    drops = f"SCORE DROPS OVER {view.score_tolerance} ({len(view.score_drops)})"
-    yield from render_case_list(drops, view.score_drops, style, "yellow")
-    if any(row.evidence for row in view.new_passes):
-        yield from render_case_list(f"NEW PASSES ({len(view.new_passes)})", view.new_passes, style, "green")
-    else:
-        yield from render_name_list("NEW PASSES", view.new_passes, style, "green")
+        yield from render_case_list(
+            group.title_for_many.upper(), group.rows, style, "yellow", explanation=group.explanation
+        )
+    yield from render_case_list(f"SCORE DROPS OVER {view.score_tolerance}", view.score_drops, style, "yellow")
+    render_passes = render_case_list if any(row.evidence for row in view.new_passes) else render_name_list
+    yield from render_passes("NEW PASSES", view.new_passes, style, "green")
     if view.new_case_summary:
         colour = "yellow" if view.new_and_flaky else None
         yield from style.wrap_text(view.new_case_summary, begin="NEW AND CHANGED CASES: ", colour=colour)
         yield ""
-    doubts = view.inconclusive_or_flaky if view.uses_history else ()
-    yield from render_case_list(
-        f"NEW OR CHANGED AND FLAKY ({len(view.new_and_flaky)})", view.new_and_flaky, style, "yellow"
-    )
-    yield from render_case_list(f"INCONCLUSIVE OR FLAKY ({len(doubts)})", doubts, style)
+    yield from render_case_list("NEW OR CHANGED AND FLAKY", view.new_and_flaky, style, "yellow")
+    if view.uses_history:
+        yield from render_case_list("INCONCLUSIVE OR FLAKY", view.inconclusive_or_flaky, style)
+    else:
+        yield from render_case_list("FLAKY", view.flaky, style)
     yield from _render_behaviour(view, style)
     yield from _render_metrics(view, style)
-    yield from render_case_list(f"SKIPPED ({len(view.skipped)})", view.skipped, style, evidence=False)
-    others = (
-        ("FLAKY", () if view.uses_history else view.flaky),
-        ("STILL FAILING", tuple(row for row in view.known_failing if row.key not in view.blockers.cases)),
-        ("INCOMPARABLE", view.incomparable),
-        ("NO SCORE IN EITHER RUN", view.still_errored),
-        ("NOT RUN", tuple(row for row in view.notable if row.status is Status.NOT_RUN)),
-        ("ADDED", view.added if style.verbose else ()),
-        ("REMOVED", view.removed),
-    )
-    for name, rows in others:
-        yield from render_name_list(name, rows, style)
+    yield from render_case_list("SKIPPED", view.skipped, style, explanation="they do not count")
+    others = {
+        "STILL FAILING": tuple(row for row in view.known_failing if row.key not in view.blockers.cases),
+        "INCOMPARABLE": view.incomparable,
+        "NO SCORE IN EITHER RUN": view.still_errored,
+        "NOT RUN": tuple(row for row in view.notable if row.status is Status.NOT_RUN),
+        "ADDED": view.added if style.verbose else (),
+        "REMOVED": view.removed,
+    }
+    for title, rows in others.items():
+        yield from render_name_list(title, rows, style)
 
 
 def _render_failures(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     """Render the failures: regressions first, then others that block, then those that this change did not cause."""
-    blocking = tuple(row for row in view.known_failing if row.key in view.blockers.cases)
-    with_responses = (
-        ("REGRESSIONS", view.regressions),
-        ("SUSPECTED REGRESSIONS, NOT RE-RUN", view.suspected),
-        ("FAILED" if view.comparison is None else "FAILED, NOT COMPARABLE", view.failing),
-        ("STILL FAILING", blocking),
-    )
-    for name, rows in with_responses:
-        yield from render_case_list(f"{name} ({len(rows)})", rows, style, "red", responses=True)
-    yield from render_case_list(f"MUST PASS ({len(view.must_pass)})", view.must_pass, style, "red")
+    with_responses = {
+        "REGRESSIONS": view.regressions,
+        "SUSPECTED REGRESSIONS, NOT RE-RUN": view.suspected,
+        "FAILED" if view.comparison is None else "FAILED, NOT COMPARABLE": view.failing,
+        "STILL FAILING": tuple(row for row in view.known_failing if row.key in view.blockers.cases),
+    }
+    for title, rows in with_responses.items():
+        yield from render_case_list(title, rows, style, "red", responses=True)
+    yield from render_case_list("MUST PASS", view.must_pass, style, "red")
     if view.suite_drop:
         yield from style.wrap_text(view.suite_drop, begin="SUITE TEST: ", colour="yellow")
         yield ""
-    others = (
-        ("INCONCLUSIVE, RE-RUNS MISSING", view.unconfirmed),
-        ("NOT CAUSED BY THIS CHANGE, FAILS WITH THE BASE AGENT TOO", view.base_agent_failures),
-        ("NOT CAUSED BY THIS CHANGE, BROKEN ON THE BASE", view.broken_on_main),
-    )
-    for name, rows in others:
-        yield from render_case_list(f"{name} ({len(rows)})", rows, style, "yellow")
+    others = {
+        "INCONCLUSIVE, RE-RUNS MISSING": view.unconfirmed,
+        "NOT CAUSED BY THIS CHANGE, FAILS WITH THE BASE AGENT TOO": view.base_agent_failures,
+        "NOT CAUSED BY THIS CHANGE, BROKEN ON THE BASE": view.broken_on_main,
+    }
+    for title, rows in others.items():
+        yield from render_case_list(title, rows, style, "yellow")
 
 
 def _render_waivers(view: ReportView, style: ConsoleStyle) -> Iterator[str]:

@@ -94,22 +94,17 @@ class _ConsoleSummary:
         # who has a baseline has seen an earlier summary
         hint = () if style.verbose or view.comparison else ("(--verbose lists every case)",)
         yield from style.wrap_parts((*_iter_counts(view), *hint), between="   ")
-        for words in filter(None, (view.spending, view.reruns)):
+        spending = view.spending if view.summary.total_duration_ms else None  # another tool may not tell its time
+        for words in filter(None, (spending, view.reruns)):
             yield from style.wrap_parts(words.split(" · "), between=" · ")
         # that a judge has not been compared with people is news once, not in each run
         judges = view.judges if style.verbose else describe_judges(view.run, of=frozenset())
-        for words in (*(view.power if style.verbose else ()), *judges):
+        older, passed_over = describe_older_baseline(view, mark=str), describe_unmeasured_runs(view, mark=str)
+        power = view.power if style.verbose else ()
+        for words in filter(None, (*power, *judges, _format_baseline(view), older, passed_over)):
             yield from style.wrap_text(to_console_line(words, 1_000))
-        if view.comparison is not None:
-            yield from style.wrap_text(to_console_line(_format_baseline(view)))
-            if older := describe_older_baseline(view, mark=str):
-                yield from style.wrap_text(to_console_line(older, 500))
-            if passed_over := describe_unmeasured_runs(view, mark=str):
-                yield from style.wrap_text(to_console_line(passed_over, 500))
-            for note in view.notes:
-                yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")
-        elif view.context.no_baseline_reason not in {None, NOT_REQUESTED.reason}:
-            yield from style.wrap_text(to_console_line(f"no baseline: {view.context.no_baseline_reason}", 1_000))
+        for note in view.notes:
+            yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")
 
     def _render_verdict(self) -> Iterator[str]:
         """Render the verdict as the last block, because people read a log from its end.
@@ -129,10 +124,8 @@ class _ConsoleSummary:
         shown = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
         ended = "" if view.has_no_verdict else f"   exit {int(view.verdict.exit_code)}"
         yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in shown], ended)
-        if view.bad_day:
-            yield from style.wrap_text(to_console_line(view.bad_day, 1_000))
-        if view.false_alarms:
-            yield from style.wrap_text(to_console_line(view.false_alarms, 1_000))
+        for words in filter(None, (view.bad_day, view.false_alarms)):
+            yield from style.wrap_text(to_console_line(words, 1_000))
         if view.setup_changes:
             yield from style.wrap_text(f"{view.setup_changes.title.lower()}:")
             for line in view.setup_changes.format_lines():
@@ -214,8 +207,11 @@ def _iter_counts(view: ReportView) -> Iterator[str]:
     yield from (f"{number} {word}" for word, number in others.items() if number)
 
 
-def _format_baseline(view: ReportView) -> str:
-    assert view.comparison is not None
+def _format_baseline(view: ReportView) -> str | None:
+    """`baseline main@3f2c1ab of 2026-11-19 · 2 days old`; why there is none, unless none was asked for."""
+    if view.comparison is None:
+        reason = view.context.no_baseline_reason
+        return None if reason in {None, NOT_REQUESTED.reason} else f"no baseline: {reason}"
     facts, context = view.comparison.baseline, view.context
     branch = f"{context.branch}@" if context.branch else ""
     commit = f"{branch}{facts.sha[:7]}" if facts.sha else context.branch
