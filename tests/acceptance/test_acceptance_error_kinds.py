@@ -404,7 +404,7 @@ def scored_by(*scores: tuple[str, ...], counted: int | None = None) -> str:
     ("text", "code", "said"),
     [
         (scored_by(("a", "b"), ("a", "b")), 0, "2 of 2 pass"),
-        (scored_by(("a", "b"), ("a",)), 3, "evaluation error: b: it graded other samples, but not this one"),
+        (scored_by(("a", "b"), ("a",)), 3, "s1: b: it graded other samples, but not this one"),
         (scored_by(("a", "b"), ("a",), counted=2), 3, "counts 2 samples that b graded, but has 1"),
     ],
 )
