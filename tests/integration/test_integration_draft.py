@@ -324,7 +324,7 @@ def test_draft__hostile_response__is_no_live_token_and_no_control(tmp_path: Path
         )
         _accept_all(tmp_path)
         again = gate(tmp_path, "run", "--agent-endpoint", running.url)
-    assert (again.returncode, "0 skipped assertions" in again.stdout) == (0, True), again.stdout
+    assert (again.returncode, "skipped assertion" in again.stdout) == (0, False), again.stdout
 
 
 def test_draft__program_as_target__works_in_the_folder_of_the_new_file_as_a_run_of_it_does(tmp_path: Path) -> None:
