@@ -10,11 +10,14 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import BaselineResult, CaseDetails, Status
 from eval_gate.model.result import RunResult
+from eval_gate.reports.console.case_list import MAX_NAMES
 from eval_gate.reports.console.style import ConsoleStyle, measure_width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
+from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
+from eval_gate.text.escape import to_console_line
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 from tests.unit.reports.test_reports_golden import STATES
@@ -37,6 +40,17 @@ def test_console__any_state_at_any_width__fits(state, columns, ascii_only) -> No
     assert [line for line in body.splitlines() if measure_width(line) > columns] == []
     if columns == 80:
         assert [line for line in text.splitlines() if measure_width(line) > columns] == []
+
+
+@pytest.mark.parametrize("state", [*STATES, *(f"verdict/{name}" for name in VERDICTS)])
+def test_console__any_state__names_each_regression_once_above_the_verdict(state) -> None:
+    run = VERDICTS[state.removeprefix("verdict/")] if state.startswith("verdict/") else STATES[state]
+    above = render("console", run, CONTEXT, style=ConsoleStyle(width=1_000)).partition("\nGATE ")[0]
+    above = re.sub(r"^PROPOSED WAIVERS.*?\n\n", "", above, flags=re.DOTALL | re.MULTILINE)  # a waiver names its cases
+    rows = build_view(run, CONTEXT).regressions_and_suspects
+    names = [to_console_line(row.label) for row in rows][:MAX_NAMES]
+    found = {name: len(re.findall(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])", above)) for name in names}
+    assert {name: number for name, number in found.items() if number != 1} == {}
 
 
 def test_console__40_columns__looks_like_this(golden) -> None:
