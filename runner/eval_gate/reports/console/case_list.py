@@ -56,13 +56,13 @@ def render_case_list(
         seen = dict.fromkeys(rows, "")
     causes = group_causes((row, row.cause) for row in rows)
     for cause in causes[:MAX_CAUSES]:
-        if alone or (responses and cause.count == 1):
-            yield from _render_failure(cause.cases, seen, style, named=not alone)
-        else:
+        if not alone:
             yield from _render_cause(cause, seen, style)
+        elif failure := _format_failure(rows[0]):
+            yield from style.wrap_text(failure, begin="    failed    ", indent=" " * 14)
         if responses:
             yield from _render_responses(cause.cases, style)
-    yield from render_omitted(len(causes) - MAX_CAUSES, "more cause")
+    yield from _render_rest([row for cause in causes[MAX_CAUSES:] for row in cause.cases], style)
     yield ""
 
 
@@ -97,36 +97,36 @@ def format_evidence(row: CaseRow, style: ConsoleStyle) -> str:
     return "" if evidence in _NOTHING_MORE else to_console_line(evidence, MAX_EVIDENCE)
 
 
-def _format_failure(row: CaseRow) -> str:
-    return to_console_line(drop_error_prefix(row.failure_summary or ""), MAX_FAILURE)
-
-
-def _render_failure(
-    rows: Sequence[CaseRow], seen: Mapping[CaseRow, str], style: ConsoleStyle, *, named: bool
-) -> Iterator[str]:
-    """Render the name and evidence of one case, unless the title names it, and the failure on a line of its own."""
-    if named:
-        text = ": ".join(filter(None, [format_label(rows[0]), seen[rows[0]]]))
-        yield from style.wrap_text(text, begin="  ", indent=" " * 4)
-    if failure := _format_failure(rows[0]):
-        yield from style.wrap_text(failure, begin="    failed    ", indent=" " * 14)
+def _format_failure(row: CaseRow, *, alone: bool = True) -> str:
+    """Format what failed; of a graded case that is not `alone` with its cause only what cost it most."""
+    failures = row.failure_summary if alone else "".join(row.failures[:1])
+    return to_console_line(drop_error_prefix(failures or ""), MAX_FAILURE)
 
 
 def _render_cause(cause: Cause[CaseRow], seen: Mapping[CaseRow, str], style: ConsoleStyle) -> Iterator[str]:
     """Render `a: failure` of one case; of several the cause, and below it the cases by what each says in addition."""
-    failures, lines = {_format_failure(row) for row in cause.cases}, defaultdict[str, list[CaseRow]](list)
-    common = _format_failure(cause.cases[0]) if len(failures) == 1 else to_console_line(drop_error_prefix(cause.text))
-    for row in cause.cases:
-        more = "" if len(failures) == 1 and cause.count > 1 else _format_failure(row).removeprefix(f"{common}: ")
-        lines["; ".join(filter(None, [seen[row], more]))].append(row)
-    margin = "  "
-    if cause.count > 1 and common:
-        yield from style.wrap_text(f"{cause.count} cases: {common}", begin=margin, indent=" " * 4)
+    failures = {row: _format_failure(row, alone=cause.count == 1) for row in cause.cases}
+    heading, margin, lines = "", "  ", defaultdict[str, list[CaseRow]](list)
+    if cause.count > 1:
+        same = len(set(failures.values())) == 1
+        heading = failures[cause.cases[0]] if same else to_console_line(drop_error_prefix(cause.text), MAX_FAILURE)
+    if heading:
+        yield from style.wrap_text(f"{cause.count} cases: {heading}", begin=margin, indent=" " * 4)
         margin = " " * 4
-    for text, rows in [*lines.items()][:MAX_CAUSES]:
+    for row, failure in failures.items():
+        more = "" if failure == heading else failure.removeprefix(f"{heading}: ")
+        lines["; ".join(filter(None, [seen[row], more]))].append(row)
+    shown = [*lines.items()]
+    for text, rows in shown[:MAX_CAUSES]:
         named = ": ".join(filter(None, [format_names(rows), text]))
         yield from style.wrap_text(named, begin=margin, indent=f"{margin}  ")
-    yield from render_omitted(sum(map(len, [*lines.values()][MAX_CAUSES:])), "more case")
+    yield from _render_rest([row for _, rows in shown[MAX_CAUSES:] for row in rows], style, margin)
+
+
+def _render_rest(rows: Sequence[CaseRow], style: ConsoleStyle, margin: str = "  ") -> Iterator[str]:
+    """Render the names of the cases whose failures are too many to be shown."""
+    if rows:
+        yield from style.wrap_text(format_names(rows), begin=f"{margin}… and ", indent=f"{margin}  ")
 
 
 def _render_responses(rows: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[str]:

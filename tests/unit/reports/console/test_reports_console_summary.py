@@ -155,6 +155,16 @@ def test_console__many_regressions_of_one_cause__says_it_once() -> None:
     assert text.startswith("REGRESSIONS (8): order/0, order/1")
 
 
+@pytest.mark.parametrize("what", ["check{}: expected this", "responseContains: expected '{}'"])
+def test_console__many_different_failures__shows_ten_of_them_and_names_all_cases(what) -> None:
+    cases = [make_result(f"order-{number}", "failed", error=what.format(chr(number))) for number in range(97, 112)]
+    before = make_baseline_run({case.id: "passed" for case in cases})
+    run = judge_against(make_run(make_suite_result(cases)), Baseline(before, "main"), STRICT)
+    text = "\n".join(block(run))
+    assert text.count("expected") == 10
+    assert all(text.count(case.id) == 1 for case in cases)
+
+
 @pytest.mark.slow
 def test_console__hundreds_of_regressions__are_bounded_and_the_rest_is_counted() -> None:
     now = {f"order/{number}": "failed" for number in range(300)}
