@@ -262,7 +262,7 @@ OURS, AWAY, CRASHED, FAILED = (
     (1, "agent error"),
     (1, "usually passes failed"),
 )
-GREEN = (0, "1/1 passed")
+GREEN = (0, "1 of 1 pass")
 CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "promptfoo: grader error": (graded(BROKE), OURS),
     "promptfoo: grader error in a set": (graded(component(False, "set", "assert-set", componentResults=[BROKE])), OURS),
@@ -403,8 +403,8 @@ def scored_by(*scores: tuple[str, ...], counted: int | None = None) -> str:
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        (scored_by(("a", "b"), ("a", "b")), 0, "2/2 passed"),
-        (scored_by(("a", "b"), ("a",)), 3, "evaluation error: b: it graded other samples, but not this one"),
+        (scored_by(("a", "b"), ("a", "b")), 0, "2 of 2 pass"),
+        (scored_by(("a", "b"), ("a",)), 3, "s1: b: it graded other samples, but not this one"),
         (scored_by(("a", "b"), ("a",), counted=2), 3, "counts 2 samples that b graded, but has 1"),
     ],
 )
@@ -434,11 +434,11 @@ def evaluated(name: str, *by: str, of: str | None = None) -> dict[str, Any]:
     ("cases", "code", "said"),
     [
         ([evaluated("x", "A", "B"), evaluated("y", "A"), evaluated("z", "A", "B")], 0, "B graded 2 of 3 cases"),
-        ([evaluated("x", "A"), evaluated("y", "A"), evaluated("z", "A", "B")], 0, "3/3 passed"),
+        ([evaluated("x", "A"), evaluated("y", "A"), evaluated("z", "A", "B")], 0, "3 of 3 pass"),
         (
             [evaluated("x [1/2]", "A", "B", of="x"), evaluated("x [2/2]", "A", of="x")],
             0,
-            "x  0ms  1 of 1 pass, 1 without a score",
+            "1 of 1 pass",
         ),
     ],
 )

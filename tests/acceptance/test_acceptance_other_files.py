@@ -147,7 +147,7 @@ def test_run__folder_with_evals_of_several_tools__runs_its_own(tmp_path: Path) -
     (tmp_path / "eval-gate.json").write_text('{"targets": [{"name": "default", "provider": "mock", "response": "x"}]}')
     done = gate(tmp_path, "run", ".")
     assert done.returncode == 0, done.stderr
-    assert "1/1 passed" in done.stdout
+    assert "1 of 1 pass" in done.stdout
 
 
 def test_validate__table_of_results__is_no_broken_json(tmp_path) -> None:

@@ -212,7 +212,7 @@ def test_demo__shows_one_regression_one_new_pass_and_the_comment(tmp_path) -> No
     for words in (
         "REGRESSIONS (1): ls-get-weather-003",
         "NEW PASSES (1): ls-get-weather-005",
-        "⚠ Description hash mismatch (generated: 3fa9c1d2e4b5, current: ",
+        "⚠ get_weather (labeled): Description hash mismatch (generated: 3fa9c1d2e4b5, current: ",
         "GATE FAILED: 1 case that usually passes failed (limit 0)   exit 1",
         "<!-- eval-gate:v1 key=demo -->",
         "## ❌ Agent eval gate — 1 regression",
@@ -238,7 +238,7 @@ def test_run__encoding_without_the_glyphs__is_plain_ascii(tmp_path) -> None:
         done = gate(tmp_path, "run", "--agent-endpoint", running.url, PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert done.stdout.isascii()
-    assert "  + gs-000" in done.stdout
+    assert "+ weather golden  1 of 1 pass" in done.stdout
 
 
 def test_merge__shards_of_a_run__compare_like_the_whole(tmp_path) -> None:
@@ -253,7 +253,10 @@ def test_merge__shards_of_a_run__compare_like_the_whole(tmp_path) -> None:
     assert (joined.returncode, joined.stderr.strip()) == (0, "2 results merged: 5 cases")
     assert (tmp_path / joined.stdout.strip()).is_file()
     compared = gate(tmp_path, "compare", "whole", "joined", "--fail-on", "regressions")
-    assert (compared.returncode, "pass 4   fail 1 (0 regressions, 1 still failing)" in compared.stdout) == (0, True)
+    assert (
+        compared.returncode,
+        "4 of 5 pass (baseline: 4 of 5)   1 fail (0 regressions, 1 still failing)" in compared.stdout,
+    ) == (0, True)
     twice = gate(tmp_path, "merge", "part-1", "part-1")
     assert (twice.returncode, "shard 1 of 2 is given 2 times" in twice.stderr) == (2, True)
     half = gate(tmp_path, "merge", "part-1", "-o", "half")

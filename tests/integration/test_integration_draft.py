@@ -106,7 +106,7 @@ def test_draft__agentv__is_a_file_that_a_run_accepts(tmp_path: Path) -> None:
         file = tmp_path / "evals/first.eval.yaml"
         file.write_text(file.read_text().replace("    draft: true\n", ""))
         again = gate(tmp_path, "run", "--strict", "--agent-endpoint", url)
-    assert (again.returncode, "6/6 passed" in again.stdout) == (0, True), again.stdout
+    assert (again.returncode, "6 of 6 pass" in again.stdout) == (0, True), again.stdout
 
 
 def test_draft__asks_each_question_of_the_file_as_often_as_said_and_nothing_else(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_draft__agentv_example__is_a_suite_that_its_agent_passes(tmp_path: Path)
     assert gate(tmp_path, *options).returncode == 0
     assert gate(tmp_path, "draft", "first.eval.yaml", "--accept", "all").returncode == 0
     done = gate(tmp_path, "run", "first.eval.yaml", "--strict", "--target", "desk")
-    assert (done.returncode, "pass rate 100.0 % (4 of 4" in done.stdout) == (0, True), done.stdout
+    assert (done.returncode, "4 of 4 pass" in done.stdout) == (0, True), done.stdout
     program = tmp_path / "desk.py"
     program.write_text(program.read_text().replace("on loan until Friday", "on the shelf"))
     assert gate(tmp_path, "run", "first.eval.yaml", "--target", "desk").returncode == 1
@@ -324,7 +324,7 @@ def test_draft__hostile_response__is_no_live_token_and_no_control(tmp_path: Path
         )
         _accept_all(tmp_path)
         again = gate(tmp_path, "run", "--agent-endpoint", running.url)
-    assert (again.returncode, "0 skipped assertions" in again.stdout) == (0, True), again.stdout
+    assert (again.returncode, "skipped assertion" in again.stdout) == (0, False), again.stdout
 
 
 def test_draft__program_as_target__works_in_the_folder_of_the_new_file_as_a_run_of_it_does(tmp_path: Path) -> None:

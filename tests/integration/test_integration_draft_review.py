@@ -48,7 +48,7 @@ def test_run__some_cases_are_drafts__are_not_asked_and_named_everywhere(tmp_path
         "evals/weather.golden.json: 2 drafts were not run: gs-001, gs-004. "
         "Review them with `eval-gate draft --review evals/weather.golden.json`"
     )
-    assert (done.returncode, "4/4 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert (done.returncode, "4 of 4 pass" in done.stdout) == (0, True), done.stdout + done.stderr
     assert said in done.stdout
     found = record(tmp_path)
     assert said in found["warnings"]

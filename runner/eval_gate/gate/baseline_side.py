@@ -16,6 +16,7 @@ from eval_gate.gate.evidence.case_history import count_executions
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, RecentRun
 from eval_gate.model.execution import BaselineResult
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.detail_truncation import (
     drop_error_quotes,
@@ -87,17 +88,18 @@ def _keeps_no_response(change: CaseChange, kept: ResponseRetention) -> bool:
 
 def build_baseline_side(case: CaseResult) -> BaselineResult:
     """Build the baseline's side of a case, without the prompts of its LLM judges."""
+    one = measure_execution(case)
     return BaselineResult(
         status=case.status,
         score=case.score,
-        duration_ms=case.duration_ms,
+        duration_ms=one.duration_ms,
         error=case.error,
         details=case.details,
         evaluator_results=drop_judge_prompts(case.evaluator_results),
         executions=tuple(trial.status for trial in case.trials) if len(case.trials) > 1 else (),
-        input_tokens=case.usage.input_tokens if case.usage else None,
-        output_tokens=case.usage.output_tokens if case.usage else None,
-        cost_usd=case.cost_usd,
+        input_tokens=one.usage.input_tokens if one.usage else None,
+        output_tokens=one.usage.output_tokens if one.usage else None,
+        cost_usd=one.cost_usd,
     )
 
 

@@ -231,6 +231,8 @@ def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult |
 
 def _build_baseline_facts(baseline: Baseline) -> BaselineFacts:
     result = baseline.result
+    # a total with re-runs would make this run look cheaper
+    once = not any(case.reruns or case.new_case_executions for _, case in result.iter_cases())
     return BaselineFacts(
         run_id=result.run_id,
         timestamp=result.timestamp,
@@ -243,9 +245,10 @@ def _build_baseline_facts(baseline: Baseline) -> BaselineFacts:
         pass_rate=result.summary.pass_rate,
         passed=result.summary.passed,
         total_cases=result.summary.total_cases,
+        ran_cases=result.summary.ran,
         suite_passes={suite.eval_file: sum(case.passed for case in suite.cases) for suite in result.suites},
-        total_duration_ms=result.summary.total_duration_ms,
-        estimated_cost_usd=result.summary.estimated_cost_usd,
+        total_duration_ms=result.summary.total_duration_ms if once else None,
+        estimated_cost_usd=result.summary.estimated_cost_usd if once else None,
         unscored_runs=baseline.unmeasured_runs,
     )
 

@@ -18,6 +18,7 @@ from statistics import median
 from typing import Final
 
 from eval_gate.model.comparison import Comparison
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.struct import FrozenStruct
 
@@ -95,22 +96,18 @@ def pair_values(
 
 
 def get_latency_ms(case: CaseResult) -> float | None:
-    """Milliseconds of the typical execution; None where unknown, and of a replayed answer, which took none."""
-    durations = [trial.duration_ms for trial in case.trials if trial.status.is_scored] or [case.duration_ms]
-    return None if case.details.replayed else median(durations) or None
+    """Milliseconds of one execution; None where unknown, and of a replayed answer, which took none."""
+    return None if case.details.replayed else measure_execution(case).duration_ms or None
 
 
 def get_cost_usd(case: CaseResult) -> float | None:
     """US dollars of one execution, judges left out; None where unknown or replayed."""
-    return None if case.cost_usd is None or case.details.replayed else case.cost_usd / _count_executions(case)
+    return None if case.details.replayed else measure_execution(case).cost_usd
 
 
 def count_tokens(case: CaseResult) -> float | None:
     """Tokens of one execution, both ways; None where unknown."""
-    if case.usage is None or case.usage.input_tokens is None or case.usage.output_tokens is None:
+    usage = measure_execution(case).usage
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return (case.usage.input_tokens + case.usage.output_tokens) / _count_executions(case) or None
-
-
-def _count_executions(case: CaseResult) -> int:
-    return max(sum(trial.status.is_scored for trial in case.trials), 1)
+    return usage.input_tokens + usage.output_tokens or None

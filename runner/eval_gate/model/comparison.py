@@ -147,10 +147,13 @@ class BaselineFacts(Record, kw_only=True):
     pass_rate: float | None = None
     passed: int = 0
     total_cases: int = 0
+    ran_cases: int | None = None
+    """Cases that passed, failed or had an error; None in results of older versions."""
     suite_passes: dict[str, int] = field(default_factory=dict)
     """Number of passed cases by eval file."""
     total_duration_ms: float | None = None
     estimated_cost_usd: float | None = None
+    """Like the duration, None if unknown, and if the baseline re-ran cases."""
     unscored_runs: tuple[UnscoredRun, ...] = ()
     """Closer runs that were passed over because too few cases have a score, closest first."""
 

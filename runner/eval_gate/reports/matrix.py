@@ -23,6 +23,7 @@ from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE, Outcome, Verdict
 from eval_gate.model.execution import Status
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.console.style import FOLD_ABOVE, MAX_ID, ConsoleStyle
@@ -241,15 +242,15 @@ def _has_difference(cases: Sequence[CaseResult], score_tolerance: float) -> bool
 
 
 def _build_cell(case: CaseResult) -> MatrixCell:
-    counted = count_passes(case)
+    counted, one = count_passes(case), measure_execution(case)
     return MatrixCell(
         status=case.status,
         score=case.score,
         graded=case.graded,
         passes=counted.passes if counted else 0,
         trials=counted.executions if counted else 0,
-        duration_ms=case.duration_ms,
-        cost_usd=case.cost_usd,
+        duration_ms=one.duration_ms,
+        cost_usd=one.cost_usd,
         error=case.error,
     )
 

@@ -14,6 +14,7 @@ from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.pass_score import is_passing_trial
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import ErrorKind, Status, Trial
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import (
@@ -170,7 +171,7 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
     scores = [one.score for one in first if case.graded and one.status.is_scored]
     alone = len(trials) == 1 and bool(scores)
     took = first[0].duration_ms if first and first[0].status.is_scored and not case.details.replayed else 0.0
-    cost = (case.cost_usd or 0.0) / len(trials) if not case.details.replayed else 0.0
+    cost = (measure_execution(case).cost_usd or 0.0) if not case.details.replayed else 0.0
     values = (
         float(failing >= 0.5),  # as a case counts: it passes when more than half of its executions do
         _failing(first, pass_score, graded=case.graded),

@@ -107,12 +107,22 @@ MEASURED = {"usage": Usage(input_tokens=300, output_tokens=60), "cost_usd": 0.6}
         (MEASURED, (120.0, 0.6, 360.0)),
         (MEASURED | {"trials": "PPF"}, (40.0, pytest.approx(0.2), 120.0)),
         (MEASURED | {"details": CaseDetails(replayed=True)}, (None, None, 360.0)),
+        (MEASURED | {"trials": "FF", "reruns": 1, "preparatory_executions": 1}, (40.0, pytest.approx(0.2), 120.0)),
         ({}, (120.0, None, None)),
         ({"usage": Usage(input_tokens=300)}, (120.0, None, None)),
         ({"usage": Usage(output_tokens=60)}, (120.0, None, None)),
         ({"duration_ms": 0.0, "usage": Usage(input_tokens=0, output_tokens=0)}, (None, None, None)),
     ],
-    ids=["one", "three trials", "replayed", "unknown", "no output", "no input", "nothing at all"],
+    ids=[
+        "one",
+        "three trials",
+        "replayed",
+        "re-run after a preparatory execution",
+        "unknown",
+        "no output",
+        "no input",
+        "nothing at all",
+    ],
 )
 def test_measures__case__are_of_one_execution(fields, expected) -> None:
     case = make_result("a", **fields)
@@ -124,6 +134,13 @@ def test_latency__execution_that_broke__does_not_count() -> None:
     broken = Trial(status=Status.ERROR, score=0, duration_ms=60_000)
     case = replace(make_result("a"), trials=(fast, slow, broken))
     assert get_latency_ms(case) == 20.0
+
+
+def test_latency__rerun_answered_from_a_cache__does_not_count() -> None:
+    slow, cached = (Trial(status=Status.FAILED, score=0, duration_ms=each) for each in (4_000, 5))
+    assert get_latency_ms(replace(make_result("a", "failed"), trials=(slow, cached, cached), reruns=2)) == 4_000
+    broken = Trial(status=Status.ERROR, score=0, duration_ms=60_000)
+    assert get_latency_ms(replace(make_result("a", "failed"), trials=(broken, slow), reruns=1)) == 4_000
 
 
 def test_pairs_of__case_that_is_another_question_now__is_left_out() -> None:

@@ -29,6 +29,8 @@ from tests.support.pages import without_assets
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 
+VERBOSE = ConsoleStyle(verbose=True)
+
 ONLY_REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
 ON_GITHUB = ReportContext(
     name="support",
@@ -441,7 +443,7 @@ def test_comment__on_a_laptop__has_no_links(golden) -> None:
     assert "](" not in text
 
 
-@pytest.mark.contract("console.layout", "console.regressions", "console.staleness")
+@pytest.mark.contract("console.regressions")
 @pytest.mark.parametrize(
     "state",
     [
@@ -454,10 +456,16 @@ def test_console__state__looks_like_this(golden, state) -> None:
     golden(f"console/{state}.txt", render("console", STATES[state], context))
 
 
+@pytest.mark.contract("console.layout", "console.staleness")
+@pytest.mark.parametrize("state", ["few", "could-not-decide", "scores", "stale-evals"])
+def test_console__verbose__looks_like_this(golden, state) -> None:
+    golden(f"console/{state}-verbose.txt", render("console", STATES[state], ReportContext(), style=VERBOSE))
+
+
 @pytest.mark.contract("console.totals")
 @pytest.mark.parametrize("state", STATES)
 def test_console__state__totals_begin_as_the_contract_says(state) -> None:
-    text = render("console", STATES[state], ReportContext())
+    text = render("console", STATES[state], ReportContext(), style=VERBOSE)
     totals = re.findall(r"^  \d+/\d+ passed \| \d+ failed \| \d+ skipped assertions \| \d+ms total", text, re.MULTILINE)
     assert len(totals) == len(STATES[state].suites)
 

@@ -145,8 +145,9 @@ def test_html__hostile_text__is_escaped() -> None:
 
 
 @pytest.mark.contract("console.hostile")
-def test_console__hostile_text__is_no_command_and_no_colour() -> None:
-    text = render("console", hostile_run(), ReportContext(), style=ConsoleStyle(verbose=True))
+@pytest.mark.parametrize("verbose", [False, True])
+def test_console__hostile_text__is_no_command_and_no_colour(verbose) -> None:
+    text = render("console", hostile_run(), ReportContext(), style=ConsoleStyle(verbose=verbose))
     assert "\x1b" not in text
     assert not any(line.lstrip().startswith("::") for line in text.splitlines())
     assert "##[" not in text
@@ -160,7 +161,10 @@ def test_console__wide_characters__keep_the_columns_straight() -> None:
         make_result("絵", description="🌦"),
     ]
     text = render(
-        "console", judge_against(make_run(make_suite_result(cases)), NOT_REQUESTED, Policy()), ReportContext()
+        "console",
+        judge_against(make_run(make_suite_result(cases)), NOT_REQUESTED, Policy()),
+        ReportContext(),
+        style=ConsoleStyle(verbose=True),
     )
     rows = [line for line in text.splitlines() if line.startswith("  ✓")]
     assert len({measure_width(row) for row in rows}) == 1
@@ -171,10 +175,20 @@ def test_console__large_suite__lists_only_what_did_not_pass() -> None:
     cases = {f"c{number}": "failed" if number == 7 else "passed" for number in range(300)}
     run = judge_against(make_run(cases), NOT_REQUESTED, Policy())
     short = render("console", run, ReportContext())
-    assert "299 passing cases not listed" in short
-    assert "c7 " in short
-    assert "c8 " not in short
+    assert "✗ get_weather golden  299 of 300 pass\n\nFAILED (1): c7\n" in short
+    assert "c8" not in short
     assert "c8 " in render("console", run, ReportContext(), style=ConsoleStyle(verbose=True))
+
+
+def test_console__many_suites__lists_those_in_which_a_case_did_not_pass() -> None:
+    suites = [
+        make_suite_result(
+            {"a": "failed" if number == 7 else "passed"}, tool_name=f"tool-{number:02}", eval_file=f"{number}"
+        )
+        for number in range(40)
+    ]
+    lines = render("console", judge_against(make_run(*suites), NOT_REQUESTED, Policy()), ReportContext()).splitlines()
+    assert lines[:2] == ["✗ tool-07 golden  0 of 1 pass", "… and 39 more suites in which every case passes"]
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from eval_gate.cli.runs.single_run import show_results
-from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
+from eval_gate.cli.terminal.console import Verbosity, print_message, print_output, print_progress
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.config.loader import load_config
 from eval_gate.config.selection import Selection
@@ -40,7 +40,7 @@ def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) ->
     home = _find_example_folder()
     folder = Path(output_dir) if output_dir else Path(tempfile.mkdtemp(prefix="eval-gate-demo-"))
     with _start_agent(home, regress=regress) as url:
-        print_message(f"The weather agent {'with' if regress else 'without'} the change listens at {url}")
+        print_progress(f"The weather agent {'with' if regress else 'without'} the change listens at {url}")
         run_context = RunContext(home, os.environ, find_git_facts(os.environ, home))
         session = open_session(_build_config(home, url, folder), Selection(), run_context)
         kept = run_async(evaluate_session(session, create_progress(verbosity)))
@@ -50,7 +50,7 @@ def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) ->
     print_output("\nThe comment on the pull request would be:\n")
     print_output(render("md", kept.run, ReportContext(comment_key="demo", base_branch="main")))
     print_message(f"report: {kept.result_path.with_name('report.html')}")
-    print_message(f"In a pull request, this gate would exit with {int(kept.exit_code)}")
+    print_progress(f"In a pull request, this gate would exit with {int(kept.exit_code)}")
     return ExitCode.PASSED
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from eval_gate.cli.options import find_option_source
-from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_message
+from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_message, print_progress
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.cli.terminal.result_output import print_result, print_written_files
 from eval_gate.config.loader import find_config, load_config, load_eval_paths
@@ -66,7 +66,7 @@ def _find_failing_keys(call: RunCall, config: RunConfig) -> frozenset[CaseKey] |
     if failing.waived and call.verbosity is not Verbosity.QUIET:
         them = "it" if len(failing.waived) == 1 else "them"
         count = format_count(len(failing.waived), "waived failure")
-        print_message(f"--failing leaves out {count}: {failing.waived_names} (--case runs {them})")
+        print_progress(f"--failing leaves out {count}: {failing.waived_names} (--case runs {them})")
     return failing.keys
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from eval_gate import __version__
 from eval_gate.cli.runs.single_run import RunCall, build_run_context, build_selection, load_call_config
-from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
+from eval_gate.cli.terminal.console import Verbosity, print_output, print_progress
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.cli.terminal.result_output import build_style, print_written_files
 from eval_gate.config.outputs import ReportRequest
@@ -166,7 +166,7 @@ def run_each(
             legs.append(TargetRun(name))
             continue
         if verbosity is not Verbosity.QUIET:
-            print_message(f"target {number} of {len(names)}: {to_console_line(name, 200)}")
+            print_progress(f"target {number} of {len(names)}: {to_console_line(name, 200)}")
         try:
             kept = run_one(name)
         except GateError as error:
@@ -198,4 +198,4 @@ async def check_sessions(sessions: Iterable[Session]) -> None:
         assign_targets(inputs.suites, TargetCatalog(config.target, shared), config)
         notices |= dict.fromkeys(inputs.draft_notices)
     for notice in notices:
-        print_message(f"warning: {to_console_line(notice)}")
+        print_progress(f"warning: {to_console_line(notice)}")

@@ -69,7 +69,7 @@ def check(
     from pathlib import Path
 
     from eval_gate.cli.runs.single_run import build_run_context, show_results
-    from eval_gate.cli.terminal.console import Verbosity, print_message
+    from eval_gate.cli.terminal.console import Verbosity, print_progress
     from eval_gate.config.loader import find_config, load_config
     from eval_gate.config.policy import DEFAULT_CONFIRM
     from eval_gate.config.selection import Selection
@@ -102,7 +102,7 @@ def check(
         external = run_async(make_external_run(session, results))
         if context.obj is not Verbosity.QUIET:
             for words in external.notes:
-                print_message(words)
+                print_progress(words)
         return decide_verdict(external.run, session.gate_inputs)
 
     kept = store_run(session, decide())  # no other reference holds the run, which may be large

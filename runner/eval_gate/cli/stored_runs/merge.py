@@ -42,7 +42,7 @@ def merge(
     import uuid
 
     from eval_gate.cli.stored_runs.run_settings import find_results_folder
-    from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
+    from eval_gate.cli.terminal.console import Verbosity, print_output, print_progress
     from eval_gate.errors import ExitCode
     from eval_gate.reports.wording.numbers import format_count
     from eval_gate.results.merge import describe_missing_shards, describe_part_differences
@@ -55,10 +55,10 @@ def merge(
     run = merged(runs, str(uuid.uuid4()))
     record, run = write_result(folder, run)
     for difference in describe_part_differences(runs):
-        print_message(f"warning: {difference}")
+        print_progress(f"warning: {difference}")
     if context.obj is not Verbosity.QUIET:
         missing = f"; {run.stop_reason}" if run.stop_reason else ""
-        print_message(
+        print_progress(
             f"{format_count(len(runs), 'result')} merged: {format_count(run.summary.total_cases, 'case')}{missing}"
         )
     print_output(str(record))

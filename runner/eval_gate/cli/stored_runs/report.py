@@ -15,6 +15,7 @@ USED = ("junitFailures",)
 
 
 def report(
+    context: typer.Context,
     result: Annotated[
         str,
         typer.Argument(
@@ -39,7 +40,7 @@ def report(
     from pathlib import Path
 
     from eval_gate.cli.stored_runs.run_settings import find_results_folder
-    from eval_gate.cli.terminal.console import Verbosity, print_output
+    from eval_gate.cli.terminal.console import print_output
     from eval_gate.cli.terminal.result_output import build_style, check_output_path
     from eval_gate.errors import GateError
     from eval_gate.files.writing import write_atomically
@@ -54,7 +55,7 @@ def report(
         raise GateError("unknown-value", f"--junit-failures: {quote_value(which)} is not known", allowed)
     junit = JunitFailures(which)
     stored = read_run(result, find_results_folder(output_dir, result))
-    style = build_style(Verbosity.NORMAL) if output is None else None
+    style = build_style(context.obj) if output is None else None
     text = render(report_format, stored, ReportContext(junit=junit), style=style)
     if output is None:
         print_output(text, FORMATS[report_format].form, end="")

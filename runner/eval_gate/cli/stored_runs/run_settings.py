@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from eval_gate.cli.terminal.console import print_message
+from eval_gate.cli.terminal.console import print_progress
 from eval_gate.config.loader import find_config, load_partial_config
 from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.reports.wording.problems import render_problems
@@ -33,9 +33,9 @@ def load_settings_part(keys: Collection[str], flags: Mapping[str, JsonValue]) ->
     """
     config, problems = load_partial_config(keys, flags, os.environ, find_config(Path.cwd()))
     for line in render_problems(problems):
-        print_message(f"warning: {line}")
+        print_progress(f"warning: {line}")
     if problems:
-        print_message(
+        print_progress(
             f"warning: this command uses only {', '.join(keys)} of this configuration; `eval-gate run` rejects it"
         )
     return config

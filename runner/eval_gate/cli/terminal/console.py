@@ -89,6 +89,15 @@ def print_message(text: str) -> None:
     print(safe_output.neutralize_text(text) if is_in_ci() else text, file=sys.stderr, flush=True)
 
 
+def print_progress(text: str) -> None:
+    """Print what a command is doing on standard error, wrapped to its width."""
+    from eval_gate.reports.console.style import wrap_parts
+
+    begin = text[: len(text) - len(text.lstrip())]
+    for line in wrap_parts(text.split(), get_width(sys.stderr), begin=begin, indent=f"{begin}  "):
+        print_message(line)
+
+
 def print_error(error: GateError) -> None:
     """Print the message of the error, every place it applies to, and the hint."""
     from eval_gate.reports.wording.problems import render_error

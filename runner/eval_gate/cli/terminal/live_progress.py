@@ -13,7 +13,7 @@ from eval_gate.cli.terminal.console import (
     get_width,
     is_ascii_only,
     is_in_ci,
-    print_message,
+    print_progress,
 )
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.run_plan import RunPlan
@@ -36,7 +36,7 @@ def create_progress(verbosity: Verbosity) -> RunObserver:
         attach_log_handler(DEFECT_LOGGER)
     if sys.stderr.isatty() and not is_in_ci():
         return LiveProgress()
-    return LogProgress(print_message)
+    return LogProgress(print_progress)
 
 
 class LiveProgress:
@@ -53,7 +53,7 @@ class LiveProgress:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.table import Column
 
-        print_message(format_opening_line(plan, total, done))
+        print_progress(format_opening_line(plan, total, done))
         self._counts = TrialCounts(total, done, plan.limits.trials)
         wide = get_width(sys.stderr)
         bar = [] if is_ascii_only(sys.stderr) else [BarColumn(bar_width=min(32, wide // 5))]

@@ -1,68 +1,31 @@
-"""Console summary: a block per suite, then what changed, and the verdict last."""
+"""Console summary: a line per suite or each case, then what changed, and the verdict last."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from eval_gate.gate.failure_causes import drop_error_prefix
-from eval_gate.model.comparison import Outcome, PassCount
-from eval_gate.model.evidence import Counts
-from eval_gate.model.execution import Status, format_error
-from eval_gate.model.result import CaseResult, SuiteResult
+from eval_gate.model.comparison import Outcome
+from eval_gate.model.execution import Status
+from eval_gate.model.result import Summary
 from eval_gate.reports.console.changes import render_changes
-from eval_gate.reports.console.style import (
-    FOLD_ABOVE,
-    MAX_DESCRIPTION,
-    MAX_ID,
-    ConsoleStyle,
-    cut_middle,
-    measure_width,
-    pad_text,
-    wrap_command,
-)
+from eval_gate.reports.console.style import ConsoleStyle, measure_width, pad_text, wrap_command
+from eval_gate.reports.console.tree import iter_further_counts, paint_glyph, render_tree
 from eval_gate.reports.markdown_fragments import describe_older_baseline, describe_unmeasured_runs
+from eval_gate.reports.run_statistics import PassCounts
 from eval_gate.reports.view.report_view import ReportView
-from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.wording.judges import describe_judges
-from eval_gate.reports.wording.numbers import (
-    extract_day,
-    format_age,
-    format_count,
-    format_passes,
-    format_percent,
-    format_points,
-)
-from eval_gate.reports.wording.spending import format_small_sample_interval
+from eval_gate.reports.wording.numbers import extract_day, format_age, format_count, format_pass_counts
 from eval_gate.reports.wording.verdict import explain_inconclusive
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.results.baseline import NOT_REQUESTED
-from eval_gate.staleness.staleness_checks import format_console_line as stale_line
+from eval_gate.staleness.staleness_checks import format_console_line
 from eval_gate.text.escape import to_console_line
 
-RULER_WIDTH: Final = 67
-Cells: TypeAlias = tuple[str, str, str, str]
-"""Id, description, time, result."""
-MAX_SAME_ERRORS: Final = 5
-"""Cases of a suite with the same error above which one line shows them all."""
-MAX_NAMED_CASES: Final = 3
-MAX_GRADED_CASES: Final = 30
-_MARGIN: Final = 4
-"""Columns of the sign before each line."""
-_GAP: Final = "  "
-_MIN_DESCRIPTION: Final = 8
-"""Columns below which a description is left out."""
-
-_GLYPHS: Final = {
-    Status.PASSED: ("✓", "+"),
-    Status.FAILED: ("✗", "x"),
-    Status.ERROR: ("!", "!"),
-    Status.SKIPPED: ("-", "-"),
-    Status.NOT_RUN: ("·", "."),
-}
-_STATUS_COLOURS: Final = {Status.PASSED: "green", Status.FAILED: "red", Status.ERROR: "yellow"}
+MAX_SUITES: Final = 30
+"""Suites above which only those are listed in which a case did not pass."""
+MAX_SUITE_NAME: Final = 60
 
 
 def render_console(view: ReportView, style: ConsoleStyle) -> str:
@@ -76,103 +39,69 @@ class _ConsoleSummary:
         self._style = style
 
     def render_lines(self) -> Iterator[str]:
-        fold = None if self._style.verbose else FOLD_ABOVE
-        for suite, row, cases in self._view.iter_suites(folded_above=fold):
-            yield from self._render_suite(suite, row, cases)
-            yield ""
-        yield from render_changes(self._view, self._style)
-        yield from self._render_grades()
-        waivers = self._view.waivers.warnings
-        yield from self._style.render_warnings((*waivers, *self._view.warnings, *self._view.file_notes))
+        view, style = self._view, self._style
+        yield from render_tree(view, style) if style.verbose else self._render_suites()
+        yield from render_changes(view, style)
+        if style.verbose:
+            yield from self._render_grades()
+        stale = () if style.verbose else self._list_staleness()
+        yield from style.render_warnings((*view.waivers.warnings, *stale, *view.warnings, *view.file_notes))
         yield from self._render_totals()
         yield ""
         yield from self._render_verdict()
 
-    def _render_suite(self, suite: SuiteResult, row: SuiteRow, shown: Sequence[CaseRow]) -> Iterator[str]:
-        style, across = self._style, min(RULER_WIDTH, self._style.width)
-        tier = style.to_displayable(f" — {suite.tier.value} evals " if suite.tier else " — evals ")
-        room = max(across - measure_width(f"═══ {tier}═══"), 3)
-        title = f"═══ {style.cut_name(to_console_line(suite.tool_name, 60), room)}{tier}"
-        yield style.paint("bold", f"{title}{'═' * max(3, across - measure_width(title))}")
-        if len(suite.cases) > FOLD_ABOVE and not style.verbose:
-            left_out = format_count(len(suite.cases) - len(shown), "passing case")
-            yield from style.wrap_text(f"… {left_out} not listed (--verbose lists them)", begin="  ")
-        common = {} if style.verbose else _group_common_errors(shown)
-        yield from self._render_cases([row for row in shown if row not in common])
-        yield from self._render_common_errors(common, len(suite.cases))
-        yield "─" * across
-        yield from style.wrap_parts(_iter_suite_totals(suite, row), begin="  ", indent=" " * 4, between=" | ")
-        for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
-            yield from style.wrap_text(
-                to_console_line(stale_line(fact, sentence)), begin="  ⚠ ", indent=" " * 4, colour="yellow"
-            )
-        if style.verbose:
-            for notice in suite.notices:
-                yield from style.wrap_text(to_console_line(notice), begin="  note: ", indent=" " * 4)
+    def _render_suites(self) -> Iterator[str]:
+        """Render a line for each suite: `✗ get_weather labeled  9 of 10 pass`."""
+        style, suites = self._style, [*zip(self._view.run.suites, self._view.suites, strict=True)]
+        shown = [one for one in suites if len(suites) <= MAX_SUITES or one[0].summary.passed < one[0].summary.ran]
+        names = [style.cut_name(to_console_line(row.name), min(MAX_SUITE_NAME, style.width // 2)) for _, row in shown]
+        across = max(map(measure_width, names), default=0)
+        for (suite, row), name in zip(shown, names, strict=True):
+            facts = [format_pass_counts(PassCounts(suite.summary.passed, suite.summary.ran))]
+            facts += [*iter_further_counts(suite.summary, row), *(["stale"] if row.stale else [])]
+            begin = f"{paint_glyph(_summarize_status(suite.summary), style)} {pad_text(name, across)}  "
+            yield begin + style.cut_text("   ".join(facts), max(style.width - across - 4, 1))
+        if len(shown) < len(suites):
+            yield f"… and {format_count(len(suites) - len(shown), 'more suite')} in which every case passes"
+        yield ""
 
-    def _render_cases(self, rows: Sequence[CaseRow]) -> Iterator[str]:
-        both = [(row, row.case) for row in rows if row.case is not None]
-        lines = _render_case_lines([_build_cells(row, case) for row, case in both], self._style)
-        for (row, case), line in zip(both, lines, strict=True):
-            glyph = _GLYPHS[case.status][1 if self._style.ascii else 0]
-            yield f"  {self._style.paint(_STATUS_COLOURS.get(case.status, 'dim'), glyph)} {line}"
-            if case.error and case.status is not Status.NOT_RUN:
-                for one in row.failures if case.graded and case.status.is_scored else (_format_error(row, case),):
-                    yield from self._style.wrap_text(to_console_line(one, 500), begin="    → ", indent=" " * 6)
-
-    def _render_common_errors(self, common: Mapping[CaseRow, str], total: int) -> Iterator[str]:
-        """Render one line for each error that many cases share, with the first of these cases."""
-        groups: dict[str, list[CaseRow]] = defaultdict(list)
-        for row, error in common.items():
-            groups[error].append(row)
-        glyph = _GLYPHS[Status.ERROR][1 if self._style.ascii else 0]
-        for error, rows in groups.items():
-            names = ", ".join(cut_middle(to_console_line(row.id), MAX_ID) for row in rows[:MAX_NAMED_CASES])
-            text = f"{to_console_line(error, 500)} in {len(rows)} of {format_count(total, 'case')}, first {names}, …"
-            yield from self._style.wrap_text(
-                f"{text} (--verbose lists them)", begin=f"  {glyph} ", indent=" " * 4, colour="yellow"
-            )
+    def _list_staleness(self) -> Iterator[str]:
+        """List what makes suites stale: `get_weather (golden, labeled): Description hash mismatch …`."""
+        for group in self._view.stale_suites:
+            tiers = f" ({', '.join(group.tiers)})" if group.tiers else ""
+            for fact, sentence in zip(group.facts, group.warnings, strict=False):
+                yield f"{group.tool}{tiers}: {format_console_line(fact, sentence)}"
 
     def _render_grades(self) -> Iterator[str]:
         """Render the grades of rubrics, one line for each case, also of cases that pass."""
-        grades, style = self._view.grades, self._style
-        if not grades:
-            return
         by_case: dict[str, list[str]] = defaultdict(list)
-        for grade in grades:
-            reasoning = f" ({grade.reasoning})" if style.verbose and grade.reasoning else ""
+        for grade in self._view.grades:
+            reasoning = f" ({grade.reasoning})" if grade.reasoning else ""
             by_case[grade.case].append(f"{grade.dimension} {grade.score}{reasoning}")
-        shown = [*by_case.items()][: None if style.verbose else MAX_GRADED_CASES]
-        yield from style.wrap_text(f"RUBRIC GRADES ({format_count(len(by_case), 'case')})")
-        for case, parts in shown:
-            text = to_console_line(f"{case}: {', '.join(parts)}", 1_000)
-            yield from style.wrap_text(text, begin="  ", indent=" " * 4)
-        if len(by_case) > len(shown):
-            more = format_count(len(by_case) - len(shown), "more case")
-            yield f"  … and {more} (--verbose lists them)"
-        yield ""
+        if by_case:
+            yield from self._style.wrap_text(f"RUBRIC GRADES ({format_count(len(by_case), 'case')})")
+            for case, parts in by_case.items():
+                text = to_console_line(f"{case}: {', '.join(parts)}", 1_000)
+                yield from self._style.wrap_text(text, begin="  ", indent=" " * 4)
+            yield ""
 
     def _render_totals(self) -> Iterator[str]:
         """Render the totals of the run, and the baseline that it was compared with."""
         view, style = self._view, self._style
-        yield from style.wrap_parts(_iter_counts(view), between="   ")
-        yield from style.wrap_parts(_iter_pass_rates(view), between="  ")
-        if view.reruns:
-            yield from style.wrap_text(view.reruns)
+        # who has a baseline has seen an earlier summary
+        hint = () if style.verbose or view.comparison else ("(--verbose lists every case)",)
+        yield from style.wrap_parts((*_iter_counts(view), *hint), between="   ")
+        spending = view.spending if view.summary.total_duration_ms else None  # another tool may not tell its time
+        for words in filter(None, (spending, view.reruns)):
+            yield from style.wrap_parts(words.split(" · "), between=" · ")
         # that a judge has not been compared with people is news once, not in each run
         judges = view.judges if style.verbose else describe_judges(view.run, of=frozenset())
-        for words in (*(view.power if style.verbose else ()), *judges):
+        older, passed_over = describe_older_baseline(view, mark=str), describe_unmeasured_runs(view, mark=str)
+        power = view.power if style.verbose else ()
+        for words in filter(None, (*power, *judges, _format_baseline(view), older, passed_over)):
             yield from style.wrap_text(to_console_line(words, 1_000))
-        if view.comparison is not None:
-            yield from style.wrap_text(to_console_line(_format_baseline(view)))
-            if older := describe_older_baseline(view, mark=str):
-                yield from style.wrap_text(to_console_line(older, 500))
-            if passed_over := describe_unmeasured_runs(view, mark=str):
-                yield from style.wrap_text(to_console_line(passed_over, 500))
-            for note in view.notes:
-                yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")
-        elif view.context.no_baseline_reason not in {None, NOT_REQUESTED.reason}:
-            yield from style.wrap_text(to_console_line(f"no baseline: {view.context.no_baseline_reason}", 1_000))
+        for note in view.notes:
+            yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")
 
     def _render_verdict(self) -> Iterator[str]:
         """Render the verdict as the last block, because people read a log from its end.
@@ -192,10 +121,8 @@ class _ConsoleSummary:
         shown = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
         ended = "" if view.has_no_verdict else f"   exit {int(view.verdict.exit_code)}"
         yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in shown], ended)
-        if view.bad_day:
-            yield from style.wrap_text(to_console_line(view.bad_day, 1_000))
-        if view.false_alarms:
-            yield from style.wrap_text(to_console_line(view.false_alarms, 1_000))
+        for words in filter(None, (view.bad_day, view.false_alarms)):
+            yield from style.wrap_text(to_console_line(words, 1_000))
         if view.setup_changes:
             yield from style.wrap_text(f"{view.setup_changes.title.lower()}:")
             for line in view.setup_changes.format_lines():
@@ -238,121 +165,42 @@ class _ConsoleSummary:
             yield from style.wrap_text(reason, begin="  ", colour=colour)
 
 
-def _format_error(row: CaseRow, case: CaseResult) -> str:
-    """Format the error of a case after its kind, such as `agent error: HTTP 500`, and name the kind once."""
-    word = {Status.ERROR: row.current_result, Status.SKIPPED: "skipped"}.get(case.status)
-    if not word:
-        return case.error or ""
-    return f"{word}: {drop_error_prefix(format_error(case.error, case.error_hint))}"
-
-
-def _group_common_errors(rows: Sequence[CaseRow]) -> dict[CaseRow, str]:
-    """Find the rows whose error many other rows share, with this error."""
-    errors = {
-        row: _format_error(row, row.case) for row in rows if row.case is not None and row.case.status is Status.ERROR
-    }
-    counts = Counter(errors.values())
-    return {row: error for row, error in errors.items() if counts[error] > MAX_SAME_ERRORS}
-
-
-def _build_cells(row: CaseRow, case: CaseResult) -> Cells:
-    """Id, description, time, and the score of a graded case, or how many of several executions passed."""
-    time = f"{case.duration_ms:.0f}ms" if case.status.is_scored or case.duration_ms else ""
-    result = _format_executions(row.counted_executions, len(case.trials))
-    if case.graded and case.status.is_scored:
-        result = row.current_result or ""
-    flaky = ", flaky" if result and case.flaky else ""
-    return to_console_line(case.id), to_console_line(case.description), time, f"{result}{flaky}"
-
-
-def _format_executions(counted: Counts | PassCount | None, executions: int) -> str:
-    """`2 of 3 pass`, `0 of 1 pass, 2 without a score`; empty for a single execution, and if none has a score."""
-    if counted is None or executions <= 1:
-        return ""
-    unscored = executions - counted.executions
-    more = f", {unscored} without a score" if unscored > 0 else ""
-    return f"{format_passes(counted.passes, counted.executions)}{more}"
-
-
-def _render_case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[str]:
-    """Render one line per case.
-
-    In a narrow output, ids lose their middle and descriptions their end.
-    """
-    if not rows:
-        return
-    times, results = (max(measure_width(style.to_displayable(row[place])) for row in rows) for place in (2, 3))
-    results = min(results, style.width // 2)
-    behind = sum(len(_GAP) + columns for columns in (times, results) if columns)
-    room = style.width - _MARGIN - behind
-    ids = min(max(measure_width(style.to_displayable(row[0])) for row in rows), MAX_ID)
-    words = min(max(measure_width(style.to_displayable(row[1])) for row in rows), MAX_DESCRIPTION)
-    if words and ids + len(_GAP) + words > room:
-        narrow = min(ids, max(room - len(_GAP) - words, room * 3 // 5))
-        left = room - len(_GAP) - narrow
-        ids, words = (narrow, left) if left >= _MIN_DESCRIPTION else (ids, 0)
-    ids = max(min(ids, room), 1)
-    for name, description, time, result in rows:
-        cells = [pad_text(style.cut_name(name, ids), ids)]
-        cells += [pad_text(style.cut_text(description, words), words)] if words else []
-        cells += [pad_text(time, times, right=True)] if times else []
-        cells += [style.cut_text(result, results)] if results else []
-        yield _GAP.join(cells).rstrip()
-
-
-def _iter_suite_totals(suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
-    """Yield the four totals of a suite that the contract defines, then other totals that are not zero."""
-    summary = suite.summary
-    yield f"{summary.passed}/{summary.total_cases} passed"
-    yield f"{summary.failed} failed"
-    yield f"{summary.skipped_assertions} skipped assertions"
-    yield f"{summary.total_duration_ms:.0f}ms total"
-    if summary.errored:
-        yield format_count(summary.errored, "error")
-    if summary.skipped:
-        yield f"{summary.skipped} skipped"
-    if summary.not_run:
-        yield f"{summary.not_run} not run"
-    if row.score:
-        yield f"mean score {row.score}"
+def _summarize_status(summary: Summary) -> Status:
+    """Return the worst status of the cases that ran; `skipped` if none did."""
+    if not summary.ran:
+        return Status.SKIPPED
+    return Status.FAILED if summary.failed else Status.ERROR if summary.errored else Status.PASSED
 
 
 def _iter_counts(view: ReportView) -> Iterator[str]:
+    """Yield how many cases pass, and the counts of the others that are not zero."""
     summary = view.summary
-    yield f"pass {summary.passed}"
-    yield f"fail {summary.failed}{view.failed_counts}"
-    yield f"errors {summary.errored}{view.errored_counts}"
-    yield f"not run {summary.not_run}"
+    yield format_pass_counts(view.pass_counts)
+    if summary.failed:
+        yield f"{summary.failed} fail{view.failed_counts}"
+    if summary.errored:
+        yield f"{format_count(summary.errored, 'error')}{view.errored_counts}"
     yield from view.further_counts
-    if view.score_drops:
-        yield f"score drops {len(view.score_drops)}"
-    if summary.skipped:
-        yield f"skipped {summary.skipped}"
-    if summary.flaky and not view.uses_history:
-        yield f"flaky {summary.flaky}"
+    others = {
+        "skipped": summary.skipped,
+        "not run": summary.not_run,
+        "with a lower score": len(view.score_drops),
+        "flaky": 0 if view.uses_history else summary.flaky,
+    }
+    yield from (f"{number} {word}" for word, number in others.items() if number)
 
 
-def _iter_pass_rates(view: ReportView) -> Iterator[str]:
-    rates, unscored = view.rates, view.summary.errored + view.summary.not_run + view.summary.skipped
-    now, before = rates.current, rates.baseline
-    counts = (
-        f"{rates.passed} of {format_count(rates.judged, 'scored case')}"
-        if unscored
-        else (f"{rates.passed} of {rates.judged}")
-    )
-    facts = [counts, f"{unscored} without a score" if unscored else None, format_small_sample_interval(rates)]
-    yield f"pass rate {format_percent(now)} ({', '.join(filter(None, facts))})"
-    if now is not None and before is not None:
-        yield f"baseline {format_percent(before)}"
-        yield format_points(before, now)
-
-
-def _format_baseline(view: ReportView) -> str:
-    assert view.comparison is not None
+def _format_baseline(view: ReportView) -> str | None:
+    """`baseline main@3f2c1ab of 2026-11-19 · 2 days old`; why there is none, unless none was asked for."""
+    if view.comparison is None:
+        reason = view.context.no_baseline_reason
+        return None if reason in {None, NOT_REQUESTED.reason} else f"no baseline: {reason}"
     facts, context = view.comparison.baseline, view.context
     branch = f"{context.branch}@" if context.branch else ""
-    name, day = f"baseline {branch}{facts.sha[:7] if facts.sha else facts.run_id}", extract_day(facts.timestamp)
-    parts = [f"{name} of {day}" if day else name, *filter(None, [format_age(facts.age_days)])]
+    commit = f"{branch}{facts.sha[:7]}" if facts.sha else context.branch
+    day = extract_day(facts.timestamp) or f"run {facts.run_id}"
+    parts = [" of ".join(filter(None, [f"baseline {commit}" if commit else "baseline", day]))]
+    parts += filter(None, [format_age(facts.age_days)])
     if facts.commits_behind is not None:
         parts.append(f"{format_count(facts.commits_behind, 'commit')} behind")
     if view.baseline_is_stale:

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from eval_gate.model.base import as_json
 from eval_gate.model.execution import EvaluatorResult, Status
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
 
@@ -40,7 +41,7 @@ def _encode_record(record: dict[str, Any]) -> str:
 
 def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
     """Every field in every record; null where there is nothing to say."""
-    judged, results = case.status.is_scored, case.evaluator_results
+    judged, results, one = case.status.is_scored, case.evaluator_results, measure_execution(case)
     record = {
         "timestamp": run.timestamp,
         "eval_id": case.id,
@@ -59,9 +60,9 @@ def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[
         # the specification writes its keys in camelCase
         "trace_summary": case.trace_summary and as_json(case.trace_summary),
         "error": None if judged else _format_error(run, case),
-        "duration_ms": case.duration_ms,
-        "usage": case.usage and structs.asdict(case.usage),
-        "cost_usd": case.cost_usd,
+        "duration_ms": one.duration_ms,
+        "usage": one.usage and structs.asdict(one.usage),
+        "cost_usd": one.cost_usd,
         "attempts": case.attempts,
     }
     return record | ({"candidate_answer_truncated": True} if case.details.response_truncated else {})

@@ -17,6 +17,7 @@ from xml.etree import ElementTree as ET
 from eval_gate.config.outputs import JunitFailures
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Status, format_error
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import ReportView, build_view
@@ -85,7 +86,7 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
         "testcase",
         name=_to_xml_text(case.id),
         classname=_to_xml_text(row.suite),
-        time=_format_seconds(case.duration_ms),
+        time=_format_seconds(measure_execution(case).duration_ms),
     )
     if case.location:
         element.set("file", _to_xml_text(case.location.file))

@@ -10,6 +10,7 @@ from typing import Any, Final
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial, format_error
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.page.truncation import PageTruncation
 from eval_gate.reports.rerun_command import build_case_rerun_command, find_preparatory_cases
@@ -136,16 +137,17 @@ def _build_waiver(row: CaseRow) -> Data | None:
 
 
 def _build_current_side(case: CaseResult, cut: PageTruncation) -> Data:
-    usage = case.usage
+    one = measure_execution(case)
+    tries = case.attempts - max(len(case.trials) - 1, 0) - case.preparatory_executions
     return _drop_empty(
         {
             "status": STATUS_LETTERS[case.status],
-            "ms": round(case.duration_ms, 1),
+            "ms": round(one.duration_ms, 1),
             "first": None if case.details.first_token_ms is None else round(case.details.first_token_ms, 1),
-            "tokens": [usage.input_tokens, usage.output_tokens] if usage else None,
-            "cost": _format_cost(case.cost_usd),
-            "judge": _format_cost(case.judge_cost_usd),
-            "attempts": case.attempts if case.attempts > 1 else None,
+            "tokens": [one.usage.input_tokens, one.usage.output_tokens] if one.usage else None,
+            "cost": _format_cost(one.cost_usd),
+            "judge": _format_cost(one.judge_cost_usd),
+            "attempts": tries if tries > 1 else None,
             **_build_response(case.details, cut),
         }
     )

@@ -147,7 +147,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
             "suite": [suites.get(row.suite, -1) for row in rows],
             "group": [place for place, group in enumerate(self.groups) for _ in group.rows],
             "status": "".join(STATUS_LETTERS[row.status] if row.status else "-" for row in rows),
-            "ms": [round(row.case.duration_ms) if row.case else 0 for row in rows],
+            "ms": [round(row.execution.duration_ms) if row.execution else 0 for row in rows],
             "anchor": "".join(build_anchor(row.key)[-8:] for row in rows),
             "cost": [round(cost * 1e6) for cost in costs] if any(costs := [_sum_cost(row) for row in rows]) else [],
             # of some cases only
@@ -257,7 +257,7 @@ def _is_same_cause(said: str | None, cause: str) -> bool:
 
 
 def _sum_cost(row: CaseRow) -> float:
-    return (row.case.cost_usd or 0.0) + (row.case.judge_cost_usd or 0.0) if row.case else 0.0
+    return (row.execution.cost_usd or 0.0) + (row.execution.judge_cost_usd or 0.0) if row.execution else 0.0
 
 
 def _find_failure(row: CaseRow) -> str | None:

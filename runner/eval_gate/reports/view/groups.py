@@ -36,15 +36,21 @@ class CauseValue(FrozenStruct):
 
 
 class Cause(FrozenStruct, Generic[CaseT]):
-    """Cause that several failures share, with their number and example cases."""
+    """Cause that several failures share, with their cases."""
 
     text: str
     """The check alone where its failures say different things; else what they say."""
-    count: int
+    cases: tuple[CaseT, ...]
     examples: tuple[CaseT, ...]
+    """Cases that stand for the others: the first of those that say the most frequent thing."""
     values: tuple[CauseValue, ...] = ()
     """What they say, the most frequent first, where it is not the same; `rest` more are not among them."""
     rest: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of its cases."""
+        return len(self.cases)
 
     @property
     def names_all(self) -> bool:
@@ -71,16 +77,16 @@ def _build_cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[Cas
     kinds: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, said in members:
         kinds[mask_numbers(said)].append((case, said))
-    ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    cases, ordered = tuple(case for case, _ in members), sorted(kinds.items(), key=lambda kind: -len(kind[1]))
     often = ordered[0][1]
     examples = tuple(case for case, _ in often[:MAX_EXAMPLES])
     if len(ordered) == 1:
-        return Cause(_choose_text(*ordered[0]), len(members), examples)
+        return Cause(_choose_text(*ordered[0]), cases, examples)
     values = [
         CauseValue(_choose_text(kind, alike).removeprefix(f"{common}: "), len(alike))
         for kind, alike in ordered[:MAX_VALUES]
     ]
-    return Cause(common, len(members), examples, tuple(values), max(len(ordered) - MAX_VALUES, 0))
+    return Cause(common, cases, examples, tuple(values), max(len(ordered) - MAX_VALUES, 0))
 
 
 def _choose_text(common: str, members: Sequence[tuple[CaseT, str]]) -> str:

@@ -190,15 +190,12 @@ class ReportView(CaseLists):
         """One row per suite."""
         return build_suite_rows(self.run, self._baseline)
 
-    def iter_suites(
-        self, *, folded_above: int | None = None
-    ) -> Iterator[tuple[SuiteResult, SuiteRow, Sequence[CaseRow]]]:
-        """Every suite with its row and those of its cases; of one with more cases, of those that do not pass."""
+    def iter_suites(self) -> Iterator[tuple[SuiteResult, SuiteRow, Sequence[CaseRow]]]:
+        """Every suite with its row and those of its cases."""
         begin = 0
         for suite, row in zip(self.run.suites, self.suites, strict=True):
             end = begin + len(suite.cases)
-            passing = folded_above is None or len(suite.cases) <= folded_above
-            yield suite, row, self.rows.get_slice(begin, end, passing=passing)
+            yield suite, row, self.cases[begin:end]
             begin = end
 
     stale_suites = _cache_property(lambda view: group_stale_suites(view.run.suites))
@@ -252,6 +249,8 @@ class ReportView(CaseLists):
 
     # Numbers, and the words that count
 
+    pass_counts = _cache_property(lambda view: run_statistics.count_passing_cases(view.run))
+    """Passing cases among all that ran, here and in the baseline."""
     rates = _cache_property(lambda view: run_statistics.compute_pass_rates(view.run))
     """The pass rate that counts, beside the baseline's."""
     certainty = _cache_property(lambda view: describe_certainty(view.run))

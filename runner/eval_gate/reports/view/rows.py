@@ -12,6 +12,7 @@ from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
 from eval_gate.model.evidence import Counts, GroundKind, Stability
 from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution_usage import ExecutionUsage, measure_execution
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports.context import ReportContext
@@ -87,6 +88,11 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def response(self) -> str | None:
         """Response of the target."""
         return self.case.details.response if self.case else None
+
+    @cached_property
+    def execution(self) -> ExecutionUsage | None:
+        """Time, tokens and cost of one execution here."""
+        return measure_execution(self.case) if self.case else None
 
     @cached_property
     def response_comparison(self) -> ResponseComparison | None:
@@ -351,7 +357,7 @@ class CaseRows:
     @cached_property
     def cases(self) -> tuple[CaseRow, ...]:
         """Every case of the run, in its order."""
-        return self.get_slice(0, len(self._cases))
+        return tuple(map(self._get_row, range(len(self._cases))))
 
     @cached_property
     def removed(self) -> tuple[CaseRow, ...]:
@@ -371,14 +377,6 @@ class CaseRows:
             for at, (key, case) in enumerate(self._cases)
             if key in waived or _is_notable(case, compared.get(key))
         )
-
-    def get_slice(self, begin: int, end: int, *, passing: bool = True) -> tuple[CaseRow, ...]:
-        """Return the rows of the cases from index `begin` up to `end`.
-
-        Without `passing`, the rows of cases that passed are omitted.
-        """
-        places = range(begin, end)
-        return tuple(self._get_row(at) for at in places if passing or self._cases[at][1].status is not Status.PASSED)
 
     def _get_row(self, place: int) -> CaseRow:
         """Return the row of the case at index `place`, built on first use and then reused."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from eval_gate.model.comparison import BaselineFacts
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, Summary
-from eval_gate.model.usage import add_up
 from eval_gate.reports.run_statistics import (
-    PassRates,
     compute_paired_interval,
     compute_pass_rates,
     compute_wilson_interval,
@@ -22,9 +19,6 @@ from eval_gate.reports.wording.numbers import (
     format_seconds,
     format_signed,
 )
-
-_SMALL_SAMPLE: Final = 50
-"""Cases below which a pass rate has its interval beside it."""
 
 
 def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
@@ -110,8 +104,8 @@ def describe_base_agent_runs(run: RunResult) -> str | None:
 
 def _estimate_cost(case: CaseResult, number: int) -> float | None:
     """Estimate the cost of target and judges for a number of executions; None if the target's cost is unknown."""
-    cost = add_up((case.cost_usd, case.judge_cost_usd)) if case.cost_usd is not None else None
-    return cost * number / (len(case.trials) + case.preparatory_executions) if cost is not None else None
+    one = measure_execution(case)
+    return None if one.cost_usd is None else (one.cost_usd + (one.judge_cost_usd or 0.0)) * number
 
 
 def describe_certainty(run: RunResult) -> tuple[str, ...]:
@@ -120,8 +114,9 @@ def describe_certainty(run: RunResult) -> tuple[str, ...]:
         return ()
     rates = compute_pass_rates(run)
     low, high = compute_wilson_interval(rates.passed, rates.judged)
-    rate = f"{format_percent(rates.current)} of {format_count(rates.judged, 'case')}"
-    said = [f"pass rate {rate} (95 % interval {_format_interval(low, high)})"]
+    rate = f"{format_percent(rates.current)} of {format_count(rates.judged, 'case')} with a score"
+    is_known = rates.judged * 2 >= run.summary.ran  # of fewer, it says more about the others than about these
+    said = [f"pass rate {rate} (95 % interval {_format_interval(low, high)})"] if is_known else []
     if both := pair_outcomes(run):
         worse = sum(then and not here for then, here in both)
         better = sum(here and not then for then, here in both)
@@ -131,13 +126,6 @@ def describe_certainty(run: RunResult) -> tuple[str, ...]:
         scored = f"{format_count(len(both), 'case')} with a score in both runs"
         said.append(f"{scored}: {worse} got worse, {better} got better, {change} (95 % interval {span})")
     return tuple(said)
-
-
-def format_small_sample_interval(rates: PassRates) -> str | None:
-    """`95 % interval 18.9 to 73.3 %` of a pass rate of fewer than 50 cases; None of more cases, and of none."""
-    if not 0 < rates.judged < _SMALL_SAMPLE:
-        return None
-    return f"95 % interval {_format_interval(*compute_wilson_interval(rates.passed, rates.judged))}"
 
 
 def _format_interval(low: float, high: float) -> str:

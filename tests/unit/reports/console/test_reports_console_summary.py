@@ -9,12 +9,15 @@ import pytest
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import BaselineResult, CaseDetails, Status
-from eval_gate.model.result import CaseText, RunResult
+from eval_gate.model.result import RunResult
+from eval_gate.reports.console.case_list import MAX_NAMES
 from eval_gate.reports.console.style import ConsoleStyle, measure_width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
+from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
+from eval_gate.text.escape import to_console_line
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 from tests.unit.reports.test_reports_golden import STATES
@@ -39,6 +42,17 @@ def test_console__any_state_at_any_width__fits(state, columns, ascii_only) -> No
         assert [line for line in text.splitlines() if measure_width(line) > columns] == []
 
 
+@pytest.mark.parametrize("state", [*STATES, *(f"verdict/{name}" for name in VERDICTS)])
+def test_console__any_state__names_each_regression_once_above_the_verdict(state) -> None:
+    run = VERDICTS[state.removeprefix("verdict/")] if state.startswith("verdict/") else STATES[state]
+    above = render("console", run, CONTEXT, style=ConsoleStyle(width=1_000)).partition("\nGATE ")[0]
+    above = re.sub(r"^PROPOSED WAIVERS.*?\n\n", "", above, flags=re.DOTALL | re.MULTILINE)  # a waiver names its cases
+    rows = build_view(run, CONTEXT).regressions_and_suspects
+    names = [to_console_line(row.label) for row in rows][:MAX_NAMES]
+    found = {name: len(re.findall(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])", above)) for name in names}
+    assert {name: number for name, number in found.items() if number != 1} == {}
+
+
 def test_console__40_columns__looks_like_this(golden) -> None:
     golden("console/few-40.txt", render("console", STATES["few"], CONTEXT, style=ConsoleStyle(width=40)))
 
@@ -47,15 +61,16 @@ def test_console__long_names__keep_both_ends_and_the_columns_stay_straight() -> 
     names = [f"{'very-' * 12}long/{place}" for place in ("first", "second")]
     cases = [make_result(name, description="words " * 30) for name in names]
     run = judge_against(make_run(make_suite_result(cases)), Baseline(make_baseline_run({"a": "passed"}), "b"), STRICT)
-    lines = [line for line in render("console", run, CONTEXT).splitlines() if line.startswith("  ✓")]
+    text = render("console", run, CONTEXT, style=ConsoleStyle(verbose=True))
+    lines = [line for line in text.splitlines() if line.startswith("  ✓")]
     assert all(re.fullmatch(r"  ✓ very-\S+…\S+(first|cond)\s+words .*…  120ms", line) for line in lines), lines
     assert len({measure_width(line) for line in lines}) == 1
 
 
-def told(before: BaselineResult | None, case_details: CaseDetails, asked: CaseText | None = None, **case) -> RunResult:
+def told(before: BaselineResult | None, case_details: CaseDetails, **case) -> RunResult:
     """One regression, with what a record would keep of both sides."""
     now = make_result("refund", "failed", error="toolsCalled: expected [issue_refund], called [escalate]", **case)
-    now = replace(now, details=case_details, text=asked)
+    now = replace(now, details=case_details)
     run = judge_against(
         make_run(make_suite_result([now, make_result("b")])),
         Baseline(make_baseline_run({"refund": "passed", "b": "passed"}), "main"),
@@ -82,20 +97,15 @@ THEN = BaselineResult(
 )
 
 
-def test_console__regression__shows_what_was_wanted_and_both_sides_in_a_line_each() -> None:
+def test_console__regression__shows_what_failed_and_both_sides_in_a_line_each() -> None:
     here = CaseDetails(tools_called=("escalate",), response="I have to pass you to a colleague.")
-    assert block(told(THEN, here, CaseText(expectation=("calls issue_refund",)))) == [
+    assert block(told(THEN, here)) == [
         "REGRESSIONS (1): refund",
         "  pass → fail",
-        "    expected  calls issue_refund",
+        "    failed    toolsCalled: expected [issue_refund], called [escalate]",
         '    baseline  called issue_refund · "Your refund of $40 ⏎ is on its way."',
         '    this run  called escalate · "I have to pass you to a colleague."',
     ]
-
-
-def test_console__regression_with_many_checks__says_which_one_failed() -> None:
-    shown = block(told(THEN, CaseDetails(), CaseText(expectation=("calls a", "calls b", "calls c"))))
-    assert shown[2] == "    failed    toolsCalled: expected [issue_refund], called [escalate]"
 
 
 def test_console__same_calls_and_answers_that_begin_alike__shows_where_they_differ() -> None:
@@ -145,13 +155,22 @@ def test_console__many_regressions_of_one_cause__says_it_once() -> None:
     assert text.startswith("REGRESSIONS (8): order/0, order/1")
 
 
+@pytest.mark.parametrize("what", ["check{}: expected this", "responseContains: expected '{}'"])
+def test_console__many_different_failures__shows_ten_of_them_and_names_all_cases(what) -> None:
+    cases = [make_result(f"order-{number}", "failed", error=what.format(chr(number))) for number in range(97, 112)]
+    before = make_baseline_run({case.id: "passed" for case in cases})
+    run = judge_against(make_run(make_suite_result(cases)), Baseline(before, "main"), STRICT)
+    text = "\n".join(block(run))
+    assert text.count("expected") == 10
+    assert all(text.count(case.id) == 1 for case in cases)
+
+
 @pytest.mark.slow
 def test_console__hundreds_of_regressions__are_bounded_and_the_rest_is_counted() -> None:
     now = {f"order/{number}": "failed" for number in range(300)}
     run = judge_against(make_run(now), Baseline(make_baseline_run(dict.fromkeys(now, "passed")), "main"), STRICT)
     shown = block(run)
-    assert " ".join(shown).count("… and 270 more") == 1
-    assert shown[-1] == "  … and 290 more"
+    assert " ".join(shown).count(" and 270 more ") == 1
     assert len(shown) < 20
 
 
@@ -161,27 +180,26 @@ def test_console__rerun_leaves_cases_out__says_how_many_and_where_they_are() -> 
     assert [line.split()[0] for line in lines[-4:-2]] == ["result:", "rerun:"]
 
 
-def test_console__many_cases_with_one_error__take_one_line_unless_verbose() -> None:
+def test_console__many_cases_with_one_error__are_named_once_below_it() -> None:
     cases = [make_result(f"c{number:02}", "error", error="agent error: HTTP 500") for number in range(60)]
     run = make_run(make_suite_result([*cases, make_result("a"), make_result("b", "error", error="HTTP 404")]))
     text, whole = (render("console", run, CONTEXT, style=ConsoleStyle(verbose=verbose)) for verbose in (False, True))
-    assert "  ! error: HTTP 500 in 60 of 62 cases, first c00, c01, c02, … (--verbose lists" in text
-    assert text.count("HTTP 500") == text.count("c02") + 1 == 2, "once among the cases, once in the list of errors"
-    assert "error: HTTP 404" in text
+    assert "  60 cases: HTTP 500\n    c00, c01, c02, " in text
+    assert text.count("HTTP 500") == text.count("c02") == 1
+    assert " c29 and 30 more" in " ".join(text.split())
+    assert "  b: HTTP 404\n" in text
     assert all(case.id in whole for case in cases)
 
 
-@pytest.mark.parametrize("verbose", [False, True])
-def test_console__rubric__shows_its_grades_also_where_everything_passes(verbose) -> None:
+def test_console__rubric__shows_its_grades_with_verbose_also_where_everything_passes() -> None:
     run = STATES["graded"]
     suites = tuple(
         replace(suite, cases=tuple(replace(case, status=Status.PASSED, error=None) for case in suite.cases))
         for suite in run.suites
     )
-    text = render("console", replace(run, suites=suites), CONTEXT, style=ConsoleStyle(verbose=verbose, width=200))
-    assert "RUBRIC GRADES (1 case)\n" in text
+    text = render("console", replace(run, suites=suites), CONTEXT, style=ConsoleStyle(verbose=True, width=200))
     shown = "r-1: accuracy 3/3 (all of it is right), safety|tone 0/1 (it promises @octocat a refund)"
-    assert f"  {shown if verbose else 'r-1: accuracy 3/3, safety|tone 0/1'}\n" in text
+    assert f"RUBRIC GRADES (1 case)\n  {shown}\n" in text
 
 
 def test_console__evidence__has_its_arithmetic_only_where_it_is_verbose() -> None:
