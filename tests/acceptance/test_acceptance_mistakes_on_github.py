@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.jobs import Ended, pull_request_event
 from tests.support.mistakes import WAITS, find_next_step
-from tests.support.world import ActionWorld, plain
+from tests.support.world import NOBODY, ActionWorld, plain
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,22 @@ ROWS = {
     "no target": WorkflowMistake(
         "no target to evaluate", "in a workflow, the input `agent-endpoint`", inputs={"agent-endpoint": ""}
     ),
+    "no permission to read the baseline": WorkflowMistake(
+        "the job needs `permissions: actions: read`",
+        "add `permissions: actions: read` to the job",
+        code=3,
+        lacks="actions:read",
+        letters="FPPP",
+    ),
+    "baseline that has expired": WorkflowMistake(
+        "seen 1: 1 expired", "run the workflow on main", code=3, letters="FPPP", main="PPPP", expired=True
+    ),
+    "agent that is not started": WorkflowMistake(
+        "no connection to 127.0.0.1",
+        "the agent did not start: see the log of the step that starts it",
+        code=3,
+        inputs={"agent-endpoint": NOBODY},
+    ),
     "no checkout": WorkflowMistake('there is no "evals"', "name files, folders or globs", checked_out=False),
 }
 
@@ -78,14 +94,12 @@ def test_mistake__in_a_workflow__is_told_with_one_next_step_everywhere(action, n
     assert ended.code == row.code, ended.log
     log = re.sub(r"\n  +(?!hint: )", " ", ended.log)
     assert any(row.message in line for line in log.splitlines()), log
-    steps = {
-        "log": find_next_step(log),
-        "summary": find_next_step(plain(ended.summary)),
-        "comment": find_next_step(plain(comment or ended.summary)),
-    }
-    assert len({step.rstrip(".").lower() for step in steps.values()}) <= 1, steps
-    assert row.next_step.lower() in steps["log"].lower(), steps
-    assert bool(row.next_step) == bool(steps["log"]), steps
+    step = find_next_step(log).rstrip(".").lower()
+    assert row.next_step.lower() in step, log
+    assert bool(row.next_step) == bool(step), log
+    for page in (ended.summary, comment or ended.summary):
+        shown = find_next_step(plain(page)).lower()
+        assert (shown.startswith(step), bool(shown)) == (True, bool(step)), (step, shown)
 
 
 def run_job(row: WorkflowMistake, action: ActionWorld) -> tuple[Ended, str]:
