@@ -238,7 +238,7 @@ def _find_cause(error: ModelHTTPError, *, spent: bool) -> ErrorCause | None:
 
 def _find_hint(error: ModelHTTPError, *, spent: bool) -> str | None:
     if spent:
-        return "the quota or credit of the account is used up"
+        return "renew the quota or credit of the account, which is used up"
     if error.status_code in NON_RETRYABLE:
         return "check that the key is valid and may use this model"
     if error.status_code == 404:

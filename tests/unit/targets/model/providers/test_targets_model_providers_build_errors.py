@@ -285,7 +285,7 @@ def test_refused__gemini_says_when_in_the_body__is_understood() -> None:
 def test_refused__the_quota_is_used_up__no_wait_helps(provider, body) -> None:
     error = refused(provider, Answer(body, 429))
     assert (error.status, error.retryable) == (429, False)
-    assert error.hint == "the quota or credit of the account is used up"
+    assert error.hint == "renew the quota or credit of the account, which is used up"
 
 
 def test_refused__codes_of_the_target__replace_the_usual_ones() -> None:
