@@ -16,6 +16,8 @@ class ResponseComparison(FrozenStruct):
     question: str | None
     expected: tuple[str, ...]
     """What a good answer is, a check each."""
+    expected_before: tuple[str, ...]
+    """What it was in the baseline where it is another now."""
     call_changes: tuple[str, ...]
     """What differs in the tool calls, in half sentences."""
     baseline_response: str | None
@@ -45,6 +47,7 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
     return ResponseComparison(
         question=case.text.prompt or None if case.text else None,
         expected=case.text.expectation if case.text else (),
+        expected_before=before.expectation if before else (),
         call_changes=calls,
         baseline_response=then,
         current_response=here,

@@ -23,6 +23,7 @@ from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.wording import case_errors as blame_words
 from eval_gate.reports.wording import grounds as grounds_words
 from eval_gate.reports.wording.numbers import format_passes, format_score, format_score_change, format_tally
+from eval_gate.reports.wording.stale_suites import describe_stale_suite
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 
@@ -41,7 +42,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     """The id, with its eval file where another suite has the same id."""
     case: CaseResult | None
     case_change: CaseChange | None
-    stale: bool
+    stale: str
+    """What of its eval file is stale, in a few words; empty if nothing is."""
     url: str | None
     place: str
     """Where the history is from: `on main`."""
@@ -185,7 +187,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         if self.case is None:
             return ()
         low = describe_shortfalls(self.case, self.case_change.baseline_evaluator_scores if self.case_change else None)
-        failed = (trial.error for trial in self.case.trials if trial.status is Status.FAILED)
+        failed = (trial.error for trial in self.case.trials if trial.status in {Status.FAILED, Status.ERROR})
         first = find_first_line(self.case.error or next(failed, None))
         return low or ((first,) if first else ())
 
@@ -230,9 +232,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         """
         if self.case_change is None:
             return None
-        return grounds_words.describe_evidence(self.case_change, self.place) or describe_new_case(
-            self.case, self.case_change
-        )
+        said = grounds_words.describe_evidence(self.case_change, self.place)
+        return said or describe_new_case(self.case, self.case_change)
 
     @property
     def history_text(self) -> str | None:
@@ -255,6 +256,23 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def is_new_and_flaky(self) -> bool:
         """Whether the case is new or changed, and passed and failed in this run."""
         return is_new_and_flaky(self.case, self.case_change)
+
+    @property
+    def expected_before(self) -> str | None:
+        """What the baseline expected of the case where this run expects something else."""
+        before = self.case_change.baseline_result if self.case_change else None
+        return "; ".join(before.expectation) if before and before.expectation else None
+
+    @property
+    def broken_since(self) -> str | None:
+        """The commit of the default branch since which it fails there, as its first characters; None if unknown."""
+        known = self.case_change.case_history if self.case_change else None
+        return grounds_words.format_run_name(known.broken_since) if known and known.broken_since else None
+
+    @property
+    def fails_as_flaky(self) -> bool:
+        """Whether it fails here and in the baseline, and is flaky on the default branch."""
+        return self.change_class is CaseClass.STILL_FAILING and self.is_flaky_in_history and not self.is_broken_on_main
 
     @property
     def is_broken_on_main(self) -> bool:
@@ -346,7 +364,7 @@ class CaseRows:
         self._place, self._least = grounds_words.format_place(context), run.verdict.pass_score if run.verdict else 1.0
         self._named = Counter([key.case_id for key, _ in self._cases])
         self._silent = has_no_response(run)
-        self._stale = {suite.eval_file for suite in run.suites if suite.stale}
+        self._stale = {suite.eval_file: describe_stale_suite(suite) for suite in run.suites if suite.stale}
         self._context, self._waivers = context, waivers
         self._made: dict[int, CaseRow] = {}
 
@@ -360,7 +378,7 @@ class CaseRows:
         """Those that are only in the baseline."""
         place, least = self._place, self._least
         return tuple(
-            CaseRow(change.key, change.case_id, None, change, stale=False, url=None, place=place, pass_score=least)
+            CaseRow(change.key, change.case_id, None, change, stale="", url=None, place=place, pass_score=least)
             for change in self._removed
         )
 
@@ -391,7 +409,7 @@ class CaseRows:
                 case.id if self._named[case.id] == 1 else f"{case.id} ({key.suite})",
                 case,
                 self._by_case.get(key),
-                stale=key.suite in self._stale,
+                stale=self._stale.get(key.suite, ""),
                 url=build_line_url(case.location, self._context),
                 place=self._place,
                 pass_score=self._least,

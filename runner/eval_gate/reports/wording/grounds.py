@@ -188,7 +188,7 @@ def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = 
     shown = change.change in {CaseClass.REGRESSION, CaseClass.INCONCLUSIVE} and grounds.kind is not GroundKind.MUST_PASS
     if grounds.newest_failed and shown:
         said.append(f"it failed in the newest run {place} too")
-    if change.case_history is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
+    if change.case_history is not None and change.change not in _PASSING:
         said.append(describe_flakiness(change.case_history, place))
     return tuple(filter(None, [*said, elsewhere]))
 

@@ -453,7 +453,7 @@ def suggest_next_step(run: RunResult, verdict: Verdict, *, can_waive: bool) -> s
         return None
     if code == RuleCode.REGRESSIONS and has_only_error_regressions(run):
         code, words = "", _FIX_ERRORS
-    waive = f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures" if can_waive else ""
+    waive = f"{',' * (code != RuleCode.REGRESSIONS)} or waive the failures with `/eval-gate waive`" if can_waive else ""
     update = " with `eval-gate draft --update CASE`" if has_updatable_regressions(run) else ""
     return words.format(waive=waive, update=update)
 
