@@ -341,7 +341,7 @@ def _render_shared_table(
 
 def render_flaky_table(rows: Sequence[CaseRow], title: str) -> str:
     """Render a table of cases that are flaky on the default branch, with what is known of them there."""
-    history = _Column("History", ":--", lambda row: escape_markdown(row.history_text or _NONE, MAX_EVIDENCE))
+    history = _Column("History", ":--", lambda row: escape_markdown(row.flakiness or _NONE, MAX_EVIDENCE))
     columns = [_Column("What failed", ":--", _format_failure_cell)] if any(row.failures for row in rows) else []
     return "\n".join(_render_table(rows, title, [*columns, history]))
 
@@ -404,7 +404,7 @@ def _render_cause_group(cause: Cause[CaseRow], noun: str, detail: DetailLevel, c
     lines += ["", f"{', '.join(names[:OPEN_ROWS])}{f' and {more} more' if more > 0 else ''}"]
     if len(names) > OPEN_ROWS:
         unnamed = f" and {cause.count - len(names)} more" if cause.count > len(names) else ""
-        title = f"{format_count(more, f'more {noun}')} with this cause"
+        title = f"{format_count(more, 'more case')} with this cause"
         folded = f"{', '.join(names[OPEN_ROWS:])}{unnamed}"
         lines += ["", f"<details><summary>{title}</summary>", "", folded, "", "</details>"]
     return "\n".join(lines)
@@ -425,7 +425,7 @@ def _format_shared_facts(rows: Sequence[CaseRow], current_title: str) -> str:
     """Format what the re-run cases of a cause all show: ` · baseline 3 of 3 pass, this PR 0 of 3 pass`."""
     if expected := rows[0].expected_before:
         alike = all(row.expected_before == expected for row in rows)
-        return f" · in the baseline: {format_code_span(expected, MAX_CHECK)}" if alike else ""
+        return f" · expected before: {format_code_span(expected, MAX_CHECK)}" if alike else ""
     known = [row for row in rows if not row.suspected] or rows
     sides = {(row.baseline_cell, row.current_cell) for row in known}
     if len(sides) > 1:

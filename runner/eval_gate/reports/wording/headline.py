@@ -69,6 +69,7 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
             ]
         )
     doubtful = _count_loosened_rules(run) or _count_unconfirmed(run) or _count_new_flaky(run) or _find_new_failures(run)
+    doubtful = doubtful or format_fallen_evaluators(run)
     return WARN if doubtful else PASS, _format_passed(run, verdict, absent, baseline_is_stale=baseline_is_stale)
 
 
@@ -95,6 +96,8 @@ def find_earlier_commits(run: RunResult) -> tuple[int, str] | None:
 
 def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
     summary = run.summary
+    if not summary.ran and summary.total_cases:
+        return "inconclusive: no case ran"
     scored = summary.passed + summary.failed
     if scored and summary.not_run:
         return f"inconclusive, ended at {scored} of {format_count(summary.total_cases, 'case')}"
