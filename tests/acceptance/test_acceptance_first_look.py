@@ -103,6 +103,7 @@ MASKS = (
     (r"`[0-9a-f]{7}`", "`COMMIT`"),
     (r"\d{4}-\d\d-\d\d", "DATE"),
     (r"(?<=127\.0\.0\.1&#58;)\d+|(?<=internal&#58;)\d+", "PORT"),
+    (r"(?<=/artifacts/)\d+", "N"),
     (r"http://127\.0\.0\.1:\d+", "http://localhost"),
     (r"<br>[^<]*agent time[^<]*</sub>", "<br>SPENT</sub>"),
     (r"⚠️ \*\*\d+ warnings\*\*:\n\n(?:- .*\n)+\n", ""),  # who runs the tests, and what the graders here are

@@ -68,8 +68,8 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
                 *format_waived_counts(run),
             ]
         )
-    doubtful = _count_loosened_rules(run) or _count_unconfirmed(run) or _count_new_flaky(run) or _find_new_failures(run)
-    doubtful = doubtful or format_fallen_evaluators(run)
+    doubts = (_count_loosened_rules(run), _count_unconfirmed(run), _count_new_flaky(run), _find_new_failures(run))
+    doubtful = any(doubts) or format_fallen_evaluators(run)
     return WARN if doubtful else PASS, _format_passed(run, verdict, absent, baseline_is_stale=baseline_is_stale)
 
 
