@@ -163,7 +163,7 @@ def render_responses(row: CaseRow, around: int = CONTEXT_CHARACTERS) -> str:
     if row.evidence:
         parts.append(escape_markdown(row.evidence_sentences, MAX_EVIDENCE_TEXT))
     if sides is not None:
-        parts += [*_format_prompt_lines(sides), *_format_responses(sides, around)]
+        parts += [*_format_prompt_lines(sides, row.failure_summary), *_format_responses(sides, around)]
     if row.page_url:
         parts.append(f"[Open the case]({row.page_url})")
     return "\n\n".join([*parts, "</details>"])
@@ -232,8 +232,8 @@ def _format_metric_row(row: MetricRow) -> str:
     return f"| {name} | {row.cases} | {row.scores} | {row.pass_rates} | {difference} |"
 
 
-def _format_prompt_lines(sides: ResponseComparison) -> list[str]:
-    said = []
+def _format_prompt_lines(sides: ResponseComparison, failure: str | None) -> list[str]:
+    said = [f"**Failed:** {format_code_span(failure)}"] if failure else []
     if sides.question:
         said.append(f"**Prompt:** {escape.escape_markdown(sides.question, MAX_PROMPT)}")
     if sides.expected:

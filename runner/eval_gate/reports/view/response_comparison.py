@@ -78,9 +78,9 @@ def _collect_notes(details: CaseDetails, before: BaselineResult | None, *, compa
     elif before is not None and before.details.response == "":
         notes.append("The baseline's response is empty.")
     if details.response is None:
-        notes.append("This run has no response." if status is Status.ERROR else "This run has no stored response.")
+        notes.append("There is no response." if status is Status.ERROR else "The response is not stored.")
     elif not details.response:
-        notes.append("This run's response is empty.")
+        notes.append("The response is empty.")
     if details.response_truncated or (before is not None and before.details.response_truncated):
         notes.append("Long responses are truncated.")
     if details.response is not None and before is not None and before.details.response == details.response:
