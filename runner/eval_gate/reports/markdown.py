@@ -102,7 +102,7 @@ def get_environment() -> Environment:
     pieces = (
         *(
             markdown_fragments.format_case_link,
-            markdown_fragments.format_suspected_count,
+            markdown_fragments.format_row_count,
             markdown_fragments.format_names,
             markdown_fragments.format_names_with_evidence,
             markdown_fragments.format_names_with_results,

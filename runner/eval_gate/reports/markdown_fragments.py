@@ -51,10 +51,10 @@ def format_case_link(row: CaseRow) -> str:
     return f"{format_name_link(row)}{line}{f' ({shown})' if shown else ''}"
 
 
-def format_suspected_count(rows: Sequence[CaseRow]) -> str:
-    """`, 9 of them not re-run`; empty where none is."""
+def format_row_count(rows: Sequence[CaseRow]) -> str:
+    """Format how many rows there are: `12`, and with suspected regressions among them `3, 9 more suspected`."""
     number = sum(row.suspected for row in rows)
-    return f", {number} of them not re-run" if number else ""
+    return f"{len(rows) - number}, {number} more suspected" if number else f"{len(rows)}"
 
 
 def format_links(view: ReportView) -> str:

@@ -216,7 +216,7 @@ SAFE_FILTERS = {
         "render_cause_groups",
         "render_flaky_table",
     ),
-    *("render_responses", "render_evidence", "format_suspected_count", "render_behaviour", "render_metrics"),
+    *("render_responses", "render_evidence", "format_row_count", "render_behaviour", "render_metrics"),
     *("format_percent", "format_signed", "format_seconds", "length", "min", "urlencode"),
 }
 OURS = {
