@@ -217,7 +217,7 @@ def test_demo__shows_one_regression_one_new_pass_and_the_comment(tmp_path) -> No
         "<!-- eval-gate:v1 key=demo -->",
         "## ❌ Agent eval gate — 1 regression",
         "✅ **1 new pass:** `ls-get-weather-005`",
-        "**1 suite is stale.**",
+        "**1 suite is older than the tools or the registry.**",
         "rubric dimensions need a judge",
     ):
         assert words in done.stdout, words

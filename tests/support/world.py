@@ -16,7 +16,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -45,6 +45,8 @@ class Script:
     asked: list[int] = field(default_factory=list)
     model: str | None = None
     """The model that its answers say they are from."""
+    replies: dict[str, Callable[[int], dict[str, Any]]] = field(default_factory=dict)
+    """By letter, what is answered to the case of this number instead."""
 
     def begin(self, letters: str) -> None:
         """Another run."""
@@ -57,6 +59,9 @@ class Script:
         letters = self.does[number].replace("(", "").replace(")", "")
         letter = letters[min(self.asked.count(number), len(letters) - 1)]
         self.asked.append(number)
+        if letter in self.replies:
+            exchange.answer(self.replies[letter](number))
+            return
         await _do(letter, exchange, {} if self.model is None else {"model": self.model})
 
 

@@ -64,7 +64,7 @@ def add_baseline_sides(
     if past is None:
         letters = summarize_outcomes(branch_history, {earlier.get(key, key): here[key] for key in sides}, pass_score)
         past = {key: letters[earlier.get(key, key)] for key in sides}
-    known, kept = past, {key: build_baseline_side(case) for key, case in sides.items()}
+    known, kept = past, {key: build_baseline_side(case, here.get(key)) for key, case in sides.items()}
     if retention.keep_responses is not ResponseRetention.ALL:
         without = {one.key for one in comparison.changes if _keeps_no_response(one, retention.keep_responses)}
         kept = {key: drop_response_text(side) if key in without else side for key, side in kept.items()}
@@ -86,9 +86,13 @@ def _keeps_no_response(change: CaseChange, kept: ResponseRetention) -> bool:
     return kept is ResponseRetention.NONE or (kept is ResponseRetention.FAILING and passes)
 
 
-def build_baseline_side(case: CaseResult) -> BaselineResult:
-    """Build the baseline's side of a case, without the prompts of its LLM judges."""
+def build_baseline_side(case: CaseResult, current: CaseResult | None = None) -> BaselineResult:
+    """Build the baseline's side of a case, without the prompts of its LLM judges.
+
+    `current` is the case in this run, whose expectation may be another.
+    """
     one = measure_execution(case)
+    expected = frozenset(current.text.expectation) if current and current.text else None
     return BaselineResult(
         status=case.status,
         score=case.score,
@@ -100,6 +104,9 @@ def build_baseline_side(case: CaseResult) -> BaselineResult:
         input_tokens=one.usage.input_tokens if one.usage else None,
         output_tokens=one.usage.output_tokens if one.usage else None,
         cost_usd=one.cost_usd,
+        expectation=()
+        if expected is None or case.text is None
+        else tuple(line for line in case.text.expectation if line not in expected),
     )
 
 

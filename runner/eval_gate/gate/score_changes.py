@@ -27,12 +27,23 @@ def build_score_fields(
     if baseline is None or not change.is_compared or not current.status.is_scored:
         return {"graded": True}
     difference = round(_clamp_score(current.score) - _clamp_score(baseline), _DIGITS) + 0.0  # never -0.0
+    earlier = _find_changed_scores(before, current) if before else {}
+    fell = exceeds_limit(-difference, tolerance) or bool(find_fallen_evaluators(current, earlier, tolerance))
     return {
         "graded": True,
         "score_change": difference,
-        "score_drop": exceeds_limit(-difference, tolerance),
-        "baseline_evaluator_scores": _find_changed_scores(before, current) if before else {},
+        "score_drop": fell,
+        "baseline_evaluator_scores": earlier,
     }
+
+
+def find_fallen_evaluators(case: CaseResult, earlier: Mapping[str, float], tolerance: float) -> list[str]:
+    """Find the evaluators that count and whose score fell by more than `tolerance`; `earlier` are scores by name."""
+    return [
+        one.name
+        for one in case.evaluator_results
+        if one.weight > 0 and exceeds_limit(earlier.get(one.name, one.score) - _clamp_score(one.score), tolerance)
+    ]
 
 
 def exceeds_limit(drop: float, limit: float) -> bool:

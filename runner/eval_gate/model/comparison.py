@@ -105,7 +105,7 @@ class CaseChange(CaseName, kw_only=True):
     """Current score minus baseline score, of a graded case that both runs scored with the same fingerprint; else
     None."""
     score_drop: bool = False
-    """The score dropped by more than the tolerance of the comparison."""
+    """The score of the case or of one of its evaluators dropped by more than the tolerance of the comparison."""
     behaves_differently: bool = False
     """The case passes in both runs and behaves differently: `Comparison.behaviour_changes` has how."""
     grounds: Grounds | None = None

@@ -209,3 +209,5 @@ class BaselineResult(Record, kw_only=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    expectation: tuple[str, ...] = ()
+    """Lines of the baseline's expectation that are others now."""

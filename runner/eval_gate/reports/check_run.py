@@ -39,9 +39,8 @@ def render_check_run(view: ReportView) -> CheckText:
     advice = [f"**Next step:** {format_prose(view.advice.next_step, 600)}"] if view.advice else []
     links = [words] if (words := format_links(view)) else []
     below = [format_prose(words, 600) for words in (view.bad_day, view.false_alarms) if words]
-    summary = "\n\n".join(
-        [why, *advice, *measured, *below, *links, _format_counts(view), f"<sub>{format_provenance(view)}</sub>"]
-    )
+    parts = [why, *advice, *measured, *below, *links, f"{view.counts}.", f"<sub>{format_provenance(view)}</sub>"]
+    summary = "\n\n".join(parts)
     return CheckText(format_check_title(view), summary + "\n", render_summary(view, limit=MAX_PAGE))
 
 
@@ -107,21 +106,3 @@ def _summarize_changes(view: ReportView) -> str:
     if view.baseline_is_stale:
         parts.append("baseline is stale")
     return ", ".join(parts)
-
-
-def _format_counts(view: ReportView) -> str:
-    summary = view.summary
-    parts = [f"{summary.passed} pass", f"{summary.failed} fail"]
-    parts.append(f"{format_count(summary.errored, 'error')}{view.errored_counts}")
-    if view.comparison is not None:
-        parts += [
-            format_count(len(view.regressions_and_suspects), "regression"),
-            format_count(len(view.new_passes), "new pass", "new passes"),
-        ]
-        parts.append(f"{len(view.still_failing)} still failing")
-        if view.score_drops:
-            parts.append(format_count(len(view.score_drops), "score drop"))
-    parts += view.more_counts
-    parts += [f"{summary.not_run} not run", f"{summary.skipped} skipped"]
-    parts += [view.rerun_count] if view.rerun_count else []
-    return f"{format_count(summary.total_cases, 'case')}: {', '.join(parts)}."

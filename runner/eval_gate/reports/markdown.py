@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError
 from eval_gate.gate.failure_causes import drop_error_prefix
+from eval_gate.model.execution import Status
 from eval_gate.reports import markdown_fragments
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import COMMENT_LIMIT, DETAIL_LEVELS, DetailLevel, render_within_limit
@@ -19,7 +20,7 @@ from eval_gate.reports.markdown_fragments import format_case_link, format_eviden
 from eval_gate.reports.template_engine import build_environment, tidy_markdown
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS
 from eval_gate.reports.view.behaviour_rows import BehaviourReport, BehaviourRow
-from eval_gate.reports.view.groups import Cause
+from eval_gate.reports.view.groups import Cause, group_causes
 from eval_gate.reports.view.metric_rows import MetricReport, MetricRow
 from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
 from eval_gate.reports.view.response_comparison import ResponseComparison
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 MAX_PROMPT: Final = 200
-MAX_CHECKS: Final = 3
+MAX_CHECKS: Final = 10
 """Checks that are named; the rest is in the page."""
 MAX_CHECK: Final = 160
 SUMMARY_LIMIT: Final = 900_000
@@ -56,7 +57,7 @@ MAX_EVIDENCE_NAMES: Final = 20
 MAX_BEHAVIOUR_NAMES: Final = 3
 """Cases with the same change of behaviour that are named."""
 _NONE: Final = "–"
-_MIN_SHARED_ROWS: Final = 3
+_MIN_SHARED_ROWS: Final = 2
 """Fewest rows whose shared text stands once above the table."""
 
 
@@ -103,7 +104,7 @@ def get_environment() -> Environment:
     pieces = (
         *(
             markdown_fragments.format_case_link,
-            markdown_fragments.format_suspected_count,
+            markdown_fragments.format_row_count,
             markdown_fragments.format_names,
             markdown_fragments.format_names_with_evidence,
             markdown_fragments.format_names_with_results,
@@ -120,7 +121,8 @@ def get_environment() -> Environment:
             markdown_fragments.format_terms_cell,
             markdown_fragments.format_waiver,
         ),
-        *(render_case_table, render_regression_table, render_score_table, render_cause_table, render_cause_lines),
+        *(render_case_table, render_regression_table, render_score_table, render_cause_groups, render_flaky_table),
+        *(group_rows, reject_rows, select_single_rows),
         *(render_responses, render_evidence, render_behaviour, render_metrics),
     )
     filters = {piece.__name__: piece for piece in pieces}
@@ -163,7 +165,7 @@ def render_responses(row: CaseRow, around: int = CONTEXT_CHARACTERS) -> str:
     if row.evidence:
         parts.append(escape_markdown(row.evidence_sentences, MAX_EVIDENCE_TEXT))
     if sides is not None:
-        parts += [*_format_prompt_lines(sides), *_format_responses(sides, around)]
+        parts += [*_format_prompt_lines(sides, row.failure_summary), *_format_responses(sides, around)]
     if row.page_url:
         parts.append(f"[Open the case]({row.page_url})")
     return "\n\n".join([*parts, "</details>"])
@@ -232,8 +234,8 @@ def _format_metric_row(row: MetricRow) -> str:
     return f"| {name} | {row.cases} | {row.scores} | {row.pass_rates} | {difference} |"
 
 
-def _format_prompt_lines(sides: ResponseComparison) -> list[str]:
-    said = []
+def _format_prompt_lines(sides: ResponseComparison, failure: str | None) -> list[str]:
+    said = [f"**Failed:** {format_code_span(failure)}"] if failure else []
     if sides.question:
         said.append(f"**Prompt:** {escape.escape_markdown(sides.question, MAX_PROMPT)}")
     if sides.expected:
@@ -241,6 +243,11 @@ def _format_prompt_lines(sides: ResponseComparison) -> list[str]:
             sides.expected, MAX_CHECKS, lambda one: escape.format_code_span(one, MAX_CHECK)
         )
         said.append(f"**Expected:** {expected}")
+    if sides.expected_before:
+        before = escape.format_first_few(
+            sides.expected_before, MAX_CHECKS, lambda one: escape.format_code_span(one, MAX_CHECK)
+        )
+        said.append(f"**Expected before this change:** {before}")
     if sides.call_changes:
         said.append(f"**Tool calls:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
     return ["<br>\n".join(said)] if said else []
@@ -272,11 +279,17 @@ class _Column(FrozenStruct):
 def render_regression_table(rows: Sequence[CaseRow], title: str, current_title: str) -> str:
     """Render the table of regressions: what each case did before, what it did here, and what changed."""
     columns = [
-        _Column("Baseline", "--:", lambda row: row.baseline_cell or _NONE),
-        _Column(current_title, "--:", lambda row: row.current_cell or _NONE),
         _Column("What changed", ":--", _format_failure_cell),
+        *_build_count_columns(current_title),
     ]
     return "\n".join(_render_table(rows, title, columns))
+
+
+def _build_count_columns(current_title: str) -> list[_Column]:
+    return [
+        _Column("Baseline", "--:", lambda row: row.baseline_cell or _NONE),
+        _Column(current_title, "--:", lambda row: row.current_cell or _NONE),
+    ]
 
 
 def render_case_table(
@@ -298,8 +311,25 @@ def render_case_table(
         else _build_result_columns(compared=compared, current_title=current_title)
     )
     what = _Column(f"What {'changed' if compared and not by_record else 'failed'}", ":--", _format_failure_cell)
-    said, own = [], []
-    for columns, once in ((seen, _format_evidence if by_record else _format_results), ([what], _format_failure)):
+    shared = ((seen, _format_evidence if by_record else _format_results),)
+    most = _format_common_evidence(rows) if by_record else ""
+    before = _Column("Expected before", ":--", _format_expected_cell)
+    changed = [([before], _format_expected_cell)] if any(row.expected_before for row in rows) else []
+    return _render_shared_table(rows, title, [([what], _format_failure), *changed, *shared], most)
+
+
+def _render_shared_table(
+    rows: Sequence[CaseRow],
+    title: str,
+    parts: Sequence[tuple[Sequence[_Column], Callable[[CaseRow], str]]],
+    most: str = "",
+) -> str:
+    """Render a table whose shared columns stand once above it, each part as the text of its first row.
+
+    If all columns are shared, the table is a list of names. `most` follows if the last part is not shared.
+    """
+    said, own = list[str](), list[_Column]()
+    for columns, once in parts:
         if all(_is_uniform(rows, column) for column in columns):
             said.append(once(rows[0]))
         else:
@@ -307,52 +337,104 @@ def render_case_table(
     above = [f"**All {len(rows)}:** {' · '.join(said)}", ""] if said else []
     if not own:
         return "\n".join([*above, ", ".join(map(format_case_link, rows))])
-    most = _format_common_evidence(rows) if by_record and seen[0] in own else ""
-    return "\n".join([*above, *([most, ""] if most else []), *_render_table(rows, title, own)])
+    above += [most, ""] if most and parts[-1][0][0] in own else []
+    return "\n".join([*above, *_render_table(rows, title, own)])
+
+
+def render_flaky_table(rows: Sequence[CaseRow], title: str) -> str:
+    """Render a table of cases that are flaky on the default branch, with what is known of them there."""
+    history = _Column("History", ":--", lambda row: escape_markdown(row.flakiness or _NONE, MAX_EVIDENCE))
+    columns = [_Column("What failed", ":--", _format_failure_cell)] if any(row.failures for row in rows) else []
+    return "\n".join(_render_table(rows, title, [*columns, history]))
 
 
 def render_score_table(rows: Sequence[CaseRow], title: str) -> str:
-    """Render a table of graded cases with their scores, and what they lack."""
-    scores = _Column("Score", "--:", lambda row: row.scores or _NONE)
+    """Render a table of graded cases with what they lack and their scores; what all share is stated once above it."""
+    if not rows:
+        return ""
     missing = _Column("What is missing", ":--", _format_failure_cell)
-    return "\n".join(_render_table(rows, title, [scores, missing]))
+    scores = _Column("Score", "--:", lambda row: row.scores or _NONE)
+    parts = [([missing], _format_failure), ([scores], lambda row: row.scores or _NONE)]
+    return _render_shared_table(rows, title, parts)
 
 
-def render_cause_table(causes: Sequence[Cause[CaseRow]], limit: int) -> str:
-    """Render a table of at most `limit` causes: the check, its message, the number of cases, and examples.
+def group_rows(rows: Sequence[CaseRow]) -> tuple[Cause[CaseRow], ...]:
+    """Group the rows of cases by the cause of their failures."""
+    return group_causes((row, row.cause) for row in rows)
 
-    Causes come in the given order, the most frequent first.
+
+def reject_rows(rows: Sequence[CaseRow], others: Sequence[CaseRow]) -> list[CaseRow]:
+    """Return the rows that are not among the others."""
+    return [row for row in rows if row not in others]
+
+
+def select_single_rows(causes: Sequence[Cause[CaseRow]]) -> list[CaseRow]:
+    """Select the rows whose cause no other row is known to have."""
+    return [row for cause in causes if not cause.is_shared for row in cause.cases]
+
+
+def render_cause_groups(
+    causes: Sequence[Cause[CaseRow]], noun: str, detail: DetailLevel, current_title: str, total: int = 0
+) -> str:
+    """Render the causes of several cases, the most frequent first: what they share, and the name of each case.
+
+    `noun` names one case of it, such as `regression`; `total` is the number of cases of the run, where each cause
+    says its share of them. A cause of a single case is left out, unless all are of one kind of error.
     """
-    lines = ["| Cause | Cases | For example |", "|:--|--:|:--|"]
-    for cause in causes[:limit]:
-        examples = ", ".join(map(format_name_link, cause.examples))
-        lines.append(f"| {_format_cause(cause)} | {cause.count} | {examples} |")
-    if len(causes) > limit:
-        lines += ["", f"{format_count(len(causes) - limit, 'more cause')} not shown."]
+    shown = [cause for cause in causes if cause.is_shared or total][: min(detail.rows, OPEN_ROWS)]
+    blocks = [_render_cause_group(cause, noun, detail, current_title, total) for cause in shown]
+    if left_out := sum(cause.is_shared or bool(total) for cause in causes) - len(shown):
+        blocks.append(f"{format_count(left_out, 'more cause')} not shown.")
+    return "\n\n".join(blocks)
+
+
+def _render_cause_group(cause: Cause[CaseRow], noun: str, detail: DetailLevel, current_title: str, total: int) -> str:
+    facts = "" if total else _format_shared_facts(cause.cases, current_title)
+    number = f"{cause.count} of {format_count(total, 'case')}" if total else _count_group(cause, noun)
+    lines = [f"**{number}:** {format_code_span(drop_error_prefix(cause.text))}{facts}"]
+    if cause.count == 1:
+        return f"{lines[0]}: {format_name_link(cause.cases[0])}"
+    if cause.values and cause.count <= OPEN_ROWS:
+        columns = [_Column("What failed", ":--", _format_failure_cell)]
+        columns += [] if facts or total else _build_count_columns(current_title)
+        return "\n".join([*lines, "", *_render_table(cause.cases, noun.capitalize(), columns)])
+    said = [f"{format_code_span(value.text)} ({value.count})" for value in cause.values]
+    said += [format_count(cause.rest, "other value")] if cause.rest else []
+    lines += ["", ", ".join(said)] if said else []
+    names = [format_name_link(row) for row in cause.cases[: detail.names + OPEN_ROWS]]
+    more = cause.count - OPEN_ROWS
+    lines += ["", f"{', '.join(names[:OPEN_ROWS])}{f' and {more} more' if more > 0 else ''}"]
+    if len(names) > OPEN_ROWS:
+        unnamed = f" and {cause.count - len(names)} more" if cause.count > len(names) else ""
+        title = f"{format_count(more, 'more case')} with this cause"
+        folded = f"{', '.join(names[OPEN_ROWS:])}{unnamed}"
+        lines += ["", f"<details><summary>{title}</summary>", "", folded, "", "</details>"]
     return "\n".join(lines)
 
 
-def render_cause_lines(causes: Sequence[Cause[CaseRow]], total: int, limit: int) -> str:
-    """Render one line for each cause: its text, its number of all `total` cases, and its first cases."""
-    lines = []
-    for cause in causes[:limit]:
-        names = ", ".join(map(format_name_link, cause.examples))
-        first = f": {names}" if cause.names_all else f", first {names}, …"
-        values = [f"{format_code_span(value.text)} ({value.count})" for value in cause.values]
-        values += [f"{format_count(cause.rest, 'other value')}"] if cause.rest else []
-        number = f"{cause.count} of {format_count(total, 'case')}"
-        details = f" ({', '.join(values)})" if values else ""
-        text = format_code_span(drop_error_prefix(cause.text))
-        lines.append(f"- {text}{details} in {number}{first}")
-    if len(causes) > limit:
-        lines.append(f"- and {format_count(len(causes) - limit, 'more cause')}")
-    return "\n".join(lines)
+def _count_group(cause: Cause[CaseRow], noun: str) -> str:
+    """Count the cases of a cause: `3 regressions, 9 more suspected`; those without a score are just cases."""
+    suspected = sum(row.suspected for row in cause.cases)
+    if all(row.status is Status.ERROR for row in cause.cases):
+        return f"{format_count(cause.count, 'case')}{f', {suspected} of them not re-run' if suspected else ''}"
+    if not suspected:
+        return format_count(cause.count, noun)
+    confirmed = cause.count - suspected
+    return f"{format_count(confirmed, noun)}, {suspected} more suspected" if confirmed else f"{suspected} suspected"
 
 
-def _format_cause(cause: Cause[CaseRow]) -> str:
-    said = [f"{format_code_cell(value.text)} ({value.count})" for value in cause.values]
-    rest = f"<br>and {format_count(cause.rest, 'other value')}" if cause.rest else ""
-    return format_code_cell(cause.text) + "".join(f"<br>{words}" for words in said) + rest
+def _format_shared_facts(rows: Sequence[CaseRow], current_title: str) -> str:
+    """Format what the re-run cases of a cause all show: ` · baseline 3 of 3 pass, this PR 0 of 3 pass`."""
+    if expected := rows[0].expected_before:
+        alike = all(row.expected_before == expected for row in rows)
+        return f" · expected before: {format_code_span(expected, MAX_CHECK)}" if alike else ""
+    known = [row for row in rows if not row.suspected] or rows
+    sides = {(row.baseline_cell, row.current_cell) for row in known}
+    if len(sides) > 1:
+        return ""
+    baseline, current = sides.pop()
+    here = f"{current_title[:1].lower()}{current_title[1:]} {current}" if current else None
+    return f" · {', '.join(filter(None, [baseline and f'baseline {baseline}', here]))}" if current else ""
 
 
 _AS_MOST: Final = "see above"
@@ -401,6 +483,10 @@ def _format_results(row: CaseRow) -> str:
 
 def _format_failure_cell(row: CaseRow) -> str:
     return format_code_cell(row.failure_summary) if row.failure_summary else _NONE
+
+
+def _format_expected_cell(row: CaseRow) -> str:
+    return format_code_cell(row.expected_before, MAX_CHECK) if row.expected_before else _NONE
 
 
 def _format_failure(row: CaseRow) -> str:

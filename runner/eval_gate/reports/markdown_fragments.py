@@ -43,16 +43,18 @@ def format_name_link(row: CaseRow) -> str:
 def format_case_link(row: CaseRow) -> str:
     """Format a case's name like `format_name_link`, with a small link to its line in the eval file.
 
-    Marks follow for suspected regressions, which were not re-run, and for stale cases.
+    Marks follow in parentheses: not re-run, flaky on the default branch, and what of its suite is stale.
     """
     line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page_url and row.url and row.location else ""
-    return f"{format_name_link(row)}{line}{' (not re-run)' if row.suspected else ''}{' stale' if row.stale else ''}"
+    marks = ["not re-run" if row.suspected else "", "flaky" if row.is_flaky_in_history else "", row.stale]
+    shown = ", ".join(filter(None, marks))
+    return f"{format_name_link(row)}{line}{f' ({shown})' if shown else ''}"
 
 
-def format_suspected_count(rows: Sequence[CaseRow]) -> str:
-    """`, 9 of them not re-run`; empty where none is."""
+def format_row_count(rows: Sequence[CaseRow]) -> str:
+    """Format how many rows there are: `12`, and with suspected regressions among them `3, 9 more suspected`."""
     number = sum(row.suspected for row in rows)
-    return f", {number} of them not re-run" if number else ""
+    return f"{len(rows) - number}, {number} more suspected" if number else f"{len(rows)}"
 
 
 def format_links(view: ReportView) -> str:
@@ -178,8 +180,8 @@ def format_sentence(words: str) -> str:
     return escape_markdown(verdict.to_sentence(words), MAX_SENTENCE)
 
 
-def describe_stale_fact(fact: StaleFact) -> str:
-    """Describe one fact as a phrase."""
+def describe_stale_fact(fact: StaleFact, has_acceptable_sets: bool) -> str:  # noqa: FBT001 (a filter)
+    """Describe one fact as a phrase, with advice about `toolsAcceptable` if the suite uses it."""
     recorded, current = (format_code_span(value or "unknown") for value in (fact.recorded, fact.current))
     match fact.kind:
         case StaleKind.DESCRIPTION:
@@ -189,7 +191,7 @@ def describe_stale_fact(fact: StaleFact) -> str:
                 f"the registry grew from {escape_markdown(fact.recorded or '?')} to "
                 f"{escape_markdown(fact.current or '?')} tools"
             )
-            return f"{grown}: `toolsAcceptable` sets may be too narrow"
+            return f"{grown}{': `toolsAcceptable` sets may be too narrow' if has_acceptable_sets else ''}"
         case StaleKind.VERSION:
             return f"generated for version {recorded}, now {current}: the schema may have changed"
         case StaleKind.MISSING:
@@ -333,7 +335,7 @@ def describe_baseline(view: ReportView) -> str:
         behind = f"{wording.format_count(facts.commits_behind, 'commit')} behind"
         details.append(f"{behind} {format_code_span(context.branch)}" if context.branch else behind)
     branch = f" on {format_code_span(context.branch)}" if context.branch else ""
-    shown = format_code_span(facts.sha[:7] if facts.sha else facts.run_id)
-    name = f"baseline {shown}{f' of {day}' if day else ''}{branch}"
+    shown = f" {format_code_span(facts.sha[:7])}" if facts.sha else "" if day else f" {format_code_span(facts.run_id)}"
+    name = f"baseline{shown}{f' of {day}' if day else ''}{branch}"
     link = f" ([run]({context.baseline_run_url}))" if context.baseline_run_url else ""
     return ", ".join([name, *details]) + link

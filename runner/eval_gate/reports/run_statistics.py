@@ -6,9 +6,13 @@ Words and rows are both made of these, and nothing here is a word.
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.gate import score_changes
+from eval_gate.gate.failure_causes import find_http_status, get_group_key
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import ErrorKind, Status
@@ -45,6 +49,83 @@ def has_only_agent_errors(run: RunResult) -> bool:
     """Whether every case that ran has an agent error: the change, or an outage of something the agent needs."""
     asked = [case for _, case in run.iter_cases() if case.status.is_scored or case.status is Status.ERROR]
     return bool(asked) and all(case.error_kind is ErrorKind.AGENT_ERROR for case in asked)
+
+
+class FallenEvaluator(FrozenStruct):
+    """Evaluator whose score fell by more than the tolerance in several cases."""
+
+    name: str
+    cases: int
+    scored: int
+    """Cases that it scored here."""
+
+
+def find_fallen_evaluators(run: RunResult) -> tuple[FallenEvaluator, ...]:
+    """Find the evaluators that fell by more than the tolerance in two graded cases or more, the most frequent first."""
+    if run.comparison is None:
+        return ()
+    cases, tolerance = run.index_cases(), run.comparison.score_tolerance
+    fell = Counter(
+        name
+        for one in exclude_waived(run, run.comparison.changes)
+        if one.score_drop and one.key in cases
+        for name in score_changes.find_fallen_evaluators(cases[one.key], one.baseline_evaluator_scores, tolerance)
+    )
+    scored = Counter(one.name for case in cases.values() if case.status.is_scored for one in case.evaluator_results)
+    return tuple(FallenEvaluator(name, number, scored[name]) for name, number in fell.most_common() if number > 1)
+
+
+class Outage(FrozenStruct):
+    """One agent error that so many cases share that it is one thing, and not a regression of each."""
+
+    status: int | None
+    """HTTP status that the agent answered with; None for another error."""
+    timed_out: bool
+    cases: frozenset[CaseKey]
+    ran: int
+    usual: float | None
+    """How many of these cases have an agent error on the baseline's branch; None without a history."""
+
+
+MIN_OUTAGE_CASES: Final = 3
+"""Fewest cases of an outage, unless no other case ran."""
+_OUTAGE_SHARE: Final = 0.25
+"""Smallest share of an outage of all cases that ran."""
+
+
+def find_outage(run: RunResult) -> Outage | None:
+    """Find the agent error that most cases without a pass share; None if none is that frequent.
+
+    It is at least a quarter of the cases that ran, and three of them, or all.
+    """
+    waived, groups, failing = run.waived_keys, defaultdict[str, list[CaseKey]](list), 0
+    cases = run.index_cases()
+    for key, case in cases.items():
+        if key in waived or case.passed or case.status not in {Status.FAILED, Status.ERROR}:
+            continue
+        failing += 1
+        if case.error_kind is ErrorKind.AGENT_ERROR and case.error:
+            groups[str(find_http_status(case.error) or get_group_key(case.error))].append(key)
+    found = max(groups.values(), key=len, default=[])
+    most, ran = len(found), run.summary.ran
+    if not most or most * 2 <= failing or (most < ran and (most < MIN_OUTAGE_CASES or most < ran * _OUTAGE_SHARE)):
+        return None
+    shared = [cases[key] for key in found]
+    return Outage(
+        status=find_http_status(shared[0].error or ""),
+        timed_out=all(any(trial.timed_out for trial in case.trials) for case in shared),
+        cases=frozenset(found),
+        ran=ran,
+        usual=_count_usual_errors(run, frozenset(found)),
+    )
+
+
+def _count_usual_errors(run: RunResult, cases: frozenset[CaseKey]) -> float | None:
+    """Count how many of these cases have an agent error in a usual run; None if no history is known."""
+    changes = run.comparison.changes if run.comparison else ()
+    histories = [one.grounds.history for one in changes if one.key in cases and one.grounds]
+    known = [counts for counts in histories if counts.executions]
+    return sum(counts.agent_errors / counts.executions for counts in known) if known else None
 
 
 def find_error_kinds(run: RunResult) -> tuple[ErrorKind | None, ...]:

@@ -93,6 +93,7 @@ def map_baseline_side(before: BaselineResult, change: TextChange) -> BaselineRes
         error=before.error and change(before.error),
         details=map_details(before.details, change),
         evaluator_results=map_results(before.evaluator_results, change),
+        expectation=tuple(map(change, before.expectation)),
     )
 
 

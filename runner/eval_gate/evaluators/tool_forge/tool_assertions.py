@@ -5,6 +5,7 @@ Source: tool-forge runner contract, "Assertion Execution" 1 to 3; behaviour 1.6 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
@@ -29,6 +30,8 @@ from eval_gate.model.specs.evaluator import (
 from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.javascript.strings import as_text, dump_compact_json, format_js_string
 from eval_gate.text.tokens import resolve_members, resolve_tokens
+
+_NUMBER: Final = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
 
 
 def has_tool_assertions(specs: Iterable[EvaluatorSpec]) -> bool:
@@ -188,7 +191,7 @@ async def _compare_param(
     forms = {seen, dump_compact_json(actual)} if isinstance(actual, dict | list) else {seen}
     match check.assertion:
         case "equals":
-            holds, wanted = expected[0] in forms, f"expected {single_quote(expected[0])}"
+            holds, wanted = expected[0] in forms, f"expected {_format_value(expected[0])}"
         case "contains":
             holds, wanted = (
                 any(expected[0] in form for form in forms),
@@ -205,4 +208,9 @@ async def _compare_param(
     if holds:
         tally.add_pass()
         return None
-    return f"{wanted}, got {single_quote(as_text(actual))}"
+    return f"{wanted}, got {_format_value(as_text(actual))}"
+
+
+def _format_value(text: str) -> str:
+    """Format a parameter as a failure shows it: a text in quotes, a number as it is."""
+    return text if _NUMBER.fullmatch(text) else single_quote(text)

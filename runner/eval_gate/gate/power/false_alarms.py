@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.config.policy import DEFAULT_FALSE_ALARM_RATE
 from eval_gate.gate.evidence.case_history import count_case_executions
+from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES
 from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups, group_run_cases, relearn_prior
 from eval_gate.gate.power.loss_detection import ExecutionTree
 from eval_gate.model.comparison import CaseClass
@@ -204,7 +205,7 @@ def _add_counts(group: CaseGroup, number: int, more: Counts) -> CaseGroup:
 def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
     """Count the passes and failures of every case in the history and in this run.
 
-    Regressions are left out because these cases may really be broken.
+    Regressions, and new and changed cases that always failed, are left out: these cases may really be broken.
     """
     comparison, results = run.comparison, run.index_cases()
     assert comparison is not None
@@ -215,6 +216,8 @@ def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
         if case is None or case.dependent or change.change is CaseClass.REGRESSION or key in run.quarantined_keys:
             continue
         here = _count_case(case, comparison.evidence.pass_score)
+        if change.change in NEW_CASE_CLASSES and not here.passes:
+            continue
         history = change.case_history.counts if change.case_history else Counts()
         seen[history.passes + here.passes, history.failures + here.failures] += 1
     return seen

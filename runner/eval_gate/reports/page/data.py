@@ -112,7 +112,9 @@ class PageData(FrozenStruct, eq=False, dict=True):
         """All data of the page, as the script reads it."""
         return {
             "groups": [[one.key, one.title, one.tone, len(one.rows)] for one in self.groups],
-            "suites": [[reveal_invisible(row.file), reveal_invisible(row.name), row.stale] for row in self.view.suites],
+            "suites": [
+                [reveal_invisible(row.file), reveal_invisible(row.name), bool(row.stale)] for row in self.view.suites
+            ],
             "rows": self._columns,
             "causes": [reveal_invisible(cause.text)[:300] for cause in self.view.causes[:MAX_CAUSES]],
             "history": self._history,

@@ -131,6 +131,8 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     """Cases that would fail the gate if the base agent had not failed them too."""
     broken_on_main = _select_rows(lambda row: row.is_broken_on_main)
     """Still failing cases that the default branch broke itself."""
+    flaky_failing = _select_rows(lambda row: row.fails_as_flaky)
+    """Still failing cases that are flaky on the default branch."""
     score_drops = _select_rows(lambda row: row.has_score_drop, by_drop=True)
     """Cases whose score fell by more than the tolerance, except regressions."""
     failing = _select_rows(
@@ -193,7 +195,12 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         return tuple(
             row
             for row in self.still_failing
-            if not (row.has_score_drop or row.is_broken_on_main or row.decided_by is GroundKind.BASE_AGENT)
+            if not (
+                row.has_score_drop
+                or row.is_broken_on_main
+                or row.fails_as_flaky
+                or row.decided_by is GroundKind.BASE_AGENT
+            )
         )
 
     @property

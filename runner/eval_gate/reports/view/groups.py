@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from eval_gate.gate.failure_causes import get_group_key, mask_numbers
+from eval_gate.gate.failure_causes import find_check_name, get_group_key
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
@@ -18,10 +18,12 @@ from eval_gate.reports.wording.case_errors import (
     explain_errors,
     format_error_count,
 )
+from eval_gate.reports.wording.stale_suites import has_acceptable_sets
 from eval_gate.struct import FrozenStruct
 
 MAX_EXAMPLES: Final = 2
 """Cases that stand for a cause."""
+NO_REASON: Final = "no reason given"
 MAX_VALUES: Final = 3
 """Different things that failures of one check say, of which the most frequent are shown."""
 
@@ -53,6 +55,11 @@ class Cause(FrozenStruct, Generic[CaseT]):
         return len(self.cases)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether several cases have it: failures without a reason may have any number of causes."""
+        return self.count > 1 and self.text != NO_REASON
+
+    @property
     def names_all(self) -> bool:
         """Whether the examples are all cases of this cause."""
         return self.count <= len(self.examples)
@@ -61,36 +68,26 @@ class Cause(FrozenStruct, Generic[CaseT]):
 def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[CaseT], ...]:
     """Group (case, failure) pairs by cause, the most frequent first.
 
-    A list of a hundred names is often one broken tool. Failures with the same check belong together. A cause whose
-    failures are identical keeps their exact text; otherwise the numbers that differ are masked.
+    A list of a hundred names is often one broken tool. Failures with the same check belong together, and so do errors
+    that differ only in their numbers. Every text that is shown is one that a failure has.
     """
     groups: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, what in failures:
-        said = what or "no reason given"
+        said = what or NO_REASON
         groups[get_group_key(said)].append((case, said))
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return tuple(_build_cause(common, members) for common, members in ordered)
+    return tuple(_build_cause(members) for members in sorted(groups.values(), key=len, reverse=True))
 
 
-def _build_cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
+def _build_cause(members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
     """Build a cause from its failures, with examples of the most frequent one."""
-    kinds: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
-    for case, said in members:
-        kinds[mask_numbers(said)].append((case, said))
-    cases, ordered = tuple(case for case, _ in members), sorted(kinds.items(), key=lambda kind: -len(kind[1]))
-    often = ordered[0][1]
-    examples = tuple(case for case, _ in often[:MAX_EXAMPLES])
+    cases, ordered = tuple(case for case, _ in members), Counter(said for _, said in members).most_common()
+    often = ordered[0][0]
+    examples = tuple(case for case, _ in sorted(members, key=lambda one: one[1] != often))[:MAX_EXAMPLES]
     if len(ordered) == 1:
-        return Cause(_choose_text(*ordered[0]), cases, examples)
-    values = [
-        CauseValue(_choose_text(kind, alike).removeprefix(f"{common}: "), len(alike))
-        for kind, alike in ordered[:MAX_VALUES]
-    ]
-    return Cause(common, cases, examples, tuple(values), max(len(ordered) - MAX_VALUES, 0))
-
-
-def _choose_text(common: str, members: Sequence[tuple[CaseT, str]]) -> str:
-    return members[0][1] if len({said for _, said in members}) == 1 else common
+        return Cause(often, cases, examples)
+    check = find_check_name(often)
+    others = [CauseValue(said.removeprefix(f"{check}: "), number) for said, number in ordered[0 if check else 1 :]]
+    return Cause(check or often, cases, examples, tuple(others[:MAX_VALUES]), max(len(others) - MAX_VALUES, 0))
 
 
 class ErrorGroup(FrozenStruct):
@@ -142,6 +139,8 @@ class StaleSuites(FrozenStruct):
     facts: tuple[StaleFact, ...]
     warnings: tuple[str, ...]
     """The contract's own sentences."""
+    has_acceptable_sets: bool = False
+    """Whether a suite names sets of tools that it accepts."""
 
 
 def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
@@ -159,6 +158,7 @@ def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]
             tiers=tuple(suite.tier.value for suite in members if suite.tier),
             facts=facts,
             warnings=members[0].staleness_warnings,
+            has_acceptable_sets=any(map(has_acceptable_sets, members)),
         )
         for (tool, facts), members in groups.items()
     )

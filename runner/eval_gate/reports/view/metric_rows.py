@@ -38,6 +38,8 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
     """All that reports say about evaluators and tags."""
 
     found: MetricChanges
+    is_decisive: bool = False
+    """Whether the gate failed and an evaluator fell, which may be why."""
 
     @cached_property
     def title(self) -> str:
@@ -52,12 +54,12 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
     @property
     def note(self) -> str:
         """What the signs of rows say and what they do not, in sentences."""
-        return describe_metric_marks(self.found, with_signs=True)
+        return describe_metric_marks(self.found, with_signs=True, is_decisive=self.is_decisive)
 
     @property
     def plain_note(self) -> str:
         """The same without signs, where words stand for them."""
-        return describe_metric_marks(self.found, with_signs=False)
+        return describe_metric_marks(self.found, with_signs=False, is_decisive=self.is_decisive)
 
     def select_rows(self, limit: int) -> tuple[MetricRow, ...]:
         """Select at most `limit` rows: the changed ones first, and the selected ones in their order."""
@@ -77,6 +79,8 @@ def _build_row(change: MetricChange) -> MetricRow:
     )
 
 
-def build_metric_report(changes: MetricChanges | None) -> MetricReport | None:
-    """Build the report of evaluators and tags; None if nothing was compared."""
-    return MetricReport(changes) if changes is not None and changes.rows else None
+def build_metric_report(changes: MetricChanges | None, *, failed: bool) -> MetricReport | None:
+    """Build the report of evaluators and tags; None if nothing was compared. `failed` says whether the gate did."""
+    if changes is None or not changes.rows:
+        return None
+    return MetricReport(changes, failed and any(get_direction(one) == "lower" for one in changes.rows))

@@ -180,10 +180,8 @@ class ReportView(CaseLists):
 
     @cached_property
     def examples(self) -> tuple[CaseRow, ...]:
-        """The regressions in the order to look at them: where they are many, one of each cause before the others."""
-        found = self.regressions_and_suspects
-        first = [cause.examples[0] for cause in self.causes] if len(found) > OPEN_ROWS else []
-        return tuple(dict.fromkeys((*first, *found)))
+        """One regression of each cause, the most frequent cause first."""
+        return tuple(cause.examples[0] for cause in self.causes) if self.regressions_and_suspects else ()
 
     @cached_property
     def suites(self) -> tuple[SuiteRow, ...]:
@@ -198,13 +196,24 @@ class ReportView(CaseLists):
             yield suite, row, self.cases[begin:end]
             begin = end
 
+    failing_title = _cache_property(lambda view: headline.format_new_failures(row.change_class for row in view.failing))
+    """How many new or changed cases fail."""
+
+    @cached_property
+    def broken_by_commit(self) -> tuple[tuple[str | None, tuple[CaseRow, ...]], ...]:
+        """Cases that the default branch broke, by the commit since which they fail there; None where it is unknown."""
+        commits = dict.fromkeys(row.broken_since for row in self.broken_on_main)
+        return tuple(
+            (commit, tuple(row for row in self.broken_on_main if row.broken_since == commit)) for commit in commits
+        )
+
     stale_suites = _cache_property(lambda view: group_stale_suites(view.run.suites))
     """Stale suites by tool."""
 
     @property
     def stale_count(self) -> int:
         """How many suites are stale."""
-        return sum(suite.stale for suite in self.suites)
+        return sum(bool(suite.stale) for suite in self.suites)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -249,6 +258,10 @@ class ReportView(CaseLists):
 
     # Numbers, and the words that count
 
+    fallen_evaluators = _cache_property(lambda view: headline.format_fallen_evaluators(view.run))
+    """Which evaluators fell in how many cases; None if none fell in several."""
+    outage = _cache_property(lambda view: run_statistics.find_outage(view.run))
+    """The agent error that most cases without a pass share; None if there is no such error."""
     pass_counts = _cache_property(lambda view: run_statistics.count_passing_cases(view.run))
     """Passing cases among all that ran, here and in the baseline."""
     rates = _cache_property(lambda view: run_statistics.compute_pass_rates(view.run))
@@ -283,7 +296,9 @@ class ReportView(CaseLists):
     )
     """Passing cases that behave differently than in the baseline; None without any."""
     metrics = _cache_property(
-        lambda view: build_metric_report(view.comparison.metric_changes if view.comparison else None)
+        lambda view: build_metric_report(
+            view.comparison.metric_changes if view.comparison else None, failed=view.verdict.outcome is Outcome.FAILED
+        )
     )
     """Evaluators and tags compared with the baseline; None without any."""
     new_case_summary = _cache_property(lambda view: summarize_new_cases(view.run))
@@ -354,6 +369,43 @@ class ReportView(CaseLists):
             "quarantined": kinds[WaiverKind.QUARANTINE],
         }
 
+    @cached_property
+    def counts(self) -> str:
+        """`60 cases: 52 pass (1 flaky), 8 do not (5 regressions, 2 suspected, 1 agent error), 3 not run`."""
+        summary, failing = self.summary, self.summary.failed + self.summary.errored
+        errors = format_error_kind_counts(row.error_kind for row in self.errors)
+        parts = [f"{summary.passed} pass{_join_in_parentheses(self._count_kinds(Status.PASSED))}"]
+        if failing:
+            kinds = [*self._count_kinds(Status.FAILED, Status.ERROR), *filter(None, [errors])]
+            parts.append(f"{failing} {'does' if failing == 1 else 'do'} not{_join_in_parentheses(kinds)}")
+        more = {"not run": summary.not_run, "skipped": summary.skipped}
+        parts += [f"{number} {word}" for word, number in more.items() if number]
+        parts += [format_count(len(self.score_drops), "score drop")] if self.score_drops else []
+        parts += [self.rerun_count] if self.rerun_count else []
+        return f"{format_count(summary.total_cases, 'case')}: {', '.join(parts)}"
+
+    def _count_kinds(self, *statuses: Status) -> list[str]:
+        """Count the cases of these statuses by what became of them: each in the first kind that holds for it."""
+        recovered = " passed only when re-run" if statuses == (Status.PASSED,) else ""
+        kinds = {
+            "regression": self.regressions,
+            "suspected": self.suspected,
+            "flaky and failing in the baseline too": self.flaky_failing,
+            "still failing": self.still_failing,
+            **self._rows_by_word,
+            "without a comparable baseline": self.failing if self.comparison else (),
+            "without a score in the baseline too": self.still_errored,
+        }
+        seen, said = set[CaseKey](), list[str]()
+        for word, rows in kinds.items():
+            found = {row.key for row in rows if row.status in statuses} - seen
+            seen |= found
+            if found and word == "regression":
+                said.append(f"{format_count(len(found), word)}{recovered}")
+            elif found:
+                said.append(f"{len(found)} {word}")
+        return said
+
     @property
     def failed_counts(self) -> str:
         """` (2 regressions, 1 still failing, 1 waived)`, of the failures; empty without any, or a baseline."""
@@ -391,6 +443,10 @@ class ReportView(CaseLists):
         said += [f"{len(self.still_errored)} in the baseline too"] if self.still_errored else []
         found = "; ".join(filter(None, [kinds, ", ".join(said)]))
         return f" ({found})" if found else ""
+
+
+def _join_in_parentheses(words: Sequence[str]) -> str:
+    return f" ({', '.join(words)})" if words else ""
 
 
 def build_view(run: RunResult, context: ReportContext) -> ReportView:

@@ -16,6 +16,8 @@ class ResponseComparison(FrozenStruct):
     question: str | None
     expected: tuple[str, ...]
     """What a good answer is, a check each."""
+    expected_before: tuple[str, ...]
+    """What it was in the baseline where it is another now."""
     call_changes: tuple[str, ...]
     """What differs in the tool calls, in half sentences."""
     baseline_response: str | None
@@ -45,6 +47,7 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
     return ResponseComparison(
         question=case.text.prompt or None if case.text else None,
         expected=case.text.expectation if case.text else (),
+        expected_before=before.expectation if before else (),
         call_changes=calls,
         baseline_response=then,
         current_response=here,
@@ -75,9 +78,9 @@ def _collect_notes(details: CaseDetails, before: BaselineResult | None, *, compa
     elif before is not None and before.details.response == "":
         notes.append("The baseline's response is empty.")
     if details.response is None:
-        notes.append("This run has no response." if status is Status.ERROR else "This run has no stored response.")
+        notes.append("There is no response." if status is Status.ERROR else "The response is not stored.")
     elif not details.response:
-        notes.append("This run's response is empty.")
+        notes.append("The response is empty.")
     if details.response_truncated or (before is not None and before.details.response_truncated):
         notes.append("Long responses are truncated.")
     if details.response is not None and before is not None and before.details.response == details.response:

@@ -23,6 +23,7 @@ from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.wording import case_errors as blame_words
 from eval_gate.reports.wording import grounds as grounds_words
 from eval_gate.reports.wording.numbers import format_passes, format_score, format_score_change, format_tally
+from eval_gate.reports.wording.stale_suites import describe_stale_suite
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 
@@ -41,7 +42,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     """The id, with its eval file where another suite has the same id."""
     case: CaseResult | None
     case_change: CaseChange | None
-    stale: bool
+    stale: str
+    """What of its eval file is stale, in a few words; empty if nothing is."""
     url: str | None
     place: str
     """Where the history is from: `on main`."""
@@ -190,7 +192,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         if self.case is None:
             return ()
         low = describe_shortfalls(self.case, self.case_change.baseline_evaluator_scores if self.case_change else None)
-        failed = (trial.error for trial in self.case.trials if trial.status is Status.FAILED)
+        failed = (trial.error for trial in self.case.trials if trial.status in {Status.FAILED, Status.ERROR})
         first = find_first_line(self.case.error or next(failed, None))
         return low or ((first,) if first else ())
 
@@ -235,15 +237,20 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         """
         if self.case_change is None:
             return None
-        return grounds_words.describe_evidence(self.case_change, self.place) or describe_new_case(
-            self.case, self.case_change
-        )
+        said = grounds_words.describe_evidence(self.case_change, self.place)
+        return said or describe_new_case(self.case, self.case_change)
 
     @property
     def history_text(self) -> str | None:
         """Description of the history of the case, if it was used."""
         known = self.case_change.case_history if self.case_change else None
         return grounds_words.describe_history(known, self.place) if known else None
+
+    @property
+    def flakiness(self) -> str | None:
+        """`passed 2 of 6 on main; fails 67 % of the time`: the history without its runs."""
+        known = self.case_change.case_history if self.case_change else None
+        return grounds_words.describe_history(known, self.place, with_runs=False) if known else None
 
     @property
     def flaky(self) -> bool:
@@ -260,6 +267,23 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def is_new_and_flaky(self) -> bool:
         """Whether the case is new or changed, and passed and failed in this run."""
         return is_new_and_flaky(self.case, self.case_change)
+
+    @property
+    def expected_before(self) -> str | None:
+        """What the baseline expected of the case where this run expects something else."""
+        before = self.case_change.baseline_result if self.case_change else None
+        return "; ".join(before.expectation) if before and before.expectation else None
+
+    @property
+    def broken_since(self) -> str | None:
+        """The commit of the default branch since which it fails there, as its first characters; None if unknown."""
+        known = self.case_change.case_history if self.case_change else None
+        return grounds_words.format_run_name(known.broken_since) if known and known.broken_since else None
+
+    @property
+    def fails_as_flaky(self) -> bool:
+        """Whether it fails here and in the baseline, and is flaky on the default branch."""
+        return self.change_class is CaseClass.STILL_FAILING and self.is_flaky_in_history and not self.is_broken_on_main
 
     @property
     def is_broken_on_main(self) -> bool:
@@ -350,7 +374,7 @@ class CaseRows:
         self._removed = [change for change in changes if change.change is CaseClass.REMOVED]
         self._place, self._least = grounds_words.format_place(context), run.verdict.pass_score if run.verdict else 1.0
         self._named = Counter([key.case_id for key, _ in self._cases])
-        self._stale = {suite.eval_file for suite in run.suites if suite.stale}
+        self._stale = {suite.eval_file: describe_stale_suite(suite) for suite in run.suites if suite.stale}
         self._context, self._waivers = context, waivers
         self._made: dict[int, CaseRow] = {}
 
@@ -364,7 +388,7 @@ class CaseRows:
         """Those that are only in the baseline."""
         place, least = self._place, self._least
         return tuple(
-            CaseRow(change.key, change.case_id, None, change, stale=False, url=None, place=place, pass_score=least)
+            CaseRow(change.key, change.case_id, None, change, stale="", url=None, place=place, pass_score=least)
             for change in self._removed
         )
 
@@ -387,7 +411,7 @@ class CaseRows:
                 case.id if self._named[case.id] == 1 else f"{case.id} ({key.suite})",
                 case,
                 self._by_case.get(key),
-                stale=key.suite in self._stale,
+                stale=self._stale.get(key.suite, ""),
                 url=build_line_url(case.location, self._context),
                 place=self._place,
                 pass_score=self._least,
@@ -433,11 +457,8 @@ def _format_baseline_result(change: CaseChange | None, least: float) -> str | No
     where = f" at {grounds_words.format_run_name(change.compared_with)}" if change.compared_with else ""
     if change.graded:
         words, scores = f"{_format_score(baseline, least)}{where}", change.score_history
-        return (
-            words
-            if scores is None or scores.runs <= 1
-            else f"{words}, {format_score(scores.mean)} over {scores.runs} runs"
-        )
+        mean = format_score(scores.mean) if scores is not None and scores.runs > 1 else None
+        return words if scores is None or mean in {None, words} else f"{words}, {mean} over {scores.runs} runs"
     words = f"{format_tally(baseline)}{where}"
     runs = record.counts.executions if record else 0
     if record is None or runs <= baseline.executions:

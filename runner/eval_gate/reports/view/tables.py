@@ -12,6 +12,7 @@ from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import is_possible_regression, select_counted_changes
 from eval_gate.reports.view.scores import MeanScore, compute_mean_score
+from eval_gate.reports.wording.stale_suites import describe_stale_suite
 from eval_gate.struct import FrozenStruct
 
 
@@ -27,7 +28,8 @@ class SuiteRow(FrozenStruct):
     failed: int
     other: int
     baseline_passed: int | None
-    stale: bool
+    stale: str
+    """What is stale about it, in a few words; empty if nothing is."""
     regressions: int
     new_passes: int
     score: MeanScore | None = None
@@ -68,7 +70,7 @@ def _build_suite_row(
         failed=summary.failed,
         other=summary.total_cases - summary.passed - summary.failed,
         baseline_passed=baseline.suite_passes.get(suite.eval_file) if baseline else None,
-        stale=suite.stale,
+        stale=describe_stale_suite(suite),
         regressions=sum(is_possible_regression(one) and one.key not in waived for one in changes),
         new_passes=sum(one.change is CaseClass.NEW_PASS for one in changes),
         score=compute_mean_score(suite.cases, changes),
@@ -86,8 +88,9 @@ def build_rule_rows(run: RunResult, verdict: Verdict, context: ReportContext, *,
 
     The age only warns.
     """
+    holds = "ok" if run.summary.ran else "–"  # a rule about cases says nothing where none ran
     rows = [
-        RuleRow(rule.name, _format_rule_value(rule, run), rule.limit, "ok" if rule.ok else "fail")
+        RuleRow(rule.name, _format_rule_value(rule, run), rule.limit, holds if rule.ok else "fail")
         for rule in verdict.rules
     ]
     baseline = run.comparison.baseline if run.comparison else None
@@ -121,4 +124,6 @@ def _build_pass_score_row(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ..
 def _format_rule_value(rule: Rule, run: RunResult) -> str:
     """Return the value of a rule; of the regressions also how many were not re-run, which may be some too."""
     suspected = len(select_counted_changes(run, CaseClass.SUSPECTED_REGRESSION))
-    return f"{rule.value}, {suspected} not re-run" if rule.code == RuleCode.REGRESSIONS and suspected else rule.value
+    return (
+        f"{rule.value}, {suspected} more suspected" if rule.code == RuleCode.REGRESSIONS and suspected else rule.value
+    )

@@ -188,7 +188,7 @@ def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = 
     shown = change.change in {CaseClass.REGRESSION, CaseClass.INCONCLUSIVE} and grounds.kind is not GroundKind.MUST_PASS
     if grounds.newest_failed and shown:
         said.append(f"it failed in the newest run {place} too")
-    if change.case_history is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
+    if change.case_history is not None and change.change not in _PASSING:
         said.append(describe_flakiness(change.case_history, place))
     return tuple(filter(None, [*said, elsewhere]))
 
@@ -284,8 +284,8 @@ def describe_flakiness(history: CaseHistorySummary, place: str) -> str | None:
     return f"flaky {place}: {words}" if words else None
 
 
-def describe_history(history: CaseHistorySummary, place: str) -> str:
-    """Describe the whole history of a case.
+def describe_history(history: CaseHistorySummary, place: str, *, with_runs: bool = True) -> str:
+    """Describe the whole history of a case; `with_runs` names the runs that show that it is flaky.
 
     Example: `passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (a, b, c)`.
     """
@@ -293,7 +293,7 @@ def describe_history(history: CaseHistorySummary, place: str) -> str:
     if flaky := _format_failure_rate(history):
         shown = format_count(len(history.evidence_run_ids), "run shows it", "runs show it")
         named = format_first_few(history.evidence_run_ids, MAX_RUNS, lambda run: to_one_line(run)[:8])
-        said.append(f"flaky: {flaky}, {shown}{f' ({named})' if named else ''}")
+        said.append(f"flaky: {flaky}, {shown}{f' ({named})' if named else ''}" if with_runs else flaky)
     if history.oldest_run_id is not None:
         said.append("older runs do not count, because the case broke or was fixed after them")
     return "; ".join(said)

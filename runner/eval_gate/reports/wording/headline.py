@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_flaky
+from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_failing, is_flaky
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, ReasonCode, RuleCode, Verdict
+from eval_gate.model.evidence import Stability
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import (
+    Outage,
+    PassRates,
     compute_pass_rates,
     exclude_waived,
+    find_fallen_evaluators,
+    find_outage,
     has_no_comparable_case,
-    has_only_agent_errors,
     select_counted_changes,
 )
 from eval_gate.reports.wording.advice import find_advice
 from eval_gate.reports.wording.grounds import describe_broken_main
-from eval_gate.reports.wording.numbers import format_count, format_percent
+from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
+from eval_gate.reports.wording.numbers import format_count, format_percent, quote_in_backticks
 from eval_gate.reports.wording.verdict import (
     NO_VERDICT,
     find_base_agent_failures,
@@ -32,6 +38,8 @@ from eval_gate.reports.wording.verdict import (
 from eval_gate.reports.wording.waivers import format_waived_counts
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
+MAX_EVALUATORS: Final = 2
+"""Fallen evaluators that a heading names."""
 _SUITE_DROP = "the whole suite fails more than usual"
 _STEADY_SUITE_DROP = "cases that seldom fail do so more than usual"
 _SCORE_DROP = "the scores of the whole suite fell"
@@ -43,9 +51,10 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
         case Outcome.INCONCLUSIVE:
             return BROKEN, "no verdict yet" if verdict.reasons == (NO_VERDICT,) else _format_inconclusive(run, verdict)
         case Outcome.FAILED:
-            return FAIL, ", ".join(
-                [_format_failed(run, verdict), *_describe_earlier_commits(run), *format_waived_counts(run)]
-            )
+            fell = format_fallen_evaluators(run)
+            first = _format_failed(run, verdict)
+            others = [fell] if fell and fell != first else []
+            return FAIL, ", ".join([first, *others, *_describe_earlier_commits(run), *format_waived_counts(run)])
     if (
         worse := format_regressions(run)
         if select_counted_changes(run, CaseClass.REGRESSION)
@@ -60,8 +69,8 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
                 *format_waived_counts(run),
             ]
         )
-    doubtful = _count_loosened_rules(run) or _count_unconfirmed(run) or _count_new_flaky(run)
-    doubtful = doubtful or any(case.mistakes for _, case in run.iter_cases())
+    doubts = (_count_loosened_rules(run), _count_unconfirmed(run), _count_new_flaky(run), _find_new_failures(run))
+    doubtful = any(doubts) or format_fallen_evaluators(run) or any(case.mistakes for _, case in run.iter_cases())
     return WARN if doubtful else PASS, _format_passed(run, verdict, absent, baseline_is_stale=baseline_is_stale)
 
 
@@ -88,6 +97,8 @@ def find_earlier_commits(run: RunResult) -> tuple[int, str] | None:
 
 def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
     summary = run.summary
+    if not summary.ran and summary.total_cases:
+        return "inconclusive: no case ran"
     scored = summary.passed + summary.failed
     if scored and summary.not_run:
         return f"inconclusive, ended at {scored} of {format_count(summary.total_cases, 'case')}"
@@ -106,33 +117,45 @@ _CAUSE_PHRASES: Final[dict[str, str]] = {
 
 
 def format_regressions(run: RunResult) -> str:
-    """`12 regressions, 9 of them not re-run`; for a suite drop without any, what fails more than usual."""
+    """Format the regressions: `12 regressions, 25 more suspected`; for an outage or a suite drop alone, what it is."""
     alone, dropped = split_regressions(run)
-    suspected = len(find_suspected_regressions(run))
+    suspected = find_suspected_regressions(run)
     if is_suite_drop_alone(run):
         return f"{_format_suite_drop(run)}: {format_count(len(dropped), 'case')} failed at first"
-    words = format_count(len(alone) + suspected, "regression")
-    if suspected:
-        words += f", {suspected} of them not re-run"
-    if dropped:
-        return f"{words}, and {len(dropped)} more cases failed at first"
-    return f"{words}: agent error in every case" if has_only_agent_errors(run) else words
+    if outage := find_outage(run):
+        alone, suspected = ([one for one in found if one.key not in outage.cases] for found in (alone, suspected))
+        other = "other " if alone else ""
+        words = [format_outage(outage), *([format_count(len(alone), f"{other}regression")] if alone else [])]
+    else:
+        words = [format_count(len(alone), "regression")]
+    words += [f"{len(suspected)} {'more ' if alone else ''}suspected"] if suspected else []
+    words += [f"and {len(dropped)} more cases failed at first"] if dropped else []
+    return ", ".join(words)
+
+
+def format_outage(outage: Outage) -> str:
+    """Format an outage: `the agent answered 503 in 37 of 60 cases (usually 0)`."""
+    what = f"answered {outage.status}" if outage.status else "timed out" if outage.timed_out else "failed alike"
+    usual = outage.usual
+    before = "" if usual is None else f" (usually {'about ' if round(usual) else ''}{round(usual)})"
+    return f"the agent {what} in {len(outage.cases)} of {format_count(outage.ran, 'case')}{before}"
+
+
+def format_fallen_evaluators(run: RunResult) -> str | None:
+    """Format which evaluators fell: "the score of `tone` fell in 5 of 20 cases"; None if none fell in several cases."""
+    found = find_fallen_evaluators(run)[:MAX_EVALUATORS]
+    words = (
+        f"the score of {quote_in_backticks(one.name, MAX_METRIC_NAME)} fell in {one.cases} of {one.scored} cases"
+        for one in found
+    )
+    return ", ".join(words) if found else None
 
 
 def _format_failed(run: RunResult, verdict: Verdict) -> str:
-    code, rates = verdict.reasons[0].code if verdict.reasons else "", compute_pass_rates(run)
+    code = verdict.reasons[0].code if verdict.reasons else ""
     rule = next((rule for rule in verdict.rules if rule.code == code), None)
-    match code:
-        case RuleCode.REGRESSIONS:
-            return format_regressions(run)
-        case RuleCode.SUITE_DROP:
-            return _format_suite_drop(run)
-        case RuleCode.ERRORS if words := format_new_errors(run):
-            return words[0]
-        case RuleCode.PASS_RATE:
-            return f"pass rate {format_percent(rates.current)} of {format_count(rates.judged, 'case')} is too low"
-        case RuleCode.STALE:
-            return format_count(sum(suite.stale for suite in run.suites), "stale suite")
+    if rule is not None and (words := _format_failed_rule(run, rule.code)):
+        return words
     if rule is not None and rule.code in _LIMIT_PHRASES:
         return _LIMIT_PHRASES[rule.code].format(value=rule.value, limit=rule.limit)
     # what waived cases are not in; the record may be anybody's
@@ -143,6 +166,35 @@ def _format_failed(run: RunResult, verdict: Verdict) -> str:
         if code == RuleCode.FLAKY
         else format_count(run.summary.failed, "failing case")
     )
+
+
+def _format_failed_rule(run: RunResult, code: RuleCode | None) -> str | None:
+    """Format what broke a rule whose headline says more than its value; None for any other rule."""
+    match code:
+        case RuleCode.REGRESSIONS:
+            return format_regressions(run)
+        case RuleCode.SUITE_DROP:
+            return _format_suite_drop(run)
+        case RuleCode.SUITE_SCORES:
+            return format_fallen_evaluators(run)
+        case RuleCode.ERRORS:
+            return _format_errors(run)
+        case RuleCode.PASS_RATE:
+            return _format_low_pass_rate(compute_pass_rates(run))
+        case RuleCode.STALE:
+            return format_count(sum(suite.stale for suite in run.suites), "stale suite")
+        case _:
+            return None
+
+
+def _format_errors(run: RunResult) -> str | None:
+    """Format the new errors of a run; an outage says what happened."""
+    outage = find_outage(run)
+    return format_outage(outage) if outage else next(iter(format_new_errors(run)), None)
+
+
+def _format_low_pass_rate(rates: PassRates) -> str:
+    return f"pass rate {format_percent(rates.current)} of {format_count(rates.judged, 'case')} is too low"
 
 
 _COUNT_PHRASES: Final[dict[RuleCode | None, tuple[str, ...]]] = {
@@ -176,10 +228,13 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
     parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
     parts += _iter_doubts(run)
     if drops := exclude_waived(run, run.comparison.list_score_drops()):
-        parts.append(format_count(len(drops), "score drop"))
+        parts.append(format_fallen_evaluators(run) or format_count(len(drops), "score drop"))
     still = select_counted_changes(run, CaseClass.STILL_FAILING)
     if broken := sum(describe_broken_main(one, "") is not None for one in still):
         parts.append(f"{format_count(broken, 'case')} broken before this change")
+    flaky = [one for one in still if one.case_history and one.case_history.stability is Stability.FLAKY]
+    if flaky_failing := sum(describe_broken_main(one, "") is None for one in flaky):
+        parts.append(format_count(flaky_failing, "flaky case fails", "flaky cases fail"))
     parts += format_new_errors(run)
     if undecided := _count_unconfirmed(run):
         parts.append(f"{format_count(undecided, 'case')} with missing re-runs")
@@ -198,6 +253,8 @@ def _iter_doubts(run: RunResult) -> Iterator[str]:
         yield format_count(inconclusive, "inconclusive case")
     if new := _count_new_flaky(run):
         yield format_count(new, "flaky new case")
+    if failing := _find_new_failures(run):
+        yield format_new_failures(failing)
 
 
 def _count_loosened_rules(run: RunResult) -> int:
@@ -208,6 +265,23 @@ def _count_new_flaky(run: RunResult) -> int:
     """How many new and changed cases were seen both to pass and to fail."""
     cases = run.index_cases()
     return sum(one.key in cases and is_flaky(cases[one.key]) for one in select_counted_changes(run, *NEW_CASE_CLASSES))
+
+
+def _find_new_failures(run: RunResult) -> list[CaseClass]:
+    """Find the classes of the new and changed cases that fail, if there are others to compare."""
+    if run.comparison is None or has_no_comparable_case(run):
+        return []
+    cases = run.index_cases()
+    found = select_counted_changes(run, *NEW_CASE_CLASSES)
+    return [one.change for one in found if one.key in cases and is_failing(cases[one.key])]
+
+
+def format_new_failures(classes: Iterable[CaseClass | None]) -> str:
+    """Format how many cases without a comparable baseline fail: `1 new case fails, 2 changed cases fail`."""
+    numbers = Counter("new case" if one is CaseClass.ADDED else "changed case" for one in classes)
+    return ", ".join(
+        format_count(number, f"{word} fails", f"{word}s fail") for word, number in sorted(numbers.items(), reverse=True)
+    )
 
 
 def _find_inconclusive(run: RunResult) -> list[CaseChange]:
@@ -222,7 +296,7 @@ def _describe_suite_test(run: RunResult) -> str | None:
     found, scores = (run.comparison.suite_finding, run.comparison.score_finding) if run.comparison else (None, None)
     if found is not None and found.is_drop:
         return _format_suite_drop(run)
-    return _SCORE_DROP if scores is not None and scores.is_drop else None
+    return format_fallen_evaluators(run) or _SCORE_DROP if scores is not None and scores.is_drop else None
 
 
 def _format_suite_drop(run: RunResult) -> str:

@@ -26,19 +26,21 @@ def get_direction(change: MetricChange) -> str:
     return "lower" if change.difference < 0 else "higher"
 
 
-def describe_metric_marks(changes: MetricChanges, *, with_signs: bool) -> str:
-    """Describe what the marks of rows say and what they do not, in sentences; without marks, why there are none."""
-    test = "at 5 % for all rows together (sign-flip test of the cases that both runs scored, Holm)"
-    if not changes.changed:
-        return (
-            f"No row is marked: none differs by more than chance explains, {test}. Re-runs do not count. A row can "
-            f"still have changed. {NO_EFFECT}"
-        )
+def describe_metric_marks(changes: MetricChanges, *, with_signs: bool, is_decisive: bool) -> str:
+    """Describe what the marks of rows say and what they do not, in sentences; without marks, why there are none.
+
+    The test is named where words stand for the signs: on the page, which has room for it. What fell and may have
+    failed the gate (`is_decisive`) is not said to have no effect on the verdict.
+    """
+    test = ", at 5 % for all rows together (sign-flip test of the cases that both runs scored, Holm)"
+    test = "" if with_signs else test
     lower, higher = (f"{sign} {word}" for word, sign in MARKS.items()) if with_signs else ("Lower", "higher")
-    return (
-        f"{lower} or {higher}: by more than chance explains, {test}. Re-runs do not count. A row without a mark can "
-        f"still have changed. {NO_EFFECT}"
+    marks = (
+        f"{lower} or {higher}: by more than chance explains{test}. Re-runs do not count. A row without a mark can"
+        if changes.changed
+        else f"No row is marked: none differs by more than chance explains{test}. Re-runs do not count. A row can"
     )
+    return f"{marks} still have changed.{'' if is_decisive else f' {NO_EFFECT}'}"
 
 
 def format_mean_scores(change: MetricChange) -> str:
