@@ -243,6 +243,7 @@ def _build_baseline_facts(baseline: Baseline) -> BaselineFacts:
         pass_rate=result.summary.pass_rate,
         passed=result.summary.passed,
         total_cases=result.summary.total_cases,
+        ran_cases=result.summary.ran,
         suite_passes={suite.eval_file: sum(case.passed for case in suite.cases) for suite in result.suites},
         total_duration_ms=result.summary.total_duration_ms,
         estimated_cost_usd=result.summary.estimated_cost_usd,

@@ -147,6 +147,8 @@ class BaselineFacts(Record, kw_only=True):
     pass_rate: float | None = None
     passed: int = 0
     total_cases: int = 0
+    ran_cases: int | None = None
+    """Cases that passed, failed or had an error; None in results of older versions."""
     suite_passes: dict[str, int] = field(default_factory=dict)
     """Number of passed cases by eval file."""
     total_duration_ms: float | None = None

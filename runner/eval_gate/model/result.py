@@ -217,6 +217,11 @@ class Summary(Record, kw_only=True):
     pass_rate: float | None = None
     """passed / (passed + failed); None if no case has a score."""
 
+    @property
+    def ran(self) -> int:
+        """Cases that passed, failed or had an error."""
+        return self.passed + self.failed + self.errored
+
 
 class SuiteResult(Record, kw_only=True):
     """Result of one eval file: the contract's complete EvalSuiteResult."""

@@ -9,7 +9,7 @@ from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.markdown_fragments import format_links, format_prose, format_provenance, format_setup_changes
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.wording.headline import format_regressions
-from eval_gate.reports.wording.numbers import format_count, format_percent
+from eval_gate.reports.wording.numbers import format_count, format_pass_counts, format_percent
 from eval_gate.reports.wording.verdict import format_new_errors
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.struct import FrozenStruct
@@ -58,7 +58,7 @@ def format_check_title(view: ReportView) -> str:
         rates, rule = view.rates, verdict.find_rule(RuleCode.PASS_RATE)
         rate, limit = (rule.value, rule.limit) if rule else (format_percent(rates.current), "the limit")
         return _truncate_title(f"Pass rate {rate} ({rates.passed} of {rates.judged}) below {limit}")
-    return _truncate_title(f"{_summarize_changes(view)} — {_format_pass_count(view)}")
+    return _truncate_title(f"{_summarize_changes(view)} — {format_pass_counts(view.pass_counts)}")
 
 
 def format_cancelled_title(view: ReportView) -> str:
@@ -106,13 +106,6 @@ def _summarize_changes(view: ReportView) -> str:
     if view.baseline_is_stale:
         parts.append("baseline is stale")
     return ", ".join(parts)
-
-
-def _format_pass_count(view: ReportView) -> str:
-    summary, baseline = view.summary, view.comparison.baseline if view.comparison else None
-    then = f" (baseline {baseline.passed})" if baseline and not view.nothing_comparable else ""
-    at_first = " at first" if view.recovered_count else ""
-    return f"{summary.passed - view.recovered_count}/{summary.total_cases} pass{at_first}{then}"
 
 
 def _format_counts(view: ReportView) -> str:

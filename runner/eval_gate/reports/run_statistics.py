@@ -62,8 +62,25 @@ def find_error_kind(case: CaseResult, *, silent: bool) -> ErrorKind | None:
     return ErrorKind.AGENT_UNREACHABLE if silent and case.error_kind is ErrorKind.AGENT_ERROR else case.error_kind
 
 
+class PassCounts(FrozenStruct):
+    """How many of the cases that ran pass; a case with an error does not. `baseline` is None if not comparable."""
+
+    passed: int
+    ran: int
+    baseline: PassCounts | None = None
+
+
+def count_passing_cases(run: RunResult) -> PassCounts:
+    """Count the passing cases among all that ran, here and in the baseline: the number that every report shows."""
+    baseline = None
+    if run.comparison is not None and not has_no_comparable_case(run):
+        facts = run.comparison.baseline
+        baseline = PassCounts(facts.passed, facts.total_cases if facts.ran_cases is None else facts.ran_cases)
+    return PassCounts(run.summary.passed, run.summary.ran, baseline)
+
+
 class PassRates(FrozenStruct):
-    """Pass rate of the current run and of the baseline, without quarantined cases."""
+    """Pass rate of the current run and of the baseline as the policy's rule counts it, without quarantined cases."""
 
     passed: int
     judged: int

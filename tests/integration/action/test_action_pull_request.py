@@ -48,7 +48,7 @@ def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_
     assert " on `main`, 2 days old, 0 commits behind" in comment
     check = the_check(github, pull.head_sha)
     assert (check["name"], check["conclusion"]) == ("eval-gate", "failure")
-    assert check["output"]["title"] == "1 regression, 1 new pass — 3/4 pass (baseline 3)"
+    assert check["output"]["title"] == "1 regression, 1 new pass — 3 of 4 pass (baseline: 3 of 4)"
     (annotation,) = check["annotations"]
     assert (annotation["path"], annotation["start_line"]) == ("evals/weather.golden.json", 24)
     assert annotation["title"] == "Regression: gs-002"
@@ -110,7 +110,7 @@ def test_pull_request__no_baseline_yet__passes_and_says_that_nothing_could_be_co
     (comment,) = comments_of(github)
     assert "passed, no baseline yet" in comment
     assert "no usable artifact eval-gate-results of main" in comment
-    assert the_check(github, pull.head_sha)["output"]["title"] == "No baseline — 3/4 pass"
+    assert the_check(github, pull.head_sha)["output"]["title"] == "No baseline — 3 of 4 pass"
 
 
 def test_pull_request__agent_gone__could_not_decide_is_red_and_blames_no_case(job, github) -> None:

@@ -178,9 +178,7 @@ def test_check__very_many_of_everything__the_title_is_cut() -> None:
     now = {case: "failed" if status == "passed" else "passed" for case, status in then.items()}
     baseline = Baseline(make_baseline_run(then), "b", 400.0, 400)
     view = build_view(judge_against(make_run(now), baseline, Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
-    assert format_check_title(view) == (
-        "1000 regressions, 1000 new passes, baseline is stale — 1000/2000 pass (baseline…"
-    )
+    assert format_check_title(view) == ("1000 regressions, 1000 new passes, baseline is stale — 1000 of 2000 pass…")
 
 
 def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_steer() -> None:
@@ -238,4 +236,4 @@ def test_check__all_classes_at_once__the_title_is_about_the_regressions() -> Non
     now = make_run({"r": "failed", "n": "passed", "s": "failed", "p": "passed", "a": "failed"})
     view = build_view(judge_against(now, Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
     assert [change.case_id for change in view.comparison.select_changes(CaseClass.REGRESSION)] == ["r"]
-    assert format_check_title(view) == "1 regression, 1 new pass — 2/5 pass (baseline 2)"
+    assert format_check_title(view) == "1 regression, 1 new pass — 2 of 5 pass (baseline: 2 of 4)"

@@ -244,6 +244,8 @@ class ReportView(CaseLists):
 
     # Numbers, and the words that count
 
+    pass_counts = _cache_property(lambda view: run_statistics.count_passing_cases(view.run))
+    """Passing cases among all that ran, here and in the baseline."""
     rates = _cache_property(lambda view: run_statistics.compute_pass_rates(view.run))
     """The pass rate that counts, beside the baseline's."""
     certainty = _cache_property(lambda view: describe_certainty(view.run))

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from eval_gate.model.comparison import PassCount
+from eval_gate.reports.run_statistics import PassCounts
 from eval_gate.text.escape import to_one_line, truncate_text
 
 MINUS = "−"
@@ -87,6 +88,14 @@ def format_tally(tally: PassCount | None) -> str | None:
 def format_passes(passes: int, executions: int) -> str:
     """`2 of 3 pass`."""
     return f"{passes} of {executions} pass"
+
+
+def format_pass_counts(counts: PassCounts) -> str:
+    """`52 of 60 pass`, and with a comparable baseline `52 of 60 pass (baseline: 60 of 60)`."""
+    if not counts.ran:
+        return "no case ran"
+    before = f" (baseline: {counts.baseline.passed} of {counts.baseline.ran})" if counts.baseline else ""
+    return f"{format_passes(counts.passed, counts.ran)}{before}"
 
 
 def extract_day(timestamp: str) -> str | None:

@@ -135,8 +135,9 @@ def describe_certainty(run: RunResult) -> tuple[str, ...]:
         return ()
     rates = compute_pass_rates(run)
     low, high = compute_wilson_interval(rates.passed, rates.judged)
-    rate = f"{format_percent(rates.current)} of {format_count(rates.judged, 'case')}"
-    said = [f"pass rate {rate} (95 % interval {_format_interval(low, high)})"]
+    rate = f"{format_percent(rates.current)} of {format_count(rates.judged, 'case')} with a score"
+    is_known = rates.judged * 2 >= run.summary.ran  # of fewer, it says more about the others than about these
+    said = [f"pass rate {rate} (95 % interval {_format_interval(low, high)})"] if is_known else []
     if both := pair_outcomes(run):
         worse = sum(then and not here for then, here in both)
         better = sum(here and not then for then, here in both)

@@ -19,10 +19,10 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import compute_case_digest
 from eval_gate.reports.run_statistics import (
     compute_pass_rates,
+    count_passing_cases,
     exclude_waived,
     find_error_kind,
     find_error_kinds,
-    has_no_comparable_case,
     select_counted_changes,
 )
 from eval_gate.reports.wording.case_errors import (
@@ -33,8 +33,7 @@ from eval_gate.reports.wording.case_errors import (
     summarize_errors,
 )
 from eval_gate.reports.wording.grounds import describe_score_finding, describe_suite_finding
-from eval_gate.reports.wording.numbers import format_count, format_percent, format_points
-from eval_gate.reports.wording.spending import format_small_sample_interval
+from eval_gate.reports.wording.numbers import format_count, format_pass_counts
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.text.escape import format_first_few, to_one_line
 
@@ -78,7 +77,7 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
     """Why, in a few plain sentences."""
     match verdict.outcome:
         case Outcome.FAILED:
-            said = [*_format_reasons(run, verdict), *_describe_pass_rate(run, verdict), *_describe_waived(run)]
+            said = [*_format_reasons(run, verdict), _describe_pass_count(run), *_describe_waived(run, verdict)]
             return " ".join([*said, *_describe_pass_score(run, verdict)])
         case Outcome.INCONCLUSIVE:
             why = explain_inconclusive(run, verdict)
@@ -108,6 +107,9 @@ def format_reason(run: RunResult, reason: Reason) -> str:
     errors = run.verdict.find_rule(RuleCode.ERRORS) if run.verdict else None
     if reason.code == RuleCode.ERRORS and errors is not None:
         return _format_counted_errors(run, errors.limit)
+    if reason.code == RuleCode.PASS_RATE and run.verdict and (rate := run.verdict.find_rule(RuleCode.PASS_RATE)):
+        scored = format_count(compute_pass_rates(run).judged, "case")
+        return f"pass rate {rate.value} of {scored} with a score is below {rate.limit}"
     if run.comparison is None or run.comparison.false_alarm_rate is None:
         return reason.message
     if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:
@@ -261,11 +263,11 @@ def _describe_alternative(run: RunResult, verdict: Verdict) -> list[str]:
 
 def _describe_pass(run: RunResult, verdict: Verdict) -> str:
     rule = verdict.find_rule(RuleCode.PASS_RATE)
-    words = [f"{_format_pass_count(run, *([f'threshold {rule.limit}'] if rule else []))}{_format_unscored(run)}."]
+    words = [_describe_pass_count(run), *([f"Pass rate {rule.value} (threshold {rule.limit})."] if rule else [])]
     if still := select_counted_changes(run, CaseClass.STILL_FAILING):
         words.append(f"{len(still)} still failing.")
     words += _describe_base_agent_failures(run)
-    words += _describe_waived(run)
+    words += _describe_waived(run, verdict)
     known = {"passed", "no-baseline"}
     words += [to_sentence(format_reason(run, reason)) for reason in verdict.reasons if reason.code not in known]
     return " ".join([*words, *_describe_pass_score(run, verdict)])
@@ -287,11 +289,11 @@ def _describe_pass_score(run: RunResult, verdict: Verdict) -> list[str]:
     return [f"Graded cases pass with a score of {format_limit(verdict.pass_score)} or more."]
 
 
-def _describe_waived(run: RunResult) -> list[str]:
+def _describe_waived(run: RunResult, verdict: Verdict) -> list[str]:
     """Describe the waived and quarantined cases that are left out of the numbers."""
     words = [f"Not counted: {', '.join(found)}."] if (found := format_waived_counts(run)) else []
     aside = compute_pass_rates(run).quarantined
-    if aside:
+    if aside and verdict.find_rule(RuleCode.PASS_RATE):
         words.append(f"Pass rates leave out {format_count(aside, 'quarantined case')}.")
     return words
 
@@ -323,47 +325,18 @@ def _describe_progress(summary: Summary) -> str:
     return f"{', '.join([f'{scored} of {cases} {have} a score', *words])}."
 
 
-def _describe_pass_rate(run: RunResult, verdict: Verdict) -> list[str]:
-    rates = compute_pass_rates(run)
-    now, before = rates.current, rates.baseline
-    if any(reason.code == RuleCode.PASS_RATE for reason in verdict.reasons):
-        baseline = [] if now is None or before is None else [f"baseline {format_percent(before)}"]
-        points = f" ({format_points(before, now)})" if now is not None and before is not None else ""
-        said = [words for words in (format_small_sample_interval(rates), *baseline) if words]
-        return [to_sentence(f"{', '.join(said)}{points}")] if said else []
-    return [f"{_format_pass_count(run)}{_format_unscored(run)}."]
+def _describe_pass_count(run: RunResult) -> str:
+    """Describe how many cases pass: `7 of 8 cases pass (baseline: 8 of 8), 2 not run.`, as a sentence.
 
-
-def _format_pass_count(run: RunResult, *more: str) -> str:
-    """`7 of 8 scored cases pass (87.5 %, 95 % interval 52.9 to 97.8 %, baseline 90.0 %, −2.5 pp)`.
-
-    `after re-runs` follows the cases if some pass only because of these.
+    `after re-runs` follows if some cases pass only because of these.
     """
-    rates = compute_pass_rates(run)
-    if not rates.judged:
-        return "No case has a score"
-    which = f"{'scored ' if _format_unscored(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
     passed = {key for key, case in run.iter_cases() if case.passed}
     again = any(one.key in passed for one in select_counted_changes(run, CaseClass.REGRESSION))
-    rate = ", ".join([_format_rates(run), *more])
-    return f"{rates.passed} of {rates.judged} {which}{' after re-runs' if again else ''} ({rate})"
-
-
-def _format_unscored(run: RunResult) -> str:
-    """`, 2 errors, 1 not run`: the cases that a pass rate leaves out."""
-    summary = run.summary
-    errors = f", {format_count(summary.errored, 'error')}" if summary.errored else ""
-    numbers = {"not run": summary.not_run, "skipped": summary.skipped}
-    return errors + "".join(f", {number} {words}" for words, number in numbers.items() if number)
-
-
-def _format_rates(run: RunResult) -> str:
-    rates = compute_pass_rates(run)
-    now, before = rates.current, rates.baseline
-    rate = ", ".join(filter(None, [format_percent(now), format_small_sample_interval(rates)]))
-    if now is None or before is None or has_no_comparable_case(run):
-        return rate
-    return f"{rate}, baseline {format_percent(before)}, {format_points(before, now)}"
+    others = {"not run": run.summary.not_run, "skipped": run.summary.skipped}
+    more = "".join(f", {number} {words}" for words, number in others.items() if number)
+    words = format_pass_counts(counts := count_passing_cases(run))
+    words = words.replace(" pass", " case passes" if counts.ran == 1 else " cases pass", 1)
+    return to_sentence(f"{words}{' after re-runs' if again else ''}{more}")
 
 
 def split_regressions(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
