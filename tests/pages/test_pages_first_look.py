@@ -154,6 +154,29 @@ def test_causes__two_cases_and_more__stand_under_theirs_and_single_ones_under_th
         assert headings(page) == ["latency is too high\n3"]
 
 
+def test_causes__check_that_failed_in_several_ways__is_said_once(chrome, eight) -> None:
+    with opened(chrome, eight, size=SCREEN) as seen:
+        assert headings(seen.page)[0].split("\n") == ["toolsCalled", "8"]
+        below = seen.page.locator("a.row .below").all_inner_texts()[:2]
+    assert below == [
+        "expected [lookup_order, issue_refund], called [lookup_order, escalate]",
+        "expected [issue_refund], called []",
+    ]
+
+
+def test_rows__one_after_the_other__do_not_move_while_their_case_opens(chrome, eight) -> None:
+    with opened(chrome, eight, size=SCREEN) as seen:
+        page = seen.page
+        before = page.locator("a.row").nth(4).bounding_box()["y"]
+        page.locator("a.row").nth(2).click()
+        assert page.locator("a.row").nth(4).bounding_box()["y"] == before
+        for _ in range(30):
+            page.keyboard.press("j")
+            row = page.locator("a.row[aria-current=true]").bounding_box()
+            assert 0 <= row["y"] <= SCREEN[1] - row["height"]
+        assert page.locator("header.top").bounding_box()["y"] == 0
+
+
 def test_filter__case_that_is_not_in_it__is_closed_and_next_goes_on_in_its_order(chrome, sixty) -> None:
     with opened(chrome, sixty, size=SCREEN) as seen:
         page = seen.page

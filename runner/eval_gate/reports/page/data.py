@@ -69,10 +69,11 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
         Each is what it selects (a group by its place, a status by its letter), its text, and its tone.
         """
-        groups = [one for one in enumerate(self.groups) if one[1].key != "passing"]
-        chips = [(str(place), _format_group_count(group), group.tone) for place, group in groups]
-        red = sum(group.tone == "fail" for _, group in groups)
-        return (*chips[:red], ("P", format_pass_counts(self.view.pass_counts), "pass"), *chips[red:])
+        groups = [(str(place), group) for place, group in enumerate(self.groups) if group.key != "passing"]
+        chips = [(place, _format_group_count(group), group.tone) for place, group in groups]
+        red = [chip for chip in chips if chip[2] == "fail"]
+        passing = ("P", format_pass_counts(self.view.pass_counts), "pass")
+        return (*red, passing, *(chip for chip in chips if chip not in red))
 
     @cached_property
     def _listed(self) -> tuple[list[str], tuple[PageRow, ...]]:
@@ -153,7 +154,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
     def data(self) -> dict[str, Any]:
         """All data of the page, as the script reads it."""
         return {
-            "groups": [[one.key, one.title, one.tone, len(one.rows)] for one in self.groups],
+            "groups": [[one.key, one.title, one.tone] for one in self.groups],
             "suites": [[reveal_invisible(row.file), reveal_invisible(row.name), row.stale] for row in self.view.suites],
             "rows": self._columns,
             "causes": [reveal_invisible(text)[:300] for text in self._listed[0]],
@@ -198,7 +199,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
             "what": {
                 n: reveal_invisible(what)[:_MAX_FAILURE]
                 for n in places
-                if (what := _find_failure(rows[n])) and (n not in causes or what != texts[causes[n]])
+                if (what := _find_failure(rows[n], texts[causes[n]] if n in causes else ""))
             },
             "cause": causes,
             "flaky": [n for n in places if rows[n].flaky],
@@ -301,8 +302,10 @@ def _format_group_count(group: PageGroup) -> str:
     return format_count(len(group.rows), *(group.words or (group.title.lower(), group.title.lower())))
 
 
-def _find_failure(row: CaseRow) -> str | None:
-    return row.failure_summary if row.status is not Status.PASSED or row.change_text == "regression" else None
+def _find_failure(row: CaseRow, cause: str) -> str | None:
+    """Find what failed, as far as the heading of its cause does not say it."""
+    said = row.failure_summary if row.status is not Status.PASSED or row.change_text == "regression" else None
+    return None if said is None or said == cause else said.removeprefix(f"{cause}: ")
 
 
 def _iter_groups(view: ReportView) -> Iterator[PageGroup]:

@@ -370,6 +370,7 @@
   }
 
   const LONG = 6000;
+  const FEW_WORDS = 400;
 
   function whole(text, tag) {
     const made = foreign("div", [], { class: `text ${tag || ""}` });
@@ -444,8 +445,9 @@
     box.replaceChildren(...view(n));
     document.documentElement.classList.add("opened");
     if (jump) {
+      const { top } = box.getBoundingClientRect();
       if (!isWide()) scrollTo(0, 0);
-      else if (box.getBoundingClientRect().top < 0 || focus) box.scrollIntoView({ block: "start" });
+      else if (top < 0 || top > innerHeight / 2) box.scrollIntoView({ block: "start" });
     }
     reveal(n);
     draw();
@@ -510,8 +512,7 @@
 
   /* The case in the order in which it is judged. */
   function story(n, said) {
-    const before = said.before;
-    const now = said.now || {};
+    const { before, now = {} } = said;
     return [
       make("div", { class: "seen" },
         said.error ? why(said.error) : said.what ? why(said.what) : null,
@@ -530,8 +531,6 @@
       ways(n, said),
     ];
   }
-
-  const FEW_WORDS = 400;
 
   /* Why it failed: of what is long only the beginning, so that the responses stay in sight. */
   function why(text) {
@@ -603,8 +602,7 @@
   const cutWords = (one) => (one.length ? `cut from ${many(one.length, "character")}` : "");
 
   function compared(before, one, run, own) {
-    const status = own ? one.status : run.status;
-    const ms = own ? one.ms : run.ms;
+    const { status, ms } = own ? one : run;
     const right = sideTitle(page.here, { status, ms }, cutWords(one));
     if (!before) {
       if (one.answer === undefined) return page.carries.answers ? make("p", { class: "soft" }, nothing(status)) : make("p", { class: "line" }, right);
