@@ -133,25 +133,25 @@ def test_outage__of_half_of_the_cases__is_one_group_before_those_that_pass(chrom
 def test_causes__two_cases_and_more__stand_under_theirs_and_single_ones_under_their_class(chrome, tmp_path) -> None:
     errors = {
         "a": "response is empty",
-        "b": "latency is too high",
-        "c": "latency is too high",
+        "b": "<b>latency</b> is too high",
+        "c": "<b>latency</b> is too high",
         "d": "<b>tone</b> is rude",
-        "e": "latency is too high",
+        "e": "<b>latency</b> is too high",
     }
     now = [make_shown(name, "failed", error=error) for name, error in errors.items()]
     then = [make_shown(name) for name in errors]
     with opened(chrome, file_of(tmp_path, compare(now, then)), size=SCREEN) as seen:
         page = seen.page
         assert [heading.split("\n") for heading in headings(page)] == [
-            ["latency is too high", "3"],
+            ["<b>latency</b> is too high", "3"],
             ["Regressions", "2"],
         ]
         assert page.locator("#rows .id").all_inner_texts() == ["b", "c", "e", "a", "d"]
-        assert page.locator("a.row .below").all_inner_texts().count("latency is too high") == 0
+        assert page.locator("a.row .below").all_inner_texts().count("<b>latency</b> is too high") == 0
         page.locator("#search").fill("latency")
         assert page.locator("#rows .id").all_inner_texts() == ["b", "c", "e"]
         page.get_by_role("button", name="5 regressions").click()
-        assert headings(page) == ["latency is too high\n3"]
+        assert headings(page) == ["<b>latency</b> is too high\n3"]
 
 
 def test_causes__check_that_failed_in_several_ways__is_said_once(chrome, eight) -> None:
