@@ -227,6 +227,7 @@ def test_executions__case_that_failed_and_passed__opens_with_the_failing_one(chr
         seen.page.locator("a.row").first.click()
         assert seen.page.locator(".dot[aria-pressed=true]").get_attribute("aria-label").startswith("Execution 2 of 2")
         assert "Response 1." in seen.page.locator(".answers td.now, .answers .alone").inner_text()
+        assert seen.page.locator("#case pre.why").count() == 1
 
 
 def test_executions__failing_one_without_a_stored_response__is_not_shown_with_the_response_of_another(
