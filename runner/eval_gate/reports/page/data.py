@@ -158,7 +158,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
             "suites": [[reveal_invisible(row.file), reveal_invisible(row.name), row.stale] for row in self.view.suites],
             "rows": self._columns,
             "causes": [reveal_invisible(text)[:300] for text in self._listed[0]],
-            "here": self.here,
+            "here": self.current_title,
             "history": self._history,
             "place": reveal_invisible(format_place(self.view.context)),
             "compared": self.view.comparison is not None,
@@ -252,7 +252,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
         }
 
     @property
-    def here(self) -> str:
+    def current_title(self) -> str:
         """Name of the side that is compared with the baseline."""
         return "This PR" if self.view.context.base_branch else "This run"
 
