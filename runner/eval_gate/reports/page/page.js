@@ -576,7 +576,7 @@
       const one = own ? now : run.side || {};
       box.replaceChildren(...[compared(before, one, run, own)].flat(Infinity).filter(Boolean));
       if (run && !own && run.checks) box.append(folded("Checks of this execution", () => checks(run.checks)));
-      if (run && run.error && !own && run.error !== (said.error || said.what)) box.append(why(run.error));
+      if (run && run.error && !own && !(said.error || said.what || "").startsWith(run.error)) box.append(why(run.error));
       if (run && !own && (one.calls || []).length) box.append(folded("Tool calls of this execution", () => calls(null, one)));
       dots.forEach((dot, place) => dot.setAttribute("aria-pressed", place === shown));
     };
