@@ -10,12 +10,13 @@ import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pages.runs import ten_thousand, with_nothing, with_one, with_sixty
+from tests.pages.runs import ten_thousand, with_eight, with_nothing, with_one, with_outage, with_sixty
 from tests.support.browser import AXE, browser, chromium
 
 if TYPE_CHECKING:
@@ -59,6 +60,21 @@ def made(make: Callable[[Path], Path], folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def sixty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(with_sixty, tmp_path_factory.mktemp("sixty"))
+
+
+@pytest.fixture(scope="session")
+def eight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(with_eight, tmp_path_factory.mktemp("eight"))
+
+
+@pytest.fixture(scope="session")
+def outage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(partial(with_outage, share=1), tmp_path_factory.mktemp("outage"))
+
+
+@pytest.fixture(scope="session")
+def half(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(partial(with_outage, share=2), tmp_path_factory.mktemp("half"))
 
 
 @pytest.fixture(scope="session")

@@ -56,15 +56,43 @@ PASSING: Answer = {"response": f"Done. {POLICY}", "toolCalls": [LOOKUP, REFUND]}
 
 def with_sixty(folder: Path) -> Path:
     """Three runs of the branch, then one with six regressions, a new pass and a crash among sixty cases."""
-    names = [*REGRESSIONS, "split", "crashes", *(f"status-{number:02}" for number in range(52))]
-    write(folder, names[:30], "refunds.golden.json")
-    write(folder, names[30:], "orders.golden.json")
+    write_sixty(folder)
     for failing in (["status-07", "split"], ["status-07", "split", "status-30"], ["split"]):
         run(folder, {name: then for name, (then, _) in REGRESSIONS.items()}, failing, "", "--fail-on", "never")
     compared = ("--baseline", "latest", "--reruns", "0")
     page = run(folder, {name: now for name, (_, now) in REGRESSIONS.items()}, (), "crashes", *compared)
     assert "GATE FAILED" in page
     return folder / "page.html"
+
+
+def with_eight(folder: Path) -> Path:
+    """Three runs of the branch, then one with eight confirmed regressions among sixty cases."""
+    names = write_sixty(folder)
+    first = {name: then for name, (then, _) in REGRESSIONS.items()}
+    for _ in range(3):
+        run(folder, first, ())
+    later = {name: now for name, (_, now) in REGRESSIONS.items()}
+    page = run(folder, later, ("status-07", "status-08"), "", "--baseline", "latest")
+    assert "REGRESSIONS (8)" in page, names
+    return folder / "page.html"
+
+
+def with_outage(folder: Path, share: int) -> Path:
+    """Three runs of the branch, then one whose agent answers 503 to every case, or to one of `share`."""
+    names = write_sixty(folder)
+    first = {name: then for name, (then, _) in REGRESSIONS.items()}
+    for _ in range(3):
+        run(folder, first, ())
+    run(folder, first, (), names[::share], "--baseline", "latest", "--concurrency", "30")
+    return folder / "page.html"
+
+
+def write_sixty(folder: Path) -> list[str]:
+    """Two eval files of thirty cases; the names of all."""
+    names = [*REGRESSIONS, "split", "crashes", *(f"status-{number:02}" for number in range(52))]
+    write(folder, names[:30], "refunds.golden.json")
+    write(folder, names[30:], "orders.golden.json")
+    return names
 
 
 def with_one(folder: Path) -> Path:
@@ -111,20 +139,28 @@ def write(folder: Path, names: Sequence[str], file: str) -> None:
     (folder / "evals" / file).write_text(json.dumps(cases))
 
 
-def run(folder: Path, answers: Mapping[str, Answer], failing: Sequence[str], crashing: str = "", *options: str) -> str:
+def run(
+    folder: Path,
+    answers: Mapping[str, Answer],
+    failing: Sequence[str],
+    crashing: str | Sequence[str] = "",
+    *options: str,
+) -> str:
     """Run all cases against an agent with these answers; what was printed. The page is `page.html`."""
     with agent(answering(answers, failing, crashing)) as running:
         words = ["--agent-endpoint", running.url, "--concurrency", "8", "--report", "html=page.html"]
         return gate(folder, "run", *words, *options, CI="true").stdout  # where rules are part of a workflow
 
 
-def answering(answers: Mapping[str, Answer], failing: Sequence[str], crashing: str) -> Handler:
-    """An agent that knows the case by the first word of the question."""
+def answering(answers: Mapping[str, Answer], failing: Sequence[str], crashing: str | Sequence[str]) -> Handler:
+    """An agent that knows the case by the first word of the question; several that crash are an outage."""
 
     async def handler(exchange: Exchange) -> None:
         name = exchange.json["message"].partition(":")[0]
         if name == crashing:
             exchange.answer({"error": "boom"}, "500 Internal Server Error")
+        elif not isinstance(crashing, str) and name in crashing:
+            exchange.answer({"error": "upstream unavailable"}, "503 Service Unavailable")
         else:
             usual = {"response": "I cannot help.", "toolCalls": []} if name in failing else dict(PASSING)
             if name in {"split", "crashes"} and name not in failing:

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from eval_gate.model.comparison import Outcome
+from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial, format_error
 from eval_gate.model.execution_usage import measure_execution
@@ -56,6 +56,7 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
         "past": row.case_change.recent_results if row.case_change else None,
         "waived": _build_waiver(row),
         "behaves": _build_behaviour(row, view),
+        "changed": row.change_class is CaseClass.INCOMPARABLE or None,
         "before": _build_baseline_side(row, cut),
     }
     if case is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Final
 
+from eval_gate.gate.failure_causes import get_group_key
 from eval_gate.gate.metric_changes import iter_named_results
 from eval_gate.model.execution import Status
 from eval_gate.reports.links import build_anchor
@@ -17,7 +19,8 @@ from eval_gate.reports.view.metric_rows import MetricRow
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.grounds import format_place
-from eval_gate.struct import FrozenStruct
+from eval_gate.reports.wording.numbers import format_count, format_pass_counts
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.safe_output import reveal_invisible
 
 MAX_CAUSES: Final = 50
@@ -38,6 +41,16 @@ class PageGroup(FrozenStruct):
     title: str
     tone: str
     rows: tuple[CaseRow, ...]
+    words: tuple[str, str] | None = None
+    """Words of its count, for one case and for several; None for the title."""
+
+
+class PageRow(FrozenStruct):
+    """Case of the list with the places of its group and of the cause that it shares with other cases."""
+
+    row: CaseRow
+    group: int
+    cause: int | None = None
 
 
 class PageData(FrozenStruct, eq=False, dict=True):
@@ -51,9 +64,39 @@ class PageData(FrozenStruct, eq=False, dict=True):
         return tuple(_deduplicate_groups(_iter_groups(self.view)))
 
     @cached_property
+    def chips(self) -> tuple[tuple[str, str, str], ...]:
+        """The counts of the first screen: what is red, how many cases pass, and the other groups.
+
+        Each is what it selects (a group by its place, a status by its letter), its text, and its tone.
+        """
+        groups = [(str(place), group) for place, group in enumerate(self.groups) if group.key != "passing"]
+        chips = [(place, _format_group_count(group), group.tone) for place, group in groups]
+        red = [chip for chip in chips if chip[2] == "fail"]
+        passing = ("P", format_pass_counts(self.view.pass_counts), "pass")
+        return (*red, passing, *(chip for chip in chips if chip not in red))
+
+    @cached_property
+    def _listed(self) -> tuple[list[str], tuple[PageRow, ...]]:
+        """Headings of causes, and all cases in the order of their groups, those that share a cause first."""
+        causes: list[str] = []
+        listed: list[PageRow] = []
+        for _, groups in groupby(
+            enumerate(self.groups), key=lambda one: "regression" if one[1].key == "suspected" else one[1].key
+        ):
+            rest = [PageRow(row, place) for place, group in groups for row in group.rows]
+            if self.groups[rest[0].group].tone in {"fail", "warn"}:
+                for text, members in _iter_shared_causes(rest):
+                    if len(causes) < MAX_CAUSES:
+                        listed += [PageRow(one.row, one.group, len(causes)) for one in members]
+                        causes.append(text)
+            taken = {id(one.row) for one in listed}
+            listed += [one for one in rest if id(one.row) not in taken]
+        return causes, tuple(listed)
+
+    @cached_property
     def rows(self) -> tuple[CaseRow, ...]:
-        """All cases in the order of their groups."""
-        return tuple(row for group in self.groups for row in group.rows)
+        """All cases in the order of the list."""
+        return tuple(one.row for one in self._listed[1])
 
     @property
     def has_many_cases(self) -> bool:
@@ -74,7 +117,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
     @cached_property
     def _low_priority_places(self) -> frozenset[int]:
         """Places of the cases that are least important to a reader."""
-        keys = [group.key for group in self.groups for _ in group.rows]
+        keys = [self.groups[one.group].key for one in self._listed[1]]
         bad = {Status.FAILED, Status.ERROR}
         return frozenset(
             n for n, row in enumerate(self.rows) if keys[n] in _LOW_PRIORITY_GROUPS and row.status not in bad
@@ -111,12 +154,13 @@ class PageData(FrozenStruct, eq=False, dict=True):
     def data(self) -> dict[str, Any]:
         """All data of the page, as the script reads it."""
         return {
-            "groups": [[one.key, one.title, one.tone, len(one.rows)] for one in self.groups],
+            "groups": [[one.key, one.title, one.tone] for one in self.groups],
             "suites": [
                 [reveal_invisible(row.file), reveal_invisible(row.name), bool(row.stale)] for row in self.view.suites
             ],
             "rows": self._columns,
-            "causes": [reveal_invisible(cause.text)[:300] for cause in self.view.causes[:MAX_CAUSES]],
+            "causes": [reveal_invisible(text)[:300] for text in self._listed[0]],
+            "here": self.current_title,
             "history": self._history,
             "place": reveal_invisible(format_place(self.view.context)),
             "compared": self.view.comparison is not None,
@@ -142,20 +186,24 @@ class PageData(FrozenStruct, eq=False, dict=True):
     def _columns(self) -> dict[str, Any]:
         suites = {row.file: place for place, row in enumerate(self.view.suites)}
         targets, tags = _NameIndex(), _NameIndex()
-        rows = self.rows
+        rows, (texts, listed) = self.rows, self._listed
         places = range(len(rows))
+        causes = {n: one.cause for n, one in enumerate(listed) if one.cause is not None}
         columns: dict[str, Any] = {
             "id": [reveal_invisible(row.id) for row in rows],
             "suite": [suites.get(row.suite, -1) for row in rows],
-            "group": [place for place, group in enumerate(self.groups) for _ in group.rows],
+            "group": [one.group for one in listed],
             "status": "".join(STATUS_LETTERS[row.status] if row.status else "-" for row in rows),
             "ms": [round(row.execution.duration_ms) if row.execution else 0 for row in rows],
             "anchor": "".join(build_anchor(row.key)[-8:] for row in rows),
-            "cost": [round(cost * 1e6) for cost in costs] if any(costs := [_sum_cost(row) for row in rows]) else [],
             # of some cases only
             "drop": {n: round(drop, 3) for n in places if (drop := max(rows[n].drop, 0.0))},
-            "what": {n: reveal_invisible(what)[:_MAX_FAILURE] for n in places if (what := _find_failure(rows[n]))},
-            "cause": self._causes,
+            "what": {
+                n: reveal_invisible(what)[:_MAX_FAILURE]
+                for n in places
+                if (what := _find_failure(rows[n], texts[causes[n]] if n in causes else ""))
+            },
+            "cause": causes,
             "flaky": [n for n in places if rows[n].flaky],
             "stale": [n for n in places if rows[n].stale],
             "behaves": [n for n in places if rows[n].behaves_differently],
@@ -205,22 +253,10 @@ class PageData(FrozenStruct, eq=False, dict=True):
             for column in ("tagNames", "evaluatorNames")
         }
 
-    @cached_property
-    def _causes(self) -> dict[int, int]:
-        """Place of the cause of each case that has one, by the place of the case."""
-        causes = [cause.text for cause in self.view.causes[:MAX_CAUSES]]
-        grouped = {id(row) for row in (self.view.regressions_and_suspects or self.view.failing)}
-        known: dict[str, int | None] = {}
-        found = {}
-        for place, row in enumerate(self.rows):
-            if id(row) not in grouped:
-                continue
-            said = row.cause or ""
-            if said not in known:
-                known[said] = next((n for n, what in enumerate(causes) if _is_same_cause(row.cause, what)), None)
-            if (cause := known[said]) is not None:
-                found[place] = cause
-        return found
+    @property
+    def current_title(self) -> str:
+        """Name of the side that is compared with the baseline."""
+        return "This PR" if self.view.context.base_branch else "This run"
 
     @property
     def _history(self) -> list[list[str]]:
@@ -253,34 +289,46 @@ def _shorten_name(name: str) -> str:
     return reveal_invisible(name)[:200]
 
 
-def _is_same_cause(said: str | None, cause: str) -> bool:
-    """Whether a failure is an instance of this cause."""
-    return len(group_causes([("", said), ("", cause)])) == 1
+def _iter_shared_causes(rows: Iterable[PageRow]) -> Iterator[tuple[str, list[PageRow]]]:
+    """Yield each cause that two cases or more share, with these cases; the most frequent first."""
+    groups: dict[str, list[PageRow]] = defaultdict(list)
+    for one in rows:
+        if one.row.cause:
+            groups[get_group_key(one.row.cause)].append(one)
+    for members in sorted(groups.values(), key=len, reverse=True):
+        if len(members) > 1:
+            yield group_causes((one.row, one.row.cause) for one in members)[0].text, members
 
 
-def _sum_cost(row: CaseRow) -> float:
-    return (row.execution.cost_usd or 0.0) + (row.execution.judge_cost_usd or 0.0) if row.execution else 0.0
+def _format_group_count(group: PageGroup) -> str:
+    return format_count(len(group.rows), *(group.words or (group.title.lower(), group.title.lower())))
 
 
-def _find_failure(row: CaseRow) -> str | None:
-    return row.failure_summary if row.status is not Status.PASSED or row.change_text == "regression" else None
+def _find_failure(row: CaseRow, cause: str) -> str | None:
+    """Find what failed, as far as the heading of its cause does not say it."""
+    said = row.failure_summary if row.status is not Status.PASSED or row.change_text == "regression" else None
+    return None if said is None or said == cause else said.removeprefix(f"{cause}: ")
 
 
 def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     """Yield the groups of cases that the page lists, in reading order; a case may be in several."""
-    yield PageGroup("regression", "Regressions", "fail", view.regressions)
-    yield PageGroup("suspected", "Suspected regressions, not re-run", "fail", view.suspected)
-    yield PageGroup("must-pass", "Must pass", "fail", view.must_pass)
+    yield PageGroup("regression", "Regressions", "fail", view.regressions, ("regression", "regressions"))
+    yield PageGroup(
+        "suspected", "Suspected regressions, not re-run", "fail", view.suspected, ("more suspected", "more suspected")
+    )
+    yield PageGroup("must-pass", "Must pass", "fail", view.must_pass, ("must-pass case fails", "must-pass cases fail"))
     yield PageGroup("unconfirmed", "Not confirmed", "warn", view.unconfirmed)
     yield PageGroup(
         "failing", "Failing, nothing to compare with" if view.comparison else "Failing", "fail", view.failing
     )
-    yield PageGroup("score-drop", "Score drops", "warn", view.score_drops)
+    yield PageGroup("score-drop", "Score drops", "warn", view.score_drops, ("score drop", "score drops"))
     for errors in view.errors_by_kind:
-        yield PageGroup(f"error-{errors.title.split()[0].lower()}", errors.title_for_many, "warn", errors.rows)
+        words = errors.headline.partition(" ")[2]
+        key = f"error-{errors.title.split()[0].lower()}"
+        yield PageGroup(key, errors.title_for_many, "warn", errors.rows, (words, words))
     yield PageGroup("new-flaky", "New or changed, and flaky", "warn", view.new_and_flaky)
     yield PageGroup("inconclusive", "Inconclusive", "warn", view.inconclusive_cases)
-    yield PageGroup("new-pass", "New passes", "pass", view.new_passes)
+    yield PageGroup("new-pass", "New passes", "pass", view.new_passes, ("new pass", "new passes"))
     yield PageGroup("base-agent", "Also fail with the base agent", "soft", view.base_agent_failures)
     yield PageGroup("main-broke", "Broken before this change", "soft", view.broken_on_main)
     yield PageGroup("waived", "Waived and quarantined", "soft", view.waived)
@@ -290,7 +338,7 @@ def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     yield PageGroup("behaves-differently", "Pass and behave differently", "soft", view.behaving_differently)
     yield PageGroup("flaky-history", "Flaky, passing in this run", "soft", view.flaky_in_history)
     yield PageGroup("incomparable", "Not comparable", "soft", view.incomparable)
-    yield PageGroup("added", "New cases", "soft", view.added)
+    yield PageGroup("added", "New cases", "soft", view.added, ("new case", "new cases"))
     yield PageGroup("removed", "Removed since the baseline", "soft", view.removed)
     yield PageGroup("skipped", "Skipped", "soft", view.skipped)
     yield PageGroup("not-run", "Not run", "soft", _select_by_status(view.cases, Status.NOT_RUN))
@@ -310,4 +358,4 @@ def _deduplicate_groups(groups: Iterable[PageGroup]) -> Iterator[PageGroup]:
         rows = tuple(row for row in group.rows if id(row) not in seen)
         seen.update(id(row) for row in rows)
         if rows:
-            yield PageGroup(group.key, group.title, group.tone, rows)
+            yield replace(group, rows=rows)

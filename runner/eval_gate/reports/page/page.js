@@ -6,6 +6,8 @@
   const page = JSON.parse($("data").textContent);
   const rows = page.rows;
   const size = rows.id.length;
+  const ours = page.here.replace("This", "this");
+  const isWide = () => matchMedia("(min-width: 900px)").matches;
   const STATUS = {
     P: ["pass", "✓", "pass"], F: ["fail", "✕", "fail"], E: ["warn", "!", "error"],
     S: ["soft", "–", "skipped"], N: ["soft", "–", "not run"], "-": ["soft", "–", "removed"],
@@ -34,11 +36,6 @@
     return ms < 100000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`;
   }
 
-  const dollars = (millionths) => {
-    const value = millionths / 1e6;
-    return value >= 0.1 ? `$${value.toFixed(2)}` : `$${value.toFixed(4)}`;
-  };
-
   const many = (number, one, more) => `${number.toLocaleString("en")} ${number === 1 ? one : more || one + "s"}`;
 
   const mark = (letter) => {
@@ -57,7 +54,7 @@
 
   /* What the search looks through: names first, and as soon as they are there also questions and failures. */
   const haystack = rows.id.map((id, n) => {
-    const words = [id, suiteOf(n), rows.what[n], rows.about && rows.about[n], ...tagsOf(n).map((tag) => rows.tagNames[tag])];
+    const words = [id, suiteOf(n), rows.what[n], page.causes[rows.cause[n]], rows.about && rows.about[n], ...tagsOf(n).map((tag) => rows.tagNames[tag])];
     return words.filter(Boolean).join("\n").toLowerCase();
   });
 
@@ -74,7 +71,7 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   }
 
-  const chosen = { groups: new Set(), suite: "", tag: "", evaluator: "", target: "", cause: "", sort: "change", terms: [] };
+  const chosen = { groups: new Set(), suite: "", tag: "", evaluator: "", target: "", sort: "change", terms: [] };
   const title = document.title;
   let reading = "";
   let listed = [];
@@ -82,12 +79,11 @@
   let open = -1;
 
   function fits(n) {
-    if (chosen.groups.size && !chosen.groups.has(rows.group[n])) return false;
+    if (chosen.groups.size && !chosen.groups.has(`${rows.group[n]}`) && !chosen.groups.has(rows.status[n])) return false;
     if (chosen.suite !== "" && rows.suite[n] !== +chosen.suite) return false;
     if (chosen.tag !== "" && !tagsOf(n).includes(+chosen.tag)) return false;
     if (chosen.evaluator !== "" && !evaluatorsOf(n).includes(+chosen.evaluator)) return false;
     if (chosen.target !== "" && rows.target[n] !== +chosen.target) return false;
-    if (chosen.cause !== "" && rows.cause[n] !== +chosen.cause) return false;
     return chosen.terms.every((term) => haystack[n].includes(term));
   }
 
@@ -95,7 +91,6 @@
     change: null,
     drop: (a, b) => (rows.drop[b] || 0) - (rows.drop[a] || 0) || a - b,
     time: (a, b) => rows.ms[b] - rows.ms[a] || a - b,
-    cost: (a, b) => (rows.cost[b] || 0) - (rows.cost[a] || 0) || a - b,
     name: (a, b) => (rows.id[a] < rows.id[b] ? -1 : rows.id[a] > rows.id[b] ? 1 : a - b),
   };
 
@@ -109,13 +104,14 @@
     if (order) listed.sort(order);
     items = [];
     let top = 0;
-    let last = -1;
+    let last = {};
     for (const n of listed) {
-      if (!order && rows.group[n] !== last) {
-        last = rows.group[n];
-        items.push({ group: last, top, height: HEAD });
+      const under = headingOf(n);
+      if (!order && under !== last.under) {
+        items.push((last = { under, group: rows.group[n], count: 0, top, height: HEAD }));
         top += HEAD;
       }
+      last.count += 1;
       items.push({ n, top, height: ROW, at: items.length });
       top += ROW;
     }
@@ -125,6 +121,9 @@
     drawn = "";
     draw();
   }
+
+  /* Cases that fail for one reason stand under it, all others under their class. */
+  const headingOf = (n) => page.causes[rows.cause[n]] ?? groupOf(n)[1];
 
   /* --- The list: only the rows in sight are there -------------------------------------------------------------- */
 
@@ -161,15 +160,14 @@
   }
 
   function head(item) {
-    const [, title, tone, count] = page.groups[item.group];
-    const made = make("li", { class: `head ${tone}` }, title, " ", make("span", { class: "n" }, count.toLocaleString("en")));
+    const made = foreign("li", [foreign("bdi", item.under), " ", make("span", { class: "n" }, item.count.toLocaleString("en"))], { class: `head ${page.groups[item.group][2]}`, title: item.under });
     made.style.top = `${item.top}px`;
     return made;
   }
 
   function row(item) {
     const n = item.n;
-    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.stale.includes(n) && "stale"];
+    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.stale.includes(n) && "stale", groupOf(n)[0] === "suspected" && "suspected"];
     const below = rows.what[n] || (rows.about && rows.about[n]) || suiteOf(n);
     const made = make("li", { "aria-setsize": items.length, "aria-posinset": item.at + 1 },
       make("a", { href: `#${anchorOf(n)}`, class: "row", "data-n": n, "aria-current": n === open ? "true" : false },
@@ -184,7 +182,6 @@
   }
 
   function measureOf(n) {
-    if (chosen.sort === "cost") return rows.cost[n] ? dollars(rows.cost[n]) : "–";
     if (chosen.sort === "drop") return rows.drop[n] ? `−${rows.drop[n].toFixed(2)}` : "–";
     return rows.ms[n] ? seconds(rows.ms[n]) : "";
   }
@@ -373,6 +370,7 @@
   }
 
   const LONG = 6000;
+  const FEW_WORDS = 400;
 
   function whole(text, tag) {
     const made = foreign("div", [], { class: `text ${tag || ""}` });
@@ -447,9 +445,9 @@
     box.replaceChildren(...view(n));
     document.documentElement.classList.add("opened");
     if (jump) {
-      const narrow = matchMedia("(max-width: 899px)").matches;
-      if (narrow) scrollTo(0, 0);
-      else if (box.getBoundingClientRect().top < 0 || focus) box.scrollIntoView({ block: "start" });
+      const { top } = box.getBoundingClientRect();
+      if (!isWide()) scrollTo(0, 0);
+      else if (top < 0 || top > innerHeight / 2) box.scrollIntoView({ block: "start" });
     }
     reveal(n);
     draw();
@@ -457,16 +455,20 @@
     document.title = `${rows.id[n]} · ${title}`;
   }
 
-  function close() {
-    const was = open;
+  function leave() {
     document.documentElement.classList.remove("opened");
     document.title = title;
     goTo("", true);
+  }
+
+  function close() {
+    const was = open;
+    leave();
     list();
     reveal(was);
     const link = $("rows").querySelector(`[data-n="${was}"]`);
     if (link) link.focus({ preventScroll: true });
-    if (matchMedia("(max-width: 899px)").matches) $("cases").scrollIntoView({ block: "start" });
+    if (!isWide()) $("cases").scrollIntoView({ block: "start" });
   }
 
   function step(by) {
@@ -478,7 +480,7 @@
     show(listed[next], { focus: true });
   }
 
-  function view(n) {
+  function bar(n) {
     const said = detailsOf(n);
     const [, group, tone] = groupOf(n);
     const at = listed.indexOf(n);
@@ -489,52 +491,65 @@
       rows.dropped.includes(n) ? make("span", { class: "tag warn" }, "score drop") : null,
       rows.behaves.includes(n) ? make("span", { class: "tag" }, "behaves differently") : null,
       rows.stale.includes(n) ? make("span", { class: "tag warn" }, "stale") : null, tags);
-    const bar = make("div", { class: "bar" },
+    return make("div", { class: "bar" },
       make("button", { type: "button", class: "button back", onclick: close }, "← All cases"), status,
       make("span", { class: "soft place" }, at >= 0 ? `${(at + 1).toLocaleString("en")} of ${listed.length.toLocaleString("en")}` : ""),
       make("button", { type: "button", class: "button", "aria-keyshortcuts": "k", onclick: () => step(-1), disabled: at <= 0 }, "Previous"),
       make("button", { type: "button", class: "button", "aria-keyshortcuts": "j", onclick: () => step(1), disabled: at < 0 || at === listed.length - 1 }, "Next"));
+  }
+
+  function view(n) {
+    const said = detailsOf(n);
     const heading = make("div", { class: "heading" },
       foreign("h2", rows.id[n], { tabindex: -1 }),
       make("p", { class: "soft" }, foreign("bdi", suiteOf(n)), said && said.about ? [" · ", foreign("bdi", said.about)] : null));
     if (!said) {
       const why = reading || page.leftOut.length ? reading || page.leftOut.join(" ") : "No details of this case are stored.";
-      return [bar, heading, make("p", { class: "line" }, mark(rows.status[n]), ` ${(STATUS[rows.status[n]] || STATUS["-"])[2]}, ${seconds(rows.ms[n])}. `, make("span", { class: "soft" }, why))];
+      return [bar(n), heading, make("p", { class: "line" }, mark(rows.status[n]), ` ${(STATUS[rows.status[n]] || STATUS["-"])[2]}, ${seconds(rows.ms[n])}. `, make("span", { class: "soft" }, why))];
     }
-    return [bar, heading, ...story(n, said).filter(Boolean)];
+    return [bar(n), heading, ...story(n, said).filter(Boolean)];
   }
 
   /* The case in the order in which it is judged. */
   function story(n, said) {
-    const before = said.before;
-    const now = said.now || {};
+    const { before, now = {} } = said;
     return [
       make("div", { class: "seen" },
+        said.error ? why(said.error) : said.what ? why(said.what) : null,
         page.compared && make("p", {}, said.seen.map((line, place) => [place ? "; " : "", foreign("bdi", line)])),
-        said.error ? foreign("pre", said.error, { class: "why" }) : said.what ? foreign("pre", said.what, { class: "why" }) : null,
         said.compared ? foreign("p", said.compared, { class: "soft" }) : null,
         said.waived ? waived(said.waived) : null,
-        (said.warnings || []).map((warning) => foreign("p", `⚠️ ${warning}`))),
+        (said.warnings || []).map((warning) => foreign("p", `⚠️ ${warning}`)),
+        said.question || said.expected ? asked(said) : null),
       part("What is different", said.behaves ? behaves(said.behaves) : null),
-      part("Prompt", said.question ? whole(said.question, "asked") : null,
-        said.expected ? make("div", { class: "expected" }, make("h4", {}, "Expected"),
-          make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
-        said.askedCut ? make("p", { class: "soft" }, "The prompt or the expectation is longer; see the eval file.") : null),
       answers(n, said, before, now),
-      page.carries.calls && part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", "in this run"), missing(before, "toolCalls", "more call", "in the baseline")),
-      part("Conversation", talk("This run", now), before ? talk("Baseline", before) : null),
-      part("Checks", said.checks ? checks(said.checks) : null, asserted(said)),
+      page.carries.calls && (now.status !== "E" || now.calls) && part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", `in ${ours}`), missing(before, "toolCalls", "more call", "in the baseline")),
+      part("Conversation", talk(page.here, now), before ? talk("Baseline", before) : null),
+      part("Checks", said.checks ? checks(said.checks, said.changed) : null, asserted(said)),
       record(said),
       part("Time and cost", numbers(before, now)),
       ways(n, said),
     ];
   }
 
+  /* Why it failed: of what is long only the beginning, so that the responses stay in sight. */
+  function why(text) {
+    const made = foreign("pre", text, { class: "why" });
+    if (text.length > FEW_WORDS) made.replaceChildren(text.slice(0, FEW_WORDS), make("button", { type: "button", class: "fold", onclick: () => made.replaceChildren(text) }, `⋯ all ${many(text.length, "character")} ⋯`));
+    return made;
+  }
+
+  /* What was asked, in one line until it is opened. */
+  const asked = (said) => make("div", { class: "prompt" }, folded(["Prompt ", foreign("span", (said.question || "").slice(0, 300), { class: "soft" })], () => [
+    said.question ? whole(said.question, "asked") : null,
+    said.expected ? make("div", { class: "expected" }, make("p", { class: "label" }, "Expected"), make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
+    said.askedCut ? make("p", { class: "soft" }, "The prompt or the expectation is longer; see the eval file.") : null]));
+
   /* What a passing case does differently; names are in backticks. */
   function behaves(found) {
     const names = (text) => text.split("`").map((piece, place) => (place % 2 ? foreign("code", piece) : piece));
     return make("table", { class: "numbers" },
-      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, "This run"))),
+      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, page.here))),
       make("tbody", {}, found.map(([what, then, now]) => make("tr", {}, make("th", { scope: "row" }, names(what)), foreign("td", then), foreign("td", now)))));
   }
 
@@ -552,15 +567,17 @@
   function answers(n, said, before, now) {
     const runs = said.runs || [];
     const box = make("div", { class: "answers" });
-    let shown = Math.max(0, runs.findIndex((run) => run.decisive));
+    const decisive = runs.find((run) => run.decisive);
+    const failing = decisive && decisive.status !== "P" ? decisive : runs.find((run) => run.status !== "P");
+    let shown = Math.max(0, runs.indexOf(failing || decisive));
     const fill = () => {
       const run = runs[shown];
-      const own = !run || run.decisive || (!runs.some((one) => one.decisive) && !run.side);
-      const here = own ? now : run.side || {};
-      box.replaceChildren(...[compared(before, here, run, own)].flat(Infinity).filter(Boolean));
+      const own = !run || (decisive ? run === decisive : !run.side && run.status === now.status);
+      const one = own ? now : run.side || {};
+      box.replaceChildren(...[compared(before, one, run, own)].flat(Infinity).filter(Boolean));
       if (run && !own && run.checks) box.append(folded("Checks of this execution", () => checks(run.checks)));
-      if (run && run.error && !own) box.append(foreign("pre", run.error, { class: "why" }));
-      if (run && !own && (here.calls || []).length) box.append(folded("Tool calls of this execution", () => calls(null, here)));
+      if (run && run.error && !own && !(said.error || said.what || "").startsWith(run.error)) box.append(why(run.error));
+      if (run && !own && (one.calls || []).length) box.append(folded("Tool calls of this execution", () => calls(null, one)));
       dots.forEach((dot, place) => dot.setAttribute("aria-pressed", place === shown));
     };
     const dots = runs.map((run, place) => {
@@ -569,14 +586,11 @@
       return make("button", { type: "button", class: `dot ${tone}`, "aria-label": label, title: label, onclick: () => { shown = place; fill(); } }, sign);
     });
     fill();
-    const passed = runs.filter((run) => run.status === "P").length;
-    const again = runs.filter((run) => run.again).length;
-    const row = runs.length ? make("div", { class: "dots", role: "group", "aria-label": "Executions of this run" },
-      make("span", { class: "label" }, `${passed} of ${runs.length} executions of this run pass${again ? `, ${many(again, "re-run")} among them` : ""}`), dots) : null;
+    const row = runs.length ? make("div", { class: "dots", role: "group", "aria-label": `Executions of ${ours}` }, make("span", { class: "label" }, "Executions"), dots) : null;
     const then = before && before.runs ? make("div", { class: "dots" },
-      make("span", { class: "label" }, `${[...before.runs].filter((one) => one === "P").length} of ${before.runs.length} pass in the baseline`),
+      make("span", { class: "label" }, "Baseline"),
       [...before.runs].map((letter) => mark(letter))) : null;
-    return part(before ? "Baseline and this run" : "Response", then, row, box);
+    return make("section", { class: "part" }, make("h3", { class: "unseen" }, before ? `Baseline and ${ours}` : "Response"), make("div", { class: "line" }, then, row), box);
   }
 
   function sideTitle(name, one, extra) {
@@ -587,30 +601,29 @@
 
   const cutWords = (one) => (one.length ? `cut from ${many(one.length, "character")}` : "");
 
-  function compared(before, here, run, own) {
-    const status = own ? here.status : run.status;
-    const ms = own ? here.ms : run.ms;
-    const right = sideTitle("This run", { status, ms }, cutWords(here));
+  function compared(before, one, run, own) {
+    const { status, ms } = own ? one : run;
+    const right = sideTitle(page.here, { status, ms }, cutWords(one));
     if (!before) {
-      if (here.answer === undefined) return page.carries.answers ? make("p", { class: "soft" }, nothing(here, status)) : make("p", { class: "line" }, right);
-      return [make("h4", {}, right), whole(here.answer, "alone")];
+      if (one.answer === undefined) return page.carries.answers ? make("p", { class: "soft" }, nothing(status)) : make("p", { class: "line" }, right);
+      return [make("h4", {}, right), whole(one.answer, "alone")];
     }
     const left = sideTitle("Baseline", before, cutWords(before));
     const then = before.answer;
-    const now = here.answer;
+    const now = one.answer;
     if (then !== undefined && then === now) {
       return [make("p", { class: "soft" }, "Both responses are the same."), make("h4", {}, right), whole(now, "alone")];
     }
     if (then && now) return bothSides(then, now, [left, right]);
     if (!page.carries.answers) return make("p", { class: "line" }, left, " · ", right);
-    const one = (text, of, letter) => (text !== undefined ? whole(text) : make("p", { class: "soft" }, nothing(of, letter)));
+    const given = (text, letter) => (text !== undefined ? whole(text) : make("p", { class: "soft" }, nothing(letter)));
     return make("table", { class: "sides" },
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, left), make("th", { scope: "col" }, right))),
-      make("tbody", {}, make("tr", {}, make("td", { class: "then" }, one(then, before, before.status), before.error ? foreign("pre", before.error, { class: "why" }) : null),
-        make("td", { class: "now" }, one(now, here, status)))));
+      make("tbody", {}, make("tr", {}, make("td", { class: "then" }, given(then, before.status), before.error ? why(before.error) : null),
+        make("td", { class: "now" }, given(now, status)))));
   }
 
-  function nothing(one, status) {
+  function nothing(status) {
     if (status === "E") return "No response: the case has no score.";
     if (status === "S" || status === "N") return "No response: the case was not run.";
     return "The response is not stored.";
@@ -647,14 +660,14 @@
     if (!before) return make("ol", { class: "calls" }, here.map((call) => make("li", {}, called(call))));
     const body = aligned(then, here).map(([was, is]) => {
       const other = was && is && (was.args || "") !== (is.args || "");
-      const [kind, sign, words] = !was ? ["extra", "+", "only in this run"] : !is ? ["gone", "−", "missing in this run"] : other ? ["other", "≠", "other arguments"] : ["same", "=", "same"];
+      const [kind, sign, words] = !was ? ["extra", "+", `only in ${ours}`] : !is ? ["gone", "−", `missing in ${ours}`] : other ? ["other", "≠", "other arguments"] : ["same", "=", "same"];
       const pieces = other && was.args && is.args ? difference(was.args, is.args) : null;
       return make("tr", { class: kind }, make("th", { scope: "row" }, make("span", { class: "sign", "aria-hidden": "true" }, sign), " ", words),
         make("td", {}, was ? called(was, pieces && pieces.map(([k, text]) => [k, text]).filter(([k]) => k !== "+")) : null),
         make("td", {}, is ? called(is, pieces && pieces.map(([k, , text]) => [k, text]).filter(([k]) => k !== "-")) : null));
     });
     return make("table", { class: "timeline" },
-      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, "This run"))), make("tbody", {}, body));
+      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, page.here))), make("tbody", {}, body));
   }
 
   function called(call, marked) {
@@ -681,11 +694,11 @@
   }
 
   /* Checks, those that miss something first. */
-  function checks(found) {
+  function checks(found, changed) {
     return make("ul", { class: "checks" }, found.map((check) => {
       if (check.more) return make("li", { class: "soft" }, `and ${many(check.more, "more check")}`);
-      const [tone, sign, words] = { pass: ["pass", "✓", "met"], fail: ["fail", "✕", "missed"], part: ["warn", "±", "met in part"], gone: ["soft", "–", "no longer checked"] }[check.state];
-      const score = check.then !== undefined && check.now !== undefined && check.then !== check.now ? `${check.then} → ${check.now}` : check.now !== undefined ? check.now : `was ${check.then}`;
+      const [tone, sign, words] = { pass: ["pass", "✓", "met"], fail: ["fail", "✕", "missed"], part: ["warn", "±", "met in part"], gone: ["soft", "–", changed ? "no longer checked" : "did not run"] }[check.state];
+      const score = check.then !== undefined && check.now !== undefined && check.then !== check.now ? `${check.then} → ${check.now}` : check.now ?? `${words}; baseline ${check.then}`;
       return make("li", { class: check.state },
         make("div", { class: "line" }, make("span", { class: `mark ${tone}`, role: "img", "aria-label": words }, sign), foreign("b", check.name),
           make("span", { class: "score" }, score), check.required ? make("span", { class: "tag fail" }, "required") : null,
@@ -696,7 +709,7 @@
         check.said ? folded("Reasoning in the baseline", () => whole(check.said)) : null,
         check.missed ? folded("What was missed in the baseline", () => make("ul", {}, check.missed.map((miss) => foreign("li", miss)))) : null,
         check.prompts ? folded(`Prompt of the LLM judge${check.model ? `: ${check.model}` : ""}`, () => check.prompts.map(([name, text]) => [make("h4", {}, name.replace(/([A-Z])/g, " $1").toLowerCase()), whole(text)])) : null,
-        check.members ? checks(check.members) : null);
+        check.members ? checks(check.members, changed) : null);
     }));
   }
 
@@ -736,7 +749,7 @@
     row("Tries", undefined, now.attempts);
     if (!rows.length) return null;
     return make("table", { class: "numbers" },
-      make("thead", {}, make("tr", {}, make("td", {}), before ? make("th", { scope: "col" }, "Baseline") : null, make("th", { scope: "col" }, "This run"))),
+      make("thead", {}, make("tr", {}, make("td", {}), before ? make("th", { scope: "col" }, "Baseline") : null, make("th", { scope: "col" }, page.here))),
       make("tbody", {}, rows.map(([name, then, here]) => make("tr", {}, make("th", { scope: "row" }, name), before ? make("td", {}, then) : null, make("td", {}, here)))));
   }
 
@@ -755,35 +768,46 @@
 
   /* --- Search, chips, choices ----------------------------------------------------------------------------------- */
 
+  /* A case that the filter leaves out is closed; beside the list, the first one of the list takes its place. */
   function change() {
     $("list").scrollTop = 0;
     list();
+    if (open >= 0 && !fits(open)) {
+      open = -1;
+      leave();
+      $("case").replaceChildren();
+    }
+    if (open >= 0) $("case").querySelector(".bar").replaceWith(bar(open));
+    else if (listed.length && isWide()) show(listed[0], { jump: false });
   }
 
+  function press(item, attributes) {
+    const button = make("button", { type: "button", class: item.className || "button", ...attributes }, [...item.childNodes]);
+    item.replaceWith(button);
+    return button;
+  }
+
+  /* The counts of the first screen choose cases. */
   function chips() {
-    $("chips").replaceChildren(...page.groups.map(([, title, tone, count], place) => {
-      const made = make("button", { type: "button", class: `chip ${tone}`, "aria-pressed": "false" }, title, " ", make("span", { class: "n" }, count.toLocaleString("en")));
-      made.addEventListener("click", () => {
-        const on = !chosen.groups.has(place);
-        if (on) chosen.groups.add(place);
-        else chosen.groups.delete(place);
-        made.setAttribute("aria-pressed", on);
+    for (const item of document.querySelectorAll("[data-group]")) {
+      const { group } = item.dataset;
+      const button = press(item, { "aria-pressed": "false", onclick: () => {
+        if (!chosen.groups.delete(group)) chosen.groups.add(group);
+        button.setAttribute("aria-pressed", chosen.groups.has(group));
         change();
-      });
-      return made;
-    }));
+      } });
+    }
   }
 
   function choice(key, title, names, all) {
     if (names.length < 2 && !(names.length === 1 && key !== "suite" && key !== "target")) return null;
-    return make("select", { id: `by-${key}`, "aria-label": title, onchange: (event) => { chosen[key] = event.currentTarget.value; causes(); change(); } },
+    return make("select", { id: `by-${key}`, "aria-label": title, onchange: (event) => { chosen[key] = event.currentTarget.value; change(); } },
       make("option", { value: "" }, all), names.map((name, place) => make("option", { value: place }, name.length > 60 ? `${name.slice(0, 59)}…` : name)));
   }
 
   function choices() {
-    const sorts = { change: "Changed first", drop: "Largest drop", time: "Slowest", cost: "Costliest", name: "By name" };
+    const sorts = { change: "Changed first", drop: "Largest drop", time: "Slowest", name: "By name" };
     if (!Object.keys(rows.drop).length) delete sorts.drop;
-    if (!rows.cost.length) delete sorts.cost;
     $("narrow").append(...[
       make("select", { id: "sort", "aria-label": "Order", onchange: (event) => { chosen.sort = event.currentTarget.value; change(); } },
         Object.entries(sorts).map(([key, words]) => make("option", { value: key }, words))),
@@ -791,45 +815,22 @@
       choice("tag", "Tag", rows.tagNames, "All tags"),
       choice("evaluator", "Evaluator", rows.evaluatorNames, "All evaluators"),
       choice("target", "Target", rows.targetNames, "All targets"),
-      choice("cause", "Cause", page.causes, "All causes"),
     ].filter(Boolean));
-  }
-
-  /* The causes of the first screen choose too. */
-  function causes() {
-    for (const item of document.querySelectorAll("[data-cause]")) {
-      const button = item.querySelector("button");
-      if (button) button.setAttribute("aria-pressed", chosen.cause === item.dataset.cause);
-    }
-  }
-
-  function causeButtons() {
-    for (const item of document.querySelectorAll("[data-cause]")) {
-      const words = item.querySelector(".cause");
-      const button = make("button", { type: "button", class: "cause", "aria-pressed": "false", onclick: () => {
-        chosen.cause = chosen.cause === item.dataset.cause ? "" : item.dataset.cause;
-        if ($("by-cause")) $("by-cause").value = chosen.cause;
-        causes();
-        change();
-        $("cases").scrollIntoView({ block: "start" });
-      } }, [...words.childNodes]);
-      words.replaceWith(button);
-    }
   }
 
   /* Rows of the table below the cases choose, too. The keyboard goes on in the list. */
   function metricButtons(key) {
     for (const item of document.querySelectorAll(`[data-${key}]`)) {
       const place = item.dataset[key];
-      const button = make("button", { type: "button", class: "button", onclick: () => {
+      press(item, { onclick: () => {
         clear();
         chosen[key] = place;
         if ($(`by-${key}`)) $(`by-${key}`).value = place;
+        $("narrow").parentElement.open = true;
         change();
         $("cases").scrollIntoView({ block: "start" });
         $("list").focus({ preventScroll: true });
-      } }, [...item.childNodes]);
-      item.replaceWith(button);
+      } });
     }
   }
 
@@ -854,13 +855,12 @@
   }
 
   function clear() {
-    Object.assign(chosen, { suite: "", tag: "", evaluator: "", target: "", cause: "", terms: [] });
+    Object.assign(chosen, { suite: "", tag: "", evaluator: "", target: "", terms: [] });
     chosen.groups.clear();
     $("search").value = "";
     for (const one of $("narrow").querySelectorAll("select:not(#sort)")) one.value = "";
     for (const one of $("chips").children) one.setAttribute("aria-pressed", "false");
-    causes();
-    list();
+    change();
   }
 
   $("search").addEventListener("input", (event) => {
@@ -901,15 +901,15 @@
   else learn(JSON.parse($("details").textContent));
   chips();
   choices();
-  causeButtons();
   metricButtons("tag");
   metricButtons("evaluator");
   copies();
   document.documentElement.classList.add("js");
+  document.documentElement.style.setProperty("--here", JSON.stringify(page.here));
   list();
   follow();
   document.documentElement.classList.toggle("empty", !size);
-  if (open < 0 && size && groupOf(0)[2] !== "pass" && matchMedia("(min-width: 900px)").matches) show(0, { jump: false });
+  if (open < 0 && size && groupOf(0)[2] !== "pass" && isWide()) show(0, { jump: false });
   if (packed) {
     const again = (words) => {
       const focused = $("case").contains(document.activeElement);

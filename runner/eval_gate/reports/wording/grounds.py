@@ -244,14 +244,12 @@ def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None
 def describe_repeats(grounds: Grounds) -> str | None:
     """`3 re-runs returned the same response, in 4 ms at most, the first failure in 2.1 s; this looks like a cache …`.
 
-    None where the re-runs said different things.
+    None unless they were that much faster: many agents have no chance in them, and then it says nothing.
     """
     found = grounds.repeats
-    if found is None:
+    if found is None or not found.cached:
         return None
     said = f"{format_count(grounds.reruns, 're-run')} returned the same response byte for byte"
-    if not found.cached:
-        return said
     took = f"in {format_seconds(found.slowest_ms)} at most, the first failure in {format_seconds(found.first_ms)}"
     return f"{said}, {took}; this looks like a cache, which rerunCacheBusting may bypass"
 

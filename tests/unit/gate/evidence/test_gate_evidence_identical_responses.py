@@ -1,4 +1,4 @@
-"""Re-runs that answer byte for byte the same: said to, and counted like all others."""
+"""Re-runs that answer byte for byte the same: recorded, and counted like all others."""
 
 from __future__ import annotations
 

@@ -123,12 +123,7 @@ def test_anchors__each_case__are_those_of_links(page) -> None:
 
 def test_groups__every_case__is_in_one_and_those_to_look_at_are_first(page) -> None:
     data = page_data(page)
-    assert [(key, count) for key, _, _, count in data["groups"]] == [
-        ("regression", 6),
-        ("new-pass", 1),
-        ("flaky-history", 8),
-        ("passing", 45),
-    ]
+    assert [key for key, _, _ in data["groups"]] == ["regression", "new-pass", "flaky-history", "passing"]
     assert len(data["rows"]["id"]) == len(set(data["rows"]["id"])) == 60
     assert data["rows"]["group"] == [0] * 6 + [1] + [2] * 8 + [3] * 45
 
@@ -173,14 +168,11 @@ def test_case__checks__misses_come_first_with_what_they_were(page) -> None:
     assert policy["prompts"][0] == ["systemPrompt", "You are a strict reviewer of refunds."]
 
 
-def test_causes__cases__know_theirs(page) -> None:
+def test_causes__shared_by_cases__are_headings_of_theirs(page) -> None:
     data = page_data(page)
-    assert len(data["causes"]) == 3
-    cause = data["rows"]["cause"]
-    assert [data["causes"][cause[str(place)]][:12] for place in range(6)] == ["toolsCalled:"] * 4 + [
-        "responseCont",
-        "agent error:",
-    ]
+    assert data["causes"] == ["toolsCalled: expected [issue_refund], called [lookup_order, escalate]"]
+    assert data["rows"]["cause"] == {"0": 0, "1": 0, "2": 0, "3": 0}
+    assert list(data["rows"]["what"]) == ["4", "5"]
 
 
 def test_plain__no_script__holds_the_regressions_with_both_answers(page) -> None:
@@ -192,12 +184,10 @@ def test_plain__no_script__holds_the_regressions_with_both_answers(page) -> None
     assert read.count("<article id=") == 6
 
 
-def test_strip__runs_before__are_drawn_and_said(page) -> None:
-    read = markup_of(page)
-    words = "In the newest 20 runs on main, between 1 and 4 cases failed or had no score, 1 in the newest. "
-    assert read.count("<g><title>") == 21
-    assert f"<figcaption>{words}In this run 5 fail, 1 without a score.</figcaption>" in read
-    assert "strip" not in markup_of(page_of(make_result("a")))
+def test_recent_runs__of_the_branch__are_said_in_a_sentence(page) -> None:
+    words = "In the newest 20 runs on main, between 1 and 4 cases failed or had no score, 1 in the newest."
+    assert f'<p class="soft">{words}</p>' in markup_of(page)
+    assert "In the newest" not in markup_of(page_of(make_result("a")))
 
 
 @pytest.mark.slow
