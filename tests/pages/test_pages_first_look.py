@@ -20,9 +20,9 @@ SCREEN = (1280, 900)
 HEADER = 140
 """Pixels from the top at which the header of a wide window ends, at most."""
 FIRST_ROW = 240
-FIRST_DIFFERENCE = 560
+FIRST_DIFFERENCE = 520
 PHONE_FIRST_ROW = 340
-PHONE_FIRST_DIFFERENCE = 600
+PHONE_FIRST_DIFFERENCE = 560
 BOTTOM = "document.querySelector('header.top').getBoundingClientRect().bottom"
 
 
