@@ -26,7 +26,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.reports.console.style import FOLD_ABOVE, MAX_ID, ConsoleStyle
+from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.detail_levels import COMMENT_LIMIT, DetailLevel, render_within_limit
 from eval_gate.reports.rendering import write_each
 from eval_gate.reports.template_engine import build_environment, tidy_markdown
@@ -50,6 +50,8 @@ _EXIT_CODES: Final = {
 _OUTCOME_WORDS: Final = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.INCONCLUSIVE: "inconclusive"}
 FORMATS: Final = {"md": "matrix.md", "html": "matrix.html", "json": "matrix.json", "console": "matrix.txt"}
 """What a comparison can be, with the usual names of the files."""
+FOLD_ABOVE: Final = 200
+"""Cases above which those with the same result everywhere are listed only with --verbose."""
 MAX_TARGET: Final = 24
 """Characters of a target's name above a column."""
 MAX_PAGE_ROWS: Final = 5_000

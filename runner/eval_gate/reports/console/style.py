@@ -22,8 +22,6 @@ DEFAULT_WIDTH: Final = 80
 MIN_WIDTH: Final = 40
 MAX_ID: Final = 40
 MAX_DESCRIPTION: Final = 60
-FOLD_ABOVE: Final = 200
-"""Cases of a suite above which passing ones are listed only with --verbose."""
 MAX_WARNINGS: Final = 10
 _ASCII: Final = str.maketrans(
     {"═": "=", "─": "-", "→": "->", "⚠": "!", "–": "-", "−": "-", "—": "-", "…": "...", "⏎": "/", "·": "|", "≠": "*"}

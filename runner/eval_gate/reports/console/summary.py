@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -26,6 +27,7 @@ from eval_gate.text.escape import to_console_line
 MAX_SUITES: Final = 30
 """Suites above which only those are listed in which a case did not pass."""
 MAX_SUITE_NAME: Final = 60
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
 
 def render_console(view: ReportView, style: ConsoleStyle) -> str:
@@ -197,9 +199,10 @@ def _format_baseline(view: ReportView) -> str | None:
         return None if reason in {None, NOT_REQUESTED.reason} else f"no baseline: {reason}"
     facts, context = view.comparison.baseline, view.context
     branch = f"{context.branch}@" if context.branch else ""
-    commit = f"{branch}{facts.sha[:7]}" if facts.sha else context.branch
-    day = extract_day(facts.timestamp) or f"run {facts.run_id}"
-    parts = [" of ".join(filter(None, [f"baseline {commit}" if commit else "baseline", day]))]
+    # ours are named by a UUID, which says nothing; those of other tools by their file
+    named = None if _UUID(facts.run_id) else facts.run_id
+    run = f"{branch}{facts.sha[:7]}" if facts.sha else named or context.branch
+    parts = [" of ".join(filter(None, [f"baseline {run}" if run else "baseline", extract_day(facts.timestamp)]))]
     parts += filter(None, [format_age(facts.age_days)])
     if facts.commits_behind is not None:
         parts.append(f"{format_count(facts.commits_behind, 'commit')} behind")
