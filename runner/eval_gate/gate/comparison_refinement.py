@@ -22,7 +22,7 @@ from eval_gate.gate.evidence.case_history import (
     count_case_executions,
 )
 from eval_gate.gate.evidence.day_effects import DayEffects, adjust_to_day, learn_day_effects
-from eval_gate.gate.evidence.identical_responses import compute_usual_duration, find_repeats
+from eval_gate.gate.evidence.identical_responses import find_repeats
 from eval_gate.gate.evidence.prior import RATES, Prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.evidence.suite.score_drop import (
@@ -343,13 +343,14 @@ def refine_comparison(
     settled = {one.key: one for one in told_apart}
     scores = _run_score_test(scored, settlement, prior_evidence.evidence.false_alarm_rate * share, allowed)
 
-    usual_ms = compute_usual_duration(cases.values())
+    first = next(iter(cases), None)
 
     def refined(change: CaseChange) -> CaseChange:
         one = settled.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
             return _add_case_history(change, prior_evidence)
-        grounds = replace(one.grounds, repeats=find_repeats(cases[key], usual_ms)) if one.grounds is not None else None
+        repeats = find_repeats(cases[key], runs_first=key == first)
+        grounds = replace(one.grounds, repeats=repeats) if one.grounds is not None else None
         return replace(_add_case_history(change, prior_evidence), change=one.case_class, grounds=grounds)
 
     return replace(

@@ -199,7 +199,7 @@ def test_pull_request__main_broke_it__says_so_first_and_blames_nobody(job, githu
     assert (ended.code, ended.outputs["regressions"]) == (0, "0"), ended.log
     (comment,) = comments_of(github)
     above = comment.partition("<details>")[0]
-    assert "**Broken on main, not by this change:** 1 case" in above
+    assert f"**Broken on main since `{broke[:7]}`, not by this change:** 1 case" in above
     assert f"has failed on main since {broke[:7]}" in above
     assert the_check(github, pull.head_sha)["output"]["title"].startswith("No regressions")
 

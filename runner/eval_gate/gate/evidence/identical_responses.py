@@ -8,8 +8,6 @@ way, and only a re-run that passes the cache helps (`rerunCacheBusting`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from statistics import median
 from typing import Final
 
 from eval_gate.model.evidence import Repeats
@@ -22,17 +20,11 @@ MIN_FIRST_MS: Final = 200
 """Shortest time of a first response: a faster one may have been slow for any reason, such as a new connection."""
 
 
-def compute_usual_duration(cases: Iterable[CaseResult]) -> float:
-    """Compute the median duration of the first executions of these cases in milliseconds; 0 without any."""
-    return median([one.list_executions()[0].duration_ms for one in cases if one.list_executions()] or [0.0])
-
-
-def find_repeats(case: CaseResult, usual_ms: float) -> Repeats | None:
+def find_repeats(case: CaseResult, *, runs_first: bool = False) -> Repeats | None:
     """Describe the re-runs of a case if all of them repeat the first failure.
 
-    Return None if any of them gave another response, if there are none, or if the case did not fail at first. They are
-    from a cache only if other cases take as long as the first failure: a first connection is slow too. `usual_ms` is
-    the typical duration of a first execution in the run.
+    Return None if any of them gave another response, if there are none, or if the case did not fail at first. The
+    case that runs first (`runs_first`) opens the connection, so its first execution is slow without any cache.
     """
     trials = case.list_executions()
     first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
@@ -42,6 +34,5 @@ def find_repeats(case: CaseResult, usual_ms: float) -> Repeats | None:
     if not all(one.repeats_first_failure for one in again):
         return None
     slowest = max(one.duration_ms for one in again)
-    without_cache = min(failed.duration_ms, usual_ms)
-    cached = without_cache >= MIN_FIRST_MS and slowest * CACHE_SPEEDUP < without_cache
+    cached = not runs_first and failed.duration_ms >= MIN_FIRST_MS and slowest * CACHE_SPEEDUP < failed.duration_ms
     return Repeats(slowest_ms=slowest, first_ms=failed.duration_ms, cached=cached)

@@ -175,21 +175,11 @@ def _summarize_status(summary: Summary) -> Status:
 
 
 def _iter_counts(view: ReportView) -> Iterator[str]:
-    """Yield how many cases pass, and the counts of the others that are not zero."""
-    summary = view.summary
+    """Yield how many cases pass, here and in the baseline, and what became of all cases."""
     yield format_pass_counts(view.pass_counts)
-    if summary.failed:
-        yield f"{summary.failed} fail{view.failed_counts}"
-    if summary.errored:
-        yield f"{format_count(summary.errored, 'error')}{view.errored_counts}"
-    yield from view.further_counts
-    others = {
-        "skipped": summary.skipped,
-        "not run": summary.not_run,
-        "with a lower score": len(view.score_drops),
-        "flaky": 0 if view.uses_history else summary.flaky,
-    }
-    yield from (f"{number} {word}" for word, number in others.items() if number)
+    yield view.counts
+    if view.summary.flaky and not view.uses_history:
+        yield f"{view.summary.flaky} flaky"
 
 
 def _format_baseline(view: ReportView) -> str | None:

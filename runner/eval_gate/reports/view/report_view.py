@@ -326,31 +326,6 @@ class ReportView(CaseLists):
             row.key in self.blockers.cases for row in of_drop
         )
 
-    @property
-    def has_only_agent_errors(self) -> bool:
-        """Whether regressions may be an outage after all: no case was answered, and each crashed."""
-        return bool(self.regressions) and run_statistics.has_only_agent_errors(self.run)
-
-    @property
-    def recovered_count(self) -> int:
-        """Regressions that passed when they were tried again."""
-        return sum(row.status is Status.PASSED for row in self.regressions)
-
-    @property
-    def more_counts(self) -> tuple[str, ...]:
-        """Further counts of some runs, such as `1 waived`; they overlap with passes and failures."""
-        numbers = {
-            "passed only when re-run": self.recovered_count,
-            "of the regressions not re-run": len(self.suspected),
-            **{word: len(rows) for word, rows in self._rows_by_word.items()},
-        }
-        return tuple(f"{number} {word}" for word, number in numbers.items() if number)
-
-    @property
-    def further_counts(self) -> tuple[str, ...]:
-        """Those of `more_counts` that do not stand among the failures already."""
-        return tuple(words for words in self.more_counts if words not in self._failed_words)
-
     @cached_property
     def _rows_by_word(self) -> Mapping[str, tuple[CaseRow, ...]]:
         """Cases that have a count of their own beside passes, failures and regressions, by its word."""
@@ -405,44 +380,6 @@ class ReportView(CaseLists):
             elif found:
                 said.append(f"{len(found)} {word}")
         return said
-
-    @property
-    def failed_counts(self) -> str:
-        """` (2 regressions, 1 still failing, 1 waived)`, of the failures; empty without any, or a baseline."""
-        return f" ({', '.join(self._failed_words)})" if self._failed_words else ""
-
-    @cached_property
-    def _failed_words(self) -> tuple[str, ...]:
-        """Counts that add up to the failures: each failing case is in the first that holds for it."""
-        if self.comparison is None or not self.summary.failed:
-            return ()
-        kinds = {
-            "regression": self.regressions_and_suspects,
-            "still failing": self.still_failing,
-            **self._rows_by_word,
-            "without a comparable baseline": self.failing,
-        }
-        seen: set[CaseKey] = set()
-        numbers = {}
-        for word, rows in kinds.items():
-            found = {row.key for row in rows if row.status is Status.FAILED} - seen
-            numbers[word] = len(found)
-            seen |= found
-        regressions, other = numbers.pop("regression"), self.summary.failed - len(seen)
-        more = (f"{number} {word}" for word, number in (numbers | {"other": other}).items() if number > 0)
-        return (format_count(regressions, "regression"), *more)
-
-    @property
-    def errored_counts(self) -> str:
-        """` (2 agent errors, 1 agent unreachable; 2 regressions among them)`; empty without any error."""
-        rows = {"regression": self.regressions_and_suspects, "still failing": self.still_failing}
-        broken = {words: sum(row.status is Status.ERROR for row in found) for words, found in rows.items()}
-        kinds, said = format_error_kind_counts(run_statistics.find_error_kinds(self.run)), []
-        said += [f"{format_count(broken['regression'], 'regression')} among them"] if broken["regression"] else []
-        said += [f"{broken['still failing']} still failing"] if broken["still failing"] else []
-        said += [f"{len(self.still_errored)} in the baseline too"] if self.still_errored else []
-        found = "; ".join(filter(None, [kinds, ", ".join(said)]))
-        return f" ({found})" if found else ""
 
 
 def _join_in_parentheses(words: Sequence[str]) -> str:

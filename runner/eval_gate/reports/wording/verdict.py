@@ -72,8 +72,9 @@ def format_reason(run: RunResult, reason: Reason) -> str:
     if reason.code == RuleCode.ERRORS and errors is not None:
         return _format_counted_errors(run, errors.limit)
     if reason.code == RuleCode.PASS_RATE and run.verdict and (rate := run.verdict.find_rule(RuleCode.PASS_RATE)):
-        scored = format_count(compute_pass_rates(run).judged, "case")
-        return f"pass rate {rate.value} of {scored} with a score is below {rate.limit}"
+        if scored := compute_pass_rates(run).judged:
+            return f"pass rate {rate.value} of {format_count(scored, 'case')} with a score is below {rate.limit}"
+        return reason.message
     if run.comparison is None or run.comparison.false_alarm_rate is None:
         return reason.message
     if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:

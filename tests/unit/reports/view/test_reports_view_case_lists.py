@@ -43,7 +43,7 @@ def told(run):
         if name.startswith("_") or not isinstance(listed := getattr(view, name), tuple):
             continue
         found[name] = [getattr(one, "key", one) for one in listed if not hasattr(one, "rows")]
-    return found, view.blockers, view.more_counts, view.further_counts, view.failed_counts
+    return found, view.blockers, view.counts
 
 
 @given(

@@ -232,7 +232,7 @@ def test_reports__any_graded_run__have_the_same_numbers(then, now, least) -> Non
     assert counts in render_check_run(view).summary
     console = " ".join(render("console", run, ReportContext()).split())
     assert f" {passed} of {len(now)} pass" in console
-    assert (f" {len(now) - passed} fail (" in console) == (passed < len(now))
+    assert counts in console
     everything = ET.fromstring(render("junit", run, ReportContext(junit=JunitFailures.ALL)))
     assert len([*everything.iter("failure")]) >= len(now) - passed
     assert (not [*everything.iter("failure")]) == (passed == len(now) and run.verdict.outcome is Outcome.PASSED)
