@@ -166,6 +166,13 @@ UNKNOWN = {
         ),
         'unknown key "responseContains" (it belongs in `expect`)',
     ),
+    "another word for all of them": (
+        tool_forge({}, "", OTHER)._replace(
+            text='[{"id": "gs-1", "description": "", "input": {"message": "x"},\n"expect": {},\n\n'
+            f'"rubrics": [1]}},\n{json.dumps(OTHER)}]'
+        ),
+        'unknown key "rubrics" (did you mean "rubric"?)',
+    ),
     "agent evals": (
         agent_evals(
             '"assertion": [{"type": "contains", "value": "never"}]',

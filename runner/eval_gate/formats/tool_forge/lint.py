@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from itertools import islice
 from typing import Final
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
+from eval_gate.errors import format_suggestion
 from eval_gate.formats.document_reader import Findings, Path, get_known_keys
 from eval_gate.formats.tool_forge.file_model import (
     CaseInput,
@@ -38,6 +40,8 @@ _IGNORED_KEYS = {
     Envelope: frozenset({"$schema", "$comment"}),
 }
 """Further keys that upstream's generators write and nothing depends on."""
+_MAX_KEYS: Final = 50
+"""Unknown keys of a case among which expectations are looked for."""
 _ALWAYS_HOLDS: Final = '"" is in every response: this always passes'
 
 
@@ -53,7 +57,7 @@ def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *
 
     `is_unchecked`: of what the case expects, nothing that is known can fail.
     """
-    unknown = _find_unknown_expectations(case, path, findings)
+    unknown = _find_unknown_expectations(case, path, findings, is_unchecked=is_unchecked)
     if unknown and is_unchecked:
         findings.skip_case(unknown.values(), next(iter(unknown)))
     else:
@@ -72,8 +76,13 @@ def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *
         _lint_regression(case, path, findings)
 
 
-def _find_unknown_expectations(case: ToolForgeCase, path: Path, findings: Findings) -> dict[Path, str]:
-    """Find the expectations that nobody checks, with words: in `expect`, or beside it by a name that belongs there."""
+def _find_unknown_expectations(
+    case: ToolForgeCase, path: Path, findings: Findings, *, is_unchecked: bool
+) -> dict[Path, str]:
+    """Find the expectations that nobody checks, with words: in `expect`, or beside it by a name that belongs there.
+
+    Where nothing else is checked, a key that resembles `expect` or `rubric` is one too.
+    """
     known = get_known_keys(Expect)
     found = {}
     for key in (case.expect.model_extra if case.expect else None) or {}:
@@ -81,9 +90,10 @@ def _find_unknown_expectations(case: ToolForgeCase, path: Path, findings: Findin
         if key in UNSUPPORTED_ASSERTIONS:
             words = f'the assertion "{key}" is recognised, but not supported'
         found[(*path, "expect", key)] = words
-    for key in case.model_extra or {}:
-        if key in known:
-            found[(*path, key)] = f'unknown key "{key}" (it belongs in `expect`)'
+    for key in islice(case.model_extra or {}, _MAX_KEYS):
+        near = format_suggestion(key, ("expect", "rubric")) if is_unchecked else ""
+        if key in known or near:
+            found[(*path, key)] = f'unknown key "{key[:80]}"{" (it belongs in `expect`)" if key in known else near}'
     return found
 
 
