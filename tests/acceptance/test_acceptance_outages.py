@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.support.agents import vanishing_agent
 from tests.support.world import NOBODY, expect
 
 GOOD = "PPPPPPPP*4"
@@ -25,7 +26,13 @@ def test_everything_answers_500__main_answered_it__is_a_regression_with_the_outa
 
 def test_nobody_listens__main_answered_it__could_not_be_decided(world) -> None:
     seen = world(GOOD).here("PPPPPPPP", url=NOBODY, concurrency="1")
-    expect(seen, 3, "inconclusive", first="no-scored-cases", says=["The agent did not start"],
+    expect(seen, 3, "inconclusive", says=["The agent did not start", "Connection refused"], not_run=range(8))
+
+
+def test_nobody_listens_any_more__main_answered_it__could_not_be_decided(world) -> None:
+    with vanishing_agent() as url:
+        seen = world(GOOD).here("PPPPPPPP", url=url, concurrency="1")
+    expect(seen, 3, "inconclusive", first="no-scored-cases", says=["why it stopped accepting connections"],
            errored=range(5), not_run=[5, 6, 7])  # fmt: skip
 
 
@@ -192,7 +199,14 @@ def test_pull_request__half_of_the_cases_crash__red_and_never_called_infrastruct
     assert "says nothing about" not in seen.report
 
 
-def test_pull_request__agent_is_gone__could_not_decide(action) -> None:
+def test_pull_request__agent_is_not_there__could_not_decide(action) -> None:
     action.main("PPPP*2")
     seen = action.here("PPPP", url=NOBODY)
-    expect(seen, 3, "inconclusive", says=["The agent did not start"], errored=range(4))
+    expect(seen, 3, "inconclusive", says=["The agent did not start", "Connection refused"], not_run=range(4))
+
+
+def test_pull_request__agent_goes_away_during_the_run__could_not_decide(action) -> None:
+    action.main("PPPP*2")
+    with vanishing_agent() as url:
+        seen = action.here("PPPP", url=url)
+    expect(seen, 3, "inconclusive", says=["why it stopped accepting connections"], errored=range(4))

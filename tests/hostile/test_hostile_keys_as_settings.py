@@ -16,6 +16,7 @@ from eval_gate.errors import GateError
 from eval_gate.targets.kinds import find_kind
 from eval_gate.targets.settings import DescribedSettings
 from eval_gate.targets.target_list import parse_targets
+from tests.support.agents import unused_port, vanishing_agent
 from tests.support.canaries import KEY, files_below, shown_in
 from tests.support.program import gate
 
@@ -149,12 +150,15 @@ def test_each_setting_of_a_target__refers_to_a_key__no_error_shows_any_of_it(pro
 def test_run__address_with_user_and_query__they_are_nowhere(tmp_path) -> None:
     folder = prepared(tmp_path / "p")
     reports = [f"--report={one}" for one in ("md", "html", "junit", "json", "console")]
-    address = f"http://bot:{KEY}@127.0.0.1:1/chat?key={KEY}"
-    again = ("--agent-endpoint", address, "--snapshot-command", "echo $SECRET_KEY; echo {}", *reports)
-    done = gate(folder, "run", "evals", *again, "--max-retries", "0", SECRET_KEY=KEY)
-    assert done.returncode == 3
-    assert "--agent-endpoint 'http://***@127.0.0.1:1/chat?***'" in done.stdout
-    assert left(folder, done) == []
+    options = ("--snapshot-command", "echo $SECRET_KEY; echo {}", *reports, "--max-retries", "0")
+    with vanishing_agent() as url:
+        for one in (f"http://127.0.0.1:{unused_port()}/chat", url):
+            address = f"{one.replace('//', f'//bot:{KEY}@')}?key={KEY}"
+            done = gate(folder, "run", "evals", "--agent-endpoint", address, *options, SECRET_KEY=KEY)
+            assert done.returncode == 3
+            assert left(folder, done) == []
+    shown = f"{url.replace('//', '//***@')}?***"
+    assert f"--agent-endpoint '{shown}'" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from socket import SO_LINGER, SOL_SOCKET
 import pytest
 
 from tests.integration.test_integration_error_kinds import cases_of, write_cases
-from tests.support.agents import Exchange, agent, unused_port
+from tests.support.agents import Exchange, agent, unused_port, vanishing_agent
 from tests.support.program import gate
 
 TIMEOUT_MS = 2_000
@@ -227,10 +227,21 @@ def test_agent__fault_that_passes__is_asked_again_and_does_not_count(tmp_path, f
     assert (found["status"], found["trials"][0]["status"], asked, done.returncode) == ("passed", "passed", 2, 0)
 
 
-def test_agent__nobody_listens__is_unreachable_and_could_not_be_decided(tmp_path) -> None:
+def test_agent__nobody_listens__no_case_is_run_and_nothing_is_decided(tmp_path) -> None:
     write_cases(tmp_path, {"gs-bad": {"message": "bad", "responseContains": ["ok"]}})
-    target(tmp_path, f"http://127.0.0.1:{unused_port()}/chat")
+    port = unused_port()
+    target(tmp_path, f"http://127.0.0.1:{port}/chat")
     done = gate(tmp_path, "run", "--timeout-ms", str(TIMEOUT_MS))
+    (found,) = cases_of(tmp_path).values()
+    assert (found["status"], found["error"], done.returncode) == ("not_run", None, 3), done.stdout
+    assert f"no connection to 127.0.0.1:{port}: Connection refused" in done.stdout
+
+
+def test_agent__goes_away_during_the_run__is_unreachable_and_nothing_is_decided(tmp_path) -> None:
+    write_cases(tmp_path, {"gs-bad": {"message": "bad", "responseContains": ["ok"]}})
+    with vanishing_agent() as url:
+        target(tmp_path, url)
+        done = gate(tmp_path, "run", "--timeout-ms", str(TIMEOUT_MS))
     (found,) = cases_of(tmp_path).values()
     assert (found["status"], found["errorKind"], done.returncode) == ("error", "agent_unreachable", 3), done.stdout
     assert "no connection" in found["error"]

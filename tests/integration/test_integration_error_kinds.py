@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.test_integration_models import completion
 from tests.integration.test_integration_run import gate, record, write_suite
-from tests.support.agents import Exchange, agent, unused_port
+from tests.support.agents import Exchange, agent, vanishing_agent
 
 HOW = {
     "fine": ("passed", None, False),
@@ -91,9 +91,10 @@ def test_error_kind__every_way_to_break__is_said_of_case_trial_and_journal(tmp_p
     }
 
 
-def test_error_kind__nobody_listens__is_unreachable(tmp_path) -> None:
+def test_error_kind__nobody_listens_any_more__is_unreachable(tmp_path) -> None:
     write_suite(tmp_path, 2)
-    gate(tmp_path, "run", "--agent-endpoint", f"http://127.0.0.1:{unused_port()}/chat", "--max-retries", "0")
+    with vanishing_agent() as url:
+        gate(tmp_path, "run", "--agent-endpoint", url, "--max-retries", "0")
     assert {case["errorKind"] for case in cases_of(tmp_path).values()} == {"agent_unreachable"}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.text.javascript.strings import dump_compact_json
-from tests.support.agents import Exchange, agent, ok, unused_port
+from tests.support.agents import Exchange, agent, ok, unused_port, vanishing_agent
 from tests.support.offered import offered
 from tests.support.program import gate
 
@@ -233,9 +233,10 @@ def test_run__case_with_stubs__is_refused_with_its_place(tmp_path) -> None:
     assert "evals/weather.golden.json:2: stubs: case a has stubs" in done.stderr
 
 
-def test_run__agent_down__exits_3_and_says_that_it_is_not_the_change(tmp_path) -> None:
+def test_run__agent_goes_away_during_the_run__exits_3_after_five_cases(tmp_path) -> None:
     write_suite(tmp_path, 40)
-    done = gate(tmp_path, "run", "--agent-endpoint", f"http://127.0.0.1:{unused_port()}/chat", "--max-retries", "0")
+    with vanishing_agent() as url:
+        done = gate(tmp_path, "run", "--agent-endpoint", url, "--max-retries", "0")
     assert done.returncode == 3
     assert (
         "GATE INCONCLUSIVE: no connection to the target, 5 cases in a row: agent error: no connection to" in done.stdout

@@ -180,7 +180,7 @@ def test_validate__case_id_where_a_conversation_is_named__is_a_warning_as_in_a_r
     said = "target default: {{caseId}} in threads is the same in every trial, re-run and run"
     checked = gate(tmp_path, "validate")
     assert (checked.returncode, checked.stderr.count(said)) == (0, 1)
-    gate(tmp_path, "run", "--wait-for", "0")
+    gate(tmp_path, "run")
     (kept,) = tmp_path.glob("**/run.json")
     assert said in kept.read_text()
 

@@ -84,11 +84,14 @@ def test_run__agent_that_never_comes_up__is_one_error_and_not_one_a_case(tmp_pat
     assert record(tmp_path)["summary"]["notRun"] == 40
 
 
-def test_run__first_refused_connection__is_said_in_the_systems_words(tmp_path) -> None:
+def test_run__told_to_wait_for_0_seconds__asks_at_once_and_each_case_says_why_in_the_systems_words(tmp_path) -> None:
     write_suite(tmp_path, 1)
     port = unused_port()
-    gate(tmp_path, "run", "--agent-endpoint", f"http://127.0.0.1:{port}/chat", "--max-retries", "0")
+    url = f"http://127.0.0.1:{port}/chat"
+    done = gate(tmp_path, "run", "--agent-endpoint", url, "--max-retries", "0", "--wait-for", "0")
     (case,) = record(tmp_path)["suites"][0]["cases"]
+    assert (done.returncode, case["status"], case["errorKind"]) == (3, "error", "agent_unreachable")
+    assert "waiting for" not in done.stderr
     assert case["error"].startswith(f"agent error: no connection to 127.0.0.1:{port}: Connection refused")
     assert "ssl" not in case["error"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 Handler = Callable[["Exchange"], Awaitable[None]]
@@ -110,10 +111,33 @@ def agent(handler: Handler = ok) -> Iterator[Agent]:
         loop.close()
 
 
+@contextmanager
+def vanishing_agent() -> Iterator[str]:
+    """The address of an agent that is up when it is waited for, and gone before it is asked anything."""
+    # only one connection is let in until it is taken, and then nobody listens any more
+    listening = socket.create_server(("127.0.0.1", 0), backlog=0)
+
+    def vanish() -> None:
+        with suppress(OSError):
+            connection, _ = listening.accept()
+            listening.close()
+            with connection:
+                connection.settimeout(60)
+                connection.recv(1)  # until whoever waited has seen that somebody is there
+
+    thread = threading.Thread(target=vanish, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/chat"
+    finally:
+        with suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)  # where nobody came
+        thread.join(10)
+        listening.close()
+
+
 def unused_port() -> int:
     """A port nobody listens on."""
-    import socket
-
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]

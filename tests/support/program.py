@@ -29,11 +29,11 @@ COLD = bool(os.environ.get("EVAL_GATE_TEST_COLD")) or sys.platform != "linux"
 OURS = ("EVAL_GATE_", "GITHUB_", "ACTIONS_", "INPUT_", "RUNNER_", "CI", "PYTHONDONTWRITEBYTECODE")
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(OURS)} | {
     "COLUMNS": "1000",
-    "EVAL_GATE_WAIT_FOR": "0",
+    "EVAL_GATE_WAIT_FOR": "0.2",
 }
 """Our environment without what the program would take for its own; so wide that sentences stay on one line.
 
-Nobody waits for an agent that is not there: it is away on purpose, but in the tests of waiting.
+An agent that is not there is waited for, as a user's is, only shorter: what follows is what users see.
 """
 VENDORS = {"ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"}
 """Who is given one of these probably asks a model."""

@@ -53,6 +53,8 @@ class ErrorCause(StrEnum):
 
     NO_CONNECTION = "no_connection"
     """Nothing accepts connections at the address of the agent, or its health check fails."""
+    AGENT_GONE = "agent_gone"
+    """The agent accepted a connection before in this run, and does not any more."""
     HOST_NOT_FOUND = "host_not_found"
     TLS_FAILED = "tls_failed"
     """No TLS connection, for example `https://` to a port that expects `http://`."""

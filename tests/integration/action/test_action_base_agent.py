@@ -253,7 +253,7 @@ def test_later__second_step_finds_nobody__stays_red_and_is_published(job, github
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:
         job.pull_request(pull, running.url, LATER)
-        ended = second(job, github, pull, running.url, NOBODY, **{"wait-for": "0"})
+        ended = second(job, github, pull, running.url, NOBODY)
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
     assert "the base agent cleared no failing case" in ended.log.lower()
     assert the_check(github, pull.head_sha)["conclusion"] == "failure"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.agents import agent
+from tests.support.agents import agent, vanishing_agent
 from tests.support.answers import fails_on
 from tests.support.github import Fault, sha
 from tests.support.github.state import iso
@@ -113,11 +113,12 @@ def test_pull_request__no_baseline_yet__passes_and_says_that_nothing_could_be_co
     assert the_check(github, pull.head_sha)["output"]["title"] == "No baseline — 3 of 4 pass"
 
 
-def test_pull_request__agent_gone__could_not_decide_is_red_and_blames_no_case(job, github) -> None:
+def test_pull_request__agent_goes_away__could_not_decide_is_red_and_blames_no_case(job, github) -> None:
     with agent() as running:
         job.push(running.url)
     pull = github.state.add_pull(7)
-    ended = job.pull_request(pull, "http://127.0.0.1:9", {"max-retries": "0"})
+    with vanishing_agent() as url:
+        ended = job.pull_request(pull, url, {"max-retries": "0"})
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
     (comment,) = comments_of(github)
     assert "🛠️ Agent eval gate — inconclusive" in comment

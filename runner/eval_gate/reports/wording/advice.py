@@ -79,6 +79,9 @@ ADVICE_BY_CAUSE: Final = {
     ErrorCause.NO_CONNECTION: AdviceRow(
         Owner.AGENT_START, "the agent did not start: see the log of the step that starts it", keeps_step=True
     ),
+    ErrorCause.AGENT_GONE: AdviceRow(
+        Owner.AGENT_START, "look up in the log of the agent why it stopped accepting connections", may_pass=True
+    ),
     ErrorCause.HOST_NOT_FOUND: AdviceRow(Owner.TARGET, "correct the host of the agent's URL"),
     ErrorCause.TLS_FAILED: _CHECK_URL,
     ErrorCause.CONNECTION_LOST: AdviceRow(
@@ -138,9 +141,6 @@ ADVICE_BY_KIND: Final = {
     ErrorKind.EVALUATION_ERROR: ADVICE_BY_CAUSE[ErrorCause.EVALUATOR_FAILED],
 }
 """Advice for errors of other tools and older versions, of which only the kind is known."""
-_AGENT_ENDED: Final = AdviceRow(
-    Owner.AGENT_START, "look up in the log of the agent why it stopped accepting connections", may_pass=True
-)
 _MIXED_ERRORS: Final = AdviceRow(Owner.UNKNOWN, "fix the most frequent error first", may_pass=True)
 _COMPARE_RESPONSES: Final = AdviceRow(
     Owner.UNKNOWN, "run the failing cases with and without this change, and compare the responses", may_pass=True
@@ -365,7 +365,7 @@ def _find_error_row(
     if code not in _ERROR_REASONS:
         return None
     if run.stop_cause is not None and verdict.outcome is Outcome.INCONCLUSIVE:
-        return run.stop_cause, *_find_cause_row(run, run.stop_cause, None, run.stop_hint)
+        return run.stop_cause, ADVICE_BY_CAUSE[run.stop_cause], run.stop_hint
     errors = _select_errors(run, code)
     if not errors:
         return None
@@ -376,16 +376,12 @@ def _find_error_row(
         ((cause, kind), count), hint = same.most_common(1)[0], None
     if count * 2 <= len(errors):
         return None
-    return None if cause is None and kind is None else (cause or str(kind), *_find_cause_row(run, cause, kind, hint))
+    return None if cause is None and kind is None else (cause or str(kind), _find_cause_row(cause, kind), hint)
 
 
-def _find_cause_row(
-    run: RunResult, cause: ErrorCause | None, kind: ErrorKind | None, hint: str | None = None
-) -> tuple[AdviceRow, str | None]:
-    """Return the advice for the cause of an error, or its kind, and its hint if that still applies."""
-    if cause is ErrorCause.NO_CONNECTION and run.summary.passed + run.summary.failed:
-        return _AGENT_ENDED, None
-    return ADVICE_BY_CAUSE[cause] if cause else ADVICE_BY_KIND[kind] if kind else _MIXED_ERRORS, hint
+def _find_cause_row(cause: ErrorCause | None, kind: ErrorKind | None) -> AdviceRow:
+    """Return the advice for the cause of an error, or for its kind if no cause is recorded."""
+    return ADVICE_BY_CAUSE[cause] if cause else ADVICE_BY_KIND[kind] if kind else _MIXED_ERRORS
 
 
 def _select_errors(run: RunResult, code: str) -> Sequence[CaseResult | Trial]:
@@ -415,7 +411,7 @@ def _narrow_owner(run: RunResult, owner: Owner) -> Owner:
         return owner
     failed = run.summary.failed or select_counted_changes(run, CaseClass.REGRESSION, CaseClass.INCONCLUSIVE)
     errors = (case for _, case in run.iter_cases() if case.status is Status.ERROR)
-    rows = (_find_cause_row(run, case.error_cause, case.error_kind)[0] for case in errors)
+    rows = (_find_cause_row(case.error_cause, case.error_kind) for case in errors)
     return Owner.UNKNOWN if failed or not all(row.owner.is_unrelated_to_change for row in rows) else owner
 
 

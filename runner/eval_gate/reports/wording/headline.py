@@ -110,6 +110,7 @@ def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
 _RUN_REASONS: Final = {ReasonCode.NO_SCORED_CASES, ReasonCode.TOO_FEW_SCORED_CASES, ReasonCode.RUN_INCOMPLETE}
 _CAUSE_PHRASES: Final[dict[str, str]] = {
     ErrorCause.NO_CONNECTION: ": agent unreachable",
+    ErrorCause.AGENT_GONE: ": agent unreachable",
     ErrorKind.AGENT_UNREACHABLE: ": agent unreachable",
     ErrorCause.TIMED_OUT: ": agent timed out",
 }

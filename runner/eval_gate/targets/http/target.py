@@ -72,6 +72,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         )
         bounds = ResponseLimits(settings.max_response_bytes, self._retry.retryable_status_codes)
         self._connection = Connection(redact, bounds, concurrency, secure=self._url.scheme == "https")
+        self._was_up = False
+        """Whether the agent accepted a connection before."""
         self._poller: Poller | None = None
         if settings.poll is not None:
             from eval_gate.targets.http.polling import Poller
@@ -110,6 +112,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             )
         elif self._wait_s and find_proxy(self._url) is None:
             await wait_until_ready(self._check_listening, self._wait_s, f"the agent at {shown}")
+        else:
+            return
+        self._was_up = True
 
     async def _check_listening(self) -> None:
         """Check that a process accepts connections at the address of the agent.
@@ -167,6 +172,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             answer, body = await self._connection.exchange(http_request)
         except ConnectionLostError as error:
             raise self._translate_lost_connection(error) from error
+        self._was_up = True
         if not answer.is_success:
             raise self._connection.build_status_error(answer, body, http_request)
         if self._poller is not None:
@@ -228,14 +234,18 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         return found
 
     def _build_unreachable_error(self, url: URL, what: str, said: str, system: OSError | None = None) -> TargetError:
-        settings = self._settings
-        hint = find_connection_hint(to_public_url(settings.url.open()), settings.place_source, self._system)
+        settings, hint, cause = self._settings, None, None
+        if self._was_up:
+            cause = ErrorCause.AGENT_GONE
+        else:
+            hint = find_connection_hint(to_public_url(settings.url.open()), settings.place_source, self._system)
+            cause = ErrorCause.HOST_NOT_FOUND if isinstance(system, socket.gaierror) else None
         return TargetError(
             f"{what} to {url.host}:{url.port}: {said}",
             fault=TargetFault.UNREACHABLE,
             retryable=True,
             hint=hint and self._redact(hint),
-            known_cause=ErrorCause.HOST_NOT_FOUND if isinstance(system, socket.gaierror) else None,
+            known_cause=cause,
         )
 
 

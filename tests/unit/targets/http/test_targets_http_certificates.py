@@ -20,7 +20,7 @@ from tests.support.agents import unused_port
 
 async def refused(url: str) -> None:
     settings = HttpSettings.model_validate({"name": "agent", "url": url})
-    target = HttpTarget(settings, redact=Redactor(), concurrency=1, max_retries=0, wait_for=0)
+    target = HttpTarget(settings, redact=Redactor(), concurrency=1, max_retries=0)
     try:
         with pytest.raises(TargetError, match="refused"):
             await target.respond(Request("case", (Message(role="user", content="hello"),)))

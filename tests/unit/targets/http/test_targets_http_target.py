@@ -553,7 +553,7 @@ def test_check_health__answers__2xx_is_healthy_and_nothing_else() -> None:
         assert running.requests[0].head.startswith("GET /health")
     with agent(answering(b"starting", "503 Service Unavailable")) as running:
         with pytest.raises(TargetError, match=r"health check returned HTTP 503: «starting»"):
-            healthy(running, waitFor=0, healthcheck={"type": "http", "url": running.url})
+            healthy(running, waitFor=0.2, healthcheck={"type": "http", "url": running.url})
 
 
 @pytest.mark.slow
@@ -562,7 +562,7 @@ def test_check_health__silent__ends_in_time() -> None:
         await asyncio.sleep(30)
 
     with agent(handler) as running, pytest.raises(TargetError, match=r"did not respond within 0\.1 s"):
-        healthy(running, waitFor=0, healthcheck={"url": running.url, "timeoutSeconds": 0.1})
+        healthy(running, waitFor=0.2, healthcheck={"url": running.url, "timeoutSeconds": 0.1})
 
 
 @pytest.mark.slow
