@@ -18,7 +18,7 @@ from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
-from eval_gate.targets.container import ContainerProbe, find_connection_hint, is_local_host
+from eval_gate.targets.container import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
 from eval_gate.targets.http.connection import (
     ACCEPTED,
     Connection,
@@ -128,7 +128,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no response in time"
             raise self._build_unreachable_error(self._url, "agent error: no connection", said, error) from error
         try:
-            if self._system.is_container():  # its engine accepts for a port, and hangs up where nobody is behind it
+            # its engine accepts for a port outside of it, and hangs up where nobody is behind that
+            if self._url.host not in LOCAL_NAMES and self._system.is_container():
                 async with asyncio.timeout(_HANG_UP_S):
                     if not await reader.read(1):
                         raise self._build_unreachable_error(

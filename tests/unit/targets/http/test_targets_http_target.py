@@ -3,12 +3,17 @@
 import asyncio
 import gzip
 import re
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import ErrorKind
 from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.container import ContainerProbe
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget
 from eval_gate.text.redaction import Redactor
@@ -563,6 +568,35 @@ def test_check_health__silent__ends_in_time() -> None:
 
     with agent(handler) as running, pytest.raises(TargetError, match=r"did not respond within 0\.1 s"):
         healthy(running, waitFor=0.2, healthcheck={"url": running.url, "timeoutSeconds": 0.1})
+
+
+def test_check_health__engine_that_hangs_up__is_nobody_outside_of_the_container_only(tmp_path) -> None:
+    """An engine accepts for every port that it publishes, also while nobody listens behind it."""
+
+    def hang_up() -> None:
+        with suppress(OSError):
+            while True:
+                listening.accept()[0].close()
+
+    async def look(host: str, marker: Path) -> None:
+        url = f"http://{host}:{listening.getsockname()[1]}/chat"
+        described = HttpSettings.model_validate({"name": "a", "url": url, "waitFor": 0.01})
+        system = ContainerProbe(marker_files=(marker,))
+        target = HttpTarget(described, redact=Redactor(), concurrency=1, system=system)
+        try:
+            await target.check_health()
+        finally:
+            await target.aclose()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
+        with pytest.raises(TargetError, match="it was closed at once"):
+            asyncio.run(look("127.1", tmp_path))
+        asyncio.run(look("127.1", tmp_path / "none"))
+        asyncio.run(look("127.0.0.1", tmp_path))
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
 
 
 @pytest.mark.slow
