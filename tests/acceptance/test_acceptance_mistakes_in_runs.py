@@ -148,7 +148,7 @@ AGENTS = {
         Reply(hangs=True),
         "no response within 400 ms",
         HANGS,
-        where="timed out",
+        where="agent error",
         command=f"{RUN} --timeout-ms 400",
     ),
     "agent that does not list its tool calls": Mistake(
@@ -188,7 +188,7 @@ PROGRAMS = {
     "program that hangs": replace(
         program("sleep 20; echo {PROMPT}", "no response within 400 ms", HANGS),
         command="run --target bot --timeout-ms 400",
-        where="timed out",
+        where="agent error",
     ),
 }
 MODELS = {
@@ -238,7 +238,7 @@ EVALS = {
         RUN,
         "is not a valid pattern",
         f"{SUITE}:2",
-        next_step="Fix the pattern",
+        next_step="Fix the invalid patterns in the eval files",
         code=1,
         files={SUITE: suite(case(expect={"responseMatches": ["(ok"]}))},
     ),
@@ -247,7 +247,7 @@ EVALS = {
         'unknown assertion "responseContain"',
         f"{SUITE}:2",
         '(did you mean "responseContains"?)',
-        "skipped",
+        "correct the unknown expectations",
         code=3,
         files={SUITE: suite(case(expect={"responseContain": ["ok"]}))},
     ),

@@ -69,7 +69,7 @@ ROWS = {
     ),
     "no permission to read the baseline": WorkflowMistake(
         "the job needs `permissions: actions: read`",
-        "add `permissions: actions: read` to the job",
+        "the job needs `permissions: actions: read`",
         code=3,
         lacks="actions:read",
         letters="FPPP",

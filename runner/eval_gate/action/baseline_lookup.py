@@ -85,8 +85,9 @@ def get_baseline(
         return _find_in_artifacts(step, choice, config, log, due)
     except GitHubError as error:
         log.warn(f"the baseline could not be read: {error}")
+        why = f"the baseline could not be read ({error})"
         return BaselineOrigin(
-            NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, f"the baseline could not be read ({error})", unavailable=True)
+            NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, why, unavailable=True, hint=error.remedy or None)
         )
     except UnknownBaseError as error:
         if relayed is not None:
@@ -166,7 +167,9 @@ def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: Step
         why = f"a result with these cases is not used: it is {other.why}"
         log.record(f"no baseline: {why}")
         reason, words = f"{why}; {found.reason}", f"the results of the branch are not used: they are {other.why}"
-        told = NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, reason, unavailable=True, heading=words)
+        told = replace(
+            found, code=ReasonCode.BASELINE_UNAVAILABLE, reason=reason, unavailable=True, heading=words, expired=False
+        )
         return replace(origin, baseline=told)
     if found.other_gate is None or not has_no_shared_case(found.result, run):
         return origin
@@ -175,7 +178,7 @@ def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: Step
     hint = "give both steps the same `comment-key`, or give the gate its own `artifact-name`"
     return replace(
         origin,
-        baseline=NoBaseline(ReasonCode.BASELINE_ARTIFACT_NOT_FOUND, f"{why}; {hint}", unavailable=True),
+        baseline=NoBaseline(ReasonCode.BASELINE_ARTIFACT_NOT_FOUND, f"{why}; {hint}", unavailable=True, hint=hint),
         run_url=None,
     )
 

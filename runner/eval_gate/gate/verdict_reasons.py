@@ -287,10 +287,11 @@ def _find_unexplained_reasons(rule_input: RuleInput, policy: Policy, absent: NoB
     waived = rule_input.waiving.count_cases(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
     if policy.uses_baseline and (count := run.summary.failed - waived) > 0:
         message = f"{_format_failing_cases(count)} cannot be compared with the baseline: {absent.reason}"
-        return (Reason(code=absent.code, message=message),)
+        return (Reason(code=absent.code, message=message, hint=absent.hint),)
     if policy.max_score_drop is not None and (low := _count_possible_drops(rule_input, policy.max_score_drop)):
         scores = "1 low score" if low == 1 else f"{low} low scores"
-        return (Reason(code=absent.code, message=f"{scores} cannot be compared with the baseline: {absent.reason}"),)
+        message = f"{scores} cannot be compared with the baseline: {absent.reason}"
+        return (Reason(code=absent.code, message=message, hint=absent.hint),)
     return ()
 
 

@@ -118,11 +118,10 @@ class GitHubError(Exception):
         self.doing = doing
         self.detail = detail
         self.permission = permission
-        self.remedy = remedy
         self.wait_s = wait_s
         """Seconds GitHub asks us to wait, where it does."""
-        remedy = remedy or self._describe_permission()
-        super().__init__(f"{doing}: {detail}{'; ' if remedy else ''}{remedy}")
+        self.remedy = remedy or self._describe_permission()
+        super().__init__(f"{doing}: {detail}{'; ' if self.remedy else ''}{self.remedy}")
 
     @property
     def is_outcome_unknown(self) -> bool:

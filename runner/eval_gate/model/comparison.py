@@ -282,6 +282,8 @@ class Reason(Record, kw_only=True):
 
     code: str
     message: str
+    hint: str | None = None
+    """What to do, as half a sentence, if that is known better than the advice of the code says it."""
 
 
 class Rule(Record, kw_only=True):

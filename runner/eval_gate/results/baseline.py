@@ -61,6 +61,8 @@ class NoBaseline(FrozenStruct):
     """Heading to show instead of the usual one."""
     refreshable: bool = False
     """A run of the branch makes one."""
+    hint: str | None = None
+    """What to do, as half a sentence."""
 
 
 NOT_REQUESTED = NoBaseline(ReasonCode.BASELINE_NOT_REQUESTED, "no baseline was given")

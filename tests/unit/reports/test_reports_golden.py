@@ -104,12 +104,12 @@ REFUSED = "agent error: no connection to 127.0.0.1:1: refused"
 
 def interrupted() -> RunResult:
     cases = [make_result("a")]
-    why = {"error": REFUSED, "error_kind": ErrorKind.AGENT_UNREACHABLE, "error_cause": ErrorCause.NO_CONNECTION}
+    why = {"error": REFUSED, "error_kind": ErrorKind.AGENT_UNREACHABLE, "error_cause": ErrorCause.AGENT_GONE}
     cases += [make_result(f"b{number}", "error", **why) for number in range(5)]
     cases += [make_result(f"c{number}", "not_run") for number in range(3)]
     stopped = f"no connection to the target, 5 cases in a row: {REFUSED.removeprefix('agent error: ')}"
-    cause = ErrorCause.NO_CONNECTION
-    run = make_run(make_suite_result(cases), stop_reason=stopped, stop_cause=cause, stop_hint="start the agent")
+    cause = ErrorCause.AGENT_GONE
+    run = make_run(make_suite_result(cases), stop_reason=stopped, stop_cause=cause)
     return judged(run, make_baseline_run({"a": "passed"}))
 
 

@@ -218,10 +218,11 @@ class ArtifactStore:
         )
         # one that has expired may have passed
         unknown = unknown or self._may_be_the_branch_s or trail.has_expired or wanted.exact_commit_branch is not None
-        said = f"{reason}{seen}; {self._describe_remedy(trail)}"
+        hint = self._describe_remedy(trail)
         return NoBaseline(
             ReasonCode.BASELINE_ARTIFACT_NOT_FOUND,
-            said,
+            f"{reason}{seen}; {hint}",
+            hint=hint,
             unavailable=unknown,
             expired=trail.has_expired,
             refreshable=self._can_refresh(trail),
@@ -641,9 +642,8 @@ def _has_passed(result: RunResult) -> bool:
 def build_unknown_base(why: str) -> NoBaseline:
     """Build the reason for an unknown base commit: the baseline is unavailable, not absent."""
     hint = "update the change with its base branch, or name a run with `baseline`"
-    return NoBaseline(
-        ReasonCode.BASELINE_UNAVAILABLE, f"the commit to compare with is unknown: {why}; {hint}", unavailable=True
-    )
+    said = f"the commit to compare with is unknown: {why}; {hint}"
+    return NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, said, unavailable=True, hint=hint)
 
 
 def _compute_age_days(made: datetime | None, now: datetime) -> float | None:

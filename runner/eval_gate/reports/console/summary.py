@@ -177,7 +177,7 @@ def _summarize_status(summary: Summary) -> Status:
 def _iter_counts(view: ReportView) -> Iterator[str]:
     """Yield how many cases pass, here and in the baseline, and what became of all cases."""
     yield format_pass_counts(view.pass_counts)
-    yield view.counts
+    yield from (*view.passing_counts, *view.other_counts)
     if view.summary.flaky and not view.uses_history:
         yield f"{view.summary.flaky} flaky"
 

@@ -347,9 +347,19 @@ class ReportView(CaseLists):
     @cached_property
     def counts(self) -> str:
         """`60 cases: 52 pass (1 flaky), 8 do not (5 regressions, 2 suspected, 1 agent error), 3 not run`."""
-        summary, failing = self.summary, self.summary.failed + self.summary.errored
+        passing = f"{self.summary.passed} pass{_join_in_parentheses(self.passing_counts)}"
+        return f"{format_count(self.summary.total_cases, 'case')}: {', '.join([passing, *self.other_counts])}"
+
+    @cached_property
+    def passing_counts(self) -> Sequence[str]:
+        """Counts of passing cases with something to say, such as `1 flaky`."""
+        return self._count_kinds(Status.PASSED)
+
+    @cached_property
+    def other_counts(self) -> Sequence[str]:
+        """Counts of the cases that do not pass, of score drops and of re-runs, such as `8 do not (8 regressions)`."""
+        summary, failing, parts = self.summary, self.summary.failed + self.summary.errored, []
         errors = format_error_kind_counts(row.error_kind for row in self.errors)
-        parts = [f"{summary.passed} pass{_join_in_parentheses(self._count_kinds(Status.PASSED))}"]
         if failing:
             kinds = [*self._count_kinds(Status.FAILED, Status.ERROR), *filter(None, [errors])]
             parts.append(f"{failing} {'does' if failing == 1 else 'do'} not{_join_in_parentheses(kinds)}")
@@ -357,7 +367,7 @@ class ReportView(CaseLists):
         parts += [f"{number} {word}" for word, number in more.items() if number]
         parts += [format_count(len(self.score_drops), "score drop")] if self.score_drops else []
         parts += [self.rerun_count] if self.rerun_count else []
-        return f"{format_count(summary.total_cases, 'case')}: {', '.join(parts)}"
+        return parts
 
     def _count_kinds(self, *statuses: Status) -> list[str]:
         """Count the cases of these statuses by what became of them: each in the first kind that holds for it."""

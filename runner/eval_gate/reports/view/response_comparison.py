@@ -78,7 +78,8 @@ def _collect_notes(details: CaseDetails, before: BaselineResult | None, *, compa
     elif before is not None and before.details.response == "":
         notes.append("The baseline's response is empty.")
     if details.response is None:
-        notes.append("There is no response." if status is Status.ERROR else "The response is not stored.")
+        here = "There is no response here" if status is Status.ERROR else "The response here is not stored"
+        notes.append(f"{here}. The baseline's:" if before is not None and before.details.response else f"{here}.")
     elif not details.response:
         notes.append("The response is empty.")
     if details.response_truncated or (before is not None and before.details.response_truncated):

@@ -107,7 +107,9 @@ ADVICE_BY_CAUSE: Final = {
     ErrorCause.PROGRAM_FAILED: AdviceRow(
         Owner.UNKNOWN, "read what the agent's program printed, which is part of each error", keeps_step=True
     ),
-    ErrorCause.PROGRAM_NOT_STARTED: AdviceRow(Owner.TARGET, "install the program of the target, or correct its path"),
+    ErrorCause.PROGRAM_NOT_STARTED: AdviceRow(
+        Owner.TARGET, "install the program of the target, or correct its path", keeps_step=True
+    ),
     ErrorCause.PROVIDER_FAILED: AdviceRow(Owner.PROVIDER, "see the status page of the model's provider", may_pass=True),
     ErrorCause.PROVIDER_UNREACHABLE: AdviceRow(
         Owner.TARGET, "check that the model's server runs, and its `baseUrl`", may_pass=True
@@ -118,8 +120,7 @@ ADVICE_BY_CAUSE: Final = {
     ),
     ErrorCause.CALLS_UNKNOWN: AdviceRow(
         Owner.UNKNOWN,
-        "check where the agent lists its tool calls (`toolCallsPath`, `agentProtocol`, its own log), with and without "
-        "this change",
+        "check where the agent lists its tool calls (`toolCallsPath`, `agentProtocol`, its own log)",
     ),
     ErrorCause.DATA_MISSING: AdviceRow(
         Owner.UNKNOWN, "let the agent report the data that the error names, or remove the check"
@@ -200,7 +201,9 @@ ADVICE_BY_REASON: Final[Mapping[str, AdviceRow]] = {
     ReasonCode.BASELINE_BRANCH_NOT_FOUND: AdviceRow(
         Owner.WORKFLOW, "set `baseline-branch` to the branch whose runs make baselines"
     ),
-    ReasonCode.BASELINE_ARTIFACT_NOT_FOUND: _COMPARE_RESPONSES._replace(may_pass=False),
+    ReasonCode.BASELINE_ARTIFACT_NOT_FOUND: AdviceRow(
+        Owner.WORKFLOW, "run the workflow on the default branch to make a baseline"
+    ),
 }
 """Advice for every reason of a gate that failed or is inconclusive."""
 _INCONCLUSIVE_RULES: Final[Mapping[str, AdviceRow]] = {
@@ -279,8 +282,8 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
         return Advice(mistake, Owner.EVALS, to_sentence(ADVICE_BY_MISTAKE[mistake].step))
     found = _find_error_row(run, verdict, code)
     if found is None:
-        row = _find_reason_row(run, verdict, code)
-        step = _format_step(run, verdict, context, row, _fill_in(run, row.step, waive))
+        row, hint = _find_reason_row(run, verdict, code), verdict.reasons[0].hint if verdict.reasons else None
+        step = to_sentence(hint) if hint else _format_step(run, verdict, context, row, _fill_in(run, row.step, waive))
         return Advice(code, _narrow_owner(run, row.owner), step)
     cause, row, hint = found
     step = f"{row.step}. {to_sentence(hint)}" if hint and row.keeps_step else hint or row.step
@@ -288,8 +291,7 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
         step += ", and fix the change" if row.owner is Owner.UNKNOWN else ""
         step += f", or {waive}" if waive else ""
     step = _format_step(run, verdict, context, row, step)
-    is_unknown = row.owner is Owner.UNKNOWN and "this change" not in step
-    if is_unknown and verdict.outcome is Outcome.INCONCLUSIVE and context.base_branch:
+    if row.owner is Owner.UNKNOWN and verdict.outcome is Outcome.INCONCLUSIVE and context.base_branch:
         step += " This change may be the cause."
     return Advice(cause, _narrow_owner(run, row.owner), step)
 
