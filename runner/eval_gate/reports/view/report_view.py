@@ -180,8 +180,12 @@ class ReportView(CaseLists):
 
     @cached_property
     def examples(self) -> tuple[CaseRow, ...]:
-        """One regression of each cause, the most frequent cause first."""
-        return tuple(cause.examples[0] for cause in self.causes) if self.regressions_and_suspects else ()
+        """Regressions in the order to look at them: one of each cause, then those that differ within their cause."""
+        if not self.regressions_and_suspects:
+            return ()
+        first = [cause.examples[0] for cause in self.causes]
+        others = [row for cause in self.causes if cause.values or not cause.is_shared for row in cause.cases]
+        return tuple(dict.fromkeys((*first, *others)))
 
     @cached_property
     def suites(self) -> tuple[SuiteRow, ...]:

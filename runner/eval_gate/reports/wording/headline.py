@@ -136,9 +136,7 @@ def format_regressions(run: RunResult) -> str:
 
 def format_outage(outage: Outage) -> str:
     """Format an outage: `the agent answered 503 in 37 of 60 cases (usually 0)`."""
-    what = (
-        f"answered {outage.status}" if outage.status else "timed out" if outage.timed_out else "failed with one error"
-    )
+    what = f"answered {outage.status}" if outage.status else "timed out" if outage.timed_out else "had the same error"
     usual = outage.usual
     before = "" if usual is None else f" (usually {'about ' if round(usual) else ''}{round(usual)})"
     return f"the agent {what} in {len(outage.cases)} of {format_count(outage.ran, 'case')}{before}"
