@@ -352,7 +352,7 @@ def render_score_table(rows: Sequence[CaseRow], title: str) -> str:
     """Render a table of graded cases with what they lack and their scores; what all share is stated once above it."""
     if not rows:
         return ""
-    missing = _Column("What is missing", ":--", _format_failure_cell)
+    missing = _Column("What lowers it", ":--", _format_failure_cell)
     scores = _Column("Score", "--:", lambda row: row.scores or _NONE)
     parts = [([missing], _format_failure), ([scores], lambda row: row.scores or _NONE)]
     return _render_shared_table(rows, title, parts)
@@ -424,7 +424,7 @@ def _count_group(cause: Cause[CaseRow], noun: str) -> str:
 
 
 def _format_shared_facts(rows: Sequence[CaseRow], current_title: str) -> str:
-    """Format what the re-run cases of a cause all show: ` · baseline 3 of 3 pass, this PR 0 of 3 pass`."""
+    """Format what the re-run cases of a cause all show: ` · each: baseline 3 of 3 pass, this PR 0 of 3 pass`."""
     if expected := rows[0].expected_before:
         alike = all(row.expected_before == expected for row in rows)
         return f" · expected before: {format_code_span(expected, MAX_CHECK)}" if alike else ""
@@ -434,7 +434,7 @@ def _format_shared_facts(rows: Sequence[CaseRow], current_title: str) -> str:
         return ""
     baseline, current = sides.pop()
     here = f"{current_title[:1].lower()}{current_title[1:]} {current}" if current else None
-    return f" · {', '.join(filter(None, [baseline and f'baseline {baseline}', here]))}" if current else ""
+    return f" · each: {', '.join(filter(None, [baseline and f'baseline {baseline}', here]))}" if current else ""
 
 
 _AS_MOST: Final = "see above"

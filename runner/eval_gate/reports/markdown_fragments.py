@@ -305,7 +305,8 @@ def _describe_merge(view: ReportView) -> str:
     """
     context, base = view.context, view.comparison.baseline.base_sha if view.comparison else None
     if context.is_believed and context.workspace_sha:
-        believed = f" (no checkout names the commit; the workflow names {format_code_span(context.workspace_sha[:7])})"
+        named = format_code_span(context.workspace_sha[:7])
+        believed = f" (there is no checkout to confirm it; the workflow says {named})"
     else:
         believed = ""
     if not (context.base_branch and context.head_sha):

@@ -67,7 +67,7 @@ def test_report__allowed__says_it_all_the_same() -> None:
         ({"workspace_sha": "c" * 40}, "Evaluated `ccccccc`, not merged into `main` yet ·"),
         (
             {"workspace_sha": "d" * 40, "is_believed": True},
-            "`bbbbbbb` for this test (no checkout names the commit; the workflow names `ddddddd`) ·",
+            "`bbbbbbb` for this test (there is no checkout to confirm it; the workflow says `ddddddd`) ·",
         ),
         ({}, "Evaluated `ccccccc`, merged with `main` for this test ·"),
     ],

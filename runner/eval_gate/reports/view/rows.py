@@ -283,7 +283,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def fails_as_flaky(self) -> bool:
         """Whether it fails here and in the baseline, and is flaky on the default branch."""
-        return self.change_class is CaseClass.STILL_FAILING and self.is_flaky_in_history and not self.is_broken_on_main
+        return self.case_change is not None and grounds_words.is_failing_as_flaky(self.case_change)
 
     @property
     def is_broken_on_main(self) -> bool:

@@ -63,21 +63,23 @@ class Advice(NamedTuple):
 class AdviceRow(NamedTuple):
     """Advice for one cause or one reason.
 
-    `step` is half a sentence. With `may_pass`, the same run may end differently the next time. The hint of an error
-    replaces the step; with `keeps_step`, it follows the step.
+    `step` is half a sentence. With `may_pass`, the same run may end differently the next time.
     """
 
     owner: Owner
     step: str
     may_pass: bool = False
-    keeps_step: bool = False
+    before_hint: str | None = None
+    """Words between the step and the hint of an error; None if the hint replaces the step."""
 
 
 _LOOK_UP_ERROR: Final = AdviceRow(Owner.UNKNOWN, "look up the error in the log of the agent", may_pass=True)
 _CHECK_URL: Final = AdviceRow(Owner.TARGET, "check the scheme, the port and the path of the agent's URL")
 ADVICE_BY_CAUSE: Final = {
     ErrorCause.NO_CONNECTION: AdviceRow(
-        Owner.AGENT_START, "the agent did not start: see the log of the step that starts it", keeps_step=True
+        Owner.AGENT_START,
+        "the agent did not start: see the log of the step that starts it",
+        before_hint="if it did start: ",
     ),
     ErrorCause.AGENT_GONE: AdviceRow(
         Owner.AGENT_START, "look up in the log of the agent why it stopped accepting connections", may_pass=True
@@ -101,14 +103,14 @@ ADVICE_BY_CAUSE: Final = {
     ErrorCause.WRONG_SHAPE: AdviceRow(Owner.TARGET, "describe the shape of the response in the target"),
     ErrorCause.TOO_LARGE: AdviceRow(Owner.TARGET, "find out why the response is so large"),
     ErrorCause.TIMED_OUT: AdviceRow(
-        Owner.UNKNOWN, "look up in the log of the agent what it waited for", may_pass=True, keeps_step=True
+        Owner.UNKNOWN, "look up in the log of the agent what it waited for", may_pass=True, before_hint=""
     ),
     ErrorCause.AGENT_FAILED: _LOOK_UP_ERROR,
     ErrorCause.PROGRAM_FAILED: AdviceRow(
-        Owner.UNKNOWN, "read what the agent's program printed, which is part of each error", keeps_step=True
+        Owner.UNKNOWN, "read what the agent's program printed, which is part of each error", before_hint=""
     ),
     ErrorCause.PROGRAM_NOT_STARTED: AdviceRow(
-        Owner.TARGET, "install the program of the target, or correct its path", keeps_step=True
+        Owner.TARGET, "install the program of the target, or correct its path", before_hint=""
     ),
     ErrorCause.PROVIDER_FAILED: AdviceRow(Owner.PROVIDER, "see the status page of the model's provider", may_pass=True),
     ErrorCause.PROVIDER_UNREACHABLE: AdviceRow(
@@ -116,7 +118,7 @@ ADVICE_BY_CAUSE: Final = {
     ),
     ErrorCause.NOT_SENT: AdviceRow(Owner.TARGET, "correct what the error names"),
     ErrorCause.EVALUATOR_FAILED: AdviceRow(
-        Owner.EVALUATION, "check the LLM judge and the graders, not this change", may_pass=True, keeps_step=True
+        Owner.EVALUATION, "check the LLM judge and the graders, not this change", may_pass=True, before_hint=""
     ),
     ErrorCause.CALLS_UNKNOWN: AdviceRow(
         Owner.UNKNOWN,
@@ -156,7 +158,7 @@ ADVICE_BY_REASON: Final[Mapping[str, AdviceRow]] = {
         "cases have in common{waive}",
     ),
     RuleCode.SUITE_SCORES: AdviceRow(
-        Owner.CHANGE, "find what made many responses slightly worse: no single case decides{waive}"
+        Owner.CHANGE, "find what lowered the scores of many responses: no single case decides{waive}"
     ),
     RuleCode.MUST_PASS: AdviceRow(Owner.CHANGE, "fix the must-pass cases that fail{waive}"),
     RuleCode.FAILURES: AdviceRow(Owner.CHANGE, "fix the failing cases or their evals: every case has to pass{waive}"),
@@ -286,7 +288,10 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
         step = to_sentence(hint) if hint else _format_step(run, verdict, context, row, _fill_in(run, row.step, waive))
         return Advice(code, _narrow_owner(run, row.owner), step)
     cause, row, hint = found
-    step = f"{row.step}. {to_sentence(hint)}" if hint and row.keeps_step else hint or row.step
+    if hint and row.before_hint is not None:
+        step = f"{row.step}. {to_sentence(row.before_hint + hint)}"
+    else:
+        step = hint or row.step
     if verdict.outcome is Outcome.FAILED and not hint and not _may_be_outage(run, row):
         step += ", and fix the change" if row.owner is Owner.UNKNOWN else ""
         step += f", or {waive}" if waive else ""

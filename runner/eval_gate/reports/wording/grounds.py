@@ -168,6 +168,12 @@ def describe_broken_main(change: CaseChange, place: str) -> str | None:
     return f"it failed in the newest run {place} too" if why is GroundKind.MAIN_BROKE else None
 
 
+def is_failing_as_flaky(change: CaseChange) -> bool:
+    """Whether a case fails here and in the baseline, and is flaky on the branch, which did not break it."""
+    is_flaky = change.case_history is not None and change.case_history.stability is Stability.FLAKY
+    return change.change is CaseClass.STILL_FAILING and is_flaky and describe_broken_main(change, "") is None
+
+
 def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = True) -> tuple[str, ...]:
     """List the evidence that the counts do not show, as phrases: what decided, and other known facts.
 

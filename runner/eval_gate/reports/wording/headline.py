@@ -8,7 +8,6 @@ from typing import Final
 
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_failing, is_flaky
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, ReasonCode, RuleCode, Verdict
-from eval_gate.model.evidence import Stability
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -23,7 +22,7 @@ from eval_gate.reports.run_statistics import (
     select_counted_changes,
 )
 from eval_gate.reports.wording.advice import find_advice
-from eval_gate.reports.wording.grounds import describe_broken_main
+from eval_gate.reports.wording.grounds import describe_broken_main, is_failing_as_flaky
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_count, format_percent, quote_in_backticks
 from eval_gate.reports.wording.verdict import (
@@ -233,9 +232,8 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
     still = select_counted_changes(run, CaseClass.STILL_FAILING)
     if broken := sum(describe_broken_main(one, "") is not None for one in still):
         parts.append(f"{format_count(broken, 'case')} broken before this change")
-    flaky = [one for one in still if one.case_history and one.case_history.stability is Stability.FLAKY]
-    if flaky_failing := sum(describe_broken_main(one, "") is None for one in flaky):
-        parts.append(format_count(flaky_failing, "flaky case fails", "flaky cases fail"))
+    if flaky := sum(is_failing_as_flaky(one) for one in still):
+        parts.append(format_count(flaky, "flaky case fails", "flaky cases fail"))
     parts += format_new_errors(run)
     if undecided := _count_unconfirmed(run):
         parts.append(f"{format_count(undecided, 'case')} with missing re-runs")

@@ -28,7 +28,7 @@ from eval_gate.reports.wording.case_errors import (
     has_unknown_calls,
     summarize_errors,
 )
-from eval_gate.reports.wording.grounds import describe_score_finding, describe_suite_finding
+from eval_gate.reports.wording.grounds import describe_score_finding, describe_suite_finding, is_failing_as_flaky
 from eval_gate.reports.wording.numbers import format_count, format_pass_counts
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.text.escape import format_first_few, to_one_line
@@ -216,8 +216,9 @@ def explain_inconclusive(run: RunResult, verdict: Verdict) -> str:
 def _describe_pass(run: RunResult, verdict: Verdict) -> str:
     rule = verdict.find_rule(RuleCode.PASS_RATE)
     words = [_describe_pass_count(run), *([f"Pass rate {rule.value} (threshold {rule.limit})."] if rule else [])]
-    if still := select_counted_changes(run, CaseClass.STILL_FAILING):
-        words.append(f"{len(still)} still failing.")
+    still = select_counted_changes(run, CaseClass.STILL_FAILING)
+    if number := sum(not is_failing_as_flaky(one) for one in still):
+        words.append(f"{number} still failing.")
     words += _describe_base_agent_failures(run)
     words += _describe_waived(run, verdict)
     known = {"passed", "no-baseline"}
