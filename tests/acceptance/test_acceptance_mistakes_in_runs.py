@@ -92,13 +92,6 @@ AGENTS = {
         next_step="The agent did not start: see the log of the step that starts it",
         code=3,
     ),
-    "not started and not waited for": Mistake(
-        f"{RUN.replace('{url}', '{nobody}')} --wait-for 0",
-        "no connection to 127.0.0.1",
-        "Connection refused",
-        next_step="The agent did not start: see the log of the step that starts it",
-        code=3,
-    ),
     "host that does not exist": Mistake(
         RUN.replace("{url}", "http://agent.invalid:8000/chat"),
         "no connection to agent.invalid:8000",

@@ -12,7 +12,7 @@ from tests.support.world import NOBODY, ActionWorld, Seen, plain
 
 INNOCENT = "says nothing about your change"
 NOT_STARTED = "The agent did not start: see the log of the step that starts it."
-ADDRESS_HINT = "Start the agent, or correct its URL|Inside a container localhost is the container itself"
+ADDRESS_HINT = "If it did start: (check its URL|inside a container localhost is the container itself)"
 """What the connection itself advises, here and where the tests run in a container."""
 WAITS = {"EVAL_GATE_WAIT_FOR": "1"}
 """Shorter than users wait, and by their own setting."""

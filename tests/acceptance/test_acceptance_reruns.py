@@ -112,7 +112,7 @@ def test_four_shards__one_is_missing_and_nothing_fails__could_not_be_decided(wor
     again = made.compare()
     assert (again.code, again.json["verdict"]["outcome"]) == (3, "inconclusive"), again.text
     assert "inconclusive" in again.title
-    assert "Shard 3 of 4 is missing" in again.head
+    assert "shard 3 of 4 is missing" in again.head
     assert "removed" not in (*again.classes.values(), again.head)
 
 

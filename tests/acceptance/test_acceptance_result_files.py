@@ -44,7 +44,7 @@ def test_judge__results_in_folders_within__are_all_read(tmp_path, given) -> None
     write(tmp_path, r__a_xml=GREEN, r__p1__b_xml=RED, r__p2__q__c_xml=GREEN.replace('"a"', '"c"'))
     code, said = judge(tmp_path, *given.split())
     assert code == 1
-    assert "2 of 3 pass 1 fail" in said
+    assert "2 of 3 pass 1 does not pass" in said
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_judge__files_called_like_another_tools__leave_none_beside_them_out(tmp_
     (tmp_path / "r" / first).write_text(texts[0])
     (tmp_path / "r" / other).write_text(texts[1])
     code, said = judge(tmp_path, "r")
-    assert (code, "1 of 2 pass 1 fail" in said) == (1, True), said
+    assert (code, "1 of 2 pass 1 does not pass" in said) == (1, True), said
 
 
 def test_judge__a_glob_that_matches_nothing__is_of_a_tool_that_wrote_nothing(tmp_path) -> None:
@@ -160,7 +160,7 @@ def test_judge__one_run_in_two_forms__counts_once(tmp_path) -> None:
     code, said = judge(tmp_path, "r")
     assert code == 1
     assert "r/promptfoo-output.jsonl has the same executions as r/promptfoo-output.json: they were read once" in said
-    assert "1 of 3 pass 2 fail" in said
+    assert "1 of 3 pass 2 do not pass" in said
 
 
 @pytest.mark.parametrize("id_", ["t[<A at 0x7f2b8c0d1e50>]", "t[2026-01-01T10:00:00]", "t[/tmp/pytest-of-x/1/f]"])
@@ -333,7 +333,7 @@ def test_judge__scorer_of_a_rule_gave_no_score__is_no_wrong_response(tmp_path, c
 def test_judge__own_line_of_an_error_without_its_kind__is_of_the_kind_that_its_words_say(tmp_path, line, kind) -> None:
     (tmp_path / "r.jsonl").write_text(json.dumps({"id": "a", "status": "error", **line}))
     ended, words = judge(tmp_path, "r.jsonl")
-    assert (ended, f"1 error (1 {kind})" in words) == (3, True), words
+    assert (ended, f"1 does not pass (1 {kind})" in words) == (3, True), words
 
 
 def openai_record(**changes: object) -> list[str]:
@@ -443,7 +443,7 @@ def test_judge__hidden_linked_and_loud_names__are_read(tmp_path, name) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(RED)
     code, said = judge(tmp_path, "r")
-    assert (code, "1 fail" in said) == (1, True), said
+    assert (code, "1 does not pass" in said) == (1, True), said
 
 
 @pytest.mark.parametrize(
@@ -519,7 +519,7 @@ def test_judge__table_by_semicolon_or_tab__is_read(tmp_path, separator) -> None:
     rows = ("suite", "id", "status", "error"), ("s", "a", "passed", ""), ("s", "b", "failed", "no, not this")
     (tmp_path / "r.csv").write_text("".join(f"{separator.join(row)}\n" for row in rows))
     code, said = judge(tmp_path, "r.csv")
-    assert (code, "1 of 2 pass 1 fail" in said) == (1, True), said
+    assert (code, "1 of 2 pass 1 does not pass" in said) == (1, True), said
 
 
 def test_judge__list_where_lines_are_meant__is_named_with_the_way_on(tmp_path) -> None:

@@ -254,7 +254,7 @@ def test_check__half_of_the_cases_are_skipped_by_the_change__is_no_pass(tmp_path
 def test_check__two_patterns_match_one_file__it_is_read_once(tmp_path, given) -> None:
     write_legs(tmp_path / "r", "a", "b", broken="b")
     done = gate(tmp_path, "check", *given, "--fail-on", "failures", "--verbose")
-    assert (done.returncode, "2 of 4 pass 2 fail" in " ".join(done.stdout.split())) == (1, True), (
+    assert (done.returncode, "2 of 4 pass 2 do not pass" in " ".join(done.stdout.split())) == (1, True), (
         done.stdout + done.stderr
     )
     assert "a: agent" in done.stdout

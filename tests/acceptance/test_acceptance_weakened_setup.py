@@ -334,7 +334,7 @@ def test_mistyped_tool_calls_path__calls_are_unknown_and_the_setup_change_is_nam
         seen,
         3,
         "inconclusive",
-        says=["tolCalls", CALLS_UNKNOWN, ADVICE_BY_CAUSE[ErrorCause.CALLS_UNKNOWN].step],
+        says=["tolCalls", CALLS_UNKNOWN, ADVICE_BY_CAUSE[ErrorCause.CALLS_UNKNOWN].step[1:]],
         errored=[0, 1, 2],
     )
     assert seen.json["summary"]["errored"] == 3

@@ -149,7 +149,7 @@ def test_suite_of_any_runner__says_passed_false_and_status_passed__has_failed(ru
         case |= {"passed": False, "status": "passed", "trials": [], "reruns": 0}
     (runs / "suite.json").write_text(json.dumps(suite))
     done = gate(runs, "compare", "main", "suite.json", "--fail-on", "failures")
-    assert (done.returncode, "0 of 4 pass (baseline: 4 of 4)   4 fail" in done.stdout) == (1, True), (
+    assert (done.returncode, "0 of 4 pass (baseline: 4 of 4)   4 do not pass" in done.stdout) == (1, True), (
         done.stdout + done.stderr
     )
     assert "passed when tried again" not in done.stdout

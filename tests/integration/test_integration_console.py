@@ -139,7 +139,7 @@ def test_first_run__failing_cases_and_no_baseline__lists_each_with_its_failing_e
         "  3 cases: responseContains",
         "    refund: expected 'refund in Oslo' in response but not found",
     ]
-    assert "1 of 4 pass   3 fail   (--verbose lists every case)" in lines
+    assert "1 of 4 pass   3 do not pass   (--verbose lists every case)" in lines
 
 
 def test_small_run__everything_passes__is_a_line_for_the_suite_the_totals_and_the_verdict(tmp_path) -> None:

@@ -75,7 +75,7 @@ def test_run__a_case_fails__exits_1_and_says_how_to_run_it_again(tmp_path) -> No
         rerun = offered("rerun:", done.stdout)
         assert rerun == ["run", "--agent-endpoint", running.url, "--concurrency", "4", "--case", "gs-002"]
         again = gate(tmp_path, *rerun)
-    assert (again.returncode, "0 of 1 pass   1 fail" in again.stdout) == (1, True)
+    assert (again.returncode, "0 of 1 pass   1 does not pass" in again.stdout) == (1, True)
 
 
 def test_run__baseline__tells_regressions_from_known_failures(tmp_path) -> None:

@@ -93,4 +93,4 @@ def test_report__judged_with_a_pass_score__counts_by_it_later_too(results) -> No
     (results / "judged.json").write_text(done.stdout)
     text = gate(results, "report", "judged.json").stdout
     assert "Graded cases pass with a score of 0.85 or more." in text
-    assert "3 cases: 2 pass, 1 does not (1 regression)" in text
+    assert "3 cases: 2 pass, 1 does not pass (1 regression)" in text

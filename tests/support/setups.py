@@ -401,7 +401,7 @@ def record_of(plan: RunPlan) -> RunResult:
         done = TrialRecord(eval_file=case.suite, case_id=case.id, trial=0, fingerprint="", status=Status.PASSED)
         trials.add(replace(done, score=1.0, assertions_run=1), JournalLine(0, 0, 0))
     return build_run_result(
-        plan, RunProgress(trials, None, (), held_back=False, rerun_ends={}, base_agent_trials={}), 1.0
+        plan, RunProgress(trials, None, (None, None), (), held_back=False, rerun_ends={}, base_agent_trials={}), 1.0
     )
 
 

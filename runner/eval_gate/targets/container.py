@@ -75,9 +75,9 @@ def find_connection_hint(url: str, written: str | None, system: ContainerProbe) 
     host = parts.hostname or ""
     if not system.is_container():
         where = f" ({written})" if written else ""
-        return f"start the agent, or correct its URL{where}" if is_local_host(host) else None
+        return f"check its URL{where}" if is_local_host(host) else None
     if host == HOST_NAME:
-        return f"start the agent before this step, {LISTENING}"
+        return f"it has to start before this step, {LISTENING}"
     if host not in LOCAL_NAMES:
         return None
     port = f":{parts.port}" if parts.port else ""

@@ -123,7 +123,7 @@ def test_pull_request__agent_goes_away__could_not_decide_is_red_and_blames_no_ca
     (comment,) = comments_of(github)
     assert "🛠️ Agent eval gate — inconclusive" in comment
     assert "**Inconclusive:** no case has a score: no connection to 127.0.0.1" in comment
-    assert "**Next step:** The agent did not start: see the log of the step that starts it." in comment
+    assert "look up in the log of the agent why it stopped accepting connections." in comment
     assert "**This says nothing about your change.**" not in comment
     assert "Regression" not in comment.replace("| Regressions |", "|")
     assert "| `weather golden` | 0 | 0 | 4 | 0 | 0 | 4 |" in comment

@@ -220,5 +220,5 @@ def test_pull_request__agent_crashes_on_every_case__is_red_with_the_outage_as_th
     assert "4 cases that usually pass had an agent error" in comment
     assert "If it was down during the run, re-run the job" in comment
     assert "responded in 3 of 3 on main" in comment
-    assert "4 cases: 0 pass, 4 do not (4 regressions)" in comment
+    assert "4 cases: 0 pass, 4 do not pass (4 regressions)" in comment
     assert "This says nothing about your change" not in comment

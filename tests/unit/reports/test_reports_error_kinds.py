@@ -54,8 +54,8 @@ def test_reports__passing_cases__are_counted_among_all_that_ran(state) -> None:
 def test_page__every_kind_of_blame__has_its_own_words_counts_and_place() -> None:
     above = render("md", blamed(), PULL_REQUEST).partition("<details><summary>12 cases")
     assert (
-        "3 pass, 9 do not (3 regressions, 2 without a score in the baseline too, 1 agent error, 2 agent unreachable, "
-        "1 evaluation error)" in above[2]
+        "3 pass, 9 do not pass (3 regressions, 2 without a score in the baseline too, 1 agent error, "
+        "2 agent unreachable, 1 evaluation error)" in above[2]
     )
     for words in ("**1 agent error**", "**2 cases with the agent unreachable**", "**1 evaluation error**"):
         assert words in above[0]

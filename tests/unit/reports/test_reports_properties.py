@@ -79,7 +79,7 @@ def test_summary__no_room_for_a_single_case__still_counts_them() -> None:
     view = build_view(judged, ReportContext(name="n" * 200))
     summary = render_summary(view, limit=1_700)
     assert "All cases" not in summary
-    assert "4 cases: 1 pass, 2 do not" in summary
+    assert "4 cases: 1 pass, 2 do not pass" in summary
 
 
 @given(st.integers(min_value=0, max_value=400), st.integers(min_value=0, max_value=500))
@@ -105,7 +105,7 @@ def test_comment__nothing_fits_but_the_counts__still_says_what_was_left_out() ->
     view = build_view(hostile_run(), ReportContext(comment_key="k"))
     text = render_comment(view, limit=300)
     assert text.splitlines()[0] == "<!-- eval-gate:v1 key=k -->"
-    assert "1 case: 0 pass, 1 does not" in text
+    assert "1 case: 0 pass, 1 does not pass" in text
     assert "The rest does not fit here" in text
 
 

@@ -160,13 +160,13 @@ def test_connection_hint__in_a_container__says_what_to_write_where(container, tm
     assert "--host 0.0.0.0" in hint
     there = find_connection_hint("http://host.docker.internal:8080/chat", None, container)
     assert there is not None
-    assert there.startswith("start the agent before this step, with --host 0.0.0.0")
+    assert there.startswith("it has to start before this step, with --host 0.0.0.0")
     assert find_connection_hint("http://agent:8080", None, container) is None
 
 
 def test_connection_hint__on_a_machine__says_to_start_what_should_be_there(tmp_path) -> None:
     machine = ContainerProbe(marker_files=(tmp_path / "none",))
-    said = "start the agent, or correct its URL (agentEndpoint)"
+    said = "check its URL (agentEndpoint)"
     assert find_connection_hint("http://localhost:8080/chat", "agentEndpoint", machine) == said
     assert find_connection_hint("http://agent.example", "agentEndpoint", machine) is None
 

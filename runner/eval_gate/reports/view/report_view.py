@@ -145,9 +145,8 @@ class ReportView(CaseLists):
     @cached_property
     def advice(self) -> Advice | None:
         """What happened, whose it is and the next step; None if the gate passed."""
-        by_comment = "waive the failures with `/eval-gate waive`" if self.waive_comment is not None else None
-        by_command = "waive the failures" if self.context.waive_command is not None else None
-        return find_advice(self.run, self.verdict, self.context, waive=by_comment or by_command)
+        waive = "waive the failures with `/eval-gate waive`" if self.waive_comment is not None else None
+        return find_advice(self.run, self.verdict, self.context, waive=waive)
 
     @cached_property
     def waive_comment(self) -> str | None:
@@ -350,7 +349,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def counts(self) -> str:
-        """`60 cases: 52 pass (1 flaky), 8 do not (5 regressions, 2 suspected, 1 agent error), 3 not run`."""
+        """`60 cases: 52 pass (1 flaky), 8 do not pass (5 regressions, 2 suspected, 1 agent error), 3 not run`."""
         passing = f"{self.summary.passed} pass{_join_in_parentheses(self.passing_counts)}"
         return f"{format_count(self.summary.total_cases, 'case')}: {', '.join([passing, *self.other_counts])}"
 
@@ -361,12 +360,12 @@ class ReportView(CaseLists):
 
     @cached_property
     def other_counts(self) -> Sequence[str]:
-        """Counts of the cases that do not pass, of score drops and of re-runs, such as `8 do not (8 regressions)`."""
+        """Counts of the cases that do not pass, of score drops and of re-runs, such as `8 do not pass`."""
         summary, failing, parts = self.summary, self.summary.failed + self.summary.errored, []
         errors = format_error_kind_counts(row.error_kind for row in self.errors)
         if failing:
             kinds = [*self._count_kinds(Status.FAILED, Status.ERROR), *filter(None, [errors])]
-            parts.append(f"{failing} {'does' if failing == 1 else 'do'} not{_join_in_parentheses(kinds)}")
+            parts.append(f"{failing} {'does' if failing == 1 else 'do'} not pass{_join_in_parentheses(kinds)}")
         more = {"not run": summary.not_run, "skipped": summary.skipped}
         parts += [f"{number} {word}" for word, number in more.items() if number]
         parts += [format_count(len(self.score_drops), "score drop")] if self.score_drops else []

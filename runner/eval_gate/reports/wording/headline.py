@@ -96,14 +96,13 @@ def find_earlier_commits(run: RunResult) -> tuple[int, str] | None:
 
 def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
     summary = run.summary
-    if not summary.ran and summary.total_cases:
-        return "inconclusive: no case ran"
     scored = summary.passed + summary.failed
     if scored and summary.not_run:
         return f"inconclusive, ended at {scored} of {format_count(summary.total_cases, 'case')}"
     advice = find_advice(run, verdict, ReportContext())
     is_about_run = not verdict.reasons or verdict.reasons[0].code in _RUN_REASONS
-    return f"inconclusive{_CAUSE_PHRASES.get(advice.cause, '') if advice and is_about_run else ''}"
+    default = ": no case ran" if not summary.ran and summary.total_cases else ""
+    return f"inconclusive{_CAUSE_PHRASES.get(advice.cause, default) if advice and is_about_run else default}"
 
 
 _RUN_REASONS: Final = {ReasonCode.NO_SCORED_CASES, ReasonCode.TOO_FEW_SCORED_CASES, ReasonCode.RUN_INCOMPLETE}

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -143,6 +144,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             pass
         finally:
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     async def _check_health_url(self, check: HttpHealthCheck) -> None:
         """Ask the health check's URL. Raises TargetError (unreachable) unless it answers 2xx."""

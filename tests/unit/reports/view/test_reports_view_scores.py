@@ -226,7 +226,7 @@ def test_reports__any_graded_run__have_the_same_numbers(then, now, least) -> Non
     )
     assert (view.summary.passed, view.summary.failed, len(view.score_drops)) == (passed, len(now) - passed, drops)
     failing = len(now) - passed
-    counts = f"{passed} pass" + (f", {failing} {'does' if failing == 1 else 'do'} not" if failing else "")
+    counts = f"{passed} pass" + (f", {failing} {'does' if failing == 1 else 'do'} not pass" if failing else "")
     assert counts in render_comment(view)
     assert counts in render_summary(view)
     assert counts in render_check_run(view).summary
