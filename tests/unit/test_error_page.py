@@ -13,7 +13,7 @@ from eval_gate.reports.wording.advice import NO_ADVICE
 ROOT = Path(__file__).parents[2]
 RAISED = ("GateError", "NameTakenError")
 """Constructors whose first argument is a code."""
-PASSING = NO_ADVICE - {ReasonCode.NO_COMPARABLE_CASES, ReasonCode.NO_VERDICT} | {ReasonCode.BASELINE_ARTIFACT_NOT_FOUND}
+PASSING = NO_ADVICE - {ReasonCode.NO_COMPARABLE_CASES, ReasonCode.NO_VERDICT}
 """Codes of what is no error: a passing gate, and the absence of a baseline, of which the message says all."""
 
 
