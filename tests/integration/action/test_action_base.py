@@ -166,7 +166,7 @@ def test_no_checkout_at_all__the_workflows_commit_is_believed_and_that_is_said(w
     merge = world.github.state.merge_again(pull)
     seen = world.here("PPFP", pull)
     assert seen.code == 0, seen.text
-    assert f"the workflow names `{merge[:7]}`" in seen.report
+    assert f"the workflow says `{merge[:7]}`" in seen.report
     assert seen.json["git"]["workspaceSha"] == merge
 
 
