@@ -114,7 +114,9 @@ def test_console__baseline__is_named_by_its_day_and_not_by_its_run_id(red) -> No
 def test_progress__narrow_terminal__wraps_every_line(red) -> None:
     folder, _ = red
     with agent(support_agent(broken=True)) as running:
-        done = gate(folder, "run", "--agent-endpoint", running.url, "--concurrency", "4", COLUMNS="60")
+        done = gate(
+            folder, "run", "--agent-endpoint", running.url, "--concurrency", "4", "--output-dir", "narrow", COLUMNS="60"
+        )
     assert "running 60 cases of 3 suites against" in done.stderr
     assert max(map(len, done.stderr.splitlines())) <= 60
     demo = gate(folder, "demo", "--output-dir", "shown", COLUMNS="60").stderr
