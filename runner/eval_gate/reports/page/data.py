@@ -155,9 +155,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
         """All data of the page, as the script reads it."""
         return {
             "groups": [[one.key, one.title, one.tone] for one in self.groups],
-            "suites": [
-                [reveal_invisible(row.file), reveal_invisible(row.name), bool(row.stale)] for row in self.view.suites
-            ],
+            "suites": [reveal_invisible(row.file) for row in self.view.suites],
             "rows": self._columns,
             "causes": [reveal_invisible(text)[:300] for text in self._listed[0]],
             "here": self.current_title,
