@@ -65,6 +65,7 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     error_kind: ErrorKind | None = None
     error_cause: ErrorCause | None = None
     error_hint: str | None = None
+    http_status: int | None = None
     timed_out: bool = False
     vetoed: bool = False
     calls_listed: bool = False

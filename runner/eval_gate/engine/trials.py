@@ -331,6 +331,7 @@ class TrialRunner:
             error_kind=error.error_kind,
             error_cause=error.cause,
             error_hint=error.hint and error.hint[:MAX_ERROR],
+            http_status=error.status,
             timed_out=error.timed_out,
         )
 
