@@ -205,6 +205,7 @@ def join_trials(
         error_hint=shown.error_hint,
         http_status=shown.http_status,
         attempts=whole.attempts,
+        ran_first=any(record.ran_first for record in records),
         usage=whole.usage,
         cost_usd=whole.cost_usd,
         judge_usage=whole.judge_usage,

@@ -133,6 +133,8 @@ class CaseResult(Record, kw_only=True):
     rerun_stop_reason: RerunStopReason | None = None
     """Why the case had no further re-run; None if re-runs were off."""
     attempts: int = 0
+    ran_first: bool = False
+    """No execution with the target had ended before: the case opened a connection, so that its time says little."""
     usage: Usage | None = None
     cost_usd: float | None = None
     judge_usage: Usage | None = None
