@@ -83,7 +83,7 @@ def _annotate_rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> I
             change = f"{then} → {here}. " if then and here else ""
             if row.evidence:
                 change = f"{row.evidence_sentences} "
-            reason = to_one_line(row.failure_summary or "", MAX_ANNOTATION_TEXT) or "no reason given"
+            reason = row.shorten_failure(max(MAX_ANNOTATION_TEXT - len(change), 1)) or "no reason given"
             message = to_one_line(f"{change}{reason}", MAX_ANNOTATION_TEXT)
             yield CaseAnnotation(
                 row.location.file, row.location.line, to_one_line(f"{word}: {row.label}", 200), message, blocking

@@ -25,7 +25,7 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.wording.numbers import format_score
 from eval_gate.reports.wording.verdict import format_reason as reason_words
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import shorten_error, to_one_line
 from eval_gate.text.safe_output import reveal_invisible
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -127,7 +127,7 @@ def _choose_tag(case: CaseResult, row: CaseRow, view: ReportView) -> str | None:
 def _add_result(element: ET.Element, tag: str, said: str, kind: str) -> None:
     text = _to_xml_text(said[:MAX_OUTPUT])
     ET.SubElement(
-        element, tag, message=to_one_line(text.replace("\n", "; "), MAX_MESSAGE), type=_to_xml_text(kind)
+        element, tag, message=shorten_error(text.replace("\n", "; "), MAX_MESSAGE), type=_to_xml_text(kind)
     ).text = text
 
 

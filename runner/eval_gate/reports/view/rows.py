@@ -26,6 +26,7 @@ from eval_gate.reports.wording.numbers import format_passes, format_score, forma
 from eval_gate.reports.wording.stale_suites import describe_stale_suite
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import MAX_TEXT, shorten_error, to_one_line
 
 _CHANGE_TEXTS: Final = {CaseClass.STILL_ERRORED: "no score in either run"}
 
@@ -192,6 +193,11 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def failure_summary(self) -> str | None:
         """What failed here, in one line."""
         return " · ".join(self.failures) or None
+
+    def shorten_failure(self, limit: int = MAX_TEXT) -> str | None:
+        """Shorten what failed: an error keeps its last words, which say why; of several failures the first counts."""
+        shorten = to_one_line if len(self.failures) > 1 else shorten_error
+        return shorten(self.failure_summary, limit) if self.failure_summary else None
 
     @property
     def cause(self) -> str | None:
