@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.github.state import iso
-from tests.support.world import NOBODY, ActionWorld, World, scripted
+from tests.support.world import ActionWorld, World, scripted
 
 NAMES = {
     "refund": ("partial-order", "expired-window", "gift-card", "two-items", "no-receipt", "wrong-size"),
@@ -161,7 +161,8 @@ def test_first_look__flaky_case_that_mains_newest_run_fails__is_called_flaky(des
 
 def test_first_look__agent_down__says_so(desk, look) -> None:
     desk.main(f"{ALL}*3")
-    look("5-agent-down", desk.here(ALL, url=NOBODY, **{"wait-for": "1"}).report)
+    desk.script.running.close()
+    look("5-agent-down", desk.here(ALL, **{"wait-for": "1"}).report)
 
 
 def test_first_look__changed_expectations__stand_beside_the_old_ones(desk, look) -> None:

@@ -84,6 +84,21 @@ def timeless(text: str) -> str:
     return re.sub(r"\b\d+\.\d s\b", "0.0 s", text)
 
 
+def test_skipped_case__by_a_mistake_of_the_suite__is_no_success_and_says_why(project) -> None:
+    wrong = {"id": "b", "name": "n", "prompt": "p", "assertion": [{"type": "contains", "value": "expected"}]}
+    (project / "suites" / "example.json").write_text(suite("mine", case("a"), wrong))
+    with model_server(GOOD) as server:
+        done = agent_evals(project, "--all", "--report", "both", server=server)
+    why = 'unknown key "assertion" (did you mean "assertions"?)'
+    assert "1 passed, 0 failed, 0 errors, 1 skipped" in done.stdout
+    assert done.returncode == 1
+    assert [one["status"] for one in report(project)["suites"][0]["cases"]] == ["pass", "skip"]
+    assert why in report(project)["suites"][0]["cases"][1]["error"]
+    (page,) = [path for path in reports(project) if path.suffix == ".md"]
+    assert "- SKIP " in page.read_text()
+    assert why in " ".join(done.stdout.split())
+
+
 @pytest.mark.contract("agent_evals.suite.example", "agent_evals.command.report", "agent_evals.report.names")
 def test_example__as_it_stands__passes_and_writes_its_reports(project, golden) -> None:
     with model_server(GOOD) as server:

@@ -94,6 +94,8 @@ def test_first_run__every_case_has_the_same_mistake__its_own_advice_is_the_next_
     assert case["errorHint"].casefold() in step.casefold()
     assert case["errorHint"] not in case["error"]
     assert case["trials"][0]["errorHint"] == case["errorHint"]
+    expected = None if mistake.status == "200 OK" else int(mistake.status[:3])
+    assert case["httpStatus"] == case["trials"][0]["httpStatus"] == expected
 
 
 def test_first_run__https_to_a_port_of_http__names_the_scheme(tmp_path) -> None:

@@ -182,7 +182,8 @@ def test_ended__a_third_time_on_a_terminal__gives_it_its_cursor_back(tmp_path) -
             if b"\x1b[?25l" in shown:
                 process.send_signal(signal.SIGINT)
     os.close(terminal)
-    assert process.wait(60) == 130
+    # one more signal can come when Python has put its handlers away; a shell calls either end 130
+    assert process.wait(60) in {130, -signal.SIGINT}
     assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
     assert left(str(tmp_path)) == []
 
@@ -194,7 +195,7 @@ def test_ended__while_its_results_are_made__is_not_taken_for_a_verdict(tmp_path,
     moment = ("call", "_build_result", "'over': True", [int(number)])
     done = ended_at(tmp_path, moment)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-    assert "4 passed" in done.stdout
+    assert "4 of 4 pass" in done.stdout
     (record,) = (tmp_path / "evals/results").glob("*/run.json")
     assert json.loads(record.read_text())["complete"] is True
 

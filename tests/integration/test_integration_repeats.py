@@ -18,9 +18,14 @@ class Cached:
         self.dead = False
         self.fast = True
         self.varies = False
+        self.slow_connections = False
         self.asked = 0
+        self.connections = set()
 
     async def __call__(self, exchange: Exchange) -> None:
+        if self.slow_connections and exchange.writer not in self.connections:
+            self.connections.add(exchange.writer)
+            await asyncio.sleep(0.5)
         if not self.dead or exchange.json["message"].split()[1] != "3":
             exchange.answer({"response": "ok", "toolCalls": []})
             return
@@ -78,6 +83,18 @@ def test_run__agent_without_chance_in_it__is_a_regression_without_a_word_of_repe
     assert "byte for byte" not in said
     assert "looks like a cache" not in said
     assert not grounds(folder)["repeats"]["cached"]
+
+
+def test_run__each_new_connection_is_slow__does_not_look_like_a_cache(cached) -> None:
+    """Four cases at once open four connections, and what is run again goes over one that is open."""
+    folder, url, behaviour = cached
+    behaviour.fast, behaviour.slow_connections = False, True
+    done = run(folder, url, "--concurrency", "4")
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = grounds(folder)["repeats"]
+    assert found["firstMs"] > 5 * found["slowestMs"]
+    assert not found["cached"]
+    assert "looks like a cache" not in done.stdout
 
 
 @pytest.mark.parametrize("options", [(), ("--keep-responses", "none")])

@@ -282,6 +282,19 @@ def test_validate__a_problem_of_a_target__gives_the_hint_that_a_run_gives(tmp_pa
     assert hints[0][0].startswith(hint)
 
 
+def test_validate__case_with_several_evaluators_and_no_judge__is_one_problem(tmp_path) -> None:
+    evaluators = [{"name": name, "type": "llm_judge"} for name in ("tone", "style", "facts")]
+    case = {"id": "one", "expected_outcome": "kind", "input_messages": [{"role": "user", "content": "hi"}]}
+    case["execution"] = {"target": "desk", "evaluators": evaluators}
+    (tmp_path / "suite.yaml").write_text(json.dumps({"evalcases": [case]}, indent=1))
+    targets(tmp_path, "- {name: desk, provider: http, url: 'http://x/'}\n")
+    done = gate(tmp_path, "validate", "suite.yaml")
+    assert done.returncode == 2
+    assert done.stderr.count("one: no judge") == 1
+    refused = gate(tmp_path, "run", "suite.yaml")
+    assert "1 case needs a judge" in refused.stderr
+
+
 def test_validate__a_rubric_that_nobody_would_grade__is_a_warning_unless_no_target_is_known(tmp_path) -> None:
     rubric = [{"dimension": "tone", "maxScore": 3, "criteria": "kind"}]
     case = {"id": "one", "description": "kind", "input": {"message": "hi"}, "rubric": rubric}

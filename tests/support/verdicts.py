@@ -67,6 +67,7 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
             error=({"F": error} | _ERRORS).get(letter),
             error_kind=_BLAME.get(letter),
             error_cause=_CAUSES.get(letter),
+            http_status=500 if letter in "EC" else None,
             timed_out=letter == "T",
         )
         for letter in letters
@@ -80,6 +81,7 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
         "error": {"failed": error, "error": _ERRORS.get(letters[0])}.get(status),
         "error_kind": _BLAME.get(letters[0]) if status == "error" else None,
         "error_cause": _CAUSES.get(letters[0]) if status == "error" else None,
+        "http_status": 500 if status == "error" and letters[0] in "EC" else None,
     }
     made = make_result(case_id, status, **(values | fields))
     return replace(made, trials=trials)

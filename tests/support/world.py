@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,6 +47,8 @@ class Script:
     """The model that its answers say they are from."""
     replies: dict[str, Callable[[int], dict[str, Any]]] = field(default_factory=dict)
     """By letter, what is answered to the case of this number instead."""
+    running: ExitStack = field(default_factory=ExitStack)
+    """Closed, nobody listens at its address any more."""
 
     def begin(self, letters: str) -> None:
         """Another run."""
@@ -87,8 +89,8 @@ async def _do(letter: str, exchange: Exchange, more: dict[str, str]) -> None:
 def scripted() -> Iterator[Script]:
     """An agent that does what it is told."""
     script = Script()
-    with agent(script) as running:
-        script.url = running.url
+    with script.running:
+        script.url = script.running.enter_context(agent(script)).url
         yield script
 
 

@@ -29,6 +29,7 @@ from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
+from eval_gate.text.escape import truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 
 BASE_AGENT_JOURNAL_NAME: Final = "base-agent.jsonl"
@@ -120,7 +121,7 @@ class BaseAgentRun:
             self._silent += 1
         record = await self._services.prepare_record(record)
         if self._silent >= MAX_FAILURES_IN_A_ROW:
-            self._trouble = self._trouble or f"it gave no response: {(record.error or '')[:_MAX_ERROR]}"
+            self._trouble = self._trouble or f"it gave no response: {truncate_middle(record.error or '', _MAX_ERROR)}"
         return record
 
     def _can_begin(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
@@ -140,7 +141,7 @@ class BaseAgentRun:
             try:
                 await self._services.wait_unless_stopped(self._control.check_health())
             except TargetError as error:
-                self._trouble = f"it could not be reached: {error.message[:_MAX_ERROR]}"
+                self._trouble = f"it could not be reached: {truncate_middle(error.message, _MAX_ERROR)}"
                 return False
             self._healthy = not self._services.stop.is_set()
         return self._healthy

@@ -65,6 +65,7 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     error_kind: ErrorKind | None = None
     error_cause: ErrorCause | None = None
     error_hint: str | None = None
+    http_status: int | None = None
     timed_out: bool = False
     vetoed: bool = False
     calls_listed: bool = False
@@ -83,6 +84,8 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     folder: str | None = None
     """Unique name of the folder that the trial shared with other cases of its suite (`engine.workspaces`)."""
+    ran_first: bool = False
+    """No execution with this target had ended before: it opened a connection, which takes time."""
     preparatory: bool = False
     """The trial was made only to re-run a later case of its suite, and does not count for its own case."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -101,6 +102,8 @@ class Run:
         self._unanswered = CircuitBreaker()
         self._listing: set[int] = set()
         """Targets (by `id`) that have listed their tool calls."""
+        self._begun = Counter[int]()
+        """Executions that were begun with each target (by `id`)."""
         self._notices: list[str] = []
         self._spent = 0.0
         self._held_back = False
@@ -259,13 +262,15 @@ class Run:
 
     async def _run_trial(self, job: TrialJob, lane: _TargetLane) -> TrialRecord:
         given = lane.batch_responses.responses.get(job.key)
+        self._begun[id(lane.target)] += 1
+        ran_first = self._begun[id(lane.target)] <= lane.concurrency
         try:
             record = await self._prepare_record(await lane.trials.run(job, given))
             self._unanswered.record_response(lane.target)
         except NoResponseError as failure:
             record = await self._prepare_record(failure.record)
             self._count_failure(lane.target, lane.concurrency, NoResponseError(record))
-        return record
+        return replace(record, ran_first=True) if ran_first else record
 
     async def _check_if_red(self, journal: Journal) -> bool:
         """Whether the gate fails by what was run so far, its re-runs among it, so that nothing else need be run."""

@@ -36,6 +36,7 @@ from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.readiness import report_waiting
+from eval_gate.text.escape import truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -219,7 +220,7 @@ class TrialRunner:
         except WorkspaceError as error:
             return replace(
                 self._build_record(job, 0.0),
-                error=str(error)[:MAX_ERROR],
+                error=truncate_middle(str(error), MAX_ERROR),
                 error_kind=ErrorKind.EVALUATION_ERROR,
                 error_cause=ErrorCause.NOT_SENT,
             )
@@ -327,10 +328,11 @@ class TrialRunner:
     def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
         return replace(
             self._build_record(job, duration_ms),
-            error=error.message[:MAX_ERROR],
+            error=truncate_middle(error.message, MAX_ERROR),
             error_kind=error.error_kind,
             error_cause=error.cause,
             error_hint=error.hint and error.hint[:MAX_ERROR],
+            http_status=error.status,
             timed_out=error.timed_out,
         )
 
@@ -403,7 +405,7 @@ def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> Target
 def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> TrialRecord:
     return replace(
         trial_record,
-        error=str(error)[:MAX_ERROR],
+        error=truncate_middle(str(error), MAX_ERROR),
         error_kind=error.error_kind,
         error_cause=error.error_cause,
         error_hint=error.hint,

@@ -20,6 +20,7 @@ from functools import lru_cache
 from eval_gate.gate.case_matching import find_absent_cases, find_earlier_keys, match_moved_files
 from eval_gate.gate.evidence.case_history import NO_CASE_EVIDENCE, CaseEvidence, EarlierResult
 from eval_gate.gate.evidence.suite.score_noise import estimate_difference_spread
+from eval_gate.gate.failure_causes import find_first_line
 from eval_gate.gate.score_changes import build_score_fields
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import (
@@ -34,6 +35,7 @@ from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
+from eval_gate.text.escape import truncate_middle
 
 MAX_REASON = 300
 MAX_NAMED_TARGETS = 5
@@ -146,7 +148,8 @@ def _compare_case(
 
 
 def _classify_case(evidence: CaseEvidence, current: CaseResult) -> tuple[CaseClass, str | None]:
-    failure = _find_first_line(current.error)
+    first = find_first_line(current.error)
+    failure = first and truncate_middle(first, MAX_REASON)
     if not evidence.in_baseline and evidence.newest_result is None:
         return CaseClass.ADDED, failure
     if current.status is Status.ERROR:
@@ -290,7 +293,3 @@ def format_changed_file_note(eval_file: str) -> str:
 def _list_targets(run: RunResult) -> list[tuple[str, str]]:
     """List names and providers of all targets of a run."""
     return sorted({(target.name, target.provider) for target in run.targets or (run.target,)})
-
-
-def _find_first_line(text: str | None) -> str | None:
-    return text.strip().splitlines()[0][:MAX_REASON] if text and text.strip() else None

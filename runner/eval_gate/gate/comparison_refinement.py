@@ -343,13 +343,11 @@ def refine_comparison(
     settled = {one.key: one for one in told_apart}
     scores = _run_score_test(scored, settlement, prior_evidence.evidence.false_alarm_rate * share, allowed)
 
-    first = next(iter(cases), None)
-
     def refined(change: CaseChange) -> CaseChange:
         one = settled.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
             return _add_case_history(change, prior_evidence)
-        repeats = find_repeats(cases[key], runs_first=key == first)
+        repeats = find_repeats(cases[key])
         grounds = replace(one.grounds, repeats=repeats) if one.grounds is not None else None
         return replace(_add_case_history(change, prior_evidence), change=one.case_class, grounds=grounds)
 

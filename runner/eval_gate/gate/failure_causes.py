@@ -15,9 +15,6 @@ LOW_SCORE: Final = "low score"
 _CHECK_PREFIX: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
 """What a failure begins with: the check, such as `toolsCalled`, or the kind of an error."""
 
-_HTTP_STATUS: Final = re.compile(r"agent error: HTTP ([0-9]{3})\b")
-"""How the error of an HTTP agent begins that answered with a status."""
-
 
 def find_cause(case: CaseResult) -> str | None:
     """Find the cause of a failure, in one line.
@@ -32,12 +29,6 @@ def find_cause(case: CaseResult) -> str | None:
 def drop_error_prefix(error: str) -> str:
     """Drop `agent error: ` or `timeout: ` from the start of an error, where the text around it names the kind."""
     return error.removeprefix("agent error: ").removeprefix("timeout: ")
-
-
-def find_http_status(error: str) -> int | None:
-    """Find the HTTP status in the error of an agent that answered with one; None for any other error."""
-    found = _HTTP_STATUS.match(error)
-    return int(found[1]) if found else None
 
 
 def get_group_key(failure: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
+from eval_gate.gate.case_comparison import MAX_REASON
 from eval_gate.gate.case_matching import (
     AbsentCases,
     describe_missing_coverage,
@@ -27,7 +28,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
 from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.text.escape import format_first_few
+from eval_gate.text.escape import format_first_few, shorten_error
 from eval_gate.text.quoting import describe_name
 
 _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
@@ -121,7 +122,7 @@ def _describe_first_error(run: RunResult) -> str | None:
     if not errors:
         return None
     differ = "; the first error is" if len(set(errors)) > 1 else ""
-    return f"no case has a score{differ}: {drop_error_prefix(errors[0])}"
+    return f"no case has a score{differ}: {shorten_error(drop_error_prefix(errors[0]), MAX_REASON)}"
 
 
 def _describe_skipped(run: RunResult) -> str:

@@ -32,13 +32,6 @@ class WorkflowCommands:
         with self._turn, self.stop_commands():
             self._write_lines(line)
 
-    def write_notice(self, message: str) -> None:
-        """Write a notice that the run's page shows.
-
-        The page has room for ten notices, so they are not for progress.
-        """
-        self.write_annotation("notice", message, title="Eval Gate")
-
     def write_warning(self, message: str, *, title: str = "Eval Gate", file: str | None = None, line: int = 0) -> None:
         """Something that weakens the result, or could not be published."""
         self.write_annotation("warning", message, title=title, file=file, line=line)

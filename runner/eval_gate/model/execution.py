@@ -180,6 +180,8 @@ class Trial(Record, kw_only=True):
     """What happened, for an execution error of a run that Eval Gate made; None otherwise."""
     error_hint: str | None = None
     """What to do about the error, as half a sentence, if it says more than its cause."""
+    http_status: int | None = None
+    """HTTP status of the response, for an execution error whose response has one."""
     timed_out: bool = False
     """The target did not respond in time, which counts as an agent error."""
     vetoed: bool = False

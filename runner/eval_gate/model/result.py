@@ -133,6 +133,8 @@ class CaseResult(Record, kw_only=True):
     rerun_stop_reason: RerunStopReason | None = None
     """Why the case had no further re-run; None if re-runs were off."""
     attempts: int = 0
+    ran_first: bool = False
+    """No execution with the target had ended before: the case opened a connection, so that its time says little."""
     usage: Usage | None = None
     cost_usd: float | None = None
     judge_usage: Usage | None = None
@@ -151,6 +153,8 @@ class CaseResult(Record, kw_only=True):
     """What happened, for a case without a score; None if another tool or an older version wrote the result."""
     error_hint: str | None = None
     """What to do about the error, as half a sentence, if it says more than its cause."""
+    http_status: int | None = None
+    """HTTP status of the response, for a case without a score whose response has one."""
     warnings: tuple[str, ...] = ()
 
     def list_executions(self) -> tuple[Trial, ...]:
@@ -167,6 +171,7 @@ class CaseResult(Record, kw_only=True):
             error_kind=self.error_kind,
             error_cause=self.error_cause,
             error_hint=self.error_hint,
+            http_status=self.http_status,
             vetoed=bool(vetoes),
         )
         return (alone,)

@@ -156,14 +156,14 @@ def _render_markdown_suite(suite: Mapping[str, Any]) -> Iterable[str]:
             f"{_format_seconds(case['durationMs'])} |"
         )
     for case in suite["cases"]:
-        if case["status"] in {"fail", "error"}:
+        if case["status"] != "pass":
             yield from ("", f"### {escape_markdown(case['caseId'])}: {escape_markdown(case['caseName'])}", "")
             yield from _render_markdown_details(case)
 
 
 def _render_markdown_details(case: Mapping[str, Any]) -> Iterable[str]:
     if case["error"]:
-        yield f"- ERROR {escape_markdown(case['error'], _MAX_MESSAGE)}"
+        yield f"- {case['status'].upper()} {escape_markdown(case['error'], _MAX_MESSAGE)}"
     for result in case["assertionResults"]:
         word = "PASS" if result["passed"] else "FAIL"
         yield (

@@ -53,19 +53,19 @@ def build_annotations(view: ReportView) -> CaseAnnotations:
 
 def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
     failed = view.verdict.outcome is Outcome.FAILED
-    yield from _annotate_rows(view.regressions, "Regression", blocking=failed)
-    yield from _annotate_rows(view.suspected, "Regression, not re-run", blocking=failed)
+    yield from _annotate_rows(view, view.regressions, "Regression", blocking=failed)
+    yield from _annotate_rows(view, view.suspected, "Regression, not re-run", blocking=failed)
     yield from _annotate_mistakes(view)
-    yield from _annotate_rows(view.must_pass, "Must-pass case failed", blocking=failed)
-    yield from _annotate_rows(() if view.is_inconclusive else view.failing, "Failing case", blocking=failed)
+    yield from _annotate_rows(view, view.must_pass, "Must-pass case failed", blocking=failed)
+    yield from _annotate_rows(view, () if view.is_inconclusive else view.failing, "Failing case", blocking=failed)
     by_score = any(reason.code == RuleCode.SCORE_DROP for reason in view.verdict.reasons)
-    yield from _annotate_rows(view.score_drops, "Score drop", blocking=failed and by_score)
+    yield from _annotate_rows(view, view.score_drops, "Score drop", blocking=failed and by_score)
     for group in view.errors_by_kind:
-        yield from _annotate_rows(group.rows, group.title, blocking=False)
-    yield from _annotate_rows(view.base_agent_failures, "Fails with the base agent too", blocking=False)
-    yield from _annotate_rows(view.broken_on_main, "Broken before this change", blocking=False)
-    yield from _annotate_rows(view.unconfirmed, "Re-runs missing", blocking=False)
-    yield from _annotate_rows(view.inconclusive_cases, "Inconclusive", blocking=failed and view.flaky_blocks)
+        yield from _annotate_rows(view, group.rows, group.title, blocking=False)
+    yield from _annotate_rows(view, view.base_agent_failures, "Fails with the base agent too", blocking=False)
+    yield from _annotate_rows(view, view.broken_on_main, "Broken before this change", blocking=False)
+    yield from _annotate_rows(view, view.unconfirmed, "Re-runs missing", blocking=False)
+    yield from _annotate_rows(view, view.inconclusive_cases, "Inconclusive", blocking=failed and view.flaky_blocks)
 
 
 def _annotate_mistakes(view: ReportView) -> Iterator[CaseAnnotation]:
@@ -76,15 +76,19 @@ def _annotate_mistakes(view: ReportView) -> Iterator[CaseAnnotation]:
             yield CaseAnnotation(one.location.file, one.location.line, title, message, blocking=False)
 
 
-def _annotate_rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> Iterator[CaseAnnotation]:
+def _annotate_rows(
+    view: ReportView, rows: tuple[CaseRow, ...], word: str, *, blocking: bool
+) -> Iterator[CaseAnnotation]:
     for row in rows:
         if row.location is not None and row.location.line > 0:
             then, here = row.baseline_result, row.current_result
             change = f"{then} → {here}. " if then and here else ""
             if row.evidence:
                 change = f"{row.evidence_sentences} "
-            reason = to_one_line(row.failure_summary or "", MAX_ANNOTATION_TEXT) or "no reason given"
+            reason = row.shorten_failure(max(MAX_ANNOTATION_TEXT - len(change), 1)) or "no reason given"
             message = to_one_line(f"{change}{reason}", MAX_ANNOTATION_TEXT)
+            if blocking and view.advice and row.case and view.advice.is_about(row.case):
+                message += f". Next step: {view.advice.next_step}"
             yield CaseAnnotation(
                 row.location.file, row.location.line, to_one_line(f"{word}: {row.label}", 200), message, blocking
             )

@@ -31,7 +31,7 @@ from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
-from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span
+from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, shorten_error
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -165,7 +165,7 @@ def render_responses(row: CaseRow, around: int = CONTEXT_CHARACTERS) -> str:
     if row.evidence:
         parts.append(escape_markdown(row.evidence_sentences, MAX_EVIDENCE_TEXT))
     if sides is not None:
-        parts += [*_format_prompt_lines(sides, row.failure_summary), *_format_responses(sides, around)]
+        parts += [*_format_prompt_lines(sides, row.shorten_failure()), *_format_responses(sides, around)]
     if row.page_url:
         parts.append(f"[Open the case]({row.page_url})")
     return "\n\n".join([*parts, "</details>"])
@@ -391,14 +391,14 @@ def render_cause_groups(
 def _render_cause_group(cause: Cause[CaseRow], noun: str, detail: DetailLevel, current_title: str, total: int) -> str:
     facts = "" if total else _format_shared_facts(cause.cases, current_title)
     number = f"{cause.count} of {format_count(total, 'case')}" if total else _count_group(cause, noun)
-    lines = [f"**{number}:** {format_code_span(drop_error_prefix(cause.text))}{facts}"]
+    lines = [f"**{number}:** {format_code_span(shorten_error(drop_error_prefix(cause.text)))}{facts}"]
     if cause.count == 1:
         return f"{lines[0]}: {format_name_link(cause.cases[0])}"
     if cause.values and cause.count <= OPEN_ROWS:
         columns = [_Column("What failed", ":--", _format_failure_cell)]
         columns += [] if facts or total else _build_count_columns(current_title)
         return "\n".join([*lines, "", *_render_table(cause.cases, noun.capitalize(), columns)])
-    said = [f"{format_code_span(value.text)} ({value.count})" for value in cause.values]
+    said = [f"{format_code_span(shorten_error(value.text))} ({value.count})" for value in cause.values]
     said += [format_count(cause.rest, "other value")] if cause.rest else []
     lines += ["", ", ".join(said)] if said else []
     names = [format_name_link(row) for row in cause.cases[: detail.names + OPEN_ROWS]]
@@ -482,7 +482,7 @@ def _format_results(row: CaseRow) -> str:
 
 
 def _format_failure_cell(row: CaseRow) -> str:
-    return format_code_cell(row.failure_summary) if row.failure_summary else _NONE
+    return format_code_cell(failure) if (failure := row.shorten_failure()) else _NONE
 
 
 def _format_expected_cell(row: CaseRow) -> str:
@@ -490,7 +490,7 @@ def _format_expected_cell(row: CaseRow) -> str:
 
 
 def _format_failure(row: CaseRow) -> str:
-    return format_code_span(row.failure_summary or "no reason given")
+    return format_code_span(row.shorten_failure() or "no reason given")
 
 
 def _is_uniform(rows: Sequence[CaseRow], column: _Column) -> bool:

@@ -78,7 +78,7 @@ def format_evidence_cell(row: CaseRow) -> str:
     """
     said = [escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines]
     said += (
-        [format_code_cell(row.failure_summary)] if row.failure_summary and row.waiver else []
+        [format_code_cell(failure)] if row.waiver and (failure := row.shorten_failure()) else []
     )  # whose table has no room for more
     return "<br>".join(said)
 

@@ -27,11 +27,14 @@ from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
+from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import COMMENT_LIMIT, DetailLevel, render_within_limit
+from eval_gate.reports.markdown_fragments import format_prose
 from eval_gate.reports.rendering import write_each
 from eval_gate.reports.template_engine import build_environment, tidy_markdown
 from eval_gate.reports.view.scores import compute_mean_score
 from eval_gate.reports.wording import numbers as wording
+from eval_gate.reports.wording.advice import find_advice
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
@@ -78,6 +81,8 @@ class MatrixTarget(Record, kw_only=True):
     summary: Summary | None = None
     verdict: Verdict | None = None
     problem: str | None = None
+    next_step: str | None = None
+    """What to do, if its gate did not pass."""
     mean_score: float | None = None
     """Over its graded cases that were judged; None where there are none."""
 
@@ -209,6 +214,7 @@ def _build_target(leg: TargetRun, run: RunResult | None) -> MatrixTarget:
     if run is None:
         return MatrixTarget(name=leg.name, problem=leg.problem)
     mean = compute_mean_score((case for _, case in run.iter_cases()), ())
+    advice = find_advice(run, run.verdict, ReportContext()) if run.verdict else None
     return MatrixTarget(
         name=leg.name,
         target=run.target,
@@ -217,6 +223,7 @@ def _build_target(leg: TargetRun, run: RunResult | None) -> MatrixTarget:
         summary=run.summary,
         verdict=run.verdict,
         problem=leg.problem,
+        next_step=advice.next_step if advice else None,
         mean_score=mean.mean if mean else None,
     )
 
@@ -352,6 +359,8 @@ def _render_console(matrix: Matrix, style: ConsoleStyle) -> Iterator[str]:
     yield ""
     for name, target in zip(names, matrix.targets, strict=True):
         yield f"{name}: gate {target.gate}: {escape.to_console_line(target.reasons, 500)}"
+        if target.next_step:
+            yield f"  Next step: {escape.to_console_line(target.next_step, 600)}"
         if target.result_path:
             yield f"  {escape.to_console_line(target.result_path, 500)}"
 
@@ -386,4 +395,5 @@ def _render_html(matrix: Matrix) -> str:
 @cache
 def get_environment(*, html: bool) -> Environment:
     """Return the cached template environment of the target comparison, for HTML or Markdown."""
-    return build_environment({"cell": _format_cell if html else _format_cell_with_sign}, html=html)
+    cell = _format_cell if html else _format_cell_with_sign
+    return build_environment({"cell": cell, "format_prose": format_prose}, html=html)

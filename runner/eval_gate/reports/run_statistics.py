@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate import score_changes
-from eval_gate.gate.failure_causes import find_http_status, get_group_key
+from eval_gate.gate.failure_causes import get_group_key
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
 from eval_gate.model.evidence import GroundKind
@@ -105,14 +105,14 @@ def find_outage(run: RunResult) -> Outage | None:
             continue
         failing += 1
         if case.error_kind is ErrorKind.AGENT_ERROR and case.error:
-            groups[str(find_http_status(case.error) or get_group_key(case.error))].append(key)
+            groups[str(case.http_status or get_group_key(case.error))].append(key)
     found = max(groups.values(), key=len, default=[])
     most, ran = len(found), run.summary.ran
     if not most or most * 2 <= failing or (most < ran and (most < MIN_OUTAGE_CASES or most < ran * _OUTAGE_SHARE)):
         return None
     shared = [cases[key] for key in found]
     return Outage(
-        status=find_http_status(shared[0].error or ""),
+        status=shared[0].http_status,
         timed_out=all(any(trial.timed_out for trial in case.trials) for case in shared),
         cases=frozenset(found),
         ran=ran,
@@ -126,11 +126,6 @@ def _count_usual_errors(run: RunResult, cases: frozenset[CaseKey]) -> float | No
     histories = [one.grounds.history for one in changes if one.key in cases and one.grounds]
     known = [counts for counts in histories if counts.executions]
     return sum(counts.agent_errors / counts.executions for counts in known) if known else None
-
-
-def find_error_kinds(run: RunResult) -> tuple[ErrorKind | None, ...]:
-    """Return the kind of error of every case without a score; None where none is recorded."""
-    return tuple(case.error_kind for _, case in run.iter_cases() if case.status is Status.ERROR)
 
 
 class PassCounts(FrozenStruct):

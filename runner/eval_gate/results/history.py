@@ -33,7 +33,6 @@ from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
 
 HISTORY_NAME: Final = "history.json"
-SCHEMA_VERSION: Final = 1
 MAX_RUNS: Final = limits.HISTORY_RUNS
 """Maximum runs in a history: older runs say little about the current state."""
 MAX_HISTORY_BYTES: Final = limits.HISTORY_BYTES

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from enum import Enum
-from typing import Annotated, ClassVar, Final, Literal, Self, get_args, get_origin
+from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -79,25 +78,6 @@ def find_role(field: FieldInfo) -> SettingRole | None:
     Return None if the setting describes how to send requests and read responses.
     """
     return next((mark.role for mark in field.metadata if isinstance(mark, AgentSetting)), None)
-
-
-def has_unprotected_text(shape: object, marks: Sequence[object] = ()) -> bool:
-    """Whether a setting of this type may hold texts that are no `Secret` and are not marked `NotSecret`.
-
-    A reference would become a plain text there. A setting with settings of its own is answered for by these.
-    """
-    origin = get_origin(shape)
-    if origin is Annotated:
-        inner, *more = get_args(shape)
-        return has_unprotected_text(inner, (*marks, *more))
-    if any(isinstance(mark, NotSecret) for mark in marks) or origin is Literal:
-        return False
-    if isinstance(origin, type) and issubclass(origin, Secret):
-        return False
-    if isinstance(shape, type) and not get_args(shape):
-        return shape is object or (issubclass(shape, str) and not issubclass(shape, Enum))
-    members = [one for one in get_args(shape) if one is not ...]
-    return not members or any(map(has_unprotected_text, members))  # without members it is JSON
 
 
 Value = Annotated[str, AfterValidator(check_text)]

@@ -47,6 +47,19 @@ def to_one_line(text: str, limit: int = MAX_TEXT) -> str:
     return truncate_text(_CONTROLS.sub(" ", marked).strip(), limit)
 
 
+def truncate_middle(text: str, limit: int = MAX_TEXT) -> str:
+    """At most `limit` characters, with an ellipsis for the middle: an error says first what failed and last why."""
+    if len(text) <= limit:
+        return text
+    head = limit // 3
+    return f"{text[:head].rstrip()}…{text[len(text) - (limit - head - 1) :].lstrip()}"
+
+
+def shorten_error(text: str, limit: int = MAX_TEXT) -> str:
+    """Put an error on one line of at most `limit` characters, which keeps its beginning and its end."""
+    return truncate_middle(to_one_line(text, 3 * len(text)), limit)  # a line break becomes three characters
+
+
 def _mark_line_break(blanks: re.Match[str]) -> str:
     return " ⏎ " if "\n" in blanks[0] or "\r" in blanks[0] else blanks[0]
 

@@ -109,7 +109,11 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def exchange(self) -> None:
-        request = Request(self.command, self.path, self.headers, self._body())
+        body = self._body()
+        if len(body) < int(self.headers.get("Content-Length") or 0):  # the client ended before it had said all
+            self._cut()
+            return
+        request = Request(self.command, self.path, self.headers, body)
         fault = self.server.faults.take(request.method, request.target)
         if fault and fault.seconds:
             self.server.closing.wait(fault.seconds)

@@ -185,7 +185,7 @@ def test_commands__of_several_threads__are_exactly_those_that_were_meant(within)
 
 
 @pytest.mark.slow
-@given(st.lists(st.tuples(st.sampled_from(["say", "error", "warning", "notice", "mask", "group", "print"]), ANY, ANY)))
+@given(st.lists(st.tuples(st.sampled_from(["say", "error", "warning", "mask", "group", "print"]), ANY, ANY)))
 def test_commands__among_any_text_while_stopped__are_exactly_those_that_were_meant(steps) -> None:
     """As the action does it: stopped from begin to end, and our own commands let through one by one."""
     stream, meant = io.StringIO(), []
@@ -197,9 +197,6 @@ def test_commands__among_any_text_while_stopped__are_exactly_those_that_were_mea
                     commands.print_line(text)
                 case "print":
                     print(text, file=stream)
-                case "notice":
-                    commands.write_notice(text)
-                    meant.append(("notice", text))
                 case "error" | "warning":
                     getattr(commands, f"write_{what}")(text, title=other, file=other, line=3)
                     meant.append((what, text))

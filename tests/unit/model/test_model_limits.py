@@ -27,7 +27,7 @@ OTHERS = {
     "files/reading.py: MAX_POINTER_BYTES": "a format of Git LFS",
     "formats/agentv/guidelines.py: MAX_FOLDER_DEPTH": "folders above a file of the repository",
     "formats/agentv/v4/case_files.py: MAX_SEARCHED_FILES": "files of a folder of the repository, not what is in them",
-    "reports/console/changes.py: MAX_NAMED_CALLS": "what is shown of an answer",
+    "reports/console/case_list.py: MAX_NAMED_CALLS": "what is shown of an answer",
     "results/run_reader.py: _MAX_HEAD_BYTES": "the beginning of a file, by which it is recognized",
     "results/run_times.py: _MAX_POINTER_BYTES": "what we write",
     "session/evaluated_commit.py: MAX_NUMBER_DIGITS": "a number of a workflow's environment",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import xml.etree.ElementTree as ET
 
@@ -16,7 +17,7 @@ from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.reports.wording.numbers import format_pass_counts
 from eval_gate.struct import replace
-from tests.support.verdicts import make_judged, make_waiver, make_waivers
+from tests.support.verdicts import make_executed, make_judged, make_waiver, make_waivers
 from tests.unit.reports.test_reports_golden import STATES as PLAIN
 from tests.unit.reports.test_reports_verdict import PULL_REQUEST, STATES, blamed
 
@@ -111,3 +112,28 @@ def test_name_of_an_earlier_run__of_anybody__is_nothing_but_a_name() -> None:
     shown = " ".join(render("console", run, ReportContext()).split())
     assert "compared with ?b???x, because the baseline" in shown
     assert "<b>" not in render("md", run, PULL_REQUEST) + render_check_run(build_view(run, PULL_REQUEST)).page
+
+
+@pytest.mark.parametrize(
+    ("begins", "error_kind"),
+    [
+        ("CLI exited with code 1: …", ErrorKind.AGENT_ERROR),
+        ("script tone.py exited with code 1: …", ErrorKind.EVALUATION_ERROR),
+        ("the hook before_each exited with code 1: …", ErrorKind.EVALUATION_ERROR),
+    ],
+    ids=["agent", "grader", "hook"],
+)
+def test_reports__error_that_quotes_a_traceback__keep_what_failed_and_its_last_line(begins, error_kind) -> None:
+    middle = "".join(f' ⏎ File "/srv/bot/agent.py", line {line}, in step_{line} ⏎ return step()' for line in range(8))
+    last = "KeyError: 'order_status_of_the_customer'"
+    error = f"{begins}{middle} ⏎ {last}"
+    case = replace(make_executed("it", "E"), error=error, error_kind=error_kind, http_status=None)
+    run = make_judged([case], {"it": TEN}, waivers=make_waivers(make_waiver("it")))
+    plain = make_judged([case], {"it": TEN})
+    assert plain.comparison.changes[0].reason.endswith(last)
+    shown = [render(form, one, PULL_REQUEST) for form in ("md", "console", "junit", "html") for one in (plain, run)]
+    remarks = render_check_run(build_view(plain, PULL_REQUEST)).summary
+    for text in (*shown, remarks):
+        words = html.unescape(re.sub(r"&#8203;", "", " ".join(text.split())))
+        assert last in words
+        assert begins.rstrip(":… ") in words

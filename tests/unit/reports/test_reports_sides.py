@@ -293,7 +293,7 @@ def test_explained__documentation_is_not_known__there_is_no_link() -> None:
     assert "docs/" not in render_comment(build_view(STATES["few"], ReportContext()))
 
 
-def told(system: str | None, case: str = "a"):
+def make_prompt_change(system: str | None, case: str = "a"):
     """A regression whose model was told this, and whose model in the baseline was told to refund at once."""
     before, here = (
         CaseDetails(conversation=(Message(role="system", content=words), Message(role="user", content="q")))
@@ -315,7 +315,7 @@ def told(system: str | None, case: str = "a"):
     ],
 )
 def test_comment__system_prompt__is_named_where_it_is_known_to_be_another_one(system, says) -> None:
-    view = build_view(told(system), ON_PAGE)
+    view = build_view(make_prompt_change(system), ON_PAGE)
     for text in (render_comment(view), render_comment(view, start=len(DETAIL_LEVELS) - 1), render_summary(view)):
         assert (f"**System prompt changed since the baseline:** {says}" in text) is (says is not None)
         assert ("System prompt" in text) is (says is not None)

@@ -532,7 +532,7 @@ def test_remarks__regression__says_what_was_seen() -> None:
     assert remark.message.startswith(
         "Confirmed: failed 4 of 4 here, 0 of 20 on main. Chance without a real change: 1 in "
     )
-    assert remark.message.endswith("called [escalate]")
+    assert "called [escalate]. Next step: Fix the change. " in remark.message
 
 
 @pytest.mark.slow

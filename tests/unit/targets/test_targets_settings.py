@@ -1,6 +1,8 @@
 """What every setting of a target is held to, whatever its kind: numbers that are some, paths that may be there."""
 
-from typing import Annotated, Any, Literal, get_args
+from collections.abc import Sequence
+from enum import Enum
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -9,7 +11,7 @@ from eval_gate.config.setting import LARGEST
 from eval_gate.targets.command.settings import HealthCheck
 from eval_gate.targets.http.settings import HttpHealthCheck, Polling
 from eval_gate.targets.kinds import KINDS
-from eval_gate.targets.settings import DescribedSettings, NotSecret, has_unprotected_text
+from eval_gate.targets.settings import DescribedSettings, NotSecret
 from eval_gate.text.secret import Secret
 
 DESCRIBED: list[type[DescribedSettings]] = [*(kind.settings for kind in KINDS), HealthCheck, HttpHealthCheck, Polling]
@@ -38,6 +40,25 @@ def wrong(described: type[BaseModel], key: str, value: object) -> set[str]:
     except ValidationError as error:
         return {one["type"] for one in error.errors() if one["loc"][:1] == (key,)}
     return set()
+
+
+def has_unprotected_text(shape: object, marks: Sequence[object] = ()) -> bool:
+    """Whether a setting of this type may hold texts that are no `Secret` and are not marked `NotSecret`.
+
+    A reference would become a plain text there. A setting with settings of its own is answered for by these.
+    """
+    origin = get_origin(shape)
+    if origin is Annotated:
+        inner, *more = get_args(shape)
+        return has_unprotected_text(inner, (*marks, *more))
+    if any(isinstance(mark, NotSecret) for mark in marks) or origin is Literal:
+        return False
+    if isinstance(origin, type) and issubclass(origin, Secret):
+        return False
+    if isinstance(shape, type) and not get_args(shape):
+        return shape is object or (issubclass(shape, str) and not issubclass(shape, Enum))
+    members = [one for one in get_args(shape) if one is not ...]
+    return not members or any(map(has_unprotected_text, members))  # without members it is JSON
 
 
 def test_targets__number_that_is_none_or_too_large__is_refused_in_every_setting() -> None:

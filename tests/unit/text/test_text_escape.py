@@ -67,6 +67,8 @@ def test_console_line__any_text__is_one_line_and_no_command(text) -> None:
 @given(HOSTILE, st.integers(min_value=1, max_value=50))
 def test_cut__any_text__is_within_the_limit(text, limit) -> None:
     assert len(escape.truncate_text(text, limit)) <= limit
+    assert len(escape.truncate_middle(text, limit)) <= limit
+    assert len(escape.shorten_error(text, limit)) <= limit
 
 
 @given(HOSTILE)

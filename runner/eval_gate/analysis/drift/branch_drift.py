@@ -126,8 +126,6 @@ class Drift(FrozenStruct):
     degradations: tuple[Degradation, ...] = ()
     broken_cases: tuple[CaseDegradation, ...] = ()
     """Single cases that do not pass any more, the newest first."""
-    recovered_levels: tuple[LevelKind, ...] = ()
-    """What had been worse until the newest run."""
     examined_levels: tuple[LevelKind, ...] = ()
     """What there were enough runs of."""
     model_changes: tuple[ModelChange, ...] = ()
@@ -156,16 +154,13 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
     if newest is None:
         return Drift(None, 0)
     own = [one for one in history.levels if one.target == newest.target]
-    worse, mended, looked_at, longest = [], [], [], 0
+    worse, looked_at, longest = [], [], 0
     for measured in LevelKind:
         runs = _select_comparable_runs(own, measured)
         longest = max(longest, len(runs))
         if len(runs) >= MIN_RUNS:
             looked_at.append(measured)
-        row = _LevelSeries(runs, measured)
-        if row.mended_now:
-            mended.append(measured)
-        found = row.find_degradation()
+        found = _LevelSeries(runs, measured).find_degradation()
         if found is not None:
             worse.append(found)
     models = find_model_changes(own)
@@ -178,7 +173,7 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
     )
     broken = find_broken_cases(history, EVIDENCE_LIMIT, pass_score)
     run_ids = frozenset(one.run_id for one in own[: -MIN_RUNS_BEFORE or None])
-    return Drift(newest, longest, told, broken, tuple(mended), tuple(looked_at), models, run_ids)
+    return Drift(newest, longest, told, broken, tuple(looked_at), models, run_ids)
 
 
 def _add_cases(one: Degradation, history: History, pass_score: float) -> Degradation:
@@ -221,17 +216,14 @@ class _LevelSeries:
         self._sign = -1.0 if measured in _HIGHER_IS_BETTER else 1.0
         self._kept: list[RunLevels] = []
         self._open: _FoundChange | None = None
-        self.mended_now = False
         for run in runs:
             self._kept.append(run)
-            self.mended_now = False
             if self._open is None:
                 self._detect_change()
             elif self._has_recovered(self._open):
                 # what was bad is no part of how the branch is when it is well
                 self._kept = [*self._kept[: self._open.place], *self._kept[-RUNS_TO_RECOVER:]]
                 self._open = None
-                self.mended_now = True
 
     def find_degradation(self) -> Degradation | None:
         """Return the degradation that persists in the newest run, or None."""

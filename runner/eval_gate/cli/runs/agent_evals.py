@@ -125,8 +125,9 @@ def agent_evals(
     --verbose, every failed assertion shows the expected and the actual value. This command reads no configuration file;
     `eval-gate run suites/*.json` runs the same suites as part of a gate.
 
-    Exit codes: 0 all cases passed, 1 a case failed or has no score, 2 an argument or a suite is invalid (nothing ran),
-    3 the results cannot be written, 130 and 143 interrupted (finished cases are stored).
+    Exit codes: 0 all cases passed, 1 a case failed, has no score or is skipped because of a mistake, 2 an argument or
+    a suite is invalid (nothing ran), 3 the results cannot be written, 130 and 143 interrupted (finished cases are
+    stored).
 
     \b
     Examples:

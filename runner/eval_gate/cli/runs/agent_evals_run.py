@@ -32,6 +32,7 @@ from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import ExitCode, GateError, Problem, format_suggestion
 from eval_gate.files.writing import make_folder
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.model.result import RunResult
 from eval_gate.process.signals import run_async
 from eval_gate.reports.agent_evals import (
     FORMAT,
@@ -148,10 +149,16 @@ def _run_each_target(call: SuitesCall) -> ExitCode:
 
 
 def _get_exit_code(reported: Sequence[ReportedRun]) -> ExitCode:
-    """0 when every case passed; 1 when one failed or could not be judged, and when there was nothing to pass."""
-    runs = [one.evaluated_run.run.summary for one in reported]
-    good = runs and all(run.passed and run.passed + run.skipped == run.total_cases for run in runs)
+    """0 when every case passed; 1 when one failed, has no score or is mistaken, and when there was nothing to pass."""
+    good = reported and all(_has_passed(one.evaluated_run.run) for one in reported)
     return ExitCode.PASSED if good else ExitCode.FAILED
+
+
+def _has_passed(run: RunResult) -> bool:
+    """Whether all cases passed but those that are skipped on purpose, which a mistake of the suite is not."""
+    counts = run.summary
+    is_mistaken = any(case.mistakes for _, case in run.iter_cases())
+    return counts.passed > 0 and counts.passed + counts.skipped == counts.total_cases and not is_mistaken
 
 
 def _run_once(call: SuitesCall, answerer: Mapping[str, JsonValue]) -> ReportedRun:

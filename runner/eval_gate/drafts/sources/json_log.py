@@ -40,7 +40,6 @@ PATH_SETTINGS: Final[Mapping[str, str]] = {
 """Settings of an HTTP target that say where a part of a response stands, by the name of the part."""
 _LIST_SETTINGS: Final = frozenset({"response_path", "id_field"})
 _MAX_PROBLEMS: Final = 10
-_FIELD_EXAMPLE: Final = "--field question=request.text --field response=reply"
 _UNUSED_URL: Final = SecretAddress("http://127.0.0.1/")
 
 

@@ -83,7 +83,7 @@ class _JudgeBuilder:
         """Build all judges that these cases need. Raises GateError if an evaluator has no judge."""
         defaults: dict[TargetKey, AnyJudge] = {}
         named: dict[str, dict[str, AnyJudge]] = {}
-        missing: list[Problem] = []
+        missing: dict[Problem, None] = {}
         for case in cases:
             for name, needed in _iter_wanted_judges(case, rubric):
                 if name is not None:
@@ -94,8 +94,7 @@ class _JudgeBuilder:
                 if found is not None:
                     defaults[place] = found
                 elif needed:
-                    said = f"{case.id}: no judge"
-                    missing.append(Problem(said, case.location.file, case.location.line))
+                    missing[Problem(f"{case.id}: no judge", case.location.file, case.location.line)] = None
         if missing:
             rest = len(missing) - MAX_PROBLEMS
             raise GateError(
@@ -103,7 +102,7 @@ class _JudgeBuilder:
                 f"{len(missing)} case{'s need' if len(missing) != 1 else ' needs'} a judge: none is configured, and "
                 f"the target is not a model{f' (first {MAX_PROBLEMS} listed)' if rest > 0 else ''}",
                 "set `judge_target` in the target, or `judge` (--judge) to the name of a target or to provider:model",
-                problems=missing[:MAX_PROBLEMS],
+                problems=[*missing][:MAX_PROBLEMS],
             )
         return Judges(defaults, named)
 

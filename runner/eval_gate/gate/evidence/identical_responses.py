@@ -20,11 +20,11 @@ MIN_FIRST_MS: Final = 200
 """Shortest time of a first response: a faster one may have been slow for any reason, such as a new connection."""
 
 
-def find_repeats(case: CaseResult, *, runs_first: bool = False) -> Repeats | None:
+def find_repeats(case: CaseResult) -> Repeats | None:
     """Describe the re-runs of a case if all of them repeat the first failure.
 
-    Return None if any of them gave another response, if there are none, or if the case did not fail at first. The
-    case that runs first (`runs_first`) opens the connection, so its first execution is slow without any cache.
+    Return None if any of them gave another response, if there are none, or if the case did not fail at first. A case
+    that ran first opened a connection, so its first execution is slow without any cache.
     """
     trials = case.list_executions()
     first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
@@ -34,5 +34,5 @@ def find_repeats(case: CaseResult, *, runs_first: bool = False) -> Repeats | Non
     if not all(one.repeats_first_failure for one in again):
         return None
     slowest = max(one.duration_ms for one in again)
-    cached = not runs_first and failed.duration_ms >= MIN_FIRST_MS and slowest * CACHE_SPEEDUP < failed.duration_ms
+    cached = not case.ran_first and failed.duration_ms >= MIN_FIRST_MS and slowest * CACHE_SPEEDUP < failed.duration_ms
     return Repeats(slowest_ms=slowest, first_ms=failed.duration_ms, cached=cached)

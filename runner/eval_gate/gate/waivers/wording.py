@@ -16,13 +16,6 @@ MAX_ID_LENGTH: Final = 80
 KIND_WORDS: Final = {WaiverKind.WAIVER: "waived", WaiverKind.QUARANTINE: "quarantined"}
 
 
-def format_notices(waiving: AppliedWaivers) -> tuple[str, ...]:
-    """Format one sentence for each waiver in use: what it covers, until when, who, where and why."""
-    return tuple(
-        f"{_format_cases(entry.failing)}: {format_terms(entry)}" for entry in waiving.select_entries(WaiverState.IN_USE)
-    )
-
-
 def format_warnings(waiving: AppliedWaivers, *, without: Collection[WaiverState] = ()) -> tuple[str, ...]:
     """Format what needs attention, in the order of the entries; troubles and refused commands come first.
 

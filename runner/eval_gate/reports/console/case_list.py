@@ -13,7 +13,7 @@ from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.view.groups import Cause, group_causes
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.numbers import format_count
-from eval_gate.text.escape import format_first_few, to_console_line, truncate_text
+from eval_gate.text.escape import format_first_few, shorten_error, to_console_line, truncate_text
 
 MAX_NAMES: Final = 30
 """Cases that a line names."""
@@ -99,8 +99,8 @@ def format_evidence(row: CaseRow, style: ConsoleStyle) -> str:
 
 def _format_failure(row: CaseRow, *, alone: bool = True) -> str:
     """Format what failed; of a graded case that is not `alone` with its cause only what cost it most."""
-    failures = row.failure_summary if alone else "".join(row.failures[:1])
-    return to_console_line(drop_error_prefix(failures or ""), MAX_FAILURE)
+    failure = row.shorten_failure(MAX_FAILURE) if alone else shorten_error("".join(row.failures[:1]), MAX_FAILURE)
+    return to_console_line(drop_error_prefix(failure or ""), MAX_FAILURE)
 
 
 def _render_cause(cause: Cause[CaseRow], seen: Mapping[CaseRow, str], style: ConsoleStyle) -> Iterator[str]:
@@ -109,7 +109,11 @@ def _render_cause(cause: Cause[CaseRow], seen: Mapping[CaseRow, str], style: Con
     heading, margin, lines = "", "  ", defaultdict[str, list[CaseRow]](list)
     if cause.count > 1:
         same = len(set(failures.values())) == 1
-        heading = failures[cause.cases[0]] if same else to_console_line(drop_error_prefix(cause.text), MAX_FAILURE)
+        heading = (
+            failures[cause.cases[0]]
+            if same
+            else to_console_line(shorten_error(drop_error_prefix(cause.text), MAX_FAILURE))
+        )
     if heading:
         yield from style.wrap_text(f"{cause.count} cases: {heading}", begin=margin, indent=" " * 4)
         margin = " " * 4

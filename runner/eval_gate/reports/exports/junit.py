@@ -23,9 +23,10 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import ReportView, build_view
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import describe_shortfalls
+from eval_gate.reports.wording.advice import Advice
 from eval_gate.reports.wording.numbers import format_score
 from eval_gate.reports.wording.verdict import format_reason as reason_words
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import shorten_error, to_one_line
 from eval_gate.text.safe_output import reveal_invisible
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -76,7 +77,7 @@ def _build_gate_suite(view: ReportView) -> ET.Element:
         case = ET.SubElement(
             element, "testcase", name=_to_xml_text(reason.code), classname=GATE_SUITE, time=_format_seconds(0)
         )
-        _add_result(case, tag, reason_words(view.run, reason), reason.code)
+        _add_result(case, tag, reason_words(view.run, reason), reason.code, view.advice)
     _set_counts(element, _format_seconds(0))
     return element
 
@@ -102,7 +103,8 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
     ]
     if tag := _choose_tag(case, row, view):
         error_type = row.error_kind.value if row.error_kind else case.status.value
-        _add_result(element, tag, "\n".join([*said, *_format_both_results(row)]), error_type)
+        advice = view.advice if row.key in view.blockers.cases and view.advice and view.advice.is_about(case) else None
+        _add_result(element, tag, "\n".join([*said, *_format_both_results(row)]), error_type, advice)
     elif waived is not None:
         _add_result(element, "skipped", "\n".join(said), waived.effect)
     elif case.status is Status.SKIPPED:
@@ -124,11 +126,12 @@ def _choose_tag(case: CaseResult, row: CaseRow, view: ReportView) -> str | None:
     return "error" if undecided or case.status in {Status.ERROR, Status.NOT_RUN} else "failure"
 
 
-def _add_result(element: ET.Element, tag: str, said: str, kind: str) -> None:
+def _add_result(element: ET.Element, tag: str, said: str, kind: str, advice: Advice | None = None) -> None:
     text = _to_xml_text(said[:MAX_OUTPUT])
-    ET.SubElement(
-        element, tag, message=to_one_line(text.replace("\n", "; "), MAX_MESSAGE), type=_to_xml_text(kind)
-    ).text = text
+    added = ET.SubElement(
+        element, tag, message=shorten_error(text.replace("\n", "; "), MAX_MESSAGE), type=_to_xml_text(kind)
+    )
+    added.text = f"{text}\nnext step: {_to_xml_text(advice.next_step)}" if advice else text
 
 
 def _collect_properties(case: CaseResult, row: CaseRow) -> list[tuple[str, str]]:

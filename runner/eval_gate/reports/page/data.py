@@ -21,6 +21,7 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.grounds import format_place
 from eval_gate.reports.wording.numbers import format_count, format_pass_counts
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import truncate_middle
 from eval_gate.text.safe_output import reveal_invisible
 
 MAX_CAUSES: Final = 50
@@ -155,11 +156,9 @@ class PageData(FrozenStruct, eq=False, dict=True):
         """All data of the page, as the script reads it."""
         return {
             "groups": [[one.key, one.title, one.tone] for one in self.groups],
-            "suites": [
-                [reveal_invisible(row.file), reveal_invisible(row.name), bool(row.stale)] for row in self.view.suites
-            ],
+            "suites": [reveal_invisible(row.file) for row in self.view.suites],
             "rows": self._columns,
-            "causes": [reveal_invisible(text)[:300] for text in self._listed[0]],
+            "causes": [reveal_invisible(truncate_middle(text, 300)) for text in self._listed[0]],
             "here": self.current_title,
             "history": self._history,
             "place": reveal_invisible(format_place(self.view.context)),
@@ -199,7 +198,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
             # of some cases only
             "drop": {n: round(drop, 3) for n in places if (drop := max(rows[n].drop, 0.0))},
             "what": {
-                n: reveal_invisible(what)[:_MAX_FAILURE]
+                n: reveal_invisible(truncate_middle(what, _MAX_FAILURE))
                 for n in places
                 if (what := _find_failure(rows[n], texts[causes[n]] if n in causes else ""))
             },

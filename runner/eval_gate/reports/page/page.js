@@ -46,7 +46,7 @@
   /* --- Which cases are listed ---------------------------------------------------------------------------------- */
 
   const groupOf = (n) => page.groups[rows.group[n]];
-  const suiteOf = (n) => (rows.suite[n] >= 0 ? page.suites[rows.suite[n]][0] : rows.elsewhere[n] || "");
+  const suiteOf = (n) => (rows.suite[n] >= 0 ? page.suites[rows.suite[n]] : rows.elsewhere[n] || "");
   let details = {};
   const detailsOf = (n) => details[n];
   const tagsOf = (n) => (rows.tagSet.length ? rows.tagSets[rows.tagSet[n]] : []);
@@ -811,7 +811,7 @@
     $("narrow").append(...[
       make("select", { id: "sort", "aria-label": "Order", onchange: (event) => { chosen.sort = event.currentTarget.value; change(); } },
         Object.entries(sorts).map(([key, words]) => make("option", { value: key }, words))),
-      choice("suite", "Suite", page.suites.map(([file]) => file), "All suites"),
+      choice("suite", "Suite", page.suites, "All suites"),
       choice("tag", "Tag", rows.tagNames, "All tags"),
       choice("evaluator", "Evaluator", rows.evaluatorNames, "All evaluators"),
       choice("target", "Target", rows.targetNames, "All targets"),

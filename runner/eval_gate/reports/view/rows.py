@@ -10,7 +10,7 @@ from eval_gate.gate.case_comparison import count_passes
 from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
-from eval_gate.model.evidence import Counts, GroundKind, Stability
+from eval_gate.model.evidence import GroundKind, Stability
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.execution_usage import ExecutionUsage, measure_execution
 from eval_gate.model.result import CaseResult, RunResult
@@ -26,6 +26,7 @@ from eval_gate.reports.wording.numbers import format_passes, format_score, forma
 from eval_gate.reports.wording.stale_suites import describe_stale_suite
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import MAX_TEXT, shorten_error, to_one_line
 
 _CHANGE_TEXTS: Final = {CaseClass.STILL_ERRORED: "no score in either run"}
 
@@ -160,14 +161,6 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return f"{counts} ({self.current_result})" if self.status is Status.ERROR else counts
 
     @property
-    def counted_executions(self) -> Counts | PassCount | None:
-        """Executions here that count, agent errors included where they do; None if none has a score."""
-        grounds = self.case_change.grounds if self.case_change else None
-        if grounds is not None and grounds.current.executions:
-            return grounds.current
-        return count_passes(self.case) if self.case else None
-
-    @property
     def is_decided_by_majority(self) -> bool:
         """Whether its executions here passed and failed, and how many of each decides, not its history."""
         return self.decided_by is None and self.flaky and self.is_scored and not self.graded
@@ -200,6 +193,11 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def failure_summary(self) -> str | None:
         """What failed here, in one line."""
         return " · ".join(self.failures) or None
+
+    def shorten_failure(self, limit: int = MAX_TEXT) -> str | None:
+        """Shorten what failed: an error keeps its last words, which say why; of several failures the first counts."""
+        shorten = to_one_line if len(self.failures) > 1 else shorten_error
+        return shorten(self.failure_summary, limit) if self.failure_summary else None
 
     @property
     def cause(self) -> str | None:

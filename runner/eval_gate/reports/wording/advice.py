@@ -59,6 +59,10 @@ class Advice(NamedTuple):
     owner: Owner
     next_step: str
 
+    def is_about(self, case: CaseResult) -> bool:
+        """Whether it holds for this case: one with a score, or an error that has the cause."""
+        return case.status is not Status.ERROR or self.cause in {case.error_cause, str(case.error_kind)}
+
 
 class AdviceRow(NamedTuple):
     """Advice for one cause or one reason.

@@ -67,7 +67,7 @@ def test_console__long_names__keep_both_ends_and_the_columns_stay_straight() -> 
     assert len({measure_width(line) for line in lines}) == 1
 
 
-def told(before: BaselineResult | None, case_details: CaseDetails, **case) -> RunResult:
+def make_sides(before: BaselineResult | None, case_details: CaseDetails, **case) -> RunResult:
     """One regression, with what a record would keep of both sides."""
     now = make_result("refund", "failed", error="toolsCalled: expected [issue_refund], called [escalate]", **case)
     now = replace(now, details=case_details)
@@ -99,7 +99,7 @@ THEN = BaselineResult(
 
 def test_console__regression__shows_what_failed_and_both_sides_in_a_line_each() -> None:
     here = CaseDetails(tools_called=("escalate",), response="I have to pass you to a colleague.")
-    assert block(told(THEN, here)) == [
+    assert block(make_sides(THEN, here)) == [
         "REGRESSIONS (1): refund",
         "  pass → fail",
         "    failed    toolsCalled: expected [issue_refund], called [escalate]",
@@ -111,37 +111,42 @@ def test_console__regression__shows_what_failed_and_both_sides_in_a_line_each() 
 def test_console__same_calls_and_answers_that_begin_alike__shows_where_they_differ() -> None:
     alike = "Thank you for your patience, dear customer. We are open on "
     then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=f"{alike}Sunday."))
-    shown = block(told(then, CaseDetails(tools_called=("t",), response=f"{alike}Monday.")), 40)
+    shown = block(make_sides(then, CaseDetails(tools_called=("t",), response=f"{alike}Monday.")), 40)
     assert shown[-2:] == ['    baseline  "…are open on Sunday."', '    this run  "…are open on Monday."']
 
 
 def test_console__nothing_kept_of_the_answers__shows_calls_alone() -> None:
     then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("a", "b")))
-    assert block(told(then, CaseDetails()))[-2:] == ["    baseline  called a, b", "    this run  called nothing"]
+    assert block(make_sides(then, CaseDetails()))[-2:] == [
+        "    baseline  called a, b",
+        "    this run  called nothing",
+    ]
 
 
 def test_console__same_calls_and_answer__says_it_once() -> None:
     then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response="Sunday."))
-    assert block(told(then, CaseDetails(tools_called=("t",), response="Sunday.")))[-1] == '    both      "Sunday."'
+    assert (
+        block(make_sides(then, CaseDetails(tools_called=("t",), response="Sunday.")))[-1] == '    both      "Sunday."'
+    )
 
 
 def test_console__same_long_answer__is_shown_from_its_beginning() -> None:
     said = "TAP 123 leaves Lisbon at 09:40, 120 EUR."
     then = BaselineResult(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=said))
-    run = told(then, CaseDetails(tools_called=("t",), response=said))
+    run = make_sides(then, CaseDetails(tools_called=("t",), response=said))
     assert block(run)[-1] == f'    both      "{said}"'
 
 
 def test_console__empty_answer__is_said_to_be_empty() -> None:
     then = BaselineResult(status=Status.PASSED, details=CaseDetails(response="Sunday."))
-    assert block(told(then, CaseDetails(response="")))[-2:] == [
+    assert block(make_sides(then, CaseDetails(response="")))[-2:] == [
         '    baseline  "Sunday."',
         "    this run  empty response",
     ]
 
 
 def test_console__hostile_answer__is_no_command_and_no_colour_and_one_line() -> None:
-    shown = block(told(THEN, CaseDetails(response="\x1b[31m::error::x\n##[error]" + "x" * 900)))
+    shown = block(make_sides(THEN, CaseDetails(response="\x1b[31m::error::x\n##[error]" + "x" * 900)))
     assert len(shown) == 5
     assert not any("\x1b" in line or "##[" in line or line.lstrip().startswith("::") for line in shown)
 

@@ -35,7 +35,7 @@ def executed(drawn, scores):
     ]
 
 
-def told(run):
+def list_shown_keys(run):
     """The keys of every list, in its order, and what blocks."""
     view = build_view(run, ReportContext())
     found = {}
@@ -60,11 +60,11 @@ def test_lists__without_the_rows_of_cases_that_pass_as_before__hold_the_same(
 ) -> None:
     waivers = make_waivers(make_waiver("case 1", kind))
     run = make_judged(executed(here, scores), records, policy=policy, waivers=waivers)
-    found = told(run)
+    found = list_shown_keys(run)
     assert len(found[0]) > 15
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "_is_notable", lambda case, change: True)
-        assert told(run) == found
+        assert list_shown_keys(run) == found
 
 
 def test_noted__cases_that_pass_as_before__are_none_of_them() -> None:

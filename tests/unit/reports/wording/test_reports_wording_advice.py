@@ -109,8 +109,8 @@ def test_next_step__is_written_by_this_module_alone() -> None:
         for line in file.read_text(encoding="utf-8").splitlines()
         if re.search(r"\bNext step:", line) and file.name != "refresh_reply.py"
     ]
-    assert len(printed) == 5
-    assert all("advice.next_step" in line or "error.hint" in line for _, line in printed), printed
+    assert len(printed) == 9
+    assert all(re.search(r"(advice|target)\.next_step", line) or "error.hint" in line for _, line in printed), printed
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["every case", "circuit breaker"])
