@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.http.response import ResponseReader
 from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.response.reader import ResponseReader
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.untrusted.surrogates import to_well_formed
 

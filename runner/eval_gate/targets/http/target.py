@@ -31,9 +31,9 @@ from eval_gate.targets.http.connection import (
     read_head,
 )
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
-from eval_gate.targets.http.response import ResponseReader, find_format_hint
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.readiness import wait_until_ready
+from eval_gate.targets.response.reader import ResponseReader, find_format_hint
 from eval_gate.targets.retry import build_retry_policy, respond_with_retries
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.redaction import Redactor
@@ -204,7 +204,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
         Raises TargetError and ConnectionLostError.
         """
-        from eval_gate.targets.http.stream import StreamCollector
+        from eval_gate.targets.response.stream import StreamCollector
 
         async with self._connection.open_response(request) as answer:
             head = read_head(answer)

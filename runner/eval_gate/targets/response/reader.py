@@ -1,4 +1,4 @@
-"""Parse the response of an HTTP agent: text, tool calls, usage and failures."""
+"""Parse a response as its settings describe it: text, tool calls, usage and failures."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from eval_gate.model.limits import (
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.field_paths import MISSING, FieldPath, MissingValue, PathCondition
-from eval_gate.targets.http.settings import EventRule, HttpSettings, ResponseFormat, ToolResults
+from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
+from eval_gate.targets.response.settings import EventRule, ResponseFormat, ResponseSettings, ToolResults
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.quoting import describe_name
@@ -57,7 +57,7 @@ null."""
 class ResponseReader:
     """Parser of the responses of one target."""
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(self, settings: ResponseSettings) -> None:
         self._texts = tuple(FieldPath.parse(path) for path in settings.response_path)
         self.calls = CallReader(settings)
         self.failures = tuple(map(EventMatcher.from_rule, settings.failure))
@@ -331,7 +331,7 @@ class CallFragment(FrozenStruct):
 class CallReader:
     """Parser of tool calls by the field names in the settings of a target."""
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(self, settings: ResponseSettings) -> None:
         self._path = FieldPath.parse(settings.tool_calls_path)
         self._name = FieldPath.parse(settings.name_field)
         self._args = FieldPath.parse(settings.args_field)
