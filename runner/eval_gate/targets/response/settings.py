@@ -189,3 +189,10 @@ class StreamSettings(ResponseSettings):
     def list_own_settings(cls) -> frozenset[str]:
         """List the settings that describe a response, in camelCase."""
         return frozenset(StreamSettings.list_names()) - frozenset(TargetSettings.list_names())
+
+    @property
+    def given_response_settings(self) -> tuple[str, ...]:
+        """The settings that were given and describe a response, in camelCase."""
+        own, fields = self.list_own_settings(), type(self).model_fields
+        given = (fields[name].alias or name for name in sorted(self.model_fields_set))
+        return tuple(name for name in given if name in own)
