@@ -71,6 +71,7 @@ KINDS: tuple[TargetKind, ...] = (
     TargetKind(("http",), "http.settings:HttpSettings", "http.target:build"),
     TargetKind(("mock",), "mock:MockSettings", "mock:build"),
     TargetKind(("cli",), "command.settings:CliSettings", "command.target:build"),
+    TargetKind(("python",), "function:FunctionSettings", "function:build"),
     TargetKind(
         ("codex",),
         "codex.settings:CodexSettings",
