@@ -279,8 +279,8 @@ class TargetList:
         )
         remarks = settings.remarks if whole else ()
         settings.set_references({key: one for key, one in found.values.items() if has_reference(one)}, listed=True)
-        if "url" in found.written_keys:
-            settings.set_place_source(str(self._build_problem("", index, found.written_keys["url"])))
+        written = found.written_keys.items()
+        settings.set_places({key: str(self._build_problem("", index, path)) for key, path in written})
         return ResolvedTarget(
             settings,
             redact,

@@ -59,6 +59,7 @@ class ResponseReader:
 
     def __init__(self, settings: ResponseSettings) -> None:
         self._texts = tuple(FieldPath.parse(path) for path in settings.response_path)
+        self._text_place = _format_place(settings, "responsePath")
         self.calls = CallReader(settings)
         self.failures = tuple(map(EventMatcher.from_rule, settings.failure))
         self._model = None if settings.model_path is None else FieldPath.parse(settings.model_path)
@@ -166,7 +167,8 @@ class ResponseReader:
         places = " or ".join(f'"{path}"' for path in self._texts)
         what = "text" if any(path.has_value(document) for path in self._texts) else "value"
         keys = self._texts[0].describe_nearest_keys(document)
-        raise ResponseShapeError(f"the response has no {what} at {places}{keys and f'; {keys}'}", is_mapping=True)
+        said = f"the response has no {what} at {places}{self._text_place}"
+        raise ResponseShapeError(f"{said}; {keys}" if keys else said, is_mapping=True)
 
     def _has_no_calls(self, document: JsonValue) -> bool:
         """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
@@ -333,6 +335,7 @@ class CallReader:
 
     def __init__(self, settings: ResponseSettings) -> None:
         self._path = FieldPath.parse(settings.tool_calls_path)
+        self._place = _format_place(settings, "toolCallsPath")
         self._name = FieldPath.parse(settings.name_field)
         self._args = FieldPath.parse(settings.args_field)
         self._success = FieldPath.parse(settings.success_field)
@@ -375,7 +378,7 @@ class CallReader:
         if isinstance(calls, MissingValue) or calls is None:
             return None
         if not isinstance(calls, list):
-            raise ResponseShapeError(f'"{self._path}" is not a list but {describe_value(calls)}')
+            raise ResponseShapeError(f'"{self._path}"{self._place} is not a list but {describe_value(calls)}')
         return calls
 
     def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
@@ -474,6 +477,12 @@ def parse_arguments(text: str, place: str) -> JsonValue:
         if error.too_much:
             raise ResponseShapeError(f'"{place}" {error}') from None
         return {}
+
+
+def _format_place(settings: ResponseSettings, key: str) -> str:
+    """Format where a setting is written, to stand behind its value; empty where nobody knows."""
+    place = settings.find_place(key)
+    return f" ({place})" if place else ""
 
 
 def _parse_path(text: str | None) -> FieldPath | None:
