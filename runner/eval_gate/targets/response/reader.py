@@ -12,9 +12,7 @@ from eval_gate.model.execution import ErrorCause
 from eval_gate.model.limits import (
     ANSWER_CALLS,
     CALL_NAME,
-    MAX_COST_USD,
     MAX_DURATION_MS,
-    MAX_TOKENS,
     in_range,
 )
 from eval_gate.model.usage import Usage
@@ -22,6 +20,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
 from eval_gate.targets.response.settings import EventRule, ResponseFormat, ResponseSettings, ToolResults
+from eval_gate.targets.response.values import extract_text, parse_cost, parse_tokens
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.quoting import describe_name
@@ -101,7 +100,7 @@ class ResponseReader:
             tool_calls_known=True if known else None,
             tool_calls_location="" if known else self._calls_place,
             usage=find_usage(document),
-            cost_usd=_find_cost(document),
+            cost_usd=parse_cost(document.get("costUsd")) if isinstance(document, dict) else None,
             duration_ms=duration_ms,
             model=self.find_model(document),
         )
@@ -207,19 +206,6 @@ def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
     return "\n".join(said) if said else None
 
 
-def extract_text(value: JsonValue | MissingValue) -> str | None:
-    """Extract the text of one message: a text, or the joined texts of its parts.
-
-    A part is a text or `{"type": "text", "text": …}`. Return None if there is no text.
-    """
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        return None
-    texts = [text for part in value if isinstance(text := part.get("text") if isinstance(part, dict) else part, str)]
-    return "".join(texts) if texts else None
-
-
 def _is_part_list(value: JsonValue | MissingValue) -> bool:
     """Whether this is a list of parts of one message, and not of messages."""
     return isinstance(value, list) and all(isinstance(part, dict) for part in value)
@@ -239,16 +225,8 @@ def find_usage(document: JsonValue) -> Usage | None:
 
 
 def _find_tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None:
-    for key in keys:
-        count = usage.get(key)
-        if isinstance(count, int) and in_range(count, MAX_TOKENS):  # no tokens at all is what an unset field says
-            return count
-    return None
-
-
-def _find_cost(document: JsonValue) -> float | None:
-    cost = in_range(document.get("costUsd"), MAX_COST_USD) if isinstance(document, dict) else None
-    return None if cost is None else float(cost)
+    """Find the first number of tokens above 0, which an unset field has."""
+    return next((count for key in keys if (count := parse_tokens(usage.get(key)))), None)
 
 
 def find_format_hint(content_type: str, described: ResponseFormat) -> str | None:
