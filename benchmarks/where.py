@@ -30,7 +30,7 @@ PARTS = {
     ("session/run.py", "plan_run"): "load: everything else that is prepared",
     ("targets/http/request_builder.py", "build_request"): "case: request made",
     ("targets/http/connection.py", "exchange"): ASKING,
-    ("targets/http/response.py", "read"): "case: answer read",
+    ("targets/response/reader.py", "read"): "case: answer read",
     ("engine/trials.py", "run"): "case: limits, retries, record",
     ("evaluators/aggregation.py", "score_case"): "case: judged",
     ("engine/journal.py", "append"): "case: journal",

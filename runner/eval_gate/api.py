@@ -37,7 +37,9 @@ from eval_gate.targets.function import FunctionResult, FunctionTarget, TargetFun
 __all__ = ["Evaluation", "FunctionResult", "GateError", "Request", "TargetFunction", "evaluate", "evaluate_async"]
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
-_NO_TARGET_SETTINGS: Final[Mapping[str, JsonValue]] = dict.fromkeys(("agentEndpoint", "target", "provider", "model"))
+_NO_TARGET_SETTINGS: Final[Mapping[str, JsonValue]] = dict.fromkeys(
+    ("agentEndpoint", "agentFunction", "target", "provider", "model")
+)
 """Every key that says who answers, as nobody."""
 
 

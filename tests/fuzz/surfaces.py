@@ -58,12 +58,12 @@ from eval_gate.targets.codex.output import CodexOutputError, find_failure, parse
 from eval_gate.targets.command.response import parse_response
 from eval_gate.targets.http.connection import parse_retry_after as agent_asks
 from eval_gate.targets.http.protocols import PRESETS, STREAMED_PRESETS
-from eval_gate.targets.http.response import ResponseReader
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.http.stream import StreamCollector
 from eval_gate.targets.model.providers.chat import parse_arguments
 from eval_gate.targets.model.providers.errors import _parse_retry_after as model_asks
 from eval_gate.targets.model.recording import read_recording
+from eval_gate.targets.response.reader import ResponseReader
+from eval_gate.targets.response.stream import StreamCollector
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.targets.target_list import read_targets
 from eval_gate.text import escape, safe_output

@@ -50,9 +50,14 @@ OUTPUT_KEYS = frozenset({"outputDir", "reports", "exports"})
 
 SENT_FILE_KEYS = frozenset({"systemPromptPath"})
 """Those whose values are files that a run reads and sends to a target."""
-_TARGET_CHOICES: Final = (("agentEndpoint", "agentProtocol"), ("target",), ("model", "provider", "baseUrl"))
+_TARGET_CHOICES: Final = (
+    ("agentEndpoint", "agentProtocol"),
+    ("agentFunction",),
+    ("target",),
+    ("model", "provider", "baseUrl"),
+)
 """The ways to choose the target to evaluate, each with its keys."""
-_CHOOSING_KEYS: Final = frozenset({"agentEndpoint", "target", "model", "provider"})
+_CHOOSING_KEYS: Final = frozenset({"agentEndpoint", "agentFunction", "target", "model", "provider"})
 """Those of these keys that choose a target on their own."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,7 @@ from eval_gate.config.rerun_budget import check_rerun_budget, check_rerun_interv
 from eval_gate.config.score_rule import ScoreRule, parse_score_rule
 from eval_gate.config.setting import Panel, Place, Setting, Text, define_setting, iter_settings
 from eval_gate.config.setting_sources import UNKNOWN_SOURCES, SettingSources
-from eval_gate.text.quoting import describe_name
+from eval_gate.text.quoting import describe_name, quote_value
 from eval_gate.text.secret import SecretAddress
 
 if TYPE_CHECKING:
@@ -54,6 +55,16 @@ class ResponseRetention(StrEnum):
     NONE = "none"
 
 
+_FUNCTION_PLACE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def parse_agent_function(text: str) -> str:
+    """Validate the place of a Python function, and return it. Raises ValueError with a message."""
+    if _FUNCTION_PLACE.fullmatch(text) is None:
+        raise ValueError(f"{quote_value(text)} is not module:name: write one such as my_agent:answer, for my_agent.py")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
     """Target to evaluate: an endpoint, a model, or a named target from a list or file."""
@@ -73,6 +84,16 @@ class TargetChoice:
         panel=Panel.TARGET,
         key="agentProtocol",
         metavar="NAME",
+        compared_as="the target",
+    )
+    function: Text | None = define_setting(
+        None,
+        "Python function to evaluate, as module:name, imported from the working directory.",
+        panel=Panel.TARGET,
+        key="agentFunction",
+        metavar="MODULE:NAME",
+        each=parse_agent_function,
+        input=False,
         compared_as="the target",
     )
     name: Text | None = define_setting(
@@ -163,7 +184,7 @@ class TargetChoice:
     @property
     def is_chosen(self) -> bool:
         """Whether a target is chosen."""
-        return any((self.endpoint, self.name, self.targets, self.provider, self.model))
+        return any((self.endpoint, self.function, self.name, self.targets, self.provider, self.model))
 
 
 def parse_rerun_command(text: str) -> str:

@@ -115,13 +115,20 @@ def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
         raise GateError(
             "conflicting-targets",
             f"{' and '.join(one.name for one in several)} are both given, but a run evaluates one target",
-            "keep one of agentEndpoint, target and model",
+            "keep one of agentEndpoint, agentFunction, target and model",
             problems=[one.build_problem("is given here") for one in several if one.file is not None],
         )
     if choice.endpoint is not None:
         where = choice.given.get_source("agentEndpoint")
         settings = _build_endpoint_settings(choice.endpoint, choice.protocol, where)
         return ResolvedTarget(settings, Redactor(), problem=lambda message, _: where.build_problem(message))
+    if choice.function is not None:
+        from eval_gate.targets.function import FunctionSettings
+
+        where = choice.given.get_source("agentFunction")
+        name = choice.function.rpartition(":")[2]
+        function = FunctionSettings.model_validate({"name": name, "function": choice.function})
+        return ResolvedTarget(function, Redactor(), problem=lambda message, _: where.build_problem(message))
     if choice.protocol is not None:
         raise GateError(
             "unknown-value",
@@ -159,7 +166,7 @@ def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None,
     try:
         to_public_url(url.open())
         described = {"name": ENDPOINT_NAME, "url": url.open()} | ({} if preset is None else {"agentProtocol": preset})
-        return HttpSettings.model_validate(described).set_place_source("agentEndpoint")
+        return HttpSettings.model_validate(described).set_places({"url": "agentEndpoint"})
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else describe_error(list_errors(error)[0])
         hint = error.hint if isinstance(error, GateError) else f"{PAGES}/targets.md describes valid URLs"
@@ -167,7 +174,7 @@ def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None,
         raise GateError("invalid-url", said, hint, problems=[where.build_problem(wrong)]) from error
 
 
-_CHOICE_FIELDS = {"agentEndpoint": "endpoint", "target": "name", "model": "model"}
+_CHOICE_FIELDS = {"agentEndpoint": "endpoint", "agentFunction": "function", "target": "name", "model": "model"}
 """Keys that name a target, with their field in a choice."""
 
 

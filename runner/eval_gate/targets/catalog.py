@@ -122,7 +122,8 @@ class TargetCatalog:
         return self._fixed is not None and self._answerer is None and not self._lists
 
     def _describe_choice(self) -> str:
-        key = "agentEndpoint" if self._choice.endpoint is not None else "model"
+        given = {"agentEndpoint": self._choice.endpoint, "agentFunction": self._choice.function}
+        key = next((key for key, value in given.items() if value is not None), "model")
         return f"`{key}` names the target. Remove `{key}` to use a target of the list"
 
     def get_target(self, eval_file: str = "", wanted: str | None = None) -> Target:
@@ -266,7 +267,7 @@ class TargetCatalog:
                 "missing-target",
                 f"{missing}, and no targets.yaml exists",
                 "use --agent-endpoint http://localhost:8000/chat (in a workflow, the input `agent-endpoint`), "
-                "--provider openai --model NAME, or describe the target in targets.yaml",
+                "--agent-function module:name, --provider openai --model NAME, or describe the target in targets.yaml",
             )
         with self._choice.given.attribute_errors("target"):
             return place, self._resolve_listed(listed, name)

@@ -5,17 +5,25 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
+from pydantic import AfterValidator, Field
+
+from eval_gate.config.settings import TargetChoice, parse_agent_function
+from eval_gate.errors import GateError
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.http.response import ResponseReader
-from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.build import BuildContext
+from eval_gate.targets.response.reader import ResponseReader
+from eval_gate.targets.response.settings import ResponseSettings
+from eval_gate.targets.settings import AGENT_PLACE, NotSecret, Text
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
@@ -23,27 +31,36 @@ FunctionResult: TypeAlias = str | Mapping[str, object]
 """Plain text, or the fields of an HTTP agent's response: `response`, `toolCalls`, `usage`, `costUsd`."""
 TargetFunction: TypeAlias = Callable[[Request], FunctionResult | Awaitable[FunctionResult]]
 
-MAX_THREADS: Final = 1_000
-"""Maximum threads: the maximum of concurrent cases."""
+PROVIDER: Final = "python"
 MAX_ERROR_TEXT: Final = 1_000
 """Maximum characters of an exception's own message."""
 _RESULT_HINT: Final = 'return text, or {"response": …, "toolCalls": […]} as an HTTP agent does'
 
 
-class FunctionTarget(DescribedTarget[HttpSettings]):
+class FunctionSettings(ResponseSettings):
+    """Settings of a Python function."""
+
+    runs_repository_files: ClassVar[bool] = True
+
+    provider: Literal["python"] = PROVIDER
+    function: Annotated[
+        Text, AfterValidator(parse_agent_function), AGENT_PLACE, NotSecret("it is the name of a function")
+    ] = Field(description="Function as module:name, imported from the working directory.")
+
+
+class FunctionTarget(DescribedTarget[ResponseSettings]):
     """Target that calls a function once per case; a synchronous one in its own thread."""
 
-    def __init__(self, function: TargetFunction) -> None:
+    def __init__(self, function: TargetFunction, settings: FunctionSettings | None = None) -> None:
+        """Without `settings`, it has the name of the function, and Eval Gate's own response."""
         self._function = function
         name = getattr(function, "__qualname__", type(function).__qualname__)
-        # no address is ever asked: what an agent behind one may answer is what a function may give back
-        super().__init__(HttpSettings.model_validate({"name": name, "url": "http://localhost"}))
+        place = f"{getattr(function, '__module__', None) or '?'}.{name}"
+        if settings is not None:
+            name, place = settings.name, settings.function.replace(":", ".")
+        super().__init__(settings or ResponseSettings.model_validate({"name": name, "provider": PROVIDER}))
         self._reader = ResponseReader(self._settings)
-        self._identity = TargetIdentity(
-            name=name, provider="python", identity=f"python:{getattr(function, '__module__', None) or '?'}.{name}"
-        )
-        # not those of the event loop: these are few, and one that never comes back would be missing for all others
-        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="eval-gate")
+        self._identity = TargetIdentity(name=name, provider=PROVIDER, identity=f"{PROVIDER}:{place}")
 
     @property
     def identity(self) -> TargetIdentity:
@@ -58,23 +75,18 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         started = time.perf_counter()
         try:
             answer = await self._call_function(request)
-        # the function is somebody else's program and may raise whatever it wants; elsewhere only the pool and the
+        # the function is somebody else's program and may raise or exit as it likes; elsewhere only the pool and the
         # program itself catch everything
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             words = truncate_text(to_well_formed(str(error)), MAX_ERROR_TEXT)
             said = f"agent error: {type(error).__name__}: {words}".rstrip(": ")
-            raise TargetError(said, fault=TargetFault.REFUSED) from error
+            raise TargetError(said, fault=TargetFault.REFUSED, hint=_find_hint(error)) from error
         return self._read_result(answer, (time.perf_counter() - started) * 1000)
-
-    async def aclose(self) -> None:
-        """Wait for no thread: one that hangs cannot be ended."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _call_function(self, request: Request) -> object:
         if inspect.iscoroutinefunction(self._function):
             return await self._function(request)
-        loop, context = asyncio.get_running_loop(), copy_context()
-        answer = await loop.run_in_executor(self._threads, context.run, self._function, request)
+        answer = await _call_in_thread(self._function, request)
         return await answer if inspect.isawaitable(answer) else answer
 
     def _read_result(self, result: object, duration_ms: float) -> Response:
@@ -91,6 +103,59 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         except TargetError as error:
             error.hint = _RESULT_HINT
             raise
+
+
+async def _call_in_thread(function: TargetFunction, request: Request) -> object:
+    """Call a synchronous function in a thread of its own, which ends with the process if the function hangs."""
+    loop, context = asyncio.get_running_loop(), copy_context()
+    done: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
+
+    def deliver(result: object, error: BaseException | None) -> None:
+        if not done.done():  # else the case timed out, and nobody waits
+            done.set_result((result, error))
+
+    def call() -> None:
+        result, raised = None, None
+        try:
+            result = context.run(function, request)
+        except BaseException as error:  # noqa: BLE001 (it is raised where the response is waited for)
+            raised = error
+        with suppress(RuntimeError):  # the loop has ended before the function did
+            loop.call_soon_threadsafe(deliver, result, raised)
+
+    threading.Thread(target=call, name="eval-gate", daemon=True).start()
+    result, raised = await done
+    if raised is not None:
+        raise raised
+    return result
+
+
+def build(settings: FunctionSettings, choice: TargetChoice, context: BuildContext) -> FunctionTarget:
+    """Build the target of a function, which is imported unless targets are only checked. Raises GateError."""
+    from eval_gate.targets.function_import import check_module, import_function
+
+    if context.secret_policy is not None:
+        raise GateError(
+            "function-not-allowed",
+            "a Python function would run inside the action, with its variables and without the agent's packages",
+            "run it in a step with `eval-gate run`, and let the action publish the result with `results: latest`",
+        )
+    if context.missing_requirements is not None:
+        check_module(settings.function, context.root)
+        return FunctionTarget(_refuse_call, settings)
+    return FunctionTarget(import_function(settings.function, context.root), settings)
+
+
+def _find_hint(error: BaseException) -> str | None:
+    """Name the line in the agent's own code that raised an error; None if Python itself did."""
+    from eval_gate.targets.function_import import find_place
+
+    file, line = find_place(error, Path.cwd())
+    return None if file is None else f"look at {file}, line {line}"
+
+
+def _refuse_call(request: Request) -> FunctionResult:
+    raise AssertionError(request)
 
 
 def _build_unreadable_error(why: str) -> TargetError:

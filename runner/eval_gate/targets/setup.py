@@ -21,7 +21,7 @@ from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import PromptSetup
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.settings import CaseInsensitiveNames, ProgramSettings, TargetSettings, find_no_effect, find_role
+from eval_gate.targets.settings import CaseInsensitiveNames, TargetSettings, find_no_effect, find_role
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, dump_sorted_json, fingerprint_json
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import Secret, SecretAddress
@@ -129,7 +129,7 @@ def _find_named_files(
     settings: TargetSettings, parts: Iterable[_Setting], files: ProgramFiles
 ) -> list[tuple[str, str]]:
     """Find the files that the settings of a program name, sorted by name, with a digest of each content."""
-    if not isinstance(settings, ProgramSettings):
+    if not settings.runs_repository_files:
         return []
     folder = files.root / str(getattr(settings, "cwd", None) or ".")
     texts = (text for part in parts for text in _iter_texts(part.value))

@@ -21,6 +21,7 @@ from eval_gate.targets.target_list import parse_targets
 LEAST: dict[str, dict[str, Any]] = {
     "http": {"url": "http://agent.test/chat"},
     "cli": {"commandTemplate": "agent {PROMPT}"},
+    "python": {"function": "my_agent:answer"},
     "azure": {"endpoint": "desk", "model": "gpt-4o"},
 }
 """What a description of these kinds needs at least, by the first word for the provider."""

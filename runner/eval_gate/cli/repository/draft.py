@@ -10,13 +10,14 @@ from eval_gate.cli import options
 from eval_gate.config.setting import Panel
 
 USED = (
-    *("agentEndpoint", "agentProtocol", "target", "targets", "provider", "model", "baseUrl", "systemPromptPath"),
-    *("concurrency", "waitFor", "maxRetries", "requestsPerMinute", "passEnv"),
+    *("agentEndpoint", "agentProtocol", "agentFunction", "target", "targets", "provider", "model", "baseUrl"),
+    *("systemPromptPath", "concurrency", "waitFor", "maxRetries", "requestsPerMinute", "passEnv"),
     *("toolRegistryPath", "timeoutMs", "maxCostUsd", "keepResponses", "outputDir"),
 )
 """The configuration keys that apply to a draft."""
 COMMON = (
-    *("output", "file_format", "trials", "agentEndpoint", "target", "targets", "toolRegistryPath", "config"),
+    *("output", "file_format", "trials", "agentEndpoint", "agentFunction", "target", "targets"),
+    *("toolRegistryPath", "config"),
     *("from_log", "from_traces", "from_results", "proxy", "review", "accept", "drop", "update", "yes"),
 )
 """The options that `--help` shows."""

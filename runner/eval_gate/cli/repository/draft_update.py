@@ -11,6 +11,7 @@ from eval_gate.cli.repository.draft_call import DraftCall
 from eval_gate.cli.repository.draft_review import ask_for_letter, load_case_files
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
 from eval_gate.cli.terminal.live_progress import create_progress
+from eval_gate.cli.terminal.standard_streams import reserve_stdout
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.drafts.case_edit import CaseFile
 from eval_gate.drafts.observation import ObservationSet
@@ -48,7 +49,8 @@ def update_cases(call: DraftCall) -> ExitCode:
     root = Path.cwd()
     context = RunContext(root, os.environ, find_git_facts(os.environ, root))
     suites = [suite for suite in suites if suite.cases]
-    observed = run_async(observe_cases(config, suites, context, create_progress(call.verbosity)))
+    with reserve_stdout():
+        observed = run_async(observe_cases(config, suites, context, create_progress(call.verbosity)))
     try:
         if observed.interrupted is not None:
             print_message("interrupted: no eval file was changed")

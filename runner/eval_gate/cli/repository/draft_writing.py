@@ -11,6 +11,7 @@ from eval_gate.cli.repository.draft_call import DraftCall, DraftMode
 from eval_gate.cli.repository.draft_sources import discard_recording, read_source
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
 from eval_gate.cli.terminal.live_progress import create_progress
+from eval_gate.cli.terminal.standard_streams import reserve_stdout
 from eval_gate.config.settings import RunConfig
 from eval_gate.drafts.draft_file import DraftFile, SkippedObservation, build_draft_file, find_format, require_new_file
 from eval_gate.drafts.observation import Observation, ObservationSet
@@ -76,7 +77,8 @@ def _ask_questions(call: DraftCall, output: Path, config: RunConfig) -> Observed
     suite = read_questions(root / call.files[0], root, format_path(root / output, root))
     make_folder(output.parent)
     context = RunContext(root, os.environ, find_git_facts(os.environ, root), call.resume)
-    return run_async(observe_cases(config, [suite], context, create_progress(call.verbosity)))
+    with reserve_stdout():
+        return run_async(observe_cases(config, [suite], context, create_progress(call.verbosity)))
 
 
 def _build_set(observed: ObservedRun) -> ObservationSet:

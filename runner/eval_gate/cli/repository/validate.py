@@ -8,7 +8,7 @@ from eval_gate.cli import options
 from eval_gate.process.signals import run_async
 
 USED = (
-    *("evals", "target", "agentEndpoint", "agentProtocol", "targets", "provider", "model", "baseUrl"),
+    *("evals", "target", "agentEndpoint", "agentFunction", "agentProtocol", "targets", "provider", "model", "baseUrl"),
     *(
         "systemPromptPath",
         "judge",

@@ -14,7 +14,7 @@ USED = tuple(key for key in SETTINGS if key not in EXTERNAL_RESULT_KEYS)
 """The configuration keys that apply to a run."""
 COMMON = (
     *("config", "cases", "tags", "failing", "trials"),
-    *("agentEndpoint", "agentProtocol", "target", "targets", "model", "judge", "concurrency"),
+    *("agentEndpoint", "agentFunction", "agentProtocol", "target", "targets", "model", "judge", "concurrency"),
     *("baseline", "failOn", "reruns", "minPassRate"),
     *("timeoutMs", "maxCostUsd"),
     *("reports", "json"),

@@ -13,6 +13,7 @@ from eval_gate.cli.options import find_option_source
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_message, print_progress
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.cli.terminal.result_output import print_result, print_written_files
+from eval_gate.cli.terminal.standard_streams import reserve_stdout
 from eval_gate.config.loader import find_config, load_config, load_eval_paths
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
@@ -51,7 +52,8 @@ def run_and_decide(call: RunCall) -> ExitCode:
     keys = _find_failing_keys(call, config)
     context = build_run_context(call.resume)
     session = open_session(config, replace(build_selection(call, config, context.root), keys=keys), context)
-    kept = run_async(evaluate_session(session, create_progress(call.verbosity)))
+    with reserve_stdout():
+        kept = run_async(evaluate_session(session, create_progress(call.verbosity)))
     show_run(call, session, kept)
     if kept.interrupted is not None:
         print_message(f"Next step: continue with eval-gate run --resume {kept.run.run_id} and the same options")

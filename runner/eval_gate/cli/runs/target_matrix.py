@@ -12,6 +12,7 @@ from eval_gate.cli.runs.single_run import RunCall, build_run_context, build_sele
 from eval_gate.cli.terminal.console import Verbosity, print_output, print_progress
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.cli.terminal.result_output import build_style, print_written_files
+from eval_gate.cli.terminal.standard_streams import reserve_stdout
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.assignment import assign_targets
@@ -51,10 +52,12 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
     found = {name: find_target_baseline(name, reference, folder, chosen) for name in names}
     baselines = _add_renamed_baseline(found, reference, folder, chosen)
     sessions = {name: open_session(own, selection, shared, baselines[name]) for name, own in configs.items()}
-    run_async(check_sessions(sessions.values()))
+    with reserve_stdout():
+        run_async(check_sessions(sessions.values()))
 
     def run_one(name: str) -> EvaluatedRun:
-        return run_async(evaluate_session(sessions[name], create_progress(call.verbosity)))
+        with reserve_stdout():
+            return run_async(evaluate_session(sessions[name], create_progress(call.verbosity)))
 
     legs, began, interrupted = run_each(names, run_one, call.verbosity)
     matrix = build_matrix(legs, began, __version__, score_tolerance=config.policy.score_tolerance)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -32,6 +34,24 @@ def open_streams() -> None:
         sys.stdout = _build_lasting_stream(sys.stdout, 1)
     if sys.stderr is None or sys.stderr is sys.__stderr__:
         sys.stderr = _build_lasting_stream(sys.stderr, 2)
+
+
+@contextmanager
+def reserve_stdout() -> Iterator[None]:
+    """Keep standard output for the result: whatever else prints meanwhile, such as a Python agent, is on stderr."""
+    for stream in (sys.stdout, sys.__stdout__):
+        if stream is not None:
+            stream.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if sys.__stdout__ is not None:  # a module may hold on to it
+            sys.__stdout__.flush()
+        os.dup2(own, 1)
+        os.close(own)
 
 
 def _build_lasting_stream(stream: TextIO | None, number: int) -> TextIO:

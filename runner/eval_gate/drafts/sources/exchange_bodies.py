@@ -9,12 +9,10 @@ from multidict import CIMultiDictProxy
 
 from eval_gate.drafts.sources.user_prompt import PromptError
 from eval_gate.model.conversation import Response
-from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.connection import ResponseHead
-from eval_gate.targets.http.response import ResponseReader
-from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
-from eval_gate.targets.http.stream import StreamCollector
+from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.response.stream import BodyReader
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.decompression import Decompressor
 from eval_gate.text.untrusted.excerpt import format_excerpt
@@ -24,9 +22,8 @@ class ResponseParser:
     """Parser of whole responses as a target describes them."""
 
     def __init__(self, settings: HttpSettings, redact: Redactor) -> None:
-        self._settings = settings
         self._redact = redact
-        self._reader = ResponseReader(settings)
+        self._reader = BodyReader(settings, redact.mask_bytes)
         self.max_bytes = settings.max_response_bytes
 
     def parse(self, head: ResponseHead, body: bytes, duration_ms: float) -> Response:
@@ -38,15 +35,7 @@ class ResponseParser:
         if not head.is_success:
             said = f": {format_excerpt(masked)}" if masked.strip() else ""
             raise TargetError(f"agent error: HTTP {head.status} {head.reason}{said}", fault=TargetFault.REFUSED)
-        match self._settings.response_format:
-            case ResponseFormat.TEXT:
-                return self._reader.read_text(masked, head.charset, duration_ms)
-            case ResponseFormat.JSON:
-                return self._reader.read(masked, duration_ms)
-            case _:
-                collector = StreamCollector(self._settings, self._reader, self._redact.mask_bytes)
-                collector.feed(body)
-                return replace(collector.build_response(duration_ms), first_token_ms=None)
+        return self._reader.read(masked, duration_ms, head.charset)
 
 
 class BodyCopy:

@@ -17,11 +17,10 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.http.field_paths import FieldPath, MissingValue
-from eval_gate.targets.http.response import ResponseReader, ResponseShapeError
-from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.response.field_paths import FieldPath, MissingValue
+from eval_gate.targets.response.reader import ResponseReader, ResponseShapeError
+from eval_gate.targets.response.settings import ResponseSettings
 from eval_gate.text.quoting import quote_value
-from eval_gate.text.secret import SecretAddress
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 QUESTION_FIELD: Final = "question"
@@ -37,24 +36,23 @@ PATH_SETTINGS: Final[Mapping[str, str]] = {
     "id": "id_field",
     "duration": "duration_field",
 }
-"""Settings of an HTTP target that say where a part of a response stands, by the name of the part."""
+"""Settings of a target that say where a part of a response stands, by the name of the part."""
 _LIST_SETTINGS: Final = frozenset({"response_path", "id_field"})
 _MAX_PROBLEMS: Final = 10
-_UNUSED_URL: Final = SecretAddress("http://127.0.0.1/")
 
 
 class LogMapping(FrozenStruct):
     """Places of the prompt and of the parts of the response in a log entry."""
 
     prompt: FieldPath
-    settings: HttpSettings
+    settings: ResponseSettings
 
 
 def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
     """Build the mapping of a log from paths by the name of their part.
 
     The parts are `question` and those of `PATH_SETTINGS`. A name may be spelled as the setting of a target, such as
-    `responsePath`. The other paths are the defaults of an HTTP target. Raises GateError `unknown-value` with all
+    `responsePath`. The other paths are the defaults of a target. Raises GateError `unknown-value` with all
     problems.
     """
     question, changes, problems = FieldPath.parse(DEFAULT_QUESTION_PATH), dict[str, object](), list[Problem]()
@@ -80,7 +78,7 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
         raise GateError(
             "unknown-value", what, "--field question=request.text --field response=reply", problems=problems
         )
-    return LogMapping(question, HttpSettings(name="log", url=_UNUSED_URL).model_copy(update=changes))
+    return LogMapping(question, ResponseSettings(name="log", provider="log").model_copy(update=changes))
 
 
 def read_log(path: Path, fields: Mapping[str, str] | None = None) -> ObservationSet:

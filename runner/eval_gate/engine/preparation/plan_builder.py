@@ -158,7 +158,8 @@ def _build_redactor(config: RunConfig, context: RunContext) -> Redactor:
 def _find_chosen_target(config: RunConfig) -> str | None:
     """Find the target that is chosen for the whole run, whatever eval files name; None without a choice."""
     chosen = config.target
-    return "the agent's endpoint" if chosen.endpoint else chosen.name or chosen.model or chosen.provider
+    endpoint = "the agent's endpoint" if chosen.endpoint else None
+    return endpoint or chosen.function or chosen.name or chosen.model or chosen.provider
 
 
 async def build_run_plan(config: RunConfig, selection: Selection, context: RunContext) -> RunPlan:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from eval_gate.errors import GateError
 from eval_gate.targets.command.streams.presets import ProgramName
+from eval_gate.targets.response.settings import ResponseFormat, StreamSettings
 from eval_gate.targets.settings import (
     AGENT_PLACE,
     LONGEST_S,
@@ -78,7 +79,7 @@ class HealthCheck(DescribedSettings):
         return self
 
 
-class CliSettings(ProgramSettings):
+class CliSettings(ProgramSettings, StreamSettings):
     """Settings of a command target. Relative folders start at the folder of the eval file."""
 
     other_names: ClassVar[Mapping[str, str]] = {
@@ -127,8 +128,18 @@ class CliSettings(ProgramSettings):
             return ()
         return ("the command has no {PROMPT} or {PROMPT_FILE}, so it does not get the prompt of the case",)
 
+    @classmethod
+    def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Complete the settings of a response that is described; else it is AgentV's, or plain text."""
+        return values if cls.list_own_settings().isdisjoint(values) else super().complete_values(values)
+
     @model_validator(mode="after")
-    def _check_batching(self) -> Self:
+    def _check_reader(self) -> Self:
+        described = self.given_response_settings
+        if described and self.agent_protocol is not None:
+            raise ValueError(f"agentProtocol reads the whole response, so {described[0]} has no effect: remove either")
         if self.agent_protocol is not None and self.provider_batching:
             raise ValueError("agentProtocol reads the response of one case, so providerBatching is not supported")
+        if self.provider_batching and self.response_format is not ResponseFormat.JSON:
+            raise ValueError("each response of a batch is one line of JSON, so responseFormat has to be json")
         return self

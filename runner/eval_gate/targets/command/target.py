@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -37,8 +37,9 @@ from eval_gate.targets.command.call import (
 from eval_gate.targets.command.health import HealthChecker
 from eval_gate.targets.command.response import parse_object, parse_record, parse_response
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.streams.presets import ProgramName, find_failure, read_stream
+from eval_gate.targets.command.streams.presets import find_failure, read_stream
 from eval_gate.targets.deadline import pause_case_clock
+from eval_gate.targets.response.stream import BodyReader
 from eval_gate.targets.retry import RetryPolicy, respond_with_retries
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.redaction import Redactor
@@ -51,6 +52,10 @@ MAX_BATCH_OUTPUT: Final = limits.BATCH_BYTES
 MAX_STREAM: Final = limits.CODEX_BYTES
 """Maximum bytes of the events of a coding agent."""
 _MAX_SHOWN_LINE: Final = 500
+_OUTPUT_HINT: Final = (
+    "name the place of the text with the target's responsePath and of the tool calls with its toolCallsPath; the "
+    "command must print nothing else, or write the response to {OUTPUT_FILE}"
+)
 _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
 
@@ -79,6 +84,9 @@ class CliTarget(DescribedTarget[CliSettings]):
             redact.mask_bytes,
             keep=settings.keep_temp_files,
         )
+        self._body_reader = BodyReader(settings, redact.mask_bytes) if settings.given_response_settings else None
+        is_long = settings.agent_protocol is not None or settings.response_format.streams
+        self._max_output = MAX_STREAM if is_long else MAX_OUTPUT
         self._health = HealthChecker(settings, variables, self._withheld, redact)
         retries = settings.max_retries or 0 if max_retries is None else max_retries
         self._retry = RetryPolicy(max_retries=retries)
@@ -158,30 +166,30 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     async def _respond_once(self, request: Request, attempt: int) -> Response:
         called, answer = await self._run_call(self._build_call(request, attempt))
-        preset = self._settings.agent_protocol
-        if preset is not None:
-            return self._read_stream(preset, called, answer)
-        if answer.is_truncated and answer.data.lstrip()[:1] == b"{":
-            what = f"the response has {answer.total:,} bytes of JSON (limit {MAX_OUTPUT:,})"
-            raise TargetError(what, fault=TargetFault.MALFORMED)
-        response = parse_response(answer.to_text())
-        warnings = [*response.warnings, *self._describe_command(called)]
-        if answer.is_truncated:
-            kept = f"{len(answer.data):,} of them are kept, from its beginning and end"
-            warnings.append(f"the response was truncated: of {answer.total:,} bytes {kept}")
-        return replace(response, duration_ms=called.finished.seconds * 1000, warnings=tuple(warnings))
-
-    def _read_stream(self, preset: ProgramName, called: CommandResult, output: CapturedOutput) -> Response:
-        """Read the response in the events that a program printed.
-
-        Raises TargetError.
-        """
-        if output.is_truncated:
-            what = f"the program printed {output.total:,} bytes (limit {MAX_STREAM:,})"
-            raise TargetError(what, fault=TargetFault.MALFORMED)
-        response = read_stream(preset, output.to_text())
+        response = self._read_output(answer)
         warnings = (*response.warnings, *self._describe_command(called))
         return replace(response, duration_ms=called.finished.seconds * 1000, warnings=warnings)
+
+    def _read_output(self, answer: CapturedOutput) -> Response:
+        """Read the response in the output of one case.
+
+        Only plain text may be truncated. Raises TargetError.
+        """
+        preset = self._settings.agent_protocol
+        is_read = preset is not None or self._body_reader is not None or answer.data.lstrip()[:1] == b"{"
+        if answer.is_truncated and is_read:
+            what = f"the response has {answer.total:,} bytes (limit {self._max_output:,})"
+            raise TargetError(what, fault=TargetFault.MALFORMED)
+        if preset is not None:
+            return read_stream(preset, answer.to_text())
+        if self._body_reader is not None:
+            return _read_body(self._body_reader, answer.data)
+        response = parse_response(answer.to_text())
+        if not answer.is_truncated:
+            return response
+        kept = f"{len(answer.data):,} of them are kept, from its beginning and end"
+        what = f"the response was truncated: of {answer.total:,} bytes {kept}"
+        return replace(response, warnings=(*response.warnings, what))
 
     async def _run_batch(self, requests: Sequence[Request]) -> dict[str, Response]:
         calls = [self._build_call(request, request.trial) for request in requests]
@@ -197,7 +205,9 @@ class CliTarget(DescribedTarget[CliSettings]):
         if answer.is_truncated:
             what = f"the batch's output is {answer.total:,} bytes (limit {MAX_BATCH_OUTPUT:,})"
             raise TargetError(what, fault=TargetFault.MALFORMED)
-        found = parse_batch(answer.to_text(), [request.case_id for request in requests])
+        reader = self._body_reader
+        read_line = None if reader is None else lambda line: _read_body(reader, line)
+        found = parse_batch(answer.to_text(), [request.case_id for request in requests], read_line)
         share_ms, told = called.finished.seconds * 1000 / len(requests), self._describe_command(called)
         return {
             case_id: replace(response, duration_ms=share_ms, warnings=(*response.warnings, *told))
@@ -248,7 +258,7 @@ class CliTarget(DescribedTarget[CliSettings]):
             files=() if brief is None else tuple(dict.fromkeys((*brief.input_files, *guideline_files))),
             attempt=attempt,
             timeout_s=self._settings.timeout_seconds,
-            max_output=MAX_OUTPUT if self._settings.agent_protocol is None else MAX_STREAM,
+            max_output=self._max_output,
         )
 
     def _get_eval_folder(self, request: Request) -> Path:
@@ -287,8 +297,22 @@ def format_batch_input(calls: Iterable[CommandCall]) -> bytes:
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
 
-def parse_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
+def _read_body(reader: BodyReader, output: bytes) -> Response:
+    """Read the response that settings describe in the output of a command. Raises TargetError."""
+    try:
+        return reader.read(output, 0)
+    except TargetError as error:
+        if error.fault is TargetFault.MALFORMED:
+            error.known_cause, error.hint = ErrorCause.WRONG_SHAPE, _OUTPUT_HINT
+        raise
+
+
+def parse_batch(
+    content: str, wanted: Collection[str], read_line: Callable[[bytes], Response] | None = None
+) -> dict[str, Response]:
     """Parse the responses of a batch by case id, without ids that are not in `wanted`.
+
+    `read_line` reads the response in one line; without it, the line is AgentV's.
 
     Raises TargetError for the whole batch if a line is not a JSON object with an id, an id occurs twice, or a
     wanted id is missing. A program that writes one wrong line may have mixed up the others.
@@ -309,7 +333,7 @@ def parse_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
             raise _build_batch_error(f"line {number} has no id")
         if case_id in found:
             raise _build_batch_error(f"line {number} repeats the id {_quote_text(case_id)}")
-        found[case_id] = parse_record(record)
+        found[case_id] = parse_record(record) if read_line is None else read_line(line.encode())
     missing = [case_id for case_id in wanted if case_id not in found]
     if missing:
         raise _build_batch_error(f"no response for {format_first_few(missing, 3, _quote_text)}")

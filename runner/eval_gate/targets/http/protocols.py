@@ -37,7 +37,7 @@ _A2A_1_PARTS: Final = ("message.parts", "task.artifacts[].parts[]", "task.status
 _FAILED: Final = "TASK_STATE_FAILED|TASK_STATE_REJECTED|TASK_STATE_CANCELED"
 
 PRESETS: Final[Mapping[PresetName, PresetRow]] = {
-    PresetName.EVAL_GATE: {"modelPath": "model"},
+    PresetName.EVAL_GATE: {},
     PresetName.TOOL_FORGE_SIDECAR: {"responsePath": "message", "argsField": "args"},
     PresetName.OPENAI_CHAT: {
         "requestTemplate": {"messages": "{{conversation}}"},
@@ -233,8 +233,6 @@ def apply_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if "toolCallsPath" in values:
         for key in _CALL_LIST_SETTINGS:
             row.pop(key, None)
-    if name is PresetName.EVAL_GATE and values.get("responsePath", "response") not in ("response", ["response"]):
-        row.pop("modelPath")  # answers of another shape: their `model` may be a car's
     headers, own = row.get("headers"), values.get("headers")
     if isinstance(headers, dict) and isinstance(own, dict):
         row["headers"] = {**headers, **own}

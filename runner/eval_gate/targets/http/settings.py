@@ -8,7 +8,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from eval_gate.config.preset import PresetName
 from eval_gate.model.limits import MAX_ANSWER_BYTES
-from eval_gate.targets.http.field_paths import FieldPath, PathCondition
 from eval_gate.targets.http.placeholders import (
     MESSAGE_PLACEHOLDERS,
     PROMPT_PLACEHOLDERS,
@@ -18,17 +17,15 @@ from eval_gate.targets.http.placeholders import (
     iter_session_fields,
 )
 from eval_gate.targets.http.protocols import apply_preset
+from eval_gate.targets.response.settings import PathText, PathTexts, ResponseFormat, StreamSettings, to_list
 from eval_gate.targets.settings import (
     AGENT_PLACE,
     READINESS,
     RETRIES,
-    SHOWN_RESPONSE_PLACE,
     SIZES,
     CaseInsensitiveNames,
     DescribedSettings,
-    NoEffect,
     NotSecret,
-    TargetSettings,
     Text,
 )
 from eval_gate.text.quoting import quote_value
@@ -57,39 +54,6 @@ class Method(StrEnum):
         return self not in {Method.GET, Method.DELETE}
 
 
-def _check_path(text: str) -> str:
-    """Check that a path can be parsed, and return it.
-
-    Raises ValueError if it cannot.
-    """
-    FieldPath.parse(text)
-    return text
-
-
-def _check_condition(text: str) -> str:
-    """Check that a condition can be parsed, and return it.
-
-    Raises ValueError if it cannot.
-    """
-    PathCondition.parse(text)
-    return text
-
-
-def _to_list(value: object) -> object:
-    """One path is a list of one."""
-    return [value] if isinstance(value, str) else value
-
-
-def _check_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Check that all paths can be parsed, and return them.
-
-    Raises ValueError for a path that cannot be parsed or is empty.
-    """
-    if not all(texts):
-        raise ValueError("must not be empty")
-    return tuple(map(_check_path, texts))
-
-
 def _to_lower_case(words: tuple[str, ...]) -> tuple[str, ...]:
     """Words that are compared without regard to capitals."""
     return tuple(word.lower() for word in words)
@@ -99,15 +63,7 @@ WordList = Annotated[
     tuple[Text, ...],
     NotSecret("they are words of a response"),
     AfterValidator(_to_lower_case),
-    BeforeValidator(_to_list, json_schema_input_type=Text | list[Text]),
-]
-PathText = Annotated[Text, AfterValidator(_check_path), SHOWN_RESPONSE_PLACE]
-PathTexts = Annotated[
-    tuple[str, ...],
-    SHOWN_RESPONSE_PLACE,
-    Field(min_length=1),
-    AfterValidator(_check_paths),
-    BeforeValidator(_to_list, json_schema_input_type=Text | list[Text]),
+    BeforeValidator(to_list, json_schema_input_type=Text | list[Text]),
 ]
 
 
@@ -122,76 +78,6 @@ class HttpHealthCheck(DescribedSettings):
 def _expand_health_check(value: object) -> object:
     """Expand a plain address to a health check."""
     return {"url": value} if isinstance(value, str) else value
-
-
-class ToolResults(DescribedSettings):
-    """Field paths of tool results that are listed separately from the calls."""
-
-    path: PathText = Field(description="Path of the list of results, such as messages[?type=tool].")
-    id_field: PathText = Field(description="Path of the call's id in a result, which equals the call's idField.")
-    result_field: PathText | None = Field(default=None, description="Path of the result itself.")
-    success_field: PathText | None = Field(
-        default=None, description="Path of the success status: true, false or a word for either."
-    )
-    error_field: PathText | None = Field(
-        default=None, description="Path of an error: the call failed if its value exists and is not null."
-    )
-
-
-class EventRule(DescribedSettings):
-    """Rule that selects events of a stream, or responses, and a value in them."""
-
-    event: Annotated[str, SHOWN_RESPONSE_PLACE] | None = Field(default=None, description="Name of a server-sent event.")
-    where: Annotated[Text, AfterValidator(_check_condition), SHOWN_RESPONSE_PLACE] | None = Field(
-        default=None, description="Condition as in a path: type=error."
-    )
-    path: PathText | None = Field(
-        default=None, description="Path of the value; by default the whole event or response."
-    )
-    id: PathText | None = Field(
-        default=None, description="For text: path of the message's id. Messages are separated by a blank line."
-    )
-
-
-def _expand_rules(value: object) -> object:
-    """Expand a plain path to a rule, and a single rule to a list."""
-    rules = value if isinstance(value, list) else [value]
-    return [{"path": rule} if isinstance(rule, str) else rule for rule in rules]
-
-
-Rules = Annotated[
-    tuple[EventRule, ...],
-    BeforeValidator(_expand_rules, json_schema_input_type=Text | EventRule | list[Text | EventRule]),
-]
-
-
-class ResponseFormat(StrEnum):
-    """Format of a response."""
-
-    JSON = "json"
-    TEXT = "text"
-    SSE = "sse"
-    NDJSON = "ndjson"
-
-    @property
-    def streams(self) -> bool:
-        """Whether it comes in events."""
-        return self in {ResponseFormat.SSE, ResponseFormat.NDJSON}
-
-
-class Events(DescribedSettings):
-    """Rules for the events of a streamed response."""
-
-    text: Rules = Field(
-        default=(), description="Events with a piece of text; by default those with a value at responsePath."
-    )
-    tool_call: Rules = Field(
-        default=(), description="Events with parts of a call (name, arguments, result), joined by idField."
-    )
-    full_response: Rules = Field(
-        default=(), description="Events with the whole response; the last one is read like a JSON response."
-    )
-    done: Rules = Field(default=(), description="Events that end the response. A response without them is incomplete.")
 
 
 class Polling(DescribedSettings):
@@ -244,7 +130,7 @@ _ACCEPTS: Final = {
 }
 
 
-class HttpSettings(TargetSettings):
+class HttpSettings(StreamSettings):
     """Settings of an HTTP agent. Keys can also be written in snake_case."""
 
     refers_within_texts: ClassVar[bool] = True
@@ -280,42 +166,6 @@ class HttpSettings(TargetSettings):
     session: SessionScope = Field(
         default=SessionScope.EXECUTION,
         description="Scope of {{session}}: new for every execution of a case, or the same for all of them.",
-    )
-    response_format: ResponseFormat = Field(
-        default=ResponseFormat.JSON,
-        description="Response format: json, text, sse (server-sent events) or ndjson (one JSON value for each line).",
-    )
-    events: Events = Field(default_factory=Events, description="Rules for the events of a streamed response.")
-    failure: Rules = Field(
-        default=(),
-        description="Rules for responses, or events, that mean a failure of the agent, with the path of its message.",
-    )
-    response_path: PathTexts = Field(
-        default=("response",), description="Path of the response text, such as data.reply or messages[-1].content."
-    )
-    tool_calls_path: PathText = Field(default="toolCalls", description="Path of the list of tool calls.")
-    no_tool_calls_path: PathText | None = Field(
-        default=None,
-        description="If this path has a value, a response without a list of calls means that no tool was called.",
-    )
-    model_path: Annotated[PathText | None, NoEffect("it names the model of a response and does not change it")] = Field(
-        default=None, description="Path of the model's name."
-    )
-    name_field: PathText = Field(default="name", description="Path of the tool's name in a call.")
-    args_field: PathText = Field(default="params", description="Path of the arguments in a call.")
-    success_field: PathText = Field(default="success", description="Path of the success status in a call.")
-    error_field: PathText | None = Field(
-        default=None, description="Path of an error in a call: it failed if the value exists and is not null."
-    )
-    duration_field: PathText = Field(
-        default="durationMs", description="Path of the duration in a call, in milliseconds."
-    )
-    result_field: PathText = Field(default="result", description="Path of the tool's result in a call.")
-    id_field: PathTexts = Field(
-        default=("id",), description="Path of the id in a call, which results and events refer to."
-    )
-    tool_results: ToolResults | None = Field(
-        default=None, description="Paths of tool results that are listed separately from the calls."
     )
     poll: Polling | None = Field(default=None, description="How to poll an asynchronous agent for its response.")
     healthcheck: Annotated[
@@ -448,4 +298,6 @@ class HttpSettings(TargetSettings):
     @classmethod
     def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Complete the settings with those of their preset."""
+        if values.get("agentProtocol", PresetName.EVAL_GATE) == PresetName.EVAL_GATE:
+            return super().complete_values(values)
         return apply_preset(values)

@@ -31,9 +31,10 @@ from eval_gate.targets.http.connection import (
     read_head,
 )
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
-from eval_gate.targets.http.response import ResponseReader, find_format_hint
-from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings, ResponseFormat
+from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings
 from eval_gate.targets.readiness import wait_until_ready
+from eval_gate.targets.response.reader import ResponseReader, find_format_hint
+from eval_gate.targets.response.settings import ResponseFormat
 from eval_gate.targets.retry import build_retry_policy, respond_with_retries
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.redaction import Redactor
@@ -204,7 +205,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
         Raises TargetError and ConnectionLostError.
         """
-        from eval_gate.targets.http.stream import StreamCollector
+        from eval_gate.targets.response.stream import StreamCollector
 
         async with self._connection.open_response(request) as answer:
             head = read_head(answer)
@@ -242,7 +243,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         if self._was_up:
             cause = ErrorCause.AGENT_GONE
         else:
-            hint = find_connection_hint(to_public_url(settings.url.open()), settings.place_source, self._system)
+            hint = find_connection_hint(to_public_url(settings.url.open()), settings.find_place("url"), self._system)
             cause = ErrorCause.HOST_NOT_FOUND if isinstance(system, socket.gaierror) else None
         return TargetError(
             f"{what} to {url.host}:{url.port}: {said}",

@@ -326,7 +326,7 @@ def test_respond__json_beyond_the_bound__is_an_error_and_no_text(tmp_path) -> No
     code = "import json; print(json.dumps({'text': 'x' * 9_000_000}))"
     error = refused(python(code), tmp_path)
     assert error.fault is TargetFault.MALFORMED
-    assert error.message == "the response has 9,000,013 bytes of JSON (limit 8,000,000)"
+    assert error.message == "the response has 9,000,013 bytes (limit 8,000,000)"
 
 
 def test_respond__nul_in_the_prompt__is_an_error_that_names_the_way_out(tmp_path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.targets.http.field_paths import MISSING, FieldPath, PathCondition
+from eval_gate.targets.response.field_paths import MISSING, FieldPath, PathCondition
 
 THREAD = {
     "messages": [

@@ -16,18 +16,18 @@ from eval_gate.model.limits import ANSWER_CALLS, ANSWER_EVENTS
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.field_paths import MISSING, FieldPath, MissingValue
-from eval_gate.targets.http.response import (
+from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue
+from eval_gate.targets.response.reader import (
     CallFragment,
     EventMatcher,
     ResponseReader,
     ResponseShapeError,
     build_malformed_error,
-    extract_text,
     find_failure,
     find_usage,
 )
-from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
+from eval_gate.targets.response.settings import ResponseFormat, StreamSettings
+from eval_gate.targets.response.values import extract_text
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.excerpt import MAX_EVENTS, describe_event_shapes
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -138,6 +138,30 @@ class NdjsonParser:
             yield StreamEvent("", line)
 
 
+class BodyReader:
+    """Reader of whole bodies, in the format that settings describe."""
+
+    def __init__(self, settings: StreamSettings, mask: Callable[[bytes], bytes]) -> None:
+        self._settings = settings
+        self._reader = ResponseReader(settings)
+        self._mask = mask
+
+    def read(self, body: bytes, duration_ms: float, charset: str | None = None) -> Response:
+        """Read the response in a whole body, whose secrets are masked. `duration_ms` is in milliseconds.
+
+        Raises TargetError.
+        """
+        match self._settings.response_format:
+            case ResponseFormat.TEXT:
+                return self._reader.read_text(body, charset, duration_ms)
+            case ResponseFormat.JSON:
+                return self._reader.read(body, duration_ms)
+            case ResponseFormat.SSE | ResponseFormat.NDJSON:
+                collector = StreamCollector(self._settings, self._reader, self._mask)
+                collector.feed(body)
+                return replace(collector.build_response(duration_ms), first_token_ms=None)
+
+
 class IncomingEvent:
     """One event whose JSON is parsed on first access."""
 
@@ -172,7 +196,7 @@ class IncomingEvent:
 class StreamCollector:
     """Collector of one streamed response. `feed` returns True when the response is complete."""
 
-    def __init__(self, settings: HttpSettings, reader: ResponseReader, mask: Callable[[bytes], bytes]) -> None:
+    def __init__(self, settings: StreamSettings, reader: ResponseReader, mask: Callable[[bytes], bytes]) -> None:
         self._reader = reader
         self._mask = mask
         self._json = settings.response_format is ResponseFormat.NDJSON

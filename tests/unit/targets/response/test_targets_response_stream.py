@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from eval_gate.model.conversation import Message, Response
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.http.stream import NdjsonParser, SseParser, StreamEvent
 from eval_gate.targets.http.target import HttpTarget
+from eval_gate.targets.response.stream import NdjsonParser, SseParser, StreamEvent
 from eval_gate.text.redaction import Redactor
 from tests.support.agents import Exchange, agent
 
