@@ -16,7 +16,7 @@ RELEASES = ROOT / "docs" / "releasing.md"
 _OURS = r"\beval-gate/eval-gate"
 NAMED = re.compile(
     rf"(?P<before>{_OURS}(?:/host|\.git)?@|{_OURS}/(?:blob|tree|raw)/|{_OURS}\n +rev: )(?P<ref>[\w.-]*\w)"
-    rf"|(?P<source>git\+https://github\.com/eval-gate/eval-gate)(?!@)\b"
+    rf"|(?P<source>git\+https://github\.com/eval-gate/eval-gate(?:\.git)?)(?!\.git|[@\w])"
 )
 """A ref that somebody may copy: of the action, of a page, of a hook, or of the package; or a package without one."""
 
