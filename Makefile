@@ -26,6 +26,7 @@ test-full: git $(VENV)/dev  ## run every test, also those that need npm, Docker 
 	  else printf '\n*** NOT TESTED against programs of others: there is no npm here. ***\n\n' >&2; fi
 	@$(MAKE) --no-print-directory tools TOOLS=own-results,pytest
 	@.ci/host
+	@.ci/bare
 	@.ci/container --full
 	@.ci/pages
 
