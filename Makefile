@@ -26,6 +26,7 @@ test-full: git $(VENV)/dev  ## run every test, also those that need npm, Docker 
 	  else printf '\n*** NOT TESTED against programs of others: there is no npm here. ***\n\n' >&2; fi
 	@$(MAKE) --no-print-directory tools TOOLS=own-results,pytest
 	@.ci/host
+	@.ci/bare
 	@.ci/container --full
 	@.ci/pages
 
@@ -54,8 +55,9 @@ format: $(VENV)/dev  ## put the code in its one format
 schemas: $(VENV)/dev  ## write schemas/ anew from the models
 	@$(BIN)/python -m tests.support.write_schemas
 
-action: $(VENV)/dev  ## write both action.yml and the tables of docs/action-inputs.md anew
+action: $(VENV)/dev  ## write both action.yml, the tables of docs/action-inputs.md, and the ref after `@` everywhere
 	@$(BIN)/python -m tests.support.write_action
+	@$(BIN)/python -m tests.support.write_refs
 
 conformance: $(VENV)/dev  ## write tests/contract/conformance.md anew from the rules and the tests that hold them
 	@$(BIN)/python -m tests.support.conformance

@@ -11,6 +11,7 @@ from enum import IntEnum
 from itertools import islice
 from typing import Final
 
+from eval_gate import ACTION_REF
 from eval_gate.struct import FrozenStruct, replace
 
 
@@ -86,8 +87,10 @@ class GateError(Exception):
         self.problems = tuple(replace(one, message=redact(one.message)) for one in self.problems)
 
 
-PAGES: Final = "https://github.com/eval-gate/eval-gate/blob/v1/docs"
+PAGES: Final = f"https://github.com/eval-gate/eval-gate/blob/{ACTION_REF}/docs"
 """Where the pages are that errors name: an installed package has none."""
+_SOURCE: Final = f"git+https://github.com/eval-gate/eval-gate@{ACTION_REF}"
+"""What pip installs the package from: no registry has it."""
 _EXHAUSTED_RESOURCES: Final = {
     errno.EMFILE: ("too many files are open at once", "raise the limit, such as with `ulimit -n 1024`"),
     errno.ENFILE: ("too many files are open on this machine", "close other programs, then run again"),
@@ -115,7 +118,7 @@ def require_extra(extra: str, doing: str) -> Iterator[None]:
         raise GateError(
             "missing-extra",
             f"{doing} needs a library that is not installed: {error}",
-            f"pip install 'agent-eval-gate[{extra}]', or [all]; "
+            f"pip install 'agent-eval-gate[{extra}] @ {_SOURCE}', or [all]; "
             "the action's image has all extras, unless it was built for HTTP only",
         ) from error
 

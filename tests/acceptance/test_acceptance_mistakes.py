@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from eval_gate.errors import PAGES
 from tests.support.mistakes import (
     CONFIG_HINT,
     EVALS_HINT,
@@ -23,7 +24,6 @@ from tests.support.mistakes import (
 )
 
 RUN = "run --agent-endpoint {url}"
-PAGES = "https://github.com/eval-gate/eval-gate/blob/v1/docs"
 NO_EVALS = "name files, folders or globs: "
 RESULTS = f"{PAGES}/other-tools.md shows what each format needs"
 REFERENCE = "give a run id of evals/results, a results file, a run folder, a folder of runs, a zip, or latest"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+from eval_gate import ACTION_REF
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -97,7 +100,8 @@ def test_extra__that_is_not_installed__is_named(bare, tmp_path, extra, doing) ->
     assert done.returncode == 2, said
     assert "missing-extra" in said
     assert f"{doing} needs a library that is not installed: No module named" in said
-    assert f"pip install 'agent-eval-gate[{extra}]'" in said
+    (source,) = re.findall(rf"pip install 'agent-eval-gate\[{extra}\] @ ([^']+)'", said)
+    assert source == f"git+https://github.com/eval-gate/eval-gate@{ACTION_REF}"
 
 
 def test_extras__all__is_every_other() -> None:

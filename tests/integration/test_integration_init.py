@@ -14,6 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_gate import ACTION_REF
 from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.starter import file_texts, folder_contents
 from eval_gate.cli.starter.evaluated_agent import AgentPlace, EvaluatedAgent
@@ -64,7 +65,7 @@ def workflow(folder: Path) -> dict:
 
 def gate_step(folder: Path) -> dict:
     steps = workflow(folder)["jobs"]["evals"]["steps"]
-    return next(step for step in steps if step.get("uses") == "eval-gate/eval-gate@v1")
+    return next(step for step in steps if step.get("uses") == f"eval-gate/eval-gate@{ACTION_REF}")
 
 
 STRICT = {"strict": True}

@@ -12,7 +12,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import yaml
 from tests.support.github import FakeGitHub
 from tests.support.jobs import Ended, Job, pull_request_event, push_event
 from tests.support.program import CLEAN
+from tests.support.root_system import RootSystem
 
 WORKFLOW = ".github/workflows/eval-gate.yml"
 IDENTITY = {
@@ -41,15 +43,60 @@ STUBS = {
 }
 
 
-class Newcomer:
-    """A person with a folder, and what happens on GitHub to what they push. `installed` is an environment of Python."""
+class Terminal:
+    """One shell in which commands are typed, one after the other. What they start ends with it.
 
-    def __init__(self, folder: Path, github: FakeGitHub, installed: Path | None = None) -> None:
+    `words` start it, such as in another root file system, `folder` is where.
+    """
+
+    def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], said: Path) -> None:
+        self._said = said
+        self._typed = 0
+        with said.open("wb") as stream:
+            self._shell = subprocess.Popen(
+                words, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=stream, stderr=subprocess.STDOUT,
+                start_new_session=True, text=True,
+            )  # fmt: skip
+
+    def type(self, command: str) -> tuple[int, str]:
+        """Exit code and words of a command as a person types it."""
+        assert self._shell.stdin
+        self._typed += 1
+        began, end = self._said.stat().st_size, f"-- end of command {self._typed}:"
+        # on lines of their own, so that a comment or an `&` at the end of the command stays what it is
+        self._shell.stdin.write(f'{{ {command}\n}} < /dev/null\necho "{end} $?"\n')
+        self._shell.stdin.flush()
+        while True:
+            alive = self._shell.poll() is None
+            said = self._said.read_bytes()[began:].decode(errors="replace")
+            if done := re.search(rf"^{end} (\d+)\n", said, flags=re.MULTILINE):
+                return int(done[1]), said[: done.start()]
+            assert alive, f"the shell is gone: {command}\n{said}"
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        """End the shell and everything that was started in it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._shell.pid, signal.SIGKILL)
+        self._shell.communicate()
+
+
+class Newcomer:
+    """A person with a folder, and what happens on GitHub to what they push.
+
+    `installed` is an environment of Python. `system` is where the person types, with nothing but what it has.
+    """
+
+    def __init__(
+        self, folder: Path, github: FakeGitHub, installed: Path | None = None, system: RootSystem | None = None
+    ) -> None:
         self.folder = folder
-        self.home = folder / "home"
-        self.home.mkdir()
+        self.home = system.home if system else folder / "home"
+        self.home.mkdir(exist_ok=True)
         self.job = Job(folder / "job", github)
-        self._origin = folder / "origin.git"
+        self._system = system
+        self._terminal: Terminal | None = None
+        self._origin = system.origin if system else folder / "origin.git"
         self._groups: list[int] = []
         self._pulls = 0
         programs = folder / "programs"
@@ -65,6 +112,17 @@ class Newcomer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        if self._terminal:
+            self._terminal.close()
+
+    def type(self, command: str) -> str:
+        """Type a command in the one terminal that is open all the time, and see it succeed; its words."""
+        if self._terminal is None:
+            words = self._system.shell if self._system else ["bash", "--norc"]
+            self._terminal = Terminal(words, self.home, self._variables(), self.folder / "typed.txt")
+        code, words = self._terminal.type(command)
+        assert code == 0, f"{command}\n{words}"
+        return words
 
     def stop(self) -> None:
         """End every agent that was started so far."""
@@ -75,13 +133,12 @@ class Newcomer:
 
     def shell(self, script: str, folder: Path, **variables: str) -> tuple[int, str]:
         """Commands as they are typed, or a `run` step: exit code and words. What they start goes on until `stop`."""
-        given = {**CLEAN, **IDENTITY, **ALONE, "PATH": self._path, "ORIGIN": str(self._origin), **variables}
         said = self.folder / "said.txt"
         with said.open("wb") as stream:
             process = subprocess.Popen(
                 ["bash", "-e", "-c", script],
                 cwd=folder,
-                env=given | {"EVAL_GATE_WAIT_FOR": "60"},
+                env=self._variables() | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
@@ -90,6 +147,10 @@ class Newcomer:
             self._groups.append(process.pid)
             code = process.wait(180)
         return code, said.read_text(errors="replace")
+
+    def _variables(self) -> dict[str, str]:
+        named = {"PATH": self._path, "ORIGIN": str(self._origin), "EVAL_GATE_WAIT_FOR": "60"}
+        return {**CLEAN, **IDENTITY, **ALONE, **named}
 
     def main(self) -> Ended:
         """What the workflow makes of the main branch as it was pushed."""
@@ -147,3 +208,34 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def commands(block: str) -> list[str]:
     """What a block of a console says to type."""
     return re.findall(r"^\$ ((?:.*\\\n)*.*)$", block, flags=re.MULTILINE)
+
+
+def follow_page(person: Newcomer, page: str) -> None:
+    """Do what *Getting started* says, block by block and to the letter, and see at each place what it promises."""
+    said, shown = "", ""
+    for language, text in blocks(page):
+        match language:
+            case "python":
+                (person.home / "agent.py").write_text(text, encoding="utf-8")
+            case "text":
+                shown = text.strip()
+            case "console":
+                for command in commands(text):
+                    said += person.type(command)
+                    if command.startswith("gh repo create"):
+                        assert person.type("git status --porcelain") == "", (
+                            "all that the steps made is stored or ignored"
+                        )
+                        ended = person.main()
+                        assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.log
+    assert "GATE PASSED" in said
+    ended, comment = person.pull_request("faster")
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+    assert shown
+    assert shown in comment
+    assert "12 °C" in comment
+
+    person.type("git switch main && git switch --create fixed && git push --set-upstream origin fixed")
+    ended, comment = person.pull_request("fixed")
+    assert ended.code == 0, ended.log
+    assert "✅" in comment

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+from eval_gate import ACTION_REF
 from eval_gate.action.inputs import INPUTS
 
 ROOT = Path(__file__).parents[3]
@@ -21,8 +22,8 @@ EXAMPLES = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WORKFLOWS = [*EXAMPLES, *OWN]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-HOST = ("eval-gate/eval-gate/host@v1", "./host")
-OURS = ("eval-gate/eval-gate@v1", "./", *HOST)
+HOST = (f"eval-gate/eval-gate/host@{ACTION_REF}", "./host")
+OURS = (f"eval-gate/eval-gate@{ACTION_REF}", "./", *HOST)
 LINTERS = {
     "actionlint": ("actionlint", "-no-color"),
     # a finding of any severity is an exit code; what is ignored is ignored in the file, with its reason

@@ -43,7 +43,7 @@ def waive(
     Adds an entry for each case to the file that `eval-gate run` and the action read, and keeps everything else in the
     file. Renews an entry that has ended; an entry that is still valid is an error. Then shows what the entries cover in
     the newest run. Review and commit the file like any other:
-    https://github.com/eval-gate/eval-gate/blob/v1/docs/waivers.md.
+    https://github.com/eval-gate/eval-gate/blob/main/docs/waivers.md.
 
       eval-gate waive refund/partial --reason "the new tool is slower, #481" --until 14d
 

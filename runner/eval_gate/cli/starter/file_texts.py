@@ -86,7 +86,7 @@ _TARGETS_HEAD: Final = """\
 # The configuration does not use it: to make it the default, replace `agentEndpoint` there by `target: {name}`, and
 # `agent-endpoint` in the workflow by `target: {name}`. In its container, the action reaches your agent at
 # {host} instead of localhost.
-# All settings: https://github.com/eval-gate/eval-gate/blob/v1/docs/targets.md#http-agents"""
+# All settings: https://github.com/eval-gate/eval-gate/blob/main/docs/targets.md#http-agents"""
 
 
 def render_config(
@@ -160,7 +160,7 @@ def _render_target(agent: EvaluatedAgent, usual: str) -> str:
 
 _PRESET_HEAD: Final = """\
 # The agent and its protocol. For the protocols, and for agents with another one, see
-# https://github.com/eval-gate/eval-gate/blob/v1/docs/targets.md. The workflow has its own `agent-endpoint`."""
+# https://github.com/eval-gate/eval-gate/blob/main/docs/targets.md. The workflow has its own `agent-endpoint`."""
 _COMMAND_HEAD: Final = """\
 # The agent: this command runs for each case. The response is its output, or the content of {OUTPUT_FILE}.
 # `cwd` is relative to the folder of the eval file. Pass secrets with `env`."""
@@ -244,9 +244,9 @@ def remove_container(text: str, because: Sequence[str], manifests: Sequence[str]
     why = "".join(f"      #   {one}\n" for one in because[:_MAX_REASONS])
     text = _IN_CONTAINER.sub("", text.replace(HOST_NAME, "localhost").replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
     head = "      # Runs on the runner instead of in the container, because the image lacks what these need:\n"
-    step = "      - uses: eval-gate/eval-gate@v1  #"
+    step = "      - uses: eval-gate/eval-gate@"
     assert step in text
-    return text.replace(step, f"{head}{why}{steps}" + step.replace("eval-gate@v1", "eval-gate/host@v1"))
+    return text.replace(step, f"{head}{why}{steps}" + step.replace("gate@", "gate/host@"))
 
 
 def join_reasons(because: Sequence[str]) -> str:

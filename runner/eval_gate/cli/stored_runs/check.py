@@ -53,7 +53,7 @@ def check(
     """Check results of another tool, such as promptfoo, pytest, vitest, DeepEval or Inspect, and decide the gate.
 
     Stores the same run result as `run`, compares it with a baseline if you name one, and exits with the verdict. The
-    format is detected from the content. See https://github.com/eval-gate/eval-gate/blob/v1/docs/other-tools.md
+    format is detected from the content. See https://github.com/eval-gate/eval-gate/blob/main/docs/other-tools.md
     for what each tool has to write. With --rerun-command, the tool re-runs suspected regressions:
 
       eval-gate check out.json --rerun-command 'npx promptfoo eval --filter-pattern {ids_regex} -o {output}'
