@@ -56,11 +56,9 @@ from eval_gate.staleness.registry_loader import load_registry
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import CodexOutputError, find_failure, parse_output
 from eval_gate.targets.command.response import parse_response
-from eval_gate.targets.http.connection import parse_retry_after as agent_asks
 from eval_gate.targets.http.protocols import PRESETS, STREAMED_PRESETS
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.model.providers.chat import parse_arguments
-from eval_gate.targets.model.providers.errors import _parse_retry_after as model_asks
 from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.response.reader import ResponseReader
 from eval_gate.targets.response.stream import StreamCollector
@@ -71,6 +69,7 @@ from eval_gate.text.command_template import CommandTemplate
 from eval_gate.text.dotted_path import PathError, get_by_path
 from eval_gate.text.judge_template import find_template_problem, find_unknown_variables, list_variables
 from eval_gate.text.redaction import Redactor
+from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.safe_output import TextFormat
 from eval_gate.text.shell import format_shell_line
 from eval_gate.text.tokens import TokenData, find_tokens, find_unknown_tokens, resolve_members, resolve_tokens
@@ -198,8 +197,7 @@ def _headers(data: bytes) -> None:
     status = int(first) if first.isascii() and first.isdecimal() and len(first) <= 3 else 429
     with contextlib.suppress(DecompressionError):
         list(Decompressor([headers.get("content-encoding", "")]).iter_pieces(b"x"))
-    for prompt in (agent_asks(headers.get("retry-after", "")), model_asks(None, headers)):
-        assert 0 <= RetryPolicy().compute_delay_s(1, prompt) <= 60
+    assert 0 <= RetryPolicy().compute_delay_s(1, parse_retry_after(headers.get("retry-after", ""))) <= 60
     error = build_refusal_error(ErrorResponse(status, headers, headers.get("message", "")), "reading a run")
     assert error.wait_s is None or math.isfinite(error.wait_s)
     assert len(str(error)) <= MOST_CHARACTERS

@@ -95,6 +95,21 @@ def test_waive__case_of_another_tool__is_known_by_its_stored_results(tmp_path, w
     assert gate(tmp_path, "check", "junit.xml").returncode == 0
 
 
+@pytest.mark.contract("accepting.known-cases")
+def test_waiver__results_of_another_tool_are_configured_and_not_stored__is_a_warning(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    (tmp_path / "eval-gate.yaml").write_text("resultsFormat: junit\n")
+    said = 'no eval file has a case "refund"; results of another tool may have it'
+    done = waive(tmp_path, "refund")
+    assert (done.returncode, f"warning: case names not checked: {said}" in done.stderr) == (0, True), done.stderr
+    done = gate(tmp_path, "validate")
+    assert (done.returncode, f"warning: {FILE}:2: {said}" in done.stderr) == (0, True), done.stderr
+    (tmp_path / "junit.xml").write_text(JUNIT.replace("refund", "order"))
+    gate(tmp_path, "check", "junit.xml")
+    done = gate(tmp_path, "validate")
+    assert (done.returncode, f'{FILE}:2: no eval file has a case "refund"' in done.stderr) == (2, True), done.stderr
+
+
 def test_waive__neither_eval_files_nor_results__is_written_with_a_warning(tmp_path) -> None:
     done = waive(tmp_path, "refund")
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, HookName, WorkspaceHook
 from eval_gate.process.captured_output import Mask
 from eval_gate.process.environment import WithheldVariables
+from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import Command, ProcessError, run
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -61,13 +62,16 @@ class HookRunner(FrozenStruct):
         try:
             finished = await run(command)
         except ProcessError as error:
-            raise HookError(f"the {name} hook could not be run: {error.message}") from error
+            hint = find_path_hint(command.line, command.cwd)
+            raise HookError(
+                f"the {name} hook could not be run: {error.message}{f'; {hint}' if hint else ''}"
+            ) from error
         words = finished.stderr.format_last_line(_MAX_QUOTED)
         said = f": {words}" if words else ""
         if finished.timed_out:
             raise HookError(f"the {name} hook did not end within {limit_s:g} s{said}")
         if finished.code:
-            missing = self.withheld.find_hint(" ".join(hook.command), said)
+            missing = self.withheld.find_hint(" ".join(hook.command), said) or find_path_hint(command.line, command.cwd)
             raise HookError(f"the {name} hook {finished.ending}{said}{f'; {missing}' if missing else ''}")
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.certificates import CERTIFICATES_HINT, get_certificate_variable
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.retry_after import parse_retry_after
 
 if TYPE_CHECKING:
     import httpx
@@ -267,8 +268,8 @@ def _is_rate_limit(response: ErrorResponse) -> bool:
 def _compute_wait(response: ErrorResponse) -> float:
     """Seconds until the limit ends, as far as GitHub tells."""
     headers = response.headers
-    if (after := _parse_number(headers.get("retry-after"))) is not None:
-        return max(after, 0.0)
+    if (after := parse_retry_after(headers.get("retry-after", ""))) is not None:
+        return after
     reset = _parse_number(headers.get("x-ratelimit-reset"))
     if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
         return max(reset - _read_server_time(headers), 0.0) + 1  # it is not said when within that second

@@ -10,6 +10,7 @@ from pathlib import Path
 from eval_gate.cli.repository.waived_cases import find_unknown_waivers
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
 from eval_gate.config.loader import find_config, find_file_problem, load_config
+from eval_gate.config.settings import ResultsChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.writing import write_atomically
 from eval_gate.gate.must_pass import find_must_pass_cases
@@ -45,6 +46,8 @@ class WaiverPaths(FrozenStruct):
     """The file that a run reads."""
     evals: tuple[str, ...]
     """The eval files of the configuration."""
+    has_external: bool
+    """Whether the configuration has settings for results of another tool."""
 
     @classmethod
     def from_options(cls, file: str | None, config_file: str | None, output_dir: str | None) -> WaiverPaths:
@@ -63,7 +66,9 @@ class WaiverPaths(FrozenStruct):
             raise GateError(
                 "output-outside-working-directory", f"{where}{setting}: {wrong}", "name another file with --file"
             )
-        return cls(file or read_by_run, Path(config.output_dir), read_by_run, config.evals)
+        return cls(
+            file or read_by_run, Path(config.output_dir), read_by_run, config.evals, config.results != ResultsChoice()
+        )
 
 
 def write_waivers(wish: WaiverRequest, places: WaiverPaths, verbosity: Verbosity) -> None:
@@ -105,16 +110,18 @@ def _check_cases(waivers: Sequence[Waiver], places: WaiverPaths) -> str | None:
     Raises GateError `waive-failed` for those that name none.
     """
     try:
-        unknown = find_unknown_waivers(waivers, places.evals, Path.cwd(), places.results)
+        unknown = find_unknown_waivers(
+            waivers, places.evals, Path.cwd(), places.results, has_external=places.has_external
+        )
     except GateError as error:
         return error.message
     if unknown is None:
         return f"no eval files and no results in {places.results}"
-    if unknown:
-        problems = [Problem(one.message, field=f'"{one.waiver.case[:_MAX_NAME]}"') for one in unknown]
+    if refused := [one for one in unknown if not one.may_be_external]:
+        problems = [Problem(one.message, field=f'"{one.waiver.case[:_MAX_NAME]}"') for one in refused]
         hint = "name a case of an eval file; to waive a case of another tool, run `eval-gate check` first"
         raise GateError("waive-failed", "there is nothing to waive", hint, problems=problems)
-    return None
+    return "; ".join(one.message for one in unknown) or None
 
 
 def _read_newest_run(results: Path) -> RunResult | None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from eval_gate.cli.repository.waived_cases import UnknownWaiver, find_unknown_waivers
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output, print_problems
 from eval_gate.config.selection import Selection
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.settings import ResultsChoice, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
 from eval_gate.engine.preparation.assignment import Assignment, assign_targets
 from eval_gate.engine.preparation.base_agent_target import build_base_agent_target
@@ -80,13 +80,14 @@ async def check_everything(
     found.run_check(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
     found.problems += dict.fromkeys(_iter_pattern_problems(inputs.suites))
     waivers = found.run_check(lambda: load_waivers(config, root, datetime.now(UTC).date()))
-    unknown = _find_unknown_waivers(waivers, every_eval, root, root / config.output_dir) if waivers else ()
-    found.problems += [_build_waiver_problem(one) for one in unknown if not one.is_suite]
+    unknown = _find_unknown_waivers(waivers, every_eval, root, config) if waivers else ()
+    possible = [one for one in unknown if one.is_suite or one.may_be_external]
+    found.problems += [_build_waiver_problem(one) for one in unknown if one not in possible]
     warnings = [
         *inputs.warnings,
         *_iter_suite_warnings(inputs),
         *skipped,
-        *(str(_build_waiver_problem(one)) for one in unknown if one.is_suite),
+        *(str(_build_waiver_problem(one)) for one in possible),
         *_iter_unresolved_seeds(inputs),
         *book.remarks,
         *filter(None, (book.describe_unread_list(),)),
@@ -170,12 +171,13 @@ def _iter_pattern_problems(suites: Iterable[EvalSuite]) -> Iterator[Problem]:
 
 
 def _find_unknown_waivers(
-    known: KnownWaivers, evals: Sequence[str], root: Path, results: Path
+    known: KnownWaivers, evals: Sequence[str], root: Path, config: RunConfig
 ) -> tuple[UnknownWaiver, ...]:
     """Find the waivers in force that name no case, as far as the files tell that are not checked here."""
     active = [one for one in known.waivers if one.until >= known.today]
     try:
-        return find_unknown_waivers(active, evals, root, results) or ()
+        has_external = config.results != ResultsChoice()
+        return find_unknown_waivers(active, evals, root, root / config.output_dir, has_external=has_external) or ()
     except GateError:  # an eval file that this call does not check, or a stored run
         return ()
 

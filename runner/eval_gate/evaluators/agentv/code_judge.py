@@ -40,6 +40,7 @@ from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeGrader, CodeJudge
+from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json, require_single_score
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -253,7 +254,8 @@ def build_failure_error(
     The message names a variable that was withheld from the command if that may be the cause.
     """
     missing = context.withheld_variables.find_hint(_join_command(spec), trouble)
-    return EvaluatorError(f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}")
+    said = f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}"
+    return EvaluatorError(said, hint=find_path_hint(spec.command, Path(spec.cwd)))
 
 
 async def run_command(
@@ -278,7 +280,8 @@ async def run_command(
     try:
         return await run(command)
     except ProcessError as error:
-        raise EvaluatorError(f"{truncate(name)}: the code evaluator could not be run: {error}") from error
+        hint = find_path_hint(spec.command, Path(spec.cwd))
+        raise EvaluatorError(f"{truncate(name)}: the code evaluator could not be run: {error}", hint=hint) from error
 
 
 def find_failure(finished: FinishedProgram, limit_s: float) -> str | None:

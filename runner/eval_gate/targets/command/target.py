@@ -22,6 +22,7 @@ from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.captured_output import CapturedOutput
 from eval_gate.process.environment import WithheldVariables, filter_environment
+from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import ProcessError, StartRefusal
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
@@ -230,15 +231,16 @@ class CliTarget(DescribedTarget[CliSettings]):
             what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
             raise TargetError(what, fault=TargetFault.LATE, retryable=True)
         if finished.code != 0:
+            command = self._settings.command_template.open()
             preset = self._settings.agent_protocol
             if preset is not None and (why := find_failure(preset, finished.stdout.to_text())):
                 said = f": {why}"
-            missing = self._withheld.find_hint(self._settings.command_template.open(), said)
+            missing = self._withheld.find_hint(command, said)
             hint = _find_hint(finished.code, call.cwd)
             raise TargetError(
                 f"CLI {finished.ending}{said}{f'; {missing}' if missing else ''}",
                 fault=TargetFault.REFUSED,
-                hint=hint,
+                hint=find_path_hint(command, call.cwd) or hint,
                 known_cause=ErrorCause.PROGRAM_NOT_STARTED if hint else ErrorCause.PROGRAM_FAILED,
             )
         if called.output is None:

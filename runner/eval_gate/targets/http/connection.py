@@ -21,6 +21,7 @@ from eval_gate.process.orphans import is_own_process
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault, names_missing_model
 from eval_gate.text.redaction import Redactor
+from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
 from eval_gate.text.untrusted.excerpt import format_excerpt
@@ -33,7 +34,6 @@ ACCEPTED: Final = 202
 """HTTP status of a response that announces a later result."""
 MAX_ERROR_BODY: Final = limits.ERROR_BYTES
 _ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
-_RETRY_AFTER_LIMIT_S: Final = 3_600.0
 _OTHER_FIELDS_HINT: Final = "it expects other fields: set the target's requestTemplate, headers or query"
 _CREDENTIALS_HINT: Final = "it requires authentication: set the target's headers, with a secret as ${{ NAME }}"
 _MODEL_HINT: Final = "it has no such model: correct the model in the target's requestFields or requestTemplate"
@@ -366,14 +366,6 @@ def _find_system_message(error: Exception) -> str | None:
         return below.strerror
     number = below.errno or next(map(int, _ERRNO.findall(str(below))), None)  # of several addresses: the first
     return os.strerror(number) if number else None
-
-
-def parse_retry_after(header: str) -> float | None:
-    """Seconds of a `Retry-After` header in its numeric form."""
-    try:
-        return min(max(float(header), 0.0), _RETRY_AFTER_LIMIT_S)
-    except ValueError:
-        return None
 
 
 async def _read_at_most(limit: int, response: aiohttp.ClientResponse, unpacker: Decompressor) -> bytes:

@@ -14,7 +14,6 @@ from eval_gate.targets.http.connection import (
     ConnectionLostError,
     HttpRequest,
     ResponseHead,
-    parse_retry_after,
 )
 from eval_gate.targets.http.placeholders import PlaceholderValues, fill_address, fill_template
 from eval_gate.targets.http.request_builder import RequestBuilder
@@ -22,6 +21,7 @@ from eval_gate.targets.http.settings import HttpSettings, Method, Polling
 from eval_gate.targets.response.field_paths import FieldPath, MissingValue
 from eval_gate.targets.response.reader import EventMatcher, find_failure
 from eval_gate.targets.retry import RetryPolicy
+from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.excerpt import format_excerpt
 

@@ -13,12 +13,13 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.text.quoting import looks_like_key
+from eval_gate.text.safe_output import INVISIBLE
 from eval_gate.text.secret import MASK
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, is_json, parse_untrusted_json
 
 MAX_EXCERPT: Final = 200
 _MAX_BYTES: Final = 20_000
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
+_CONTROL: Final = re.compile(rf"[\x00-\x1f{INVISIBLE}]+")
 MAX_EVENTS: Final = 20
 """Events whose shapes are told, the first ones."""
 _MAX_SHAPES: Final = 3

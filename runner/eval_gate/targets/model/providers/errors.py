@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import httpx2
@@ -20,12 +20,12 @@ from pydantic_ai.exceptions import (
 from eval_gate.model.execution import ErrorCause
 from eval_gate.targets.base import ACCESS_REFUSED_STATUSES, TargetError, TargetFault, names_missing_model
 from eval_gate.text.redaction import Redactor
+from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.excerpt import format_excerpt
 from eval_gate.text.untrusted.http_response import UnreadableResponseError
 
 MAX_WORDS: Final = 300
 NON_RETRYABLE: Final = frozenset({401, 403})
-_MAX_WAIT_S: Final = 86_400.0
 _MAX_CAUSES: Final = 10
 _SPACE: Final = re.compile(r"\s+")
 
@@ -128,7 +128,8 @@ class ErrorExplainer:
             status=error.status_code,
             # a spent budget is a 429 as well, but no wait brings it back
             retryable=error.status_code in self._retryable and not spent,
-            retry_after_s=_parse_retry_after(error.retry_after, error.headers or {}),
+            # pydantic-ai reads all forms but fractions of a second
+            retry_after_s=error.retry_after or parse_retry_after((error.headers or {}).get("retry-after", "")),
             hint=_find_hint(error, spent=spent),
             known_cause=_find_cause(error, spent=spent),
         )
@@ -213,16 +214,6 @@ def _parse_body(body: bytes) -> object:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
-
-
-def _parse_retry_after(known: float | None, headers: Mapping[str, str]) -> float | None:
-    """Seconds the provider asks to wait; pydantic-ai reads all forms but fractions of a second."""
-    if known is None:
-        try:
-            known = float(headers.get("retry-after", ""))
-        except ValueError:
-            return None
-    return min(known, _MAX_WAIT_S) if known >= 0 else None
 
 
 def _find_cause(error: ModelHTTPError, *, spent: bool) -> ErrorCause | None:

@@ -1,0 +1,31 @@
+"""Advice for a command that fails because it runs in another folder than its author thought."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+
+def find_path_hint(command: str | Sequence[str], cwd: Path) -> str | None:
+    """Name the first word of a failed command that is a file where Eval Gate runs, but not where the command ran.
+
+    The hint is half a sentence. Only the file system decides: None if no word is such a path.
+    """
+    here = Path.cwd()
+    for word in _split_command(command):
+        with suppress(OSError, ValueError):  # a word that cannot be a path
+            if (here / word).is_file() and not Path(word).is_absolute() and not os.path.lexists(cwd / word):
+                return f"it runs in {cwd}, which has no {word}: write {os.path.relpath(here / word, cwd)}, or set `cwd`"
+    return None
+
+
+def _split_command(command: str | Sequence[str]) -> Sequence[str]:
+    if not isinstance(command, str):
+        return command
+    try:
+        return shlex.split(command)
+    except ValueError:  # an open quote
+        return command.split()

@@ -1,0 +1,20 @@
+"""Reads the HTTP header `Retry-After`."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+
+def parse_retry_after(value: str) -> float | None:
+    """Parse a number of seconds or a date to seconds from now; None if it is neither (RFC 9110, 10.2.3)."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            due = parsedate_to_datetime(value)
+        except (ValueError, OverflowError):  # a year of twenty digits
+            return None
+        seconds = max((due.replace(tzinfo=due.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
