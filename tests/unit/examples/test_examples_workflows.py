@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from eval_gate import ACTION_REF
 from eval_gate.action.inputs import INPUTS
+from eval_gate.errors import ACTION_REF
 from tests.support.newcomer import blocks
 
 ROOT = Path(__file__).parents[3]
