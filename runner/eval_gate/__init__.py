@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
-ACTION_REF = "main"
-"""The branch or tag that users are told to name, as in `uses: eval-gate/eval-gate@main`.
-
-The first release changes it to its major tag, which does not exist before; `make action` then writes it everywhere.
-"""
 __all__ = ["Evaluation", "GateError", "Request", "__version__", "evaluate", "evaluate_async"]
 
 TYPE_CHECKING = False

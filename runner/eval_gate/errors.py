@@ -11,7 +11,6 @@ from enum import IntEnum
 from itertools import islice
 from typing import Final
 
-from eval_gate import ACTION_REF
 from eval_gate.struct import FrozenStruct, replace
 
 
@@ -87,6 +86,11 @@ class GateError(Exception):
         self.problems = tuple(replace(one, message=redact(one.message)) for one in self.problems)
 
 
+ACTION_REF: Final = "main"
+"""The branch or tag that users are told to name, as in `uses: eval-gate/eval-gate@main`.
+
+The first release changes it to its major tag, which does not exist before; `make action` then writes it everywhere.
+"""
 PAGES: Final = f"https://github.com/eval-gate/eval-gate/blob/{ACTION_REF}/docs"
 """Where the pages are that errors name: an installed package has none."""
 _SOURCE: Final = f"git+https://github.com/eval-gate/eval-gate@{ACTION_REF}"

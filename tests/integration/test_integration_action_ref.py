@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eval_gate import ACTION_REF, __version__
+from eval_gate import __version__
+from eval_gate.errors import ACTION_REF
 from tests.integration.test_integration_run import ROOT, gate
 from tests.support.write_refs import find_refs, list_files, write_refs
 
 ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-PACKAGE = Path("runner", "eval_gate", "__init__.py")
+PACKAGE = Path("runner", "eval_gate")
 STARTED = {
     "agent": (),
     "elsewhere": ("--agent-endpoint", "https://agent.example.com/chat"),
@@ -71,12 +72,15 @@ def test_text__without_a_ref_of_ours__stays(text) -> None:
 
 @pytest.mark.parametrize(("ref", "code"), [("v3", 0), ("main", 1), ("v2", 1)])
 def test_release__ref_is_not_the_major_tag__is_refused_before_anything_is_built(tmp_path, ref, code) -> None:
-    file = tmp_path / PACKAGE
-    file.parent.mkdir(parents=True)
-    text = (ROOT / PACKAGE).read_text(encoding="utf-8")
-    assert f'ACTION_REF = "{ACTION_REF}"\n' in text
-    text = text.replace(f'ACTION_REF = "{ACTION_REF}"', f'ACTION_REF = "{ref}"')
-    file.write_text(text.replace(f'"{__version__}"', '"3.4.5"'), encoding="utf-8")
+    changes = {
+        "__init__.py": (f'__version__ = "{__version__}"', '__version__ = "3.4.5"'),
+        "errors.py": (f'ACTION_REF: Final = "{ACTION_REF}"', f'ACTION_REF: Final = "{ref}"'),
+    }
+    (tmp_path / PACKAGE).mkdir(parents=True)
+    for name, (now, then) in changes.items():
+        text = (ROOT / PACKAGE / name).read_text(encoding="utf-8")
+        assert f"{now}\n" in text
+        (tmp_path / PACKAGE / name).write_text(text.replace(now, then), encoding="utf-8")
     (tmp_path / "git").write_text("#!/bin/sh\n")  # the tag is on main, and so are its workflows
     (tmp_path / "git").chmod(0o755)
     workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))

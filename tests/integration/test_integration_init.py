@@ -14,13 +14,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate import ACTION_REF
 from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.starter import file_texts, folder_contents
 from eval_gate.cli.starter.evaluated_agent import AgentPlace, EvaluatedAgent
 from eval_gate.cli.starter.file_writer import write_new_files
 from eval_gate.config.settings import TargetChoice
-from eval_gate.errors import GateError
+from eval_gate.errors import ACTION_REF, GateError
 from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.model.providers.credentials import resolve_credentials
 from eval_gate.targets.model.settings import ModelSettings

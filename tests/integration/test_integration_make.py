@@ -156,3 +156,51 @@ def test_ci__on_github__runs_every_step_in_some_job() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"].values()
     run = {step["run"].removeprefix("make ") for job in jobs for step in job["steps"] if "run" in step}
     assert made | started <= run
+
+
+# --- .ci/bare
+
+MADE = 'case "$*" in *{unreached}*) exit 1;; esac; for tar; do case $tar in *.tar) touch "$tar";; esac; done'
+INSTEAD = "*** NOT TRIED ON UBUNTU 24.04, WHOSE PACKAGES ARE NOT REACHED: DEBIAN 13 TAKES ITS PLACE. ***"
+
+
+def bare(folder: Path, unreached: str = "nothing", user: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`.ci/bare` of this user, where the packages of one suite are not reached; `make` says what it is to test."""
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "bare", folder / ".ci")
+    (folder / "bin").mkdir()
+    scripts = {"id": f"echo {user}", "mmdebstrap": MADE.format(unreached=unreached), "apt-get": "", "apt-config": ""}
+    for name, script in (scripts | {"make": 'ls "$EVAL_GATE_BARE_SYSTEMS"'}).items():
+        (folder / "bin" / name).write_text(f"#!/bin/bash\n{script}\n")
+        (folder / "bin" / name).chmod(0o755)
+    return subprocess.run(
+        [folder / ".ci" / "bare"],
+        env={"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "XDG_CACHE_HOME": str(folder / "kept"), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_bare_systems__all_packages_reached__both_are_tried(tmp_path) -> None:
+    done = bare(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"debian-12.tar", "ubuntu-24.04.tar"} == {line for line in done.stdout.split() if line.endswith(".tar")}
+
+
+@pytest.mark.parametrize(("required", "code"), [("0", 0), ("1", 1)])
+def test_bare_systems__ubuntu_not_reached__debian_13_takes_its_place_and_that_is_said(tmp_path, required, code) -> None:
+    done = bare(tmp_path, "noble", EVAL_GATE_REQUIRE_BARE=required)
+    assert (done.returncode, INSTEAD in done.stderr) == (code, True), done.stderr
+    if not code:
+        assert {"debian-12.tar", "debian-13.tar"} == {line for line in done.stdout.split() if line.endswith(".tar")}
+
+
+@pytest.mark.parametrize(("required", "code"), [("0", 0), ("1", 1)])
+@pytest.mark.parametrize(("user", "unreached", "why"), [(1000, "x", "IT NEEDS ROOT"), (0, "bookworm", "DEBIAN 12")])
+def test_bare_systems__none_can_be_made__is_said_in_capitals(tmp_path, required, code, user, unreached, why) -> None:
+    done = bare(tmp_path, unreached, user, EVAL_GATE_REQUIRE_BARE=required)
+    assert (done.returncode, ".tar" in done.stdout) == (code, False)
+    assert "*** GETTING STARTED WAS NOT TRIED ON BARE SYSTEMS: " in done.stderr
+    assert why.lower() in done.stderr.lower()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from eval_gate import ACTION_REF
+from eval_gate.errors import ACTION_REF
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("README.md", "docs", "examples", "runner", ".pre-commit-hooks.yaml")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.errors import ACTION_REF
 from tests.support.program import CLEAN
 from tests.support.tools import ROOT, Tool
 from tests.tools.conftest import installed_or_skip
@@ -49,7 +50,7 @@ def ours(tmp_path_factory) -> Team:
     for name in NEEDED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, ours.folder / name)
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"], ["tag", "v1.0.0"]):
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"], ["tag", ACTION_REF]):
         assert ours.run("git", *words).returncode == 0
     return ours
 

@@ -13,8 +13,9 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from eval_gate import ACTION_REF
 from eval_gate.action.inputs import INPUTS
+from eval_gate.errors import ACTION_REF
+from tests.support.newcomer import blocks
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
@@ -127,6 +128,30 @@ def test_example__as_it_is_copied__says_what_for_and_is_bounded(file) -> None:
         assert "permissions" in job
     checkouts = [step for step in steps_of(file) if step.get("uses", "").startswith("actions/checkout@")]
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def steps_of_block(block: str) -> list[dict]:
+    """The steps that a block of YAML on a page shows, in a list or in its jobs; none where it shows something else."""
+    shown = yaml.safe_load(block)
+    jobs = shown.get("jobs", {"": shown}) if isinstance(shown, dict) else {"": {"steps": shown}}
+    return [step for job in jobs.values() for step in job.get("steps", ()) if isinstance(step, dict)]
+
+
+STEPS = {shown(file): list(steps_of(file)) for file in EXAMPLES} | {
+    f"{shown(page)}:{at}": steps_of_block(text)
+    for page in PAGES
+    for at, (language, text) in enumerate(blocks(page.read_text(encoding="utf-8")))
+    if language == "yaml" and "pip install" in text
+}
+
+
+@pytest.mark.parametrize("place", STEPS)
+def test_workflow__installs_packages_of_python__into_a_python_that_allows_it(place) -> None:
+    """The one of the system refuses `pip install` on Ubuntu 24.04 and Debian 12 (PEP 668)."""
+    own = False
+    for step in STEPS[place]:
+        own |= step.get("uses", "").startswith("actions/setup-python@")
+        assert own or not re.search(r"^\s*pip install", step.get("run", ""), flags=re.MULTILINE)
 
 
 def test_fork_publish__which_has_a_token_that_may_write__checks_out_nothing_but_the_default_branch() -> None:
