@@ -51,7 +51,6 @@ class CaseUpdate(FrozenStruct):
     """The new text of a file after one of its cases was updated, and what stays although it does not hold."""
 
     file: CaseFile
-    is_changed: bool = False
     remarks: tuple[str, ...] = ()
     """Sentences for people about the case."""
 
@@ -85,13 +84,12 @@ async def update_case(
         called = {call.name for response in responses for call in response.tool_calls}
         derived = derive_expectation(observed.masked, moment)
         new = await _merge_case(raw, ExpectationMerger(derived, called, scoring.fails), scoring)
-        is_changed = new is not None and not is_same_value(raw, new)
         remarks: list[str] = []
-        if is_changed and new is not None:
+        if new is not None and not is_same_value(raw, new):
             new, remarks = _renew_description(raw, new, derived.description)
             file = file.replace_cases({case.id: new})
             case = next(one for one in file.suite.cases if one.id == case.id)
-        return CaseUpdate(file, is_changed, (*remarks, *[one async for one in scoring.iter_failures(case)]))
+        return CaseUpdate(file, (*remarks, *[one async for one in scoring.iter_failures(case)]))
     finally:
         await matcher.aclose()
 
