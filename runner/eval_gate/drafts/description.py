@@ -16,8 +16,9 @@ from eval_gate.model.base import JsonValue
 _NOT_QUOTED: Final = re.compile(r"^one of | and \d+ more$|…$")
 """Words of a list that are no part of its members, and the end of a shortened member."""
 _REMARK: Final = (
-    r"(?:(?:A call failed|Left out, because it differed between \d+ executions|"
-    r"Only sent, because the value looks like one of this moment): (?:[^.]|\.(?! ))*|"
+    r"(?:(?:A call failed|Left out, because it differed between \d+ executions|Left out as values of this moment|"
+    r"Only sent, because the value looks like one of this moment|"
+    r"The question depends on the day, so these may differ later): (?:[^.]|\.(?! ))*|"
     r"\d+ more numbers and names of the response are not expected|\d+ of \d+ executions had no response)"
 )
 _DESCRIPTION: Final = re.compile(
@@ -25,6 +26,8 @@ _DESCRIPTION: Final = re.compile(
     rf"(?:\. {_REMARK})*"
 )
 """A summary, and sentences about what was left out; a sentence of a person is none of these."""
+_EITHER_CASE: Final = re.compile(r"\[(\w)\w\]")
+"""`[Oo]` of a pattern that finds a word in either case."""
 _NO_TOOL: Final = "no tool"
 _MAX_LENGTH: Final = 3_000
 """Characters of the longest description that is searched."""
@@ -38,19 +41,21 @@ def is_drafted_description(description: str, expectation: JsonValue) -> bool:
     texts = [*_iter_texts(expectation)]
     tools = [name for name in _split(found["tools"], r", | or ") if name != _NO_TOOL]
     named = all(name in texts for name in tools)
-    return named and all(any(fact in text for text in texts) for fact in _split(found["facts"], ", "))
+    facts = [fact.casefold() for fact in _split(found["facts"], ", ")]
+    return named and all(any(fact in text.casefold() for text in texts) for fact in facts)
 
 
 def _split(listed: str | None, between: str) -> list[str]:
+    """Split a list of names or facts, each without the words around it."""
     return [_NOT_QUOTED.sub("", one) for one in re.split(between, _NOT_QUOTED.sub("", listed))] if listed else []
 
 
 def _iter_texts(value: JsonValue) -> Iterator[str]:
-    """Yield every text of an expectation, and patterns also without their backslashes."""
+    """Yield every text of an expectation, and patterns also as the text that they find."""
     match value:
         case str():
             yield value
-            yield value.replace("\\", "")
+            yield _EITHER_CASE.sub(r"\1", value.replace("\\", ""))
         case list():
             for member in value:
                 yield from _iter_texts(member)

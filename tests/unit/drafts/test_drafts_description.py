@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -30,6 +31,10 @@ OBSERVED = {
     "different tools": Observation("How?", (answer("Oslo.", call("a")), answer("Oslo.", call("a"), call("b")))),
     "a failed call, and no response": Observation(
         "How?", (answer("Oslo.", call("find", success=False)),) * 2, errors=("timeout",)
+    ),
+    "values of today": Observation(
+        "How warm is it in Oslo today?",
+        (answer(f"On {datetime.now(UTC).date()} it is 12 degrees and Kim Li is in.", call("log")),) * 3,
     ),
     "different values": Observation(
         "How?", (answer("Oslo has 12.", call("find", q="x")), answer("Oslo has 13.", call("find", q="y")))
