@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.files.file_paths import DRAFT_RESPONSES
 from tests.support.agents import Exchange, agent, unused_port
 from tests.support.program import CLEAN, PROGRAM, gate
 
@@ -80,7 +81,7 @@ def test_draft__weather_agent__writes_cases_that_pass_and_that_its_changed_agent
             "",
             "Next step: eval-gate draft --review evals/first.golden.json",
         ]
-        assert not (tmp_path / "evals/results").exists()
+        assert [file.name for file in (tmp_path / "evals/results").iterdir()] == [DRAFT_RESPONSES]
         checked = gate(tmp_path, "validate", "--strict")
         assert checked.returncode == 0, checked.stderr
         _accept_all(tmp_path)
@@ -244,7 +245,7 @@ def test_draft__interrupted__continues_without_asking_finished_executions_again(
         done = gate(tmp_path, *options, "--resume", run_id)
         assert (done.returncode, len(read_cases(tmp_path))) == (0, 3), done.stderr
         assert len(running.requests) <= 10
-    assert not (tmp_path / "evals/results").exists()
+    assert [file.name for file in (tmp_path / "evals/results").iterdir()] == [DRAFT_RESPONSES]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from html import unescape
 from pathlib import Path
@@ -221,7 +223,7 @@ def test_review__ended_early__keeps_what_was_decided(drafted, end) -> None:
     assert text_of(drafted) == AGENTV.replace("    draft: true   # not yet\n", "")
 
 
-def editor(folder: Path, *edits: tuple[str, str]) -> str:
+def editor(folder: Path, *edits: tuple[str, str], name: str = "case.yaml") -> str:
     """A command that replaces a text in the file it is given: each time it is started the next one."""
     program = folder / "editor.py"
     program.write_text(
@@ -232,7 +234,7 @@ def editor(folder: Path, *edits: tuple[str, str]) -> str:
         "file = pathlib.Path(sys.argv[-1])\n"
         f"old, new = {list(edits)!r}[number]\n"
         "text = file.read_bytes().decode()\n"
-        "assert file.name == 'case.yaml' and old in text, text\n"
+        f"assert file.name == {name!r} and old in text, text\n"
         "file.write_bytes(text.replace(old, new).encode())\n"
     )
     return f"{sys.executable} '{program}' --wait"
@@ -254,6 +256,156 @@ def test_review__edit_that_is_undone_or_fails__leaves_the_file(drafted) -> None:
     shown = review(drafted, "e\nq\n", EDITOR="no-such-editor -w")
     assert "error[editor-failed]: the editor no-such-editor cannot be started" in shown
     assert text_of(drafted) == AGENTV
+
+
+QUESTIONS = "Where is order 7?\nWhat is the capital of Portugal?\n"
+FIRST, SECOND = "gs-find-order-001", "gs-no-tool-001"
+
+
+def answers() -> Callable[[Exchange], Awaitable[None]]:
+    """An agent whose second response to the first question is another one."""
+    count = [0]
+
+    async def handler(exchange: Exchange) -> None:
+        if "capital" in exchange.json["message"]:
+            exchange.answer({"response": "It is Lisbon.", "toolCalls": []})
+            return
+        count[0] += 1
+        found = {"name": "find_order", "success": True, "params": {"id": 7}, "result": {"city": "Lisbon"}}
+        text = "Order 7 of Kim Li is in Lisbon.\nKey hunter2hunter2." + (" Anything else?" if count[0] == 2 else "")
+        exchange.answer({"response": text, "toolCalls": [found]})
+
+    return handler
+
+
+@pytest.fixture
+def answered(tmp_path) -> Path:
+    """A repository with two drafts that were just made."""
+    (tmp_path / "questions.txt").write_text(QUESTIONS)
+    (tmp_path / "eval-gate.json").write_text(json.dumps({"redact": ["Kim \\w+"], "passEnv": ["MY_TOKEN"]}))
+    with agent(answers()) as running:
+        flags = ("draft", "questions.txt", "-o", "evals/a.golden.json", "--agent-endpoint", running.url)
+        done = gate(tmp_path, *flags, MY_TOKEN="hunter2hunter2")
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def test_review__drafts_just_made__shows_each_response_once_beside_what_is_expected(answered) -> None:
+    done = gate(answered, "draft", "--review", "evals")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    begin = lines.index("  user: Where is order 7?")
+    assert lines[begin + 1 : begin + 9] == [
+        "  response, 2 of 3 executions:",
+        '    calls find_order {"id":7}',
+        "    Order 7 of *** is in Lisbon.",
+        "    Key ***.",
+        "  response, 1 of 3 executions:",
+        '    calls find_order {"id":7}',
+        "    Order 7 of *** is in Lisbon.",
+        "    Key ***. Anything else?",
+    ]
+    assert lines[begin + 9].startswith("  → calls only find_order")
+    assert "  response, 3 of 3 executions:\n    It is Lisbon.\n  → calls no tool\n" in done.stdout
+    assert "not stored" not in done.stdout
+    written = "".join(file.read_text() for file in answered.rglob("*") if file.is_file() and file.suffix != ".txt")
+    assert "hunter2" not in written
+    assert "Kim Li" not in written
+    assert "It is Lisbon." not in (answered / "evals/a.golden.json").read_text(), "an eval file is committed"
+
+
+def test_review__eval_file_is_elsewhere_or_results_are_deleted__says_how_to_see_responses(answered) -> None:
+    (answered / "evals/a.golden.json").rename(answered / "evals/b.golden.json")
+    assert "response, 3 of 3 executions" in gate(answered, "draft", "--review", "evals").stdout, (
+        "found by id and question"
+    )
+    shutil.rmtree(answered / "evals/results")
+    done = gate(answered, "draft", "--review", "evals")
+    assert (done.returncode, "response, " in done.stdout) == (0, False)
+    said = (
+        "The responses of 2 drafts are not stored in evals/results. To see what the agent responds, draft again: "
+        "eval-gate draft QUESTIONS -o NEW-FILE"
+    )
+    assert said in done.stdout
+    shown = on_terminal(answered, "q\n", "draft", "--review", "evals")
+    assert "Its responses are not stored in evals/results. To see what" in shown
+
+
+def test_review__on_a_terminal__a_draft_with_short_responses_fits_on_a_screen(answered) -> None:
+    shown = on_terminal(answered, "s\nq\n", "draft", "--review", "evals")
+    for screen in shown.split("[q]uit? ")[:2]:
+        assert len(screen.splitlines()) < 24, screen
+        assert max(map(len, screen.splitlines())) <= 80, screen
+
+
+def test_accept_and_drop__responses__are_kept_for_the_drafts_that_are_left_only(answered) -> None:
+    stored = answered / "evals/results/draft-responses.jsonl"
+    assert gate(answered, "draft", "evals", "--accept", SECOND).returncode == 0
+    assert [json.loads(line)["caseId"] for line in stored.read_text().splitlines()] == [FIRST]
+    on_terminal(answered, "a\n", "draft", "--review", "evals")
+    assert not stored.exists()
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (("What is the capital", "Name the capital"), "The question is another one now"),
+        (('"Lisbon"', '"It is"'), "After the edit, 3 of 3 stored responses pass."),
+        (
+            ('"Lisbon"', '"Porto"'),
+            "After the edit, 0 of 3 stored responses pass: responseContains: expected 'Porto' in",
+        ),
+        ((SECOND, "capital"), "After the edit, 3 of 3 stored responses pass."),
+    ],
+)
+def test_review__edit__says_whether_the_stored_responses_pass(answered, edit, said) -> None:
+    command = editor(answered, edit, name="case.json")
+    shown = on_terminal(answered, "s\ne\nq\n", "draft", "--review", "evals", EDITOR=command)
+    assert said in shown
+    after = shown.partition(said)[2]
+    assert ("response, 3 of 3 executions" in after) is ("question" not in said), "also under another id"
+
+
+def test_review__drafts_from_a_log__shows_its_responses(tmp_path) -> None:
+    rows = [{"question": "Where?", "response": f"In Oslo, {word}.", "toolCalls": []} for word in ("yes", "no", "yes")]
+    (tmp_path / "agent.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = ("draft", "--from-log", "agent.jsonl", "--field", "question=question", "-o", "evals/a.golden.json")
+    done = gate(tmp_path, *flags)
+    assert done.returncode == 0, done.stderr
+    shown = gate(tmp_path, "draft", "--review", "evals").stdout
+    assert "  response, 2 of 3 executions:\n    In Oslo, yes.\n" in shown
+    assert "  response, 1 of 3 executions:\n    In Oslo, no.\n" in shown
+
+
+def test_review__stored_responses_are_damaged__says_which_file(answered) -> None:
+    (answered / "evals/results/draft-responses.jsonl").write_text("{")
+    done = gate(answered, "draft", "--review", "evals")
+    assert (done.returncode, "error[invalid-recording]" in done.stderr) == (2, True)
+    assert "evals/results/draft-responses.jsonl" in done.stderr
+
+
+def test_update__description_that_draft_wrote__is_renewed_and_a_persons_stays_and_is_named(answered) -> None:
+    file = answered / "evals/a.golden.json"
+    first, second = json.loads(file.read_text())
+    file.write_text(json.dumps([first | {"description": "Orders of Kim"}, second], indent=2))
+
+    async def changed(exchange: Exchange) -> None:
+        exchange.answer({"response": "It is Porto now.", "toolCalls": []})
+
+    with agent(changed) as running:
+        flags = ("draft", "evals", "--update", "gs-*", "--yes", "--agent-endpoint", running.url)
+        done = gate(answered, *flags)
+    assert done.returncode == 0, done.stderr
+    kept, renewed = (one["description"] for one in json.loads(file.read_text()))
+    assert (kept, "Lisbon" in second["description"]) == ("Orders of Kim", True)
+    assert ("Porto" in renewed, "Lisbon" in renewed) == (True, False)
+    assert f'-    "description": "{second["description"]}"' in done.stdout
+    remark = "its description stays, because a person wrote or changed it: check that it still holds"
+    assert f"{FIRST}: {remark}" in done.stderr
+    assert f"{SECOND}: {remark}" not in done.stderr
+    review = gate(answered, "draft", "--review", "evals").stdout
+    assert "It is Porto now." in review, "the responses are those of the new expectations"
+    assert "Order 7" not in review
 
 
 UPDATED = """\

@@ -35,7 +35,7 @@ from eval_gate.github.failure import GitHubError, find_or_none
 from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
 from eval_gate.reports.wording.numbers import format_count
-from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline, describe_branch_rerun
 from eval_gate.results.run_reader import find_baseline
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.model.recording import MAX_BYTES, RECORDING_NAME
@@ -219,7 +219,8 @@ def confirm_absence(
     why = (
         f"the gate ran on {sha[:7]} of {search.branch} (run {run_id}), but its result is missing: deleted or not stored"
     )
-    return replace(absent, reason=f"{why}; run the workflow on {search.branch} again", unavailable=True)
+    hint = describe_branch_rerun(search.branch)
+    return replace(absent, reason=f"{why}; {hint}", hint=hint, unavailable=True)
 
 
 def _find_lost_run(step: Step, search: BaselineSearch, sha: str) -> tuple[int, str] | None:

@@ -1,23 +1,38 @@
-"""Lets a person decide about drafts: shows what a draft expects, accepts it, or drops it."""
+"""Lets a person decide about drafts: shows what the target responded and what a draft expects, accepts or drops it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from eval_gate.drafts.case_edit import CaseFile, RawCase
+from eval_gate.drafts.stored_responses import StoredResponses
+from eval_gate.drafts.update import UNSCORED
 from eval_gate.errors import GateError, Problem, format_suggestion
+from eval_gate.evaluators.aggregation import score_case
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError
 from eval_gate.evaluators.expectation import describe_expectation
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase
-from eval_gate.model.conversation import Message
+from eval_gate.model.conversation import Message, Response, ToolCall
+from eval_gate.struct import replace
 from eval_gate.text import globs
 from eval_gate.text.escape import to_console_line
+from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
+from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.tokens import TokenData
 
 ALL: Final = "all"
 """The name that stands for every draft, unless a case has this id."""
 _REMARK_KEYS: Final = ("note", "notes", "comment", "$comment")
+_MAX_RESPONSES: Final = 4
+"""Different responses of a draft that are shown."""
+_MAX_CALLS: Final = 5
+_MAX_CALL: Final = 300
+_MAX_LINES: Final = 10
+_MAX_TEXT: Final = 1_500
+"""Characters and lines of a response that are shown."""
 
 
 def list_drafts(file: CaseFile) -> tuple[EvalCase, ...]:
@@ -71,8 +86,8 @@ def _remove_mark(raw: Mapping[str, JsonValue]) -> RawCase:
     return {key: value for key, value in raw.items() if key != "draft"}
 
 
-def render_draft(file: CaseFile, case: EvalCase) -> Iterator[str]:
-    """Render a draft for people, one line each: its id, what is sent, what is expected, and what its author remarks."""
+def render_draft(file: CaseFile, case: EvalCase, stored: StoredResponses | None = None) -> Iterator[str]:
+    """Render a draft for people: its id, remarks, what is sent, what was responded to it, and what is expected."""
     yield f"{to_console_line(case.id, 200)}  ({to_console_line(case.location.file, 200)}:{case.location.line})"
     if case.description:
         yield f"  {to_console_line(case.description)}"
@@ -81,6 +96,8 @@ def render_draft(file: CaseFile, case: EvalCase) -> Iterator[str]:
         if isinstance(remark := raw.get(key), str):
             yield f"  {to_console_line(remark)}"
     yield from (f"  {_render_message(message)}" for message in case.messages)
+    if stored is not None:
+        yield from _render_responses(stored)
     expectation = describe_expectation(case, TokenData())
     yield from (f"  → {to_console_line(line)}" for line in expectation.lines)
     if expectation.is_truncated:
@@ -90,3 +107,61 @@ def render_draft(file: CaseFile, case: EvalCase) -> Iterator[str]:
 def _render_message(message: Message) -> str:
     content = message.content if isinstance(message.content, str) else "a message of several parts"
     return to_console_line(f"{message.role}: {content}", 500)
+
+
+def _render_responses(stored: StoredResponses) -> Iterator[str]:
+    """Render each different response once, the most frequent first."""
+    different = {_identify_response(response): response for response in stored.responses}
+    counts = Counter(map(_identify_response, stored.responses))
+    asked = stored.execution_count
+    executions = "execution" if asked == 1 else "executions"
+    for key, count in counts.most_common(_MAX_RESPONSES):
+        yield f"  response, {count} of {asked} {executions}:"
+        yield from (f"    {line}" for line in _render_response(different[key]))
+    if (more := len(counts) - _MAX_RESPONSES) > 0:
+        yield f"  and {more} more different {'response' if more == 1 else 'responses'}"
+    if stored.error_count:
+        yield f"  no response, {stored.error_count} of {asked} {executions}"
+
+
+def _identify_response(response: Response) -> tuple[str, str]:
+    calls: list[JsonValue] = [[call.name, call.params, call.success] for call in response.tool_calls]
+    return response.text, dump_compact_json(calls)
+
+
+def _render_response(response: Response) -> Iterator[str]:
+    yield from (f"calls {_render_call(call)}" for call in response.tool_calls[:_MAX_CALLS])
+    if (more := len(response.tool_calls) - _MAX_CALLS) > 0:
+        yield f"and {more} more {'call' if more == 1 else 'calls'}"
+    lines = [line for line in response.text[:_MAX_TEXT].splitlines() if line.strip()]
+    shown = [to_console_line(line) for line in lines[:_MAX_LINES]]
+    yield from shown or ["(an empty response)"]
+    if len(lines) > _MAX_LINES or len(response.text) > _MAX_TEXT:
+        yield f"… ({len(response.text):,} characters in all)"
+
+
+def _render_call(call: ToolCall) -> str:
+    failed = " (failed)" if call.success is False else ""
+    return to_console_line(f"{call.name} {dump_compact_json(call.params)}", _MAX_CALL) + failed
+
+
+async def describe_stored_check(case: EvalCase, stored: StoredResponses, tokens: TokenData) -> str:
+    """Describe whether the stored responses pass a case, such as after an edit. LLM judges and programs do not run."""
+    kept = tuple(spec for spec in case.evaluators if not isinstance(spec, UNSCORED))
+    left_out = len(case.evaluators) - len(kept)
+    if not kept:
+        return "nothing in the case can be checked with the stored responses"
+    matcher = PatternMatcher()
+    passed, why = 0, None
+    try:
+        for response in stored.responses:
+            score = await score_case(EvaluationContext(replace(case, evaluators=kept), response, tokens, matcher))
+            passed += score.passed
+            why = why or (None if score.passed else score.error or "the score is too low")
+    except (EvaluatorError, PatternWorkerError) as error:
+        return f"the stored responses cannot be checked: {to_console_line(str(error), 500)}"
+    finally:
+        await matcher.aclose()
+    said = f"{passed} of {len(stored.responses)} stored responses pass"
+    unchecked = f" ({left_out} not checked: an LLM judge or a program decides)" if left_out else ""
+    return f"{said}{unchecked}{f': {to_console_line(why, 500)}' if why else ''}"

@@ -1,6 +1,7 @@
 """Updates the expectations of existing cases from what their target does now.
 
-Only what fails is replaced. What cannot be found in responses, such as a rubric, stays and is named.
+Only what fails is replaced. What cannot be found in responses, such as a rubric, stays and is named. A description that
+`draft` wrote is written anew; one that a person wrote stays and is named.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.drafts.case_edit import ANY_TARGET, CaseFile, RawCase
+from eval_gate.drafts.description import is_drafted_description
 from eval_gate.drafts.expectation_merge import ExpectationMerger, Part
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
@@ -34,7 +36,7 @@ from eval_gate.text.sources.value_edit import is_same_value
 from eval_gate.text.tokens import TokenData
 
 _PROBE: Final = Path("probe.json")
-_NOT_SCORED: Final = (
+UNSCORED: Final = (
     specs.Rubric,
     specs.RubricJudge,
     specs.LlmJudge,
@@ -49,7 +51,6 @@ class CaseUpdate(FrozenStruct):
     """The new text of a file after one of its cases was updated, and what stays although it does not hold."""
 
     file: CaseFile
-    is_changed: bool = False
     remarks: tuple[str, ...] = ()
     """Sentences for people about the case."""
 
@@ -81,15 +82,27 @@ async def update_case(
     try:
         scoring = _ResponseScoring(file.suite.format, responses, tokens, matcher)
         called = {call.name for response in responses for call in response.tool_calls}
-        merger = ExpectationMerger(derive_expectation(observed.masked, moment), called, scoring.fails)
-        new = await _merge_case(raw, merger, scoring)
-        is_changed = new is not None and not is_same_value(raw, new)
-        if is_changed and new is not None:
+        derived = derive_expectation(observed.masked, moment)
+        new = await _merge_case(raw, ExpectationMerger(derived, called, scoring.fails), scoring)
+        remarks: list[str] = []
+        if new is not None and not is_same_value(raw, new):
+            new, remarks = _renew_description(raw, new, derived.description)
             file = file.replace_cases({case.id: new})
             case = next(one for one in file.suite.cases if one.id == case.id)
-        return CaseUpdate(file, is_changed, tuple([one async for one in scoring.iter_failures(case)]))
+        return CaseUpdate(file, (*remarks, *[one async for one in scoring.iter_failures(case)]))
     finally:
         await matcher.aclose()
+
+
+def _renew_description(raw: RawCase, new: RawCase, description: str) -> tuple[RawCase, list[str]]:
+    """Renew the description of a case whose expectations changed, or say that it stays because a person wrote it."""
+    old = raw.get("description")
+    if not isinstance(old, str) or not old.strip():
+        return new, []
+    expected = raw.get("expect") if "expect" in raw else raw.get(find_used_name(raw, ASSERTIONS) or "")
+    if is_drafted_description(old, expected):
+        return {**new, "description": description}, []
+    return new, ["its description stays, because a person wrote or changed it: check that it still holds"]
 
 
 async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _ResponseScoring) -> RawCase | None:
@@ -129,7 +142,7 @@ class _ResponseScoring:
     async def iter_failures(self, case: EvalCase) -> AsyncIterator[str]:
         """Yield a sentence for each evaluator of a case that fails, and for those that are not scored here."""
         for spec in case.evaluators:
-            if isinstance(spec, _NOT_SCORED):
+            if isinstance(spec, UNSCORED):
                 yield f"{spec.name}: left as it is, because responses do not show it"
             elif (error := await self._find_error(case, spec)) is not None:
                 yield f"still fails: {error}"

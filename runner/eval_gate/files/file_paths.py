@@ -15,7 +15,11 @@ from typing import Final
 OUTSIDE: Final = "is outside of the working directory"
 NO_FILE: Final = "is not a regular file"
 NUL: Final = "contains a NUL character"
-RESULT_FILES: Final = ("run.json", "latest.json")
+DRAFT_RECORDING: Final = "draft-recording.jsonl"
+"""Journal of the proxy that records for drafts, in the folder of results."""
+DRAFT_RESPONSES: Final = "draft-responses.jsonl"
+"""Responses that drafts were made of, in the folder of results."""
+RESULT_FILES: Final = ("run.json", "latest.json", DRAFT_RECORDING, DRAFT_RESPONSES)
 """A folder that holds one of these holds results."""
 _NAME_BYTES: Final = 255
 """The longest name of a file or folder on Linux and macOS; on Windows it is as many characters."""

@@ -68,6 +68,11 @@ class NoBaseline(FrozenStruct):
 NOT_REQUESTED = NoBaseline(ReasonCode.BASELINE_NOT_REQUESTED, "no baseline was given")
 
 
+def describe_branch_rerun(branch: str) -> str:
+    """Describe the remedy for a lost result of a branch, as half a sentence."""
+    return f"run the workflow on {branch} again"
+
+
 def refuse_own_baseline(baseline: Baseline | NoBaseline, run_id: str | None) -> None:
     """Raise GateError if the baseline is the run under evaluation, because no run regresses from itself."""
     if isinstance(baseline, Baseline) and baseline.result.run_id == run_id:

@@ -116,7 +116,10 @@ def test_refresh__baseline_has_expired__inconclusive_comment_has_the_command(job
         ended = job.pull_request(github.state.add_pull(7), running.url, {"fail-on": "regressions"})
     (comment,) = comments_of(github)
     assert (ended.code, ended.outputs["verdict"]) == (3, "inconclusive")
-    assert "Run the workflow on main again. To make a new baseline, run [the workflow](" in comment
+    assert "**Next step:** To make a new baseline, run [the workflow](" in comment
+    assert "Run the workflow on main again" not in comment, "the offer says so, with its command"
+    assert ended.summary.count(COMMAND) == 1
+    assert "**Next step:** To make a new baseline, run [the workflow](" in ended.summary
     assert COMMAND in comment
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
 from eval_gate.drafts.case_edit import CaseFile, read_case_file
-from eval_gate.drafts.review import decide_drafts, list_drafts, render_draft, select_drafts
+from eval_gate.drafts.review import (
+    decide_drafts,
+    describe_stored_check,
+    list_drafts,
+    render_draft,
+    select_drafts,
+)
+from eval_gate.drafts.stored_responses import StoredResponses
 from eval_gate.errors import GateError
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.text.tokens import TokenData
 
 
 def make_file(folder, *drafts: str, name: str = "a.json", reviewed: tuple[str, ...] = ("done",), **fields) -> CaseFile:
@@ -61,3 +71,60 @@ def test_render_draft__hostile_texts__stay_on_their_lines(tmp_path) -> None:
     assert lines[-2:] == ["  → calls only t", '  → response contains "x"']
     assert len(lines) == 6
     assert all(line.isprintable() for line in lines)
+
+
+def respond(text: str, *calls: ToolCall) -> Response:
+    return Response(text=text, tool_calls=calls)
+
+
+def render(tmp_path, *responses: Response, errors: int = 0) -> list[str]:
+    file = make_file(tmp_path, "d")
+    stored = StoredResponses(case_id="d", question="hi", responses=responses, error_count=errors)
+    return list(render_draft(file, list_drafts(file)[0], stored))
+
+
+def test_render_draft__responses__are_shown_once_each_with_how_many_executions_gave_them(tmp_path) -> None:
+    called = ToolCall(name="t", params={"city": "Oslo"}, success=False)
+    lines = render(tmp_path, respond("x\n\nyes"), respond("", called), respond("x\n\nyes"), errors=1)
+    assert lines[1:] == [
+        "  user: hi",
+        "  response, 2 of 4 executions:",
+        "    x",
+        "    yes",
+        "  response, 1 of 4 executions:",
+        '    calls t {"city":"Oslo"} (failed)',
+        "    (an empty response)",
+        "  no response, 1 of 4 executions",
+        "  → calls only t",
+        '  → response contains "x"',
+    ]
+
+
+def test_render_draft__long_and_hostile_responses__stay_within_a_screen_and_on_their_lines(tmp_path) -> None:
+    hostile = "::error::\x1b[31mx\r\u202e\x00"
+    calls = [ToolCall(name=hostile, params={hostile: hostile * 1_000}) for _ in range(30)]
+    lines = render(tmp_path, *(respond(f"{number}\n" + f"{hostile}\n" * 5_000, *calls) for number in range(9)))
+    assert all(line.isprintable() and not line.lstrip().startswith("::") for line in lines)
+    assert "  and 5 more different responses" in lines
+    assert sum(line == "    and 25 more calls" for line in lines) == 4
+    assert len(lines) < 80
+    assert max(map(len, lines)) < 2_100
+
+
+def check(folder, expect: dict, *texts: str, **fields) -> str:
+    [case] = make_file(folder, "d", reviewed=(), expect=expect, **fields).suite.cases
+    stored = StoredResponses(case_id="d", question="hi", responses=tuple(map(respond, texts)))
+    return asyncio.run(describe_stored_check(case, stored, TokenData(seed={"city": "Rome"})))
+
+
+def test_stored_check__edited_case__says_how_many_responses_pass_and_why_not(tmp_path) -> None:
+    assert check(tmp_path, {"responseContains": ["Oslo"]}, "Oslo", "in Oslo") == "2 of 2 stored responses pass"
+    said = check(tmp_path, {"responseContains": ["Oslo"]}, "Oslo", "Rome")
+    assert said == "1 of 2 stored responses pass: responseContains: expected 'Oslo' in response but not found"
+    assert check(tmp_path, {"responseContains": ["{{seed:city}}"]}, "Oslo").startswith("0 of 1 ")
+
+
+def test_stored_check__llm_judge__is_not_asked_and_said(tmp_path) -> None:
+    rubric = [{"dimension": "tone", "maxScore": 3, "criteria": "polite"}]
+    said = check(tmp_path, {"responseContains": ["Oslo"]}, "Oslo", rubric=rubric)
+    assert said == "1 of 1 stored responses pass (1 not checked: an LLM judge or a program decides)"

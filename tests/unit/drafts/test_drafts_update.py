@@ -189,7 +189,7 @@ def test_update__hostile_response__stays_text_of_one_case(tmp_path, name) -> Non
     text = json.dumps(document) if name.endswith("json") else yaml.safe_dump({"cases": document}, sort_keys=False)
     seen = answer(HOSTILE, call("t\n- id: y", city="{{seed:city}}"))
     made = update(read(tmp_path, text, name), seen, seen, seen)
-    assert made.is_changed
+    assert made.file.data != text.encode()
     [case] = made.file.suite.cases
     assert case.id == "a"
     written = made.file.data.decode()
@@ -243,3 +243,41 @@ def test_update__agentv_no_tool_any_more__is_limited_to_none(tmp_path) -> None:
     again = update(made.file, CALLED, CALLED, CALLED)
     assert "tool: get_weather" in again.file.data.decode()
     assert "max_tool_calls" not in again.file.data.decode()
+
+
+OURS = "answers with 21, Oslo. 1 of 3 executions had no response"
+
+
+@pytest.mark.parametrize("name", ["evals.json", "evals.yaml"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (OURS, "calls no tool, answers with 22, Oslo, A-7"),
+        (f"{OURS}. Refunds too.", None),
+        ("Weather in Oslo", None),
+        (None, None),
+    ],
+)
+def test_update__description__is_renewed_only_if_it_repeats_the_old_expectations(tmp_path, name, old, new) -> None:
+    case: dict[str, Any] = {"id": "a"} | ({"description": old} if old else {})
+    if name.endswith("json"):
+        document: Any = [case | {"input": {"message": "q"}, "expect": {"responseContains": ["21", "Oslo"]}}]
+    else:
+        assertions = [{"type": "contains", "value": "21"}, {"type": "contains", "value": "Oslo"}]
+        document = {"tests": [case | {"input": "q", "assertions": assertions}]}
+    made = update(read(tmp_path, json.dumps(document), name), answer(), answer(), answer())
+    [case] = made.file.list_raw_cases()
+    assert case.get("description") == (new or old)
+    kept = [one for one in made.remarks if "its description stays" in one]
+    assert len(kept) == (1 if old and new is None else 0)
+
+
+def test_update__nothing_fails__leaves_the_description(tmp_path) -> None:
+    case = {
+        "id": "a",
+        "description": "answers with 22",
+        "input": {"message": "q"},
+        "expect": {"responseContains": ["22"]},
+    }
+    made = update(read(tmp_path, json.dumps([case])), answer())
+    assert json.loads(made.file.data)[0]["description"] == "answers with 22"

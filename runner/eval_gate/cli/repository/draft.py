@@ -95,7 +95,7 @@ def draft(
         bool,
         typer.Option(
             "--review",
-            help="Show the drafts one after the other, to accept, edit or drop each.",
+            help="Show each draft with its responses, to accept, edit or drop it.",
             rich_help_panel=_REVIEW,
         ),
     ] = False,

@@ -1,4 +1,7 @@
-"""Review of drafts: one after the other on a terminal, as a list without one, or as options say."""
+"""Review of drafts: one after the other on a terminal, as a list without one, or as options say.
+
+Each draft is shown with the responses that it was made of, if they are stored here.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,55 @@ from typing import Final
 from eval_gate.cli.repository.case_editor import edit_text
 from eval_gate.cli.repository.draft_call import DraftCall
 from eval_gate.cli.terminal.console import Verbosity, print_error, print_output
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.drafts.case_edit import CaseFile, read_case_file
 from eval_gate.drafts.review import decide_drafts as decide
-from eval_gate.drafts.review import list_drafts, render_draft, select_drafts
+from eval_gate.drafts.review import describe_stored_check, list_drafts, render_draft, select_drafts
+from eval_gate.drafts.stored_responses import ResponseStore, StoredResponses
+from eval_gate.engine.preparation.snapshot import load_seed
 from eval_gate.errors import GateError
 from eval_gate.formats.discovery import find_eval_files
 from eval_gate.model.case import EvalCase
+from eval_gate.process.signals import run_async
 from eval_gate.reports.wording.numbers import format_count
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import to_console_line
+from eval_gate.text.tokens import TokenData
 
 _CHOICES: Final = "[a]ccept, [e]dit, [d]rop, [s]kip, [q]uit? "
 _EDIT_CHOICES: Final = "[e]dit again, [u]ndo the edit? "
 
 
+class _Review(FrozenStruct):
+    """What a review needs beside the eval files: the stored responses, and what tokens stand for."""
+
+    store: ResponseStore
+    tokens: TokenData
+
+    def describe_missing(self, what: str) -> str:
+        """Say that responses are not stored here, and how to see them."""
+        said = f"{what} not stored in {to_console_line(self.store.file.parent.as_posix(), 500)}"
+        return f"{said}. To see what the agent responds, draft again: eval-gate draft QUESTIONS -o NEW-FILE"
+
+
 def review_drafts(call: DraftCall) -> int:
     """Show the drafts of the eval files and take a decision about each; without a terminal, only list them."""
-    files = load_case_files(call)
+    config = call.load_config()
+    files = load_case_files(config)
+    review = _Review(open_response_store(config), load_tokens(config))
     if not any(map(list_drafts, files)):
         print_output(f"no drafts in {_format_files(files)}")
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        _review_files(files)
+        _review_files(files, review)
     else:
-        _print_list(files)
+        _print_list(files, review)
     return 0
 
 
 def decide_drafts(call: DraftCall) -> int:
     """Accept and drop the named drafts. Raises GateError, and then no file is changed."""
-    files = load_case_files(call)
+    config = call.load_config()
+    files = load_case_files(config)
     accepted, dropped = select_drafts(files, call.accept), select_drafts(files, call.drop)
     if both := sorted(accepted & dropped):
         raise GateError(
@@ -50,6 +74,9 @@ def decide_drafts(call: DraftCall) -> int:
     ]
     for file, changed in changes:
         file.write(changed)
+    open_response_store(config).discard(
+        case for file in files for case in file.suite.cases if case.key in accepted | dropped
+    )
     for file, changed in changes if call.verbosity is not Verbosity.QUIET else ():
         yes, no = len(_list_ids(file, accepted)), len(_list_ids(file, dropped))
         if yes or no:
@@ -57,11 +84,22 @@ def decide_drafts(call: DraftCall) -> int:
     return 0
 
 
-def load_case_files(call: DraftCall) -> tuple[CaseFile, ...]:
-    """Load the eval files of the call, or else those of the configuration. Raises GateError."""
+def open_response_store(config: RunConfig) -> ResponseStore:
+    """Open the store of the responses that drafts were made of."""
+    return ResponseStore(Path(config.output_dir))
+
+
+def load_tokens(config: RunConfig) -> TokenData:
+    """Load the seed values for the tokens of cases. Raises GateError."""
+    path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
+    return TokenData(seed=load_seed(Path.cwd() / path, explicit=config.seed_manifest_path is not None))
+
+
+def load_case_files(config: RunConfig) -> tuple[CaseFile, ...]:
+    """Load the eval files of the configuration, which those of the call replace. Raises GateError."""
     root = Path.cwd()
     found: list[CaseFile] = []
-    for file in find_eval_files(call.load_config().evals, root):
+    for file in find_eval_files(config.evals, root):
         try:
             found.append(read_case_file(file.path, root))
         except GateError as error:
@@ -74,11 +112,16 @@ def _list_ids(file: CaseFile, keys: frozenset[tuple[str, str]]) -> list[str]:
     return [case.id for case in file.suite.cases if case.key in keys]
 
 
-def _print_list(files: Sequence[CaseFile]) -> None:
+def _print_list(files: Sequence[CaseFile], review: _Review) -> None:
+    drafts = missing = 0
     for file in files:
         for case in list_drafts(file):
-            print_output("\n".join(render_draft(file, case)) + "\n")
-    drafts = sum(len(list_drafts(file)) for file in files)
+            stored = review.store.find(case)
+            drafts, missing = drafts + 1, missing + (stored is None)
+            print_output("\n".join(render_draft(file, case, stored)) + "\n")
+    if missing:
+        whose = "1 draft are" if missing == 1 else f"{missing:,} drafts are"
+        print_output(review.describe_missing(f"The responses of {whose}") + "\n")
     print_output(
         f"{format_count(drafts, 'draft')}. Accept with --accept CASE or --accept all, remove with --drop CASE, or "
         "review on a terminal"
@@ -94,17 +137,17 @@ def _format_result(file: CaseFile, accepted: int, dropped: int, remaining: int) 
     return f"{to_console_line(file.shown_as)}: {said}"
 
 
-def _review_files(files: Sequence[CaseFile]) -> None:
+def _review_files(files: Sequence[CaseFile], review: _Review) -> None:
     """Review the drafts of all files, until there are no more or the person quits.
 
     Each decision is written at once, so that an end at any time loses none.
     """
     for file in files:
-        if list_drafts(file) and not _review_file(file.path, file.root):
+        if list_drafts(file) and not _review_file(file.path, file.root, review):
             return
 
 
-def _review_file(path: Path, root: Path) -> bool:
+def _review_file(path: Path, root: Path, review: _Review) -> bool:
     """Review the drafts of one file, and return whether to go on with the next file."""
     skipped: set[str] = set()
     accepted = dropped = 0
@@ -115,14 +158,17 @@ def _review_file(path: Path, root: Path) -> bool:
         case = next((one for one in drafts if one.id not in skipped), None)
         if case is None:
             break
-        print_output("\n" + "\n".join(render_draft(file, case)))
+        stored = review.store.find(case)
+        print_output("\n" + "\n".join(render_draft(file, case, stored)))
+        if stored is None:
+            print_output(f"  {review.describe_missing('Its responses are')}")
         match ask_for_letter(_CHOICES, "aedsq"):
             case "a":
-                accepted += _write_decision(file, case, skipped, is_accepted=True)
+                accepted += _write_decision(file, case, review.store, skipped, is_accepted=True)
             case "d":
-                dropped += _write_decision(file, case, skipped, is_accepted=False)
+                dropped += _write_decision(file, case, review.store, skipped, is_accepted=False)
             case "e":
-                _edit_case(file, case)
+                _edit_case(file, case, stored, review)
             case "s":
                 skipped.add(case.id)
             case _:
@@ -131,11 +177,14 @@ def _review_file(path: Path, root: Path) -> bool:
     return goes_on
 
 
-def _write_decision(file: CaseFile, case: EvalCase, skipped: set[str], *, is_accepted: bool) -> bool:
+def _write_decision(
+    file: CaseFile, case: EvalCase, store: ResponseStore, skipped: set[str], *, is_accepted: bool
+) -> bool:
     """Write a decision, and return whether that was possible. If not, say why, and skip the draft."""
     try:
         chosen = {"accepted" if is_accepted else "dropped": [case.id]}
         file.write(decide(file, **chosen))
+        store.discard([case])
     except GateError as error:
         print_error(error)
         skipped.add(case.id)
@@ -143,13 +192,16 @@ def _write_decision(file: CaseFile, case: EvalCase, skipped: set[str], *, is_acc
     return True
 
 
-def _edit_case(file: CaseFile, case: EvalCase) -> None:
+def _edit_case(file: CaseFile, case: EvalCase, stored: StoredResponses | None, review: _Review) -> None:
     """Let the person edit the text of a case until it is valid, or the edit is undone."""
     try:
         text = before = file.get_case_text(case)
         while (text := edit_text(text, file.path.suffix)) != before:
             try:
-                file.write(file.replace_case_text(case, text))
+                changed = file.replace_case_text(case, text)
+                file.write(changed)
+                if stored is not None:
+                    _check_edit(file, case, changed, stored, review)
             except GateError as error:
                 print_error(error)
                 if ask_for_letter(_EDIT_CHOICES, "eu") != "e":
@@ -158,6 +210,22 @@ def _edit_case(file: CaseFile, case: EvalCase) -> None:
                 return
     except GateError as error:
         print_error(error)
+
+
+def _check_edit(file: CaseFile, case: EvalCase, changed: CaseFile, stored: StoredResponses, review: _Review) -> None:
+    """Say whether the stored responses pass the edited case, which may have another id. Raises GateError."""
+    before = {one.id for one in file.suite.cases if one is not case}
+    (edited,) = (one for one in changed.suite.cases if one.id not in before)
+    if edited.messages != case.messages:
+        print_output("The question is another one now, so the stored responses are no responses to it.")
+        return
+    if edited.id != case.id:
+        review.store.discard([case])
+        review.store.add([replace(stored, case_id=edited.id)])
+    said = run_async(describe_stored_check(edited, stored, review.tokens))
+    print_output(f"After the edit, {said}.")
+    if not edited.draft:
+        review.store.discard([edited])
 
 
 def ask_for_letter(question: str, choices: str) -> str | None:

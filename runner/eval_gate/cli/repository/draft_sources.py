@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from eval_gate.cli.repository.draft_call import DraftCall, DraftMode
 from eval_gate.cli.terminal.console import print_message
@@ -14,13 +13,11 @@ from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import GateError, Problem
+from eval_gate.files.file_paths import DRAFT_RECORDING
 from eval_gate.files.writing import remove_file
 from eval_gate.session.tool_reruns import build_redactor
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.redaction import Redactor
-
-RECORDING_NAME: Final = "draft-recording.jsonl"
-"""Journal of the proxy, in the folder of results."""
 
 
 def read_source(call: DraftCall, mode: DraftMode, config: RunConfig) -> ObservationSet:
@@ -100,7 +97,7 @@ def _record(port: int, config: RunConfig, redact: Redactor) -> ObservationSet:
 
 
 def _get_journal(config: RunConfig) -> Path:
-    return Path(config.output_dir) / RECORDING_NAME
+    return Path(config.output_dir) / DRAFT_RECORDING
 
 
 def parse_fields(field_options: Sequence[str]) -> Mapping[str, str]:

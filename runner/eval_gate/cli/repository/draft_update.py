@@ -8,20 +8,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eval_gate.cli.repository.draft_call import DraftCall
-from eval_gate.cli.repository.draft_review import ask_for_letter, load_case_files
+from eval_gate.cli.repository.draft_review import ask_for_letter, load_case_files, load_tokens, open_response_store
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.cli.terminal.standard_streams import reserve_stdout
-from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
+from eval_gate.config.settings import RunConfig
 from eval_gate.drafts.case_edit import CaseFile
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
+from eval_gate.drafts.stored_responses import build_stored_responses
 from eval_gate.drafts.update import ObservedCase, render_diff, update_case
 from eval_gate.engine.preparation.run_context import RunContext
-from eval_gate.engine.preparation.snapshot import load_seed
 from eval_gate.errors import ExitCode, GateError, Problem, format_suggestion
 from eval_gate.formats.dialect_names import UPDATABLE_DIALECTS
-from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.process.signals import run_async
 from eval_gate.reports.wording.numbers import format_count
@@ -39,10 +38,10 @@ def update_cases(call: DraftCall) -> ExitCode:
 
     Raises GateError before anything is asked.
     """
-    files = load_case_files(call)
-    chosen = _select_cases(files, call.update)
     config = call.load_config()
-    tokens = TokenData(seed=_load_seed(config))
+    files = load_case_files(config)
+    chosen = _select_cases(files, call.update)
+    tokens = load_tokens(config)
     suites = [
         replace(file.suite, cases=tuple(case for case in file.suite.cases if case.key in chosen)) for file in files
     ]
@@ -59,7 +58,10 @@ def update_cases(call: DraftCall) -> ExitCode:
         changed = [run_async(_update_file(file, chosen, seen, tokens)) for file in files]
     finally:
         remove_run_folder(observed.folder)
-    _write_changes(list(zip(files, changed, strict=True)), call)
+    if _write_changes(list(zip(files, changed, strict=True)), call):
+        drafts = [(case, seen[key].masked) for key, case in chosen.items() if case.draft]
+        new = [build_stored_responses(case.id, one) for case, one in drafts if one is not None and one.responses]
+        open_response_store(config).add(new)
     has_response = any(one.scored.responses for one in seen.values())
     return ExitCode.PASSED if has_response else ExitCode.INCOMPLETE
 
@@ -92,11 +94,6 @@ def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[Ca
     return found
 
 
-def _load_seed(config: RunConfig) -> JsonValue:
-    path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
-    return load_seed(Path.cwd() / path, explicit=config.seed_manifest_path is not None)
-
-
 def _mask_cases(observed: ObservedRun, config: RunConfig) -> dict[CaseKey, ObservedCase]:
     """Mask what was observed, each case by itself, so that one that cannot be searched hides no other."""
     found: dict[CaseKey, ObservedCase] = {}
@@ -120,23 +117,24 @@ async def _update_file(
     return file
 
 
-def _write_changes(changes: Sequence[tuple[CaseFile, CaseFile]], call: DraftCall) -> None:
-    """Show the changes as a diff, and write them when a person or `--yes` confirms them."""
+def _write_changes(changes: Sequence[tuple[CaseFile, CaseFile]], call: DraftCall) -> bool:
+    """Show the changes as a diff, write them when a person or `--yes` confirms them, and return whether that was so."""
     changes = [(file, changed) for file, changed in changes if file.data != changed.data]
     if not changes:
         print_output("no expectation changes")
-        return
+        return False
     for file, changed in changes:
         for line in render_diff(file, changed):
             print_output(reveal_all_invisible(line))
     if not call.assume_yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             print_message("nothing was written: repeat the command with --yes")
-            return
+            return False
         if ask_for_letter(f"Write {format_count(len(changes), 'file')}? [y]es, [n]o? ", "yn") != "y":
             print_output("nothing was written")
-            return
+            return False
     for file, changed in changes:
         file.write(changed)
         if call.verbosity is not Verbosity.QUIET:
             print_output(f"{to_console_line(file.shown_as)}: updated. Review the change before you commit it")
+    return True

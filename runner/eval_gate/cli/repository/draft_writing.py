@@ -17,6 +17,7 @@ from eval_gate.drafts.draft_file import DraftFile, SkippedObservation, build_dra
 from eval_gate.drafts.observation import Observation, ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
 from eval_gate.drafts.sources.questions import read_questions
+from eval_gate.drafts.stored_responses import ResponseStore, build_stored_responses
 from eval_gate.drafts.unseen import list_unseen
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError, Problem
@@ -62,6 +63,8 @@ def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
         raise _build_empty_error(drafts, observed.run.run_id if observed else None)
     make_folder(call.output.parent)
     require_new_file(call.output)  # once more: a recording may take hours
+    stored = [build_stored_responses(case.id, case.observation) for case in drafts.cases]
+    ResponseStore(Path(config.output_dir)).add(stored)
     write_atomically(call.output, drafts.text)
     if observed is not None:
         remove_run_folder(observed.folder)

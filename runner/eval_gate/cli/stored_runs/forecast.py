@@ -159,10 +159,7 @@ def _format_cells(row: ForecastRow) -> tuple[str, ...]:
     )
     return (
         row.label,
-        *(
-            f"{chance * 100:.0f} %"
-            for chance in (sight.dead_case_chance, sight.half_failing_chance, sight.fifth_failing_chance)
-        ),
+        *(f"{chance * 100:.0f} %" for chance in sight.chances),
         loss,
     )
 
@@ -210,9 +207,9 @@ def _row_as_data(row: ForecastRow) -> JsonValue:
         "runs": sight.runs,
         "reruns": sight.max_reruns,
         "found": {
-            "always": sight.dead_case_chance,
-            "half": sight.half_failing_chance,
-            "oneInFive": sight.fifth_failing_chance,
+            "always": sight.chances.dead_case,
+            "half": sight.chances.half_failing,
+            "oneInFive": sight.chances.fifth_failing,
         },
         "smallestLossPoints": sight.smallest_loss,
     }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.case_classification import CaseFacts
 from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups
@@ -19,6 +19,8 @@ MAX_RERUNS: Final = 100
 """Maximum re-runs of a case."""
 MAX_STATES: Final = 50_000
 """States of re-runs, over all kinds of cases, that a report looks at: half a second's work."""
+SETTLED_RUNS: Final = 10
+"""Runs in the history from which on what a suite can detect seldom changes much: the promises begin here."""
 
 
 class UngatedReason(StrEnum):
@@ -47,21 +49,28 @@ class UngatedCase(FrozenStruct):
     needed_failures: int | None = None
 
 
-class DetectionPower(FrozenStruct):
-    """Chances (0 to 1) that one run finds a failing case, and the smallest loss it finds.
+class CaseDetection(NamedTuple):
+    """Chances (0 to 1) that one run finds a case that fails always, half of the time, or one time in five.
 
-    `dead_case_chance`, `half_failing_chance` and `fifth_failing_chance` are for a case that fails always, half of the
-    time, or one time in five; they are means over all cases of the run. `smallest_loss` is the smallest number of
-    points by which all cases have to become worse for nine of ten runs to fail. It is None if even the largest loss is
-    not found so often, or if nothing is known about it (`is_loss_known`).
+    They are means over all cases of the run, so each is also the share of such cases that is found.
+    """
+
+    dead_case: float
+    half_failing: float
+    fifth_failing: float
+
+
+class DetectionPower(FrozenStruct):
+    """Chances that one run finds a failing case, and the smallest loss it finds.
+
+    `smallest_loss` is the smallest number of points by which all cases have to become worse for nine of ten runs to
+    fail. It is None if even the largest loss is not found so often, or if nothing is known about it (`is_loss_known`).
     """
 
     cases: int
     runs: int
     max_reruns: int
-    dead_case_chance: float
-    half_failing_chance: float
-    fifth_failing_chance: float
+    chances: CaseDetection
     smallest_loss: int | None
     is_loss_known: bool
     ungated_cases: tuple[UngatedCase, ...] = ()
@@ -71,20 +80,23 @@ class DetectionPower(FrozenStruct):
 def compute_detection_power(cases: CaseGroups) -> DetectionPower:
     """Work out the figures of these cases, once for all reports of a run. A run without cases can see nothing."""
     trees = [ExecutionTree(kind, cases) for kind in cases.groups]
-    always, half, fifth = (_compute_mean_chance(trees, rate) for rate in (1.0, 0.5, 0.2))
     # without re-runs nearly every run is red, whatever was lost; and a regression that is allowed is found, but not red
     loss_known = bool(cases.criteria.max_reruns) and not cases.allowed_regressions and bool(trees)
     return DetectionPower(
         cases=cases.number,
         runs=cases.runs,
         max_reruns=cases.criteria.max_reruns,
-        dead_case_chance=always,
-        half_failing_chance=half,
-        fifth_failing_chance=fifth,
+        chances=_compute_case_detection(trees),
         smallest_loss=LossSimulation(cases, trees).find_smallest_loss() if loss_known else None,
         is_loss_known=loss_known,
         ungated_cases=tuple(_iter_ungated_cases(trees)),
     )
+
+
+@lru_cache(maxsize=2)
+def compute_case_detection(cases: CaseGroups) -> CaseDetection:
+    """Work out the chances of single cases only, which needs no simulation."""
+    return _compute_case_detection([ExecutionTree(kind, cases) for kind in cases.groups])
 
 
 def can_compute_power(cases: CaseGroups) -> bool:
@@ -92,6 +104,10 @@ def can_compute_power(cases: CaseGroups) -> bool:
     max_reruns = cases.criteria.max_reruns
     states = len(cases.groups) * cases.trials * (max_reruns + 1) ** 2
     return cases.number > 0 and cases.runs > 0 and max_reruns > 0 and states <= MAX_STATES
+
+
+def _compute_case_detection(trees: Sequence[ExecutionTree]) -> CaseDetection:
+    return CaseDetection(*(_compute_mean_chance(trees, rate) for rate in (1.0, 0.5, 0.2)))
 
 
 def _compute_mean_chance(trees: Sequence[ExecutionTree], rate: float) -> float:

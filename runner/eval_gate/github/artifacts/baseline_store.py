@@ -44,7 +44,7 @@ from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model.comparison import Outcome, ReasonCode, UnscoredRun
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import extract_top_entry, find_top_entry
-from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, is_measured
+from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, describe_branch_rerun, is_measured
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_HISTORY_BYTES, MAX_RUNS, History, parse_history
 from eval_gate.results.history_join import join_histories
 from eval_gate.results.run_history import trim_to_run, trim_to_run_id
@@ -303,7 +303,7 @@ class ArtifactStore:
         if trail.has_more and any("another gate" in why for why in reasons):
             return "give each gate its own `artifact-name`"
         if trail.has_expired:
-            return f"run the workflow on {self._wanted.branch} again"
+            return describe_branch_rerun(self._wanted.branch)
         if any(run.event in OTHER_EVENTS for _, run, _ in self._elsewhere):
             by_itself = f"run the workflow on pushes to {self._wanted.branch}, or by schedule"
         else:

@@ -35,7 +35,7 @@ from eval_gate.reports.wording.doc_links import find_doc_link
 from eval_gate.reports.wording.grounds import describe_score_finding, format_place
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.numbers import format_count
-from eval_gate.reports.wording.power import describe_false_alarms, describe_power
+from eval_gate.reports.wording.power import describe_false_alarms, describe_first_runs, describe_power
 from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
 from eval_gate.reports.wording.spending import count_reruns, describe_certainty, describe_reruns, describe_spending
 from eval_gate.reports.wording.verdict import describe_changes_since_push
@@ -141,6 +141,9 @@ class ReportView(CaseLists):
     """What else a drop of all cases may be; it stands below the opening."""
     false_alarms = _cache_property(lambda view: describe_false_alarms(view.run, format_place(view.context)))
     """How often harmless pull requests would be red, where that is more often than is promised; below the opening."""
+
+    first_runs = _cache_property(lambda view: describe_first_runs(view.run, format_place(view.context)))
+    """What a gate with fewer than ten runs of history finds and misses, and what more runs change."""
 
     @cached_property
     def advice(self) -> Advice | None:

@@ -21,6 +21,7 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import has_only_agent_errors, select_counted_changes
 from eval_gate.reports.wording.verdict import INCONCLUSIVE, is_suite_drop_alone, list_unwaived_changes, to_sentence
+from eval_gate.results.baseline import describe_branch_rerun
 
 UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
 
@@ -58,6 +59,8 @@ class Advice(NamedTuple):
     """The mistake in the eval files, or the cause of the errors, or else the code of the verdict's reason."""
     owner: Owner
     next_step: str
+    is_refresh: bool = False
+    """Whether the next step is the run that makes a new baseline, which a report may offer with its commands."""
 
     def is_about(self, case: CaseResult) -> bool:
         """Whether it holds for this case: one with a score, or an error that has the cause."""
@@ -290,7 +293,7 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
     if found is None:
         row, hint = _find_reason_row(run, verdict, code), verdict.reasons[0].hint if verdict.reasons else None
         step = to_sentence(hint) if hint else _format_step(run, verdict, context, row, _fill_in(run, row.step, waive))
-        return Advice(code, _narrow_owner(run, row.owner), step)
+        return Advice(code, _narrow_owner(run, row.owner), step, _is_refresh(code, hint, context))
     cause, row, hint = found
     if hint and row.before_hint is not None:
         step = f"{row.step}. {to_sentence(row.before_hint + hint)}"
@@ -303,6 +306,13 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
     if row.owner is Owner.UNKNOWN and verdict.outcome is Outcome.INCONCLUSIVE and context.base_branch:
         step += " This change may be the cause."
     return Advice(cause, _narrow_owner(run, row.owner), step)
+
+
+def _is_refresh(code: str, hint: str | None, context: ReportContext) -> bool:
+    """Whether the step is to run the workflow on the baseline's branch, and the context offers exactly that."""
+    if context.baseline_refresh is None or code != ReasonCode.BASELINE_ARTIFACT_NOT_FOUND:
+        return False
+    return hint is None or (context.branch is not None and hint == describe_branch_rerun(context.branch))
 
 
 def _format_step(run: RunResult, verdict: Verdict, context: ReportContext, row: AdviceRow, step: str) -> str:

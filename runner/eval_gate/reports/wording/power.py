@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.gate.power.case_groups import group_run_cases
+from eval_gate.gate.power.case_groups import CaseGroups, group_run_cases, scale_history
 from eval_gate.gate.power.detection_power import (
+    SETTLED_RUNS,
     DetectionPower,
     UngatedCase,
     UngatedReason,
     can_compute_power,
+    compute_case_detection,
     compute_detection_power,
 )
 from eval_gate.gate.power.false_alarms import FalseAlarms, estimate_run_false_alarms
@@ -32,15 +34,18 @@ _SHARES: Final = (
 def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
     """Describe what the run can detect, then the cases that it could not gate whatever their results.
 
-    `place` is the origin of the history, such as `on main`. Return an empty tuple without a history.
+    `place` is the origin of the history, such as `on main`. Return an empty tuple without a history. Of a short history
+    `describe_first_runs` says what single cases can show.
     """
-    cases = group_run_cases(run)
-    if cases is None or not can_compute_power(cases):
+    if (cases := _group_cases(run)) is None:
         return ()
     sight = compute_detection_power(cases)
     flaky = [one for one in sight.ungated_cases if one.reason is UngatedReason.FLAKY]
     named = [f"cannot be gated: {describe_ungated_case(one, place)}" for one in flaky[:MAX_NAMED]]
-    said = [format_power(sight), *named]
+    if not _is_short(cases):
+        said = [format_power(sight), *named]
+    else:
+        said = [f"the gate {format_loss(sight)} pull requests", *named] if sight.is_loss_known else named
     if more := len(flaky) - len(named):
         said.append(f"{format_count(more, 'more case')} cannot be gated for the same reason")
     if others := len(sight.ungated_cases) - len(flaky):
@@ -48,6 +53,41 @@ def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
             f"{format_count(others, 'case')} cannot show a regression, because they fail or have no score {place}"
         )
     return tuple(said)
+
+
+def describe_first_runs(run: RunResult, place: str) -> str | None:
+    """Describe what a gate with a short history finds and misses, and what ten runs change; None with a longer one.
+
+    `With 3 runs of history, the gate finds all cases that start failing every time, but only 1 of 3 …, and 1 of 50 … .
+    After 7 more such runs on main, it finds all, 1 of 2 and 1 of 10 of them.` Nothing is said if no case is comparable.
+    """
+    cases = _group_cases(run)
+    if cases is None or not _is_short(cases) or not any(group.is_compared for group in cases.groups):
+        return None
+    dead, half, fifth = now = tuple(map(format_share, compute_case_detection(cases)))
+    found = (
+        f"{dead} cases that start failing every time, but only {half} that start failing half of the time, and {fifth} "
+        "that start failing 1 time in 5"
+    )
+    later = tuple(map(format_share, compute_case_detection(scale_history(cases, SETTLED_RUNS))))
+    missing = SETTLED_RUNS - cases.runs
+    more = f"{missing} more such {'run' if missing == 1 else 'runs'} {place}"
+    if later == now:
+        change = f"{more} {'does' if missing == 1 else 'do'} not change this"
+    else:
+        change = f"After {more}, it finds {', '.join(later[:-1])} and {later[-1]} of them"
+    return f"With {format_run_count(cases.runs)}, the gate finds {found}. {change}."
+
+
+def _group_cases(run: RunResult) -> CaseGroups | None:
+    """Group the cases of a run; None if what they can show is unknown or takes too long to compute."""
+    cases = group_run_cases(run)
+    return cases if cases is not None and can_compute_power(cases) else None
+
+
+def _is_short(cases: CaseGroups) -> bool:
+    """Whether the history has so few runs that the next ones change what can be detected."""
+    return cases.runs < SETTLED_RUNS
 
 
 def describe_false_alarms(run: RunResult, place: str) -> str | None:
@@ -73,19 +113,19 @@ def format_power(sight: DetectionPower) -> str:
     known = (
         f"with {'this case' if sight.cases == 1 else f'these {sight.cases:,} cases'} and {format_run_count(sight.runs)}"
     )
-    dead, half = format_share(sight.dead_case_chance), format_share(sight.half_failing_chance)
+    dead, half = format_share(sight.chances.dead_case), format_share(sight.chances.half_failing)
     found = (
         f"the gate finds a case that starts failing every time in {dead} pull requests, "
         f"and one that starts failing half of the time in {half}"
     )
-    return f"{known}, {found}{f'; {format_loss(sight)}' if sight.is_loss_known else ''}"
+    return f"{known}, {found}{f'; it {format_loss(sight)}' if sight.is_loss_known else ''}"
 
 
 def format_loss(sight: DetectionPower) -> str:
-    """Format the smallest loss that is found: `it finds a drop of every case's pass rate by 6 points in 9 of 10`."""
+    """Format the smallest loss that is found: `finds a drop of every case's pass rate by 6 points in 9 of 10`."""
     if sight.smallest_loss is None:
-        return "it finds no drop of all pass rates together in 9 of 10, however large"
-    return f"it finds a drop of every case's pass rate by {format_count(sight.smallest_loss, 'point')} in 9 of 10"
+        return "finds no drop of all pass rates together in 9 of 10, however large"
+    return f"finds a drop of every case's pass rate by {format_count(sight.smallest_loss, 'point')} in 9 of 10"
 
 
 def format_run_count(runs: int) -> str:

@@ -1,0 +1,117 @@
+"""Stores the responses that drafts were made of beside the results, until somebody accepts or drops the drafts.
+
+They stay out of eval files, which people commit. Secrets and the matches of `redact` are masked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec import MsgspecError, json
+
+from eval_gate.drafts.observation import Observation
+from eval_gate.errors import GateError
+from eval_gate.files.file_paths import DRAFT_RESPONSES
+from eval_gate.files.reading import read_limited
+from eval_gate.files.writing import remove_file, write_atomically
+from eval_gate.model.base import Record, decode_json
+from eval_gate.model.case import EvalCase
+from eval_gate.model.conversation import Response
+
+MAX_BYTES: Final = 100_000_000
+"""Size of the file; the oldest responses make room for new ones."""
+
+
+class StoredResponses(Record, omit_defaults=True):
+    """The responses that one draft was made of, and how many executions gave none."""
+
+    case_id: str
+    question: str
+    responses: tuple[Response, ...]
+    error_count: int = 0
+
+    @property
+    def execution_count(self) -> int:
+        """How often the question was asked."""
+        return len(self.responses) + self.error_count
+
+
+def build_stored_responses(case_id: str, observation: Observation) -> StoredResponses:
+    """Build what is stored of an observation, which has to be masked already."""
+    return StoredResponses(
+        case_id=case_id,
+        question=observation.question,
+        responses=observation.responses,
+        error_count=len(observation.errors),
+    )
+
+
+class _Key(NamedTuple):
+    case_id: str
+    question: str | None
+    """The last message of the case, if it is a text. A case whose question was edited has no stored responses."""
+
+
+class ResponseStore:
+    """The stored responses of a folder of results, found by the id and the question of a case."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file: Final = folder / DRAFT_RESPONSES
+        self._known: Mapping[_Key, StoredResponses] | None = None
+        """What the file had when it was read or written last."""
+
+    def find(self, case: EvalCase) -> StoredResponses | None:
+        """Find the responses of a draft; None if they are not stored here. Raises GateError `invalid-recording`."""
+        self._known = self._read() if self._known is None else self._known
+        return self._known.get(_get_key(case))
+
+    def add(self, added: Iterable[StoredResponses]) -> None:
+        """Store responses, in place of those of the same cases. Raises GateError, and then nothing has changed."""
+        new = {_Key(one.case_id, one.question): one for one in added}
+        kept = {key: one for key, one in self._read().items() if key not in new}
+        self._write(kept | new)
+
+    def discard(self, cases: Iterable[EvalCase]) -> None:
+        """Remove the responses of cases that are no drafts any more. Raises GateError."""
+        stored, gone = self._read(), set(map(_get_key, cases))
+        if stored.keys() & gone:
+            self._write({key: one for key, one in stored.items() if key not in gone})
+
+    def _read(self) -> dict[_Key, StoredResponses]:
+        try:
+            data = read_limited(self.file, MAX_BYTES, made=True)
+            if len(data) > MAX_BYTES:
+                raise self._build_error(f"larger than {MAX_BYTES:,} bytes")
+            found = [decode_json(line, StoredResponses) for line in data.splitlines()]
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._build_error(error.strerror or "not readable") from error
+        except MsgspecError as error:
+            raise self._build_error("not as it was written") from error
+        return {_Key(one.case_id, one.question): one for one in found}
+
+    def _write(self, stored: Mapping[_Key, StoredResponses]) -> None:
+        """Write the newest responses that there is room for, or remove the file when there are none."""
+        lines: list[bytes] = []
+        room = MAX_BYTES
+        self._known = None
+        for line in (json.encode(one) + b"\n" for one in reversed([*stored.values()])):
+            if (room := room - len(line)) < 0:
+                break
+            lines.append(line)
+        if lines:
+            write_atomically(self.file, b"".join(reversed(lines)))
+        elif self.file.exists():
+            remove_file(self.file)
+
+    def _build_error(self, what: str) -> GateError:
+        hint = "delete it; the responses of its drafts are lost then, and the drafts stay"
+        return GateError("invalid-recording", f"the responses of drafts in {self.file} are {what}", hint)
+
+
+def _get_key(case: EvalCase) -> _Key:
+    content = case.messages[-1].content if case.messages else None
+    return _Key(case.id, content if isinstance(content, str) else None)
