@@ -14,7 +14,7 @@ from eval_gate.drafts.case_edit import CaseFile, read_case_file
 from eval_gate.drafts.review import decide_drafts as decide
 from eval_gate.drafts.review import list_drafts, render_draft, select_drafts
 from eval_gate.errors import GateError
-from eval_gate.formats.discovery import find_eval_files
+from eval_gate.formats.discovery import LeftOut, find_eval_files, read_eval_document
 from eval_gate.model.case import EvalCase
 from eval_gate.reports.wording.numbers import format_count
 from eval_gate.text.escape import to_console_line
@@ -60,14 +60,11 @@ def decide_drafts(call: DraftCall) -> int:
 def load_case_files(call: DraftCall) -> tuple[CaseFile, ...]:
     """Load the eval files of the call, or else those of the configuration. Raises GateError."""
     root = Path.cwd()
-    found: list[CaseFile] = []
-    for file in find_eval_files(call.load_config().evals, root):
-        try:
-            found.append(read_case_file(file.path, root))
-        except GateError as error:
-            if file.explicit or error.code != "unknown-format":
-                raise
-    return tuple(found)
+    return tuple(
+        read_case_file(file.path, root)
+        for file in find_eval_files(call.load_config().evals, root)
+        if not isinstance(read_eval_document(file, root), LeftOut)
+    )
 
 
 def _list_ids(file: CaseFile, keys: frozenset[tuple[str, str]]) -> list[str]:
