@@ -97,6 +97,8 @@ class IneligibleResult(FrozenStruct):
     result: RunResult
     why: str
     """As on the trail."""
+    workflow: str
+    """The workflow file that made it; empty where another event made it, for which no setting makes it a baseline."""
 
 
 class CompanionFile(FrozenStruct):
@@ -244,7 +246,8 @@ class ArtifactStore:
                 with open_result_archive(self._client, artifact, self._temporary) as archive:
                     made = read_archived_head(archive, shown).producer
                     if made is not None and is_same_gate(made.gate, run.workflow):
-                        found.append(IneligibleResult(read_archived_run(archive, shown, compared=False), why))
+                        result = read_archived_run(archive, shown, compared=False)
+                        found.append(IneligibleResult(result, why, run.workflow if "of another " in why else ""))
             except (BadArchiveError, GateError):
                 continue
         return tuple(found)
