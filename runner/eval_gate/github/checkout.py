@@ -10,11 +10,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
+from eval_gate.github.reftables import find_reftable_commit
 from eval_gate.model.limits import GIT_INDEX_BYTES
 
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF: Final = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000})")
 """What git allows in a reference, which is nearly everything (git-check-ref-format)."""
+_HEAD_IN_REFTABLE: Final = "ref: refs/heads/.invalid"
+"""What `HEAD` says for programs that look for references in files, where git keeps them in tables."""
 _GIT_DIR: Final = re.compile(r"gitdir: ([^\x00\n]{1,4000})")
 _ORIGIN: Final = '[remote "origin"]'
 """Where git keeps the address that a checkout was fetched from."""
@@ -36,6 +39,10 @@ def find_head_commit(workspace: Path) -> str | None:
     head = _read_text(git / "HEAD") if git else None
     if git is None or head is None:
         return None
+    if head == _HEAD_IN_REFTABLE:
+        common = _read_text(git / "commondir")
+        found = find_reftable_commit([folder / "reftable" for folder in (git, *([git / common] if common else []))])
+        return found if found and _SHA.fullmatch(found) else None
     if _SHA.fullmatch(head):
         return head
     match = _REF.fullmatch(head)
