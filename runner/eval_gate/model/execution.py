@@ -56,6 +56,8 @@ class ErrorCause(StrEnum):
     AGENT_GONE = "agent_gone"
     """The agent accepted a connection before in this run, and does not any more."""
     HOST_NOT_FOUND = "host_not_found"
+    PROXY_REFUSED = "proxy_refused"
+    """The proxy of the environment accepted no connection, or let none through."""
     TLS_FAILED = "tls_failed"
     """No TLS connection, for example `https://` to a port that expects `http://`."""
     CONNECTION_LOST = "connection_lost"
