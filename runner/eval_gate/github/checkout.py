@@ -89,6 +89,14 @@ def find_checkout(workspace: Path, path: str | Path) -> Path | None:
     return next((one for one in around if _is_checkout(one)), None)
 
 
+def find_submodule(workspace: Path, path: str | Path) -> Path | None:
+    """Find the submodule in the workspace that contains this path, with links resolved; None outside of one."""
+    root = Path(os.path.realpath(workspace))
+    place = Path(os.path.realpath(root / path))
+    around = (one for one in (place, *place.parents) if one.is_relative_to(root) and one != root)
+    return next((one for one in around if (one / ".git").is_file() and not _is_checkout(one)), None)
+
+
 def iter_checkouts(workspace: Path, path: str | Path) -> Iterator[Path]:
     """All checkouts that lie in the folder of this path; none where it is no folder."""
     yield from (git.parent for git in (workspace / path).rglob(".git") if _is_checkout(git.parent))

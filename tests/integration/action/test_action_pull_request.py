@@ -404,3 +404,24 @@ def test_pull_request__check_run_refused_for_its_annotations__is_written_without
     assert (newest.fields["conclusion"], newest.annotations) == ("failure", [])
     assert "No annotations on the check run" in ended.log
     assert "::error title=Regression%3A gs-002,file=evals/weather.golden.json,line=24::" in ended.log
+
+
+@pytest.mark.parametrize("kind", ["submodule", "checkout of another repository"])
+def test_pull_request__evals_of_another_repository__are_linked_nowhere(job, github, kind) -> None:
+    """A path of theirs leads nowhere in this repository, and GitHub refuses annotations on it."""
+    shared = job.workspace / "shared"
+    (job.workspace / "evals").rename(shared)
+    pull = github.state.add_pull(7)
+    job.check_out(pull.head_sha)
+    if kind == "submodule":
+        (shared / ".git").write_text("gitdir: ../.git/modules/shared\n")
+    else:
+        (shared / ".git").mkdir()
+        (shared / ".git/HEAD").write_text("1" * 40)
+        (shared / ".git/config").write_text('[remote "origin"]\n\turl = https://github.com/acme/evals\n')
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"evals": "shared", "fail-on": "failures"})
+    assert ended.code == 1
+    assert "`gs-002`" in comments_of(github)[0]
+    assert "/blob/" not in "".join(comments_of(github)) + ended.summary
+    assert the_check(github, pull.head_sha)["annotations"] == []
