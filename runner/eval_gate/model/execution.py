@@ -112,6 +112,10 @@ CALLS_UNKNOWN = "tool calls are unknown"
 """Part of the error message of a case that checks tools if the target does not list its calls: an evaluation error."""
 
 
+UNDECIDED_TYPE: Final = "score"
+"""Type of an evaluator of another tool that has at most a number, and passes or fails nothing."""
+
+
 class EvaluatorResult(Record, kw_only=True):
     """Result of one evaluator. The score of an assertion is 0 or 1."""
 
