@@ -254,9 +254,8 @@ def load_suites(
                 suites.append(found.dialect.load(found.document.value, found.document.positions, found.source, reading))
         except GateError as error:
             problems += error.problems
-    if not problems and not any(one.note for one in others):  # another tool's suite may name any file
-        parts = {case.location.file for suite in suites for case in suite.cases} if others else set()
-        problems += [one.problem for one in others if one.problem and one.file not in parts]
+    if not problems:
+        problems += _find_unnamed_parts(others, suites)
     if problems:
         problems = list(dict.fromkeys(problems))  # a file may belong to two suites
         count = len(problems)
@@ -276,6 +275,14 @@ def load_suites(
             problems=[problem for file in files[:_EXPLAINED_FILES] for problem in _explain_skip(file, root)],
         )
     return tuple(suites)
+
+
+def _find_unnamed_parts(left_out: Sequence[LeftOut], suites: Sequence[EvalSuite]) -> list[Problem]:
+    """Find the files that would be parts of a suite, and that none of these names."""
+    if not left_out or any(one.note for one in left_out):  # another tool's suite may name any file
+        return []
+    parts = {case.location.file for suite in suites for case in suite.cases}
+    return [one.problem for one in left_out if one.problem and one.file not in parts]
 
 
 def _explain_skip(file: EvalFile, root: Path) -> Sequence[Problem]:
@@ -336,10 +343,8 @@ def read_eval_document(file: EvalFile, root: Path) -> EvalDocument | LeftOut:
     try:
         document = parse_document(notation, data, file.path, shown)
     except GateError as error:
-        if not (file.explicit or _is_own_name(file.path)):
-            outline = notation.outline(data)
-            if (outline.is_complete or is_too_large(data)) and not _has_evals_in(file, outline):
-                return LeftOut(shown)
+        if _is_something_else(file, notation, data):
+            return LeftOut(shown)
         raise _explain_unreadable_file(file, data, shown) or error from None
     if document.value == [] and not file.explicit and not _is_own_name(file.path):
         return LeftOut(shown)
@@ -390,6 +395,14 @@ def recognize_document(
             notations = ", ".join(DIALECTS[name].notations)
             return Broken(f"has the shape of {name}, which is written in {notations} only")
     return next((one for one in answers.values() if isinstance(one, Broken)), other or NotMine())
+
+
+def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:
+    """Whether a file that cannot be read was not meant as evals, by all that can be read of it."""
+    if file.explicit or _is_own_name(file.path):
+        return False
+    outline = notation.outline(data)
+    return (outline.is_complete or is_too_large(data)) and not _has_evals_in(file, outline)
 
 
 def _has_evals_in(file: EvalFile, outline: Outline) -> bool:
