@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,15 +46,39 @@ def test_base_agent__case_that_died_in_both__is_not_of_the_change_and_said_so(br
 SAME = "gave the same response as the evaluated agent in"
 
 
-def test_base_agent__is_the_change_s_own_agent_by_another_address__is_said(branch, script) -> None:
-    """The address may be spelt in many ways: what answers tells it."""
-    other = script.url.replace("127.0.0.1", "localhost")
-    assert other != script.url
-    seen = branch.here("FFPPPPPP", base_agent_endpoint=other)
+def test_base_agent__answers_as_the_change_s_own_agent_does__is_said(branch, base) -> None:
+    """No address shows that it is the same agent behind another port or proxy: what answers tells it."""
+    base.begin("FFPPPPPP")
+    seen = branch.here("FFPPPPPP", base_agent_endpoint=base.url)
     assert seen.code == 0
-    assert f"{SAME} all 2 failing cases, byte for byte: check that {other}" in plain(seen.report)
+    assert f"{SAME} all 2 failing cases, byte for byte: check that {base.url}" in plain(seen.report)
     assert SAME in " ".join(seen.text.split())
     assert branch.compare().same == seen.same
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("127.0.0.1", "localhost"),
+        ("127.0.0.1", "LOCALHOST."),
+        ("127.0.0.1", "127.1"),
+        ("127.0.0.1", "[::1]"),
+        ("127.0.0.1", "0.0.0.0"),
+        ("127.0.0.1", "[::ffff:127.0.0.1]"),
+        ("127.0.0.1", "host.docker.internal"),
+        ("127.0.0.1", socket.gethostname()),
+        ("//127.0.0.1", "//somebody@127.0.0.1"),
+        ("/chat", "/./chat/"),
+        ("/chat", "/base/chat?who=base"),
+    ],
+    ids=lambda change: change[1],
+)
+def test_base_agent__same_port_of_this_machine__is_refused_before_anybody_is_asked(branch, change) -> None:
+    other = branch.script.url.replace(*change)
+    assert other != branch.script.url
+    done = branch.run("FPPPPPPP", "--baseline", "main", "--base-agent-endpoint", other)
+    assert (done.returncode, branch.script.asked) == (2, [])
+    assert "the base agent is the evaluated agent itself" in done.stderr
 
 
 def test_base_agent__one_case_is_answered_otherwise_there__nothing_is_said_of_the_agent(branch, base) -> None:

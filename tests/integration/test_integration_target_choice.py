@@ -196,3 +196,11 @@ def test_init__provider_of_a_model_is_misspelt__writes_nothing_and_says_which_is
     assert 'unknown model provider "opneai" (did you mean "openai:gpt-4"?)' in said(done)[0]
     assert ("eval-gate.yaml:2: model" in said(done)) is (where == "configuration")
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_run__base_agent_that_only_its_path_tells_apart__is_named(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    address = "http://agent.invalid/base/chat"
+    done = gate(tmp_path, "run", "--agent-endpoint", "http://agent.invalid/chat", "--base-agent-endpoint", address)
+    said = f"the base agent has the same host and port as the evaluated agent: {address}"
+    assert (done.returncode, said in " ".join((done.stdout + done.stderr).split())) == (3, True), done.stdout

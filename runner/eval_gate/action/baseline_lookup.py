@@ -166,9 +166,19 @@ def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: Step
             return origin
         why = f"a result with these cases is not used: it is {other.why}"
         log.record(f"no baseline: {why}")
-        reason, words = f"{why}; {found.reason}", f"the results of the branch are not used: they are {other.why}"
+        reason, hint, words = found.reason, found.hint, f"the results of the branch are not used: they are {other.why}"
+        if other.workflow:
+            file = other.workflow.rpartition("/")[2]
+            hint = f"after a rename, name its workflow file with `baseline-workflow: {file}`"
+            reason = reason.removesuffix(f"; {found.hint}") + f"; {hint}"
         told = replace(
-            found, code=ReasonCode.BASELINE_UNAVAILABLE, reason=reason, unavailable=True, heading=words, expired=False
+            found,
+            code=ReasonCode.BASELINE_UNAVAILABLE,
+            reason=f"{why}; {reason}",
+            unavailable=True,
+            heading=words,
+            expired=False,
+            hint=hint,
         )
         return replace(origin, baseline=told)
     if found.other_gate is None or not has_no_shared_case(found.result, run):

@@ -293,7 +293,7 @@ def _build_publishing_plan(environment: WorkflowEnvironment, event: WorkflowEven
         group = event.merge_group
         sha, into = (group.head_sha, group.base_branch or None) if group else (environment.sha, None)
         return StepPlan(StepMode.GATE, sha, nothing, (), default_branch=default_branch, rules_branch=into)
-    from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
+    from_fork = not environment.is_own_repository(pull.head.repo)
     return StepPlan(
         StepMode.GATE,
         pull.head.sha,

@@ -12,6 +12,7 @@ from eval_gate.errors import PAGES
 from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.workflow_commands import DeferredCommands, WorkflowCommands
+from eval_gate.text.quoting import capitalize_first
 
 T = TypeVar("T")
 GRACE_PERIOD_S: Final = 2.0
@@ -46,7 +47,7 @@ class StepLog:
     def warn(self, what: str, hint: str = "") -> None:
         """Something that does not work here: a warning, with what to do about it, and a step of the trail."""
         self.trail.append(what)
-        self.commands.write_warning(f"{what[:1].upper()}{what[1:]}{f'; {hint}' if hint else ''}")
+        self.commands.write_warning(f"{capitalize_first(what)}{f'; {hint}' if hint else ''}")
 
     def record_loss(self, what: str, error: GitHubError) -> None:
         """Something that could not be published: the verdict is the same, and the log says what is missing."""

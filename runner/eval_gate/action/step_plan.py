@@ -252,7 +252,7 @@ def _plan_pull_request(
         raise GateError("invalid-event", "the event pull_request contains no pull request")
     workspace = WorkspaceCommit(environment.sha, facts.checkout, facts.parents)
     base = find_pull_base(workspace, pull.head.sha, f"#{pull.number}")
-    from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
+    from_fork = not environment.is_own_repository(pull.head.repo)
     read_only = None
     if from_fork:
         read_only = "a pull request from a fork gets a read-only token"
@@ -330,7 +330,7 @@ def _plan_dispatched_pull(
     if checkout is None:
         raise build_checkout_error(None, f"#{number} is at {pull.head.sha[:12]}", f"refs/pull/{number}/head")
     base = find_pull_base(workspace, pull.head.sha, f"#{number}")
-    from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
+    from_fork = not environment.is_own_repository(pull.head.repo)
     change = ChangeBranches(pull.base.ref, None if from_fork else pull.head.ref)
     reason = f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}: its result is not stored"
     return StepPlan(
@@ -415,7 +415,7 @@ def _plan_relay(
     run = event.workflow_run
     if run is None:
         raise GateError("invalid-event", "the event workflow_run contains no run")
-    from_fork = run.head_repository is None or run.head_repository.full_name != environment.repository
+    from_fork = not environment.is_own_repository(run.head_repository)
     by_dependabot = run.actor is not None and run.actor.login == DEPENDABOT
     # which commit was evaluated, and what it is merged into, is known later
     choice = BaselineChoice(

@@ -12,7 +12,7 @@ from eval_gate.action.baseline_refresh import find_baseline_workflow
 from eval_gate.action.inputs import StepSettings
 from eval_gate.action.step import Step
 from eval_gate.config.settings import SETTINGS
-from eval_gate.github.checkout import find_checkout
+from eval_gate.github.checkout import find_checkout, find_origin_repository, find_submodule
 from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -46,11 +46,13 @@ def build_workflow_context(
     base = f"{environment.server_url}/{environment.repository}"
     workflow = find_baseline_workflow(step)
     baseline = origin.baseline if origin else None
+    checkouts, others = _list_checkouts(step, run) if run else ((), ())
     rerun = build_rerun_command(_build_arguments(step.settings), run) if run else None
     return ReportContext(
         name=step.name,
         comment_key=step.key,
-        checkouts=_list_checkouts(step, run) if run else (),
+        checkouts=checkouts,
+        other_repositories=others,
         server_url=environment.server_url,
         repository=environment.repository,
         head_sha=plan.head_sha or None,
@@ -75,14 +77,22 @@ def build_workflow_context(
     )
 
 
-def _list_checkouts(step: Step, run: RunResult) -> tuple[str, ...]:
-    """List the folders of the checkouts that hold the evaluated eval files, relative to the workspace.
+def _list_checkouts(step: Step, run: RunResult) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """List the folders of checkouts, and of other repositories, that hold the evaluated eval files.
 
-    `actions/checkout` creates them with `path`. The workspace root itself is left out.
+    `actions/checkout` creates checkouts with `path`; the workspace root itself is left out. Other repositories are
+    submodules, and checkouts that were fetched from elsewhere.
     """
-    root = Path(os.path.realpath(step.environment.workspace))
-    around = {find_checkout(root, suite.eval_file) for suite in run.suites if suite.eval_file}
-    return tuple(sorted(one.relative_to(root).as_posix() for one in around if one is not None and one != root))
+    root, own = Path(os.path.realpath(step.environment.workspace)), step.environment.repository.lower()
+    files = [suite.eval_file for suite in run.suites if suite.eval_file]
+    around = {one for file in files if (one := find_checkout(root, file)) is not None and one != root}
+    others = {one for one in around if find_origin_repository(one) not in {None, own}}
+    modules = {one for file in files if (one := find_submodule(root, file)) is not None}
+
+    def list_paths(folders: set[Path]) -> tuple[str, ...]:
+        return tuple(sorted(one.relative_to(root).as_posix() for one in folders))
+
+    return list_paths(around - others), list_paths(others | modules)
 
 
 def _describe_absence(baseline: NoBaseline) -> str:

@@ -16,8 +16,8 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.files.file_paths import format_path
 from eval_gate.files.writing import write_atomically
 from eval_gate.formats.agentv.detection import find_list_name
-from eval_gate.formats.base import Document, EvalSource, ReadOptions
-from eval_gate.formats.discovery import DIALECTS, SUFFIXES
+from eval_gate.formats.base import Dialect, Document, EvalSource, ReadOptions
+from eval_gate.formats.discovery import find_notation, recognize_document
 from eval_gate.formats.documents import parse_document, read_bytes
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
@@ -88,9 +88,9 @@ class CaseFile(FrozenStruct):
         expected = self._with_cases(new)
         text = self.data.decode()
         try:
-            if self.path.suffix == _LINES:
+            if self.path.suffix.lower() == _LINES:
                 written = _rewrite_lines(text, old, changed)
-            elif self.path.suffix in {".yaml", ".yml"}:
+            elif self.path.suffix.lower() in {".yaml", ".yml"}:
                 written = rewrite_yaml(text, self.document, expected)
             else:
                 written = rewrite_json(text, self.document, expected)
@@ -160,9 +160,9 @@ class CaseFile(FrozenStruct):
         place, name, text = self.find_place(case), self._find_list_name(), self.data.decode()
         path = () if name is None else (name,)
         try:
-            if self.path.suffix == _LINES:
+            if self.path.suffix.lower() == _LINES:
                 return _list_line_spans(text)[place]
-            if self.path.suffix in {".yaml", ".yml"}:
+            if self.path.suffix.lower() in {".yaml", ".yml"}:
                 return YamlLayout(text).find_member_lines(path, place)
             return JsonLayout(text).find_member_lines(path, place)
         except (ValueError, RecursionError, yaml.YAMLError) as error:
@@ -183,15 +183,12 @@ def read_case_file(path: Path, root: Path) -> CaseFile:
 
 def _parse_case_file(data: bytes, path: Path, root: Path, *, strict: bool) -> CaseFile:
     shown = format_path(path, root)
-    suffix = path.suffix if path.suffix in SUFFIXES else ".json"
-    dialects = [one for one in DIALECTS.values() if suffix in one.notations]
-    document: Document = parse_document(dialects[0].notations[suffix], data, path, shown)
-    reading = ReadOptions(strict=strict, target_override=ANY_TARGET)
-    for one in dialects:
-        if one.is_suite(document.value):
-            source = EvalSource(shown, data, path, root)
-            suite = one.load(document.value, document.positions, source, reading)
-            return CaseFile(path, root, data, document.value, suite, strict)
+    document: Document = parse_document(find_notation(path), data, path, shown)
+    dialect = recognize_document(document.value, path, explicit=True)
+    if isinstance(dialect, Dialect):
+        reading = ReadOptions(strict=strict, target_override=ANY_TARGET)
+        suite = dialect.load(document.value, document.positions, EvalSource(shown, data, path, root), reading)
+        return CaseFile(path, root, data, document.value, suite, strict)
     raise GateError(
         "unknown-format",
         f"{shown} is not an eval file",

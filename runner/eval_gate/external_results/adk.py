@@ -152,7 +152,7 @@ def _build_score(metric: JsonValue, place: RowPlace) -> RowScore:
     threshold = parse_number(get_nested(metric, "criterion", "threshold"))
     threshold = parse_number(get_nested(metric, "threshold")) if threshold is None else threshold
     reason = _describe_score(metric, value, threshold)
-    return RowScore(name, value, verdict is Status.PASSED, reason, threshold=threshold)
+    return RowScore(name, value, verdict is Status.PASSED, reason, threshold=threshold, is_minimum=True)
 
 
 def _describe_score(metric: JsonValue, value: float | None, threshold: float | None) -> str:

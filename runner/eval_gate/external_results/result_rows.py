@@ -14,7 +14,7 @@ from eval_gate.errors import PAGES, ExitCode, GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import ErrorKind, EvaluatorResult, Status
+from eval_gate.model.execution import UNDECIDED_TYPE, ErrorKind, EvaluatorResult, Status
 from eval_gate.model.limits import CASES, EXTERNAL_TEXT, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import Struct, field
@@ -84,6 +84,8 @@ class RowScore(NamedTuple):
     """It passes or fails something. What only measures does so by a rule alone."""
     threshold: float | None = None
     """The score from which, or up to which, the tool passes it."""
+    is_minimum: bool = False
+    """The threshold is known to be one from which the tool passes it."""
 
 
 class ResultRow(NamedTuple):
@@ -177,6 +179,8 @@ def build_ending(
     """
     if own is Status.ERROR or own is Status.SKIPPED:
         return ExecutionEnding(own, classify_error_kind(error or ""), error)
+    if own is not Status.FAILED and (low := _find_low_score(scores)):
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, low)
     if own is Status.PASSED and (no := against or _find_failed_score(scores, weighed=weighed)):
         return ExecutionEnding(
             Status.ERROR, ErrorKind.EVALUATION_ERROR, f"the tool reports that it passed, but also {no}"
@@ -191,6 +195,19 @@ def build_ending(
     if own is None and scores and all(one.passed for one in scores):
         return ExecutionEnding(Status.PASSED)
     return ExecutionEnding(own, error=None if own is Status.PASSED else error)
+
+
+def _find_low_score(scores: Sequence[RowScore]) -> str | None:
+    """Return what contradicts a score that is below the minimum of its own record and marked as passed, or None."""
+    return next(
+        (
+            f"the tool reports that {one.name} passed with {one.value:g}, below its threshold of {one.threshold:g}"
+            for one in scores
+            if one.passed and one.is_minimum and one.value is not None and one.threshold is not None
+            if one.value < one.threshold
+        ),
+        None,
+    )
 
 
 def _find_failed_score(scores: Sequence[RowScore], *, weighed: bool) -> str | None:
@@ -414,7 +431,7 @@ def _build_evaluator_result(score: RowScore) -> EvaluatorResult:
     value = score.value if score.value is not None else float(bool(score.passed))
     return EvaluatorResult(
         name=score.name,
-        type="score" if score.passed is None else "check",
+        type=UNDECIDED_TYPE if score.passed is None else "check",
         score=value,
         hits=said if score.passed else (),
         misses=said if score.passed is False else (),

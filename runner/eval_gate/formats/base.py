@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from eval_gate.errors import GateError, Problem
+from eval_gate.formats.outlines import Outline
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.struct import FrozenStruct
@@ -97,8 +98,38 @@ class Notation(FrozenStruct):
 
     parse: Callable[[bytes, Path, str], Document]
     """The document in these bytes of a file, which people see as the last. Raises GateError with file and lines."""
-    is_doubtful: Callable[[GateError], bool]
-    """Whether a file of which `parse` said this may well be something else than evals, and not evals with a typo."""
+    outline: Callable[[bytes], Outline]
+    """What can be read of bytes that `parse` refuses."""
+
+
+class Mine(FrozenStruct):
+    """The document is a suite of this dialect."""
+
+    is_certain: bool = True
+    """No other tool has files of this shape, in whatever notation."""
+
+
+class NotMine(FrozenStruct):
+    """Nothing in the document is of this dialect."""
+
+
+class Broken(FrozenStruct):
+    """The document was meant to be of this dialect, and is no suite of it."""
+
+    reason: str
+    is_part: bool = False
+    """A suite may name the file as a part of it."""
+
+
+Recognition = Mine | NotMine | Broken
+
+
+class Recognizer(Protocol):
+    """Says what a parsed document is to a dialect. `is_named`: the file's name is one of the dialect."""
+
+    def __call__(self, document: JsonValue, /, *, is_named: bool) -> Recognition:
+        """Return what the document is."""
+        ...
 
 
 def _return_false(_: object) -> bool:
@@ -110,13 +141,13 @@ class Dialect(FrozenStruct):
 
     notations: Mapping[str, Notation]
     """How a file is written, by its suffix."""
-    is_suite: Callable[[JsonValue], bool]
-    """Whether this parsed document is of this dialect."""
+    recognize: Recognizer
+    """What a document is to the dialect."""
     load: Callable[[JsonValue, Positions, EvalSource, ReadOptions], EvalSuite]
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     build_json_schema: Callable[[], dict[str, JsonValue]]
     """The JSON Schema of a file."""
-    mentions_cases: Callable[[bytes], bool] = _return_false
-    """Whether a file that cannot be read was probably meant to be of this dialect."""
+    is_own_name: Callable[[Path], bool] = _return_false
+    """Whether the name of a file says that it is of this dialect."""
     is_companion: Callable[[Path], bool] = _return_false
     """Whether this file belongs to a file of evals beside it, and need not hold any itself."""

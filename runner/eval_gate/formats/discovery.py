@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
+from io import BytesIO
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -15,16 +16,24 @@ from pydantic import JsonValue
 
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.file_paths import RESULT_FILES, format_path
-from eval_gate.formats.base import Dialect, EvalSource, ReadOptions
+from eval_gate.formats.base import Broken, Dialect, Document, EvalSource, Mine, Notation, NotMine, ReadOptions
 from eval_gate.formats.dialect_names import DIALECT_NAMES as NAMES
-from eval_gate.formats.documents import parse_document, read_bytes
-from eval_gate.model.case import EvalSuite, Tier
+from eval_gate.formats.documents import JSON, is_too_large, parse_document, read_bytes
+from eval_gate.formats.outlines import Outline, outline_json, outline_lines
+from eval_gate.model.case import EvalSuite
 from eval_gate.model.limits import FINDINGS
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text import globs
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.surrogates import is_well_formed
-from eval_gate.text.untrusted.unsupported_files import ADK, AGENTV_5, describe_content, identify_document, identify_text
+from eval_gate.text.untrusted.unsupported_files import (
+    ADK,
+    AGENTV_5,
+    UnsupportedFile,
+    describe_content,
+    identify_document,
+    identify_text,
+)
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
     name: import_module(f"eval_gate.formats.{name.replace('-', '_')}.dialect").DIALECT for name in NAMES
@@ -39,9 +48,17 @@ NON_EVAL_FILES = frozenset(
     }
 )
 EXPECTED_SHAPE: Final = "a list `cases` (or such a list alone), or AgentV's `evalcases`"
+UNREAD_NOTATIONS: Final[Mapping[str, Callable[[bytes], Outline]]] = {
+    ".json5": outline_json,
+    ".jsonc": outline_json,
+    ".ndjson": outline_lines,
+    ".toml": lambda _: Outline(()),
+}
+"""Notations that people write data in and no dialect has: evals in them are an error."""
 _LISTED_SUFFIXES: Final = ", ".join(sorted(SUFFIXES))
 _EXPLAINED_FILES: Final = 5
 _HEAD_BYTES: Final = 1 << 16
+_RUN_ID: Final = re.compile(rb'"runId": ?"([\w.-]+)"')
 _STARS: Final = re.compile(r"\*+")
 
 
@@ -50,6 +67,23 @@ class EvalFile(FrozenStruct):
 
     path: Path
     explicit: bool
+
+
+class EvalDocument(FrozenStruct):
+    """The document of an eval file, with the dialect that reads it."""
+
+    dialect: Dialect
+    document: Document
+    source: EvalSource
+
+
+class LeftOut(FrozenStruct):
+    """A file of a folder that is no eval file, with a sentence for people where they may think that it is one."""
+
+    file: str
+    note: str = ""
+    problem: Problem | None = None
+    """What is wrong unless a suite names the file as a part of it."""
 
 
 def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
@@ -97,7 +131,7 @@ def find_partial_selection(patterns: Sequence[str], usual: Sequence[str], root: 
 
 def _has_evals(file: EvalFile, root: Path) -> bool:
     try:
-        return _load_suite(file, root, ReadOptions(), []) is not None
+        return isinstance(read_eval_document(file, root), EvalDocument)
     except GateError:
         return True
 
@@ -108,7 +142,7 @@ def may_be_eval_file(file: str, patterns: Sequence[str]) -> bool:
     `file` is relative to the root of the run. Hidden files and configuration never are evals.
     """
     path = PurePosixPath(file)
-    if path.is_absolute() or path.suffix not in SUFFIXES or path.name in NON_EVAL_FILES:
+    if path.is_absolute() or path.suffix.lower() not in SUFFIXES or path.name in NON_EVAL_FILES:
         return False
     if any(part.startswith(".") or part in SKIPPED_FOLDERS for part in path.parts):
         return False
@@ -159,16 +193,34 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
     except OSError as error:
         problem = Problem(f"cannot be read: {error.strerror}", file=folder.as_posix())
         raise GateError("file-unreadable", f"{folder} cannot be read", problems=[problem]) from error
-    if any(entry.name in RESULT_FILES for entry in entries):
-        return
     for entry in entries:
         if entry.name.startswith(".") or entry.is_symlink():
             continue
         if entry.is_dir():
-            if entry.name not in SKIPPED_FOLDERS:
+            if entry.name not in SKIPPED_FOLDERS and not is_run_folder(entry):
                 yield from _walk_folder(entry)
-        elif entry.suffix in SUFFIXES and entry.name not in NON_EVAL_FILES and entry.is_file():
+        elif may_hold_evals(entry) and entry.is_file():
             yield entry
+
+
+def may_hold_evals(file: Path) -> bool:
+    """Whether a file of a folder is looked into, by its name."""
+    suffix = file.suffix.lower()
+    return (suffix in SUFFIXES or suffix in UNREAD_NOTATIONS) and file.name not in NON_EVAL_FILES
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a run of this program wrote the folder: its result has the folder's name as its id.
+
+    A file that is only called like a result hides no evals.
+    """
+    result = folder / RESULT_FILES[0]
+    try:
+        with result.open("rb") if result.is_file() else BytesIO() as file:
+            found = _RUN_ID.search(file.read(_HEAD_BYTES))
+    except OSError:
+        return False
+    return found is not None and found[1].decode() == folder.name
 
 
 def _explain_no_match(pattern: str, root: Path) -> str:
@@ -184,21 +236,26 @@ def _explain_no_match(pattern: str, root: Path) -> str:
 
 
 def load_suites(
-    files: Sequence[EvalFile], root: Path, reading: ReadOptions, passed_over: list[str] | None = None
+    files: Sequence[EvalFile], root: Path, reading: ReadOptions, left_out: list[LeftOut] | None = None
 ) -> tuple[EvalSuite, ...]:
     """Read every file. Raises one GateError with the problems of all of them, and reads none half.
 
-    To `passed_over` come sentences about evals of other tools that were found in folders.
+    To `left_out` come the files of folders that are no eval files.
     """
     suites: list[EvalSuite] = []
+    others: list[LeftOut] = []
     problems: list[Problem] = []
     for file in files:
         try:
-            suite = _load_suite(file, root, reading, [] if passed_over is None else passed_over)
+            found = read_eval_document(file, root)
+            if isinstance(found, LeftOut):
+                others.append(found)
+            else:
+                suites.append(found.dialect.load(found.document.value, found.document.positions, found.source, reading))
         except GateError as error:
             problems += error.problems
-        else:
-            suites += [suite] if suite else []
+    if not problems:
+        problems += _find_unnamed_parts(others, suites)
     if problems:
         problems = list(dict.fromkeys(problems))  # a file may belong to two suites
         count = len(problems)
@@ -208,62 +265,158 @@ def load_suites(
             "correct them; `eval-gate validate` checks without running anything",
             problems=problems,
         )
+    if left_out is not None:
+        left_out += others
     if not suites:
         raise GateError(
             "eval-files-not-found",
             "none of the files contains evals",
             f"name a file of JSON, YAML or JSON lines with {EXPECTED_SHAPE}, or create one with `eval-gate init`",
-            problems=[problem for file in files[:_EXPLAINED_FILES] for problem in _explain_skip(file, root, reading)],
+            problems=[problem for file in files[:_EXPLAINED_FILES] for problem in _explain_skip(file, root)],
         )
     return tuple(suites)
 
 
-def _explain_skip(file: EvalFile, root: Path, reading: ReadOptions) -> Sequence[Problem]:
+def _find_unnamed_parts(left_out: Sequence[LeftOut], suites: Sequence[EvalSuite]) -> list[Problem]:
+    """Find the files that would be parts of a suite, and that none of these names."""
+    if not left_out or any(one.note for one in left_out):  # another tool's suite may name any file
+        return []
+    parts = {case.location.file for suite in suites for case in suite.cases}
+    return [one.problem for one in left_out if one.problem and one.file not in parts]
+
+
+def _explain_skip(file: EvalFile, root: Path) -> Sequence[Problem]:
     """Explain why a file of a folder is no eval file, in the words for one that somebody names."""
     try:
-        _load_suite(replace(file, explicit=True), root, reading, [])
+        read_eval_document(replace(file, explicit=True), root)
     except GateError as error:
         return error.problems
     return ()
 
 
-def _load_suite(file: EvalFile, root: Path, reading: ReadOptions, passed_over: list[str]) -> EvalSuite | None:
-    """Load the suite in a file, or return None for a file that is not an eval file.
+def check_baseline_files(
+    suites: Mapping[str, int],
+    loaded: Collection[str],
+    left_out: Collection[LeftOut],
+    patterns: Sequence[str],
+    root: Path,
+) -> None:
+    """Check that no file of which the baseline has cases lies in the chosen folders without being read.
 
-    Only a file found by walking a folder, or a companion file, may be something else. Raises GateError for any
-    other file, and for one that looks like evals but is invalid.
+    `suites` has the baseline's number of cases by file. A file that is gone, or not chosen, is no mistake. Raises
+    GateError `invalid-eval-files`.
+    """
+    others = {one.file for one in left_out}
+    folders = [folder for pattern in patterns if (folder := root / pattern).is_dir()]
+    problems = [
+        Problem(
+            f"not an eval file, but the baseline has {count} case{'s' if count != 1 else ''} of it: "
+            "correct, rename or remove the file",
+            file=file,
+        )
+        for file, count in suites.items()
+        if file not in loaded
+        if file in others
+        or ((root / file).is_file() and any((root / file).is_relative_to(folder) for folder in folders))
+    ]
+    if problems:
+        raise GateError(
+            "invalid-eval-files",
+            "eval files of the baseline are not read",
+            "a run without them would count their cases as removed",
+            problems=problems,
+        )
+
+
+def read_eval_document(file: EvalFile, root: Path) -> EvalDocument | LeftOut:
+    """Read the document in a file and find its dialect; or say that the file, of a folder, is no eval file.
+
+    Raises GateError for a file that was meant as evals and is none: it is named, its name says so, or a dialect finds
+    its cases in what can be read. `unknown-format` means only that a named file is something else.
     """
     shown = format_path(file.path, root)  # by which results identify the suite
     data = read_bytes(file.path, shown)
-    suffix = file.path.suffix if file.path.suffix in SUFFIXES else ".json"
-    dialects = [dialect for dialect in DIALECTS.values() if suffix in dialect.notations]
-    notation = dialects[0].notations[suffix]
+    suffix = file.path.suffix.lower()
+    if suffix in UNREAD_NOTATIONS and not file.explicit:
+        return _leave_out_unread(file, data, shown)
+    notation = find_notation(file.path)
     try:
         document = parse_document(notation, data, file.path, shown)
     except GateError as error:
-        meant = file.explicit or any(one.mentions_cases(data) for one in dialects)
-        if not meant and notation.is_doubtful(error):
-            return None
+        if _is_something_else(file, notation, data):
+            return LeftOut(shown)
         raise _explain_unreadable_file(file, data, shown) or error from None
-    if document.value == [] and not file.explicit and not _has_tier_in_name(file.path):
-        return None
-    source = EvalSource(shown, data, file.path, root)
-    other = identify_document(document.value)
-    for one in dialects if other is None or not other.is_certain else ():
-        if one.is_suite(document.value):
-            _require_utf8_name(shown)
-            return one.load(document.value, document.positions, source, reading)
-    if _looks_like_evals(file.path, document.value):
-        problem = Problem("none of its cases has `input`, `expect` or `rubric`: a misspelt key?", file=shown, line=1)
-        raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
+    if document.value == [] and not file.explicit and not _is_own_name(file.path):
+        return LeftOut(shown)
+    found = recognize_document(document.value, file.path, explicit=file.explicit)
+    if isinstance(found, Dialect):
+        _require_utf8_name(shown)
+        return EvalDocument(found, document, EvalSource(shown, data, file.path, root))
+    if isinstance(found, Broken) and not is_companion_file(file.path):
+        problem = Problem(found.reason, file=shown, line=1)
+        if found.is_part and not file.explicit:
+            return LeftOut(shown, problem=problem)
+        raise GateError("invalid-eval-file", f"{shown} is not an eval file", problems=[problem])
+    other = found if isinstance(found, UnsupportedFile) else None
     if file.explicit and not is_companion_file(file.path):
         other = other or identify_text(data[:_HEAD_BYTES].decode("utf-8", "replace"))
         raise _build_unknown_format_error(
-            shown, other.describe_alternative(shown) if other else _describe_unknown_document(document.value, dialects)
+            shown, other.describe_alternative(shown) if other else f"not an eval file: expected {EXPECTED_SHAPE}"
         )
-    if other is ADK or other is AGENTV_5:  # who put it among evals may think that it is run
-        passed_over.append(f"{shown} {other.describe_alternative(shown)}")
-    return None
+    # who put it among evals may think that it is run
+    note = f"{shown} {other.describe_alternative(shown)}" if other and (other is ADK or other is AGENTV_5) else ""
+    return LeftOut(shown, note)
+
+
+def find_notation(path: Path) -> Notation:
+    """Find how a file is written, by its suffix. A file of another one is tried as JSON."""
+    suffix = path.suffix.lower()
+    return next((one.notations[suffix] for one in DIALECTS.values() if suffix in one.notations), JSON[".json"])
+
+
+def recognize_document(
+    value: JsonValue, path: Path, *, explicit: bool = False
+) -> Dialect | Broken | UnsupportedFile | NotMine:
+    """Ask every dialect what a document is to it, and return the answer that counts.
+
+    The first dialect that is written so has it. A suite in a notation that its dialect does not have is broken. What
+    only other tools' files have comes before all, and what may be theirs after.
+    """
+    other = identify_document(value)
+    if other is not None and other.is_certain:
+        return other
+    suffix = path.suffix.lower() if path.suffix.lower() in SUFFIXES else ".json"
+    answers = {name: one.recognize(value, is_named=one.is_own_name(path)) for name, one in DIALECTS.items()}
+    for name, answer in answers.items():
+        if isinstance(answer, Mine) and suffix in DIALECTS[name].notations:
+            return DIALECTS[name]
+    for name, answer in answers.items():
+        if isinstance(answer, Mine) and (answer.is_certain or explicit):
+            notations = ", ".join(DIALECTS[name].notations)
+            return Broken(f"has the shape of {name}, which is written in {notations} only")
+    return next((one for one in answers.values() if isinstance(one, Broken)), other or NotMine())
+
+
+def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:
+    """Whether a file that cannot be read was not meant as evals, by all that can be read of it."""
+    if file.explicit or _is_own_name(file.path):
+        return False
+    outline = notation.outline(data)
+    return (outline.is_complete or is_too_large(data)) and not _has_evals_in(file, outline)
+
+
+def _has_evals_in(file: EvalFile, outline: Outline) -> bool:
+    """Whether a dialect finds its own in what can be read of a file."""
+    return any(isinstance(recognize_document(one, file.path), Dialect | Broken) for one in outline.documents)
+
+
+def _leave_out_unread(file: EvalFile, data: bytes, shown: str) -> LeftOut:
+    """Leave out a file in a notation that no dialect has. Raises GateError where it holds evals."""
+    outline = UNREAD_NOTATIONS[file.path.suffix.lower()](data)
+    if not _is_own_name(file.path) and not _has_evals_in(file, outline):
+        return LeftOut(shown)
+    problem = Problem(f"{file.path.suffix} is not read: write the evals in {_LISTED_SUFFIXES}", file=shown, line=1)
+    raise GateError("invalid-eval-file", f"{shown} cannot be read", problems=[problem])
 
 
 def _explain_unreadable_file(file: EvalFile, data: bytes, shown_as: str) -> GateError | None:
@@ -271,7 +424,7 @@ def _explain_unreadable_file(file: EvalFile, data: bytes, shown_as: str) -> Gate
     if not file.explicit:
         return None
     text = data[:_HEAD_BYTES].decode("utf-8", "replace")
-    other, is_guess = identify_text(text), file.path.suffix not in SUFFIXES  # it was only tried as JSON
+    other, is_guess = identify_text(text), file.path.suffix.lower() not in SUFFIXES  # it was only tried as JSON
     if other is not None and (other.is_certain or is_guess):
         return _build_unknown_format_error(shown_as, other.describe_alternative(shown_as))
     return _build_unknown_format_error(shown_as, _describe_results_file(shown_as, text)) if is_guess else None
@@ -288,27 +441,9 @@ def _describe_results_file(shown: str, text: str) -> str:
     return f"looks like {describe_content(text)}, not like an eval file: expected {EXPECTED_SHAPE}; {way}"
 
 
-def _describe_unknown_document(document: JsonValue, dialects: Sequence[Dialect]) -> str:
-    """Describe a document that matches no dialect of this notation."""
-    named = next((name for name, one in DIALECTS.items() if one not in dialects and one.is_suite(document)), None)
-    if named is None:
-        return f"not an eval file: expected {EXPECTED_SHAPE}"
-    return f"has the shape of {named}, which is written in {', '.join(DIALECTS[named].notations)} only"
-
-
-def _looks_like_evals(file: Path, document: JsonValue) -> bool:
-    """Whether a file has a tier in its name and cases in it, which would otherwise be left out without a word."""
-    cases = document.get("cases") if isinstance(document, dict) else document
-    return (
-        _has_tier_in_name(file)
-        and isinstance(cases, list)
-        and any(isinstance(one, dict) and "id" in one for one in cases)
-    )
-
-
-def _has_tier_in_name(file: Path) -> bool:
+def _is_own_name(file: Path) -> bool:
     """Whether a file's name says that it holds evals, such as `weather.golden.json`."""
-    return Path(file.stem).suffix.removeprefix(".") in set(Tier)
+    return any(one.is_own_name(file) for one in DIALECTS.values())
 
 
 def _require_utf8_name(shown: str) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.reading import read_limited
 from eval_gate.formats.base import Document, Notation
+from eval_gate.formats.outlines import outline_json, outline_yaml
 from eval_gate.text.sources.json import MAX_BYTES, parse_json
 
 
@@ -25,21 +26,20 @@ def read_bytes(path: Path, shown: str) -> bytes:
         ) from error
 
 
+def is_too_large(data: bytes) -> bool:
+    """Whether a file, of which these bytes were read, is larger than the limit of eval files."""
+    return len(data) > MAX_BYTES
+
+
 def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> Document:
     """Parse the document in `data`.
 
-    Raises EvalFileTooLargeError, or GateError with the file and line of the mistake.
+    Raises GateError with the file and line of the mistake.
     """
-    if len(data) > MAX_BYTES:
+    if is_too_large(data):
         problem = Problem(f"larger than {MAX_BYTES:,} bytes", file=shown)
-        raise EvalFileTooLargeError(
-            "file-unreadable", f"{shown} is too large", "split it into several files", problems=[problem]
-        )
+        raise GateError("file-unreadable", f"{shown} is too large", "split it into several files", problems=[problem])
     return notation.parse(data, path, shown)
-
-
-class EvalFileTooLargeError(GateError):
-    """A file is larger than the limit for eval files."""
 
 
 def parse_yaml(data: bytes, shown: str, *, any_number: bool = False) -> Document:
@@ -52,14 +52,7 @@ def parse_yaml(data: bytes, shown: str, *, any_number: bool = False) -> Document
     return Document(*yaml.parse_yaml(data, shown, any_number=any_number))
 
 
-def _is_doubtful_yaml_error(error: GateError) -> bool:
-    """Broken YAML always counts as evals, for a typo must not make a gate smaller. Odd YAML may be anything."""
-    from eval_gate.text.sources.yaml import UnsupportedYamlError
-
-    return isinstance(error, EvalFileTooLargeError | UnsupportedYamlError)
-
-
-_JSON: Final = Notation(lambda data, _, shown: Document(*parse_json(data, shown)), is_doubtful=lambda _: False)
-_YAML: Final = Notation(lambda data, _, shown: parse_yaml(data, shown), is_doubtful=_is_doubtful_yaml_error)
+_JSON: Final = Notation(lambda data, _, shown: Document(*parse_json(data, shown)), outline_json)
+_YAML: Final = Notation(lambda data, _, shown: parse_yaml(data, shown), outline_yaml)
 JSON: Final = {".json": _JSON}
 YAML: Final = {".yaml": _YAML, ".yml": _YAML}

@@ -16,7 +16,7 @@ from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.policy_changes import find_policy_changes
 from eval_gate.gate.setting_changes import CaseSettingChange, SettingComparison
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import UNDECIDED_TYPE, Status
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.result import WAITS_FOR_GATE, CaseFingerprints, CaseResult, RunResult
 from eval_gate.model.setup import TargetIdentity
@@ -39,6 +39,8 @@ _FINGERPRINT_KINDS: Final = frozenset(
         *(
             SetupChangeKind.NO_CHECKS,
             SetupChangeKind.FEWER_CHECKS,
+            SetupChangeKind.NO_LONGER_DECIDES,
+            SetupChangeKind.UNSTATED,
             SetupChangeKind.EXPECTATION,
             SetupChangeKind.PROMPT,
             SetupChangeKind.CASES_BEFORE,
@@ -198,7 +200,7 @@ def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKe
         for kind in {change.kind for change in changes}:
             found.by_kind[kind].append(known)
         parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=fixed)]
-        for kind in (*parts, *(_find_missing_scorers(case, other, parts) if by_another_tool else ())):
+        for kind in (*parts, *(_find_external_changes(case, other, parts) if by_another_tool else ())):
             found.by_kind[kind].append(known)
             if kind is SetupChangeKind.JUDGE:
                 found.judges[_get_judge(case), _get_judge(other)].append(known)
@@ -259,24 +261,31 @@ def _refine_kind(kind: SetupChangeKind, baseline: CaseResult, current: CaseResul
     return SetupChangeKind.FEWER_CHECKS if after < before else kind
 
 
-def _find_missing_scorers(
+def _find_external_changes(
     baseline: CaseResult, current: CaseResult, parts: Iterable[SetupChangeKind]
 ) -> Iterator[SetupChangeKind]:
-    """Yield a difference if an external case passes without a scorer that it had before.
+    """Yield what an external case that passes does without: a scorer, its verdict, or what it was held against.
 
     The same number of scorers with another name is another expectation. Yield nothing if `parts` already has such a
     difference.
     """
     if not baseline.passed or not current.passed or _EXPECTATION_KINDS.intersection(parts):
         return
+    one, other = (case.fingerprints or CaseFingerprints() for case in (baseline, current))
+    if (one.prompt and not other.prompt) or (one.expectation and not other.expectation):
+        yield SetupChangeKind.UNSTATED
     before, after = (
-        {one.name for one in case.evaluator_results} if len(case.evaluator_results) == case.assertions_run else set()
-        for case in (baseline, current)  # a large run result does not store all results
+        {one.name: one.type for one in case.evaluator_results}
+        if len(case.evaluator_results) == case.assertions_run  # a large run result does not store all results
+        else {}
+        for case in (baseline, current)
     )
     if baseline.assertions_run > current.assertions_run:
         yield SetupChangeKind.FEWER_CHECKS if current.assertions_run else SetupChangeKind.NO_CHECKS
-    elif after and before - after:
+    elif after and before.keys() - after.keys():
         yield SetupChangeKind.EXPECTATION
+    elif any(after.get(name) == UNDECIDED_TYPE and kind != UNDECIDED_TYPE for name, kind in before.items()):
+        yield SetupChangeKind.NO_LONGER_DECIDES
 
 
 def _can_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool:

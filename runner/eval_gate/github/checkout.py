@@ -10,11 +10,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
+from eval_gate.github.reftables import find_reftable_commit
 from eval_gate.model.limits import GIT_INDEX_BYTES
 
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF: Final = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000})")
 """What git allows in a reference, which is nearly everything (git-check-ref-format)."""
+_HEAD_IN_REFTABLE: Final = "ref: refs/heads/.invalid"
+"""What `HEAD` says for programs that look for references in files, where git keeps them in tables."""
 _GIT_DIR: Final = re.compile(r"gitdir: ([^\x00\n]{1,4000})")
 _ORIGIN: Final = '[remote "origin"]'
 """Where git keeps the address that a checkout was fetched from."""
@@ -36,6 +39,10 @@ def find_head_commit(workspace: Path) -> str | None:
     head = _read_text(git / "HEAD") if git else None
     if git is None or head is None:
         return None
+    if head == _HEAD_IN_REFTABLE:
+        common = _read_text(git / "commondir")
+        found = find_reftable_commit([folder / "reftable" for folder in (git, *([git / common] if common else []))])
+        return found if found and _SHA.fullmatch(found) else None
     if _SHA.fullmatch(head):
         return head
     match = _REF.fullmatch(head)
@@ -80,6 +87,14 @@ def find_checkout(workspace: Path, path: str | Path) -> Path | None:
         return None
     around = (one for one in (place, *place.parents) if one.is_relative_to(root))
     return next((one for one in around if _is_checkout(one)), None)
+
+
+def find_submodule(workspace: Path, path: str | Path) -> Path | None:
+    """Find the submodule in the workspace that contains this path, with links resolved; None outside of one."""
+    root = Path(os.path.realpath(workspace))
+    place = Path(os.path.realpath(root / path))
+    around = (one for one in (place, *place.parents) if one.is_relative_to(root) and one != root)
+    return next((one for one in around if (one / ".git").is_file() and not _is_checkout(one)), None)
 
 
 def iter_checkouts(workspace: Path, path: str | Path) -> Iterator[Path]:

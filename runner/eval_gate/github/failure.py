@@ -15,6 +15,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.certificates import CERTIFICATES_HINT, get_certificate_variable
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.retry_after import parse_retry_after
+from eval_gate.text.urls import format_proxy
 
 if TYPE_CHECKING:
     import httpx
@@ -182,17 +183,10 @@ def build_proxy_error(doing: str, said: str) -> GitHubError:
 
 def _format_proxy() -> str:
     """Format the proxy that the environment names, without its credentials."""
-    from urllib.parse import urlsplit
     from urllib.request import getproxies
 
     found = getproxies()
-    address = found.get("https") or found.get("all") or found.get("http") or ""
-    try:
-        parts = urlsplit(address if "://" in address else f"http://{address}")
-        host = parts.hostname and f"{parts.hostname}{f':{parts.port}' if parts.port else ''}"
-    except ValueError:
-        host = None
-    return f"the proxy {host[:200]}" if host else "a proxy"
+    return format_proxy(found.get("https") or found.get("all") or found.get("http") or "")
 
 
 def parse_error_response(response: httpx.Response, key: str) -> ErrorResponse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct
@@ -12,6 +13,20 @@ from eval_gate.text.secret import Secret
 MAX_DIGITS = 18
 """Digits of a number that GitHub gives; more is no number of theirs."""
 _NEEDED = ("GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_API_URL", "GITHUB_RUN_ID")
+
+
+class RepositoryReference(Protocol):
+    """A repository in an event or a response of GitHub."""
+
+    @property
+    def id(self) -> int | None:
+        """Its id; None where nobody tells it."""
+        ...
+
+    @property
+    def full_name(self) -> str:
+        """`owner/name`, as it was at the time."""
+        ...
 
 
 class WorkflowEnvironment(FrozenStruct):
@@ -23,6 +38,8 @@ class WorkflowEnvironment(FrozenStruct):
     api_url: str
     server_url: str
     repository: str
+    repository_id: int | None
+    """Its id, which a rename does not change; None where the runner does not tell it."""
     run_id: int
     run_attempt: int
     workflow_ref: str
@@ -43,6 +60,17 @@ class WorkflowEnvironment(FrozenStruct):
     retention_days: int | None
     is_emulated: bool = False
     """Whether act runs the workflow, GitHub's emulation on one's own machine: whatever it stores, it calls a zip."""
+
+    def is_own_repository(self, other: RepositoryReference | None) -> bool:
+        """Whether this is the repository of the workflow: by id, because a re-run has the names of before a rename.
+
+        None is a deleted fork. By name only where an id is unknown.
+        """
+        if other is None:
+            return False
+        if self.repository_id is not None and other.id is not None:
+            return other.id == self.repository_id
+        return other.full_name == self.repository
 
     @property
     def workflow_path(self) -> str:
@@ -81,6 +109,7 @@ def read_workflow_environment(variables: Mapping[str, str]) -> WorkflowEnvironme
         api_url=variables["GITHUB_API_URL"],
         server_url=(variables.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
         repository=variables["GITHUB_REPOSITORY"],
+        repository_id=_read_number(variables, "GITHUB_REPOSITORY_ID"),
         run_id=_read_number(variables, "GITHUB_RUN_ID") or 0,
         run_attempt=_read_number(variables, "GITHUB_RUN_ATTEMPT") or 1,
         workflow_ref=variables.get("GITHUB_WORKFLOW_REF", ""),

@@ -56,6 +56,8 @@ class ErrorCause(StrEnum):
     AGENT_GONE = "agent_gone"
     """The agent accepted a connection before in this run, and does not any more."""
     HOST_NOT_FOUND = "host_not_found"
+    PROXY_REFUSED = "proxy_refused"
+    """The proxy of the environment accepted no connection, or let none through."""
     TLS_FAILED = "tls_failed"
     """No TLS connection, for example `https://` to a port that expects `http://`."""
     CONNECTION_LOST = "connection_lost"
@@ -108,6 +110,10 @@ NO_TRACE: Final = "No trace available for evaluation"
 """Message of an AgentV evaluator if the response has no trace of tool calls (agentv evaluation spec)."""
 CALLS_UNKNOWN = "tool calls are unknown"
 """Part of the error message of a case that checks tools if the target does not list its calls: an evaluation error."""
+
+
+UNDECIDED_TYPE: Final = "score"
+"""Type of an evaluator of another tool that has at most a number, and passes or fails nothing."""
 
 
 class EvaluatorResult(Record, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Final
 
 from eval_gate.formats.discovery import may_be_eval_file
 from eval_gate.model.comparison import Outcome, RuleCode
-from eval_gate.reports.links import to_repository_path
+from eval_gate.reports.links import is_in_other_repository, to_repository_path
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.struct import FrozenStruct, replace
@@ -47,6 +47,7 @@ def build_annotations(view: ReportView) -> CaseAnnotations:
         replace(remark, file=to_repository_path(remark.file, view.context))
         for remark in _iter_annotations(view)
         if may_be_eval_file(remark.file, view.context.evals)
+        if not is_in_other_repository(remark.file, view.context)  # GitHub refuses a path that the commit does not have
     ]
     return CaseAnnotations(tuple(found[:MAX_ANNOTATIONS]), max(len(found) - MAX_ANNOTATIONS, 0))
 

@@ -14,6 +14,7 @@ from eval_gate.reports.wording.verdict import format_new_errors
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import escape_markdown, to_one_line, truncate_text
+from eval_gate.text.quoting import capitalize_first
 
 MAX_TITLE: Final = 80
 MAX_PAGE: Final = 60_000
@@ -81,14 +82,13 @@ def _truncate_title(words: str) -> str:
 
 
 def _summarize_changes(view: ReportView) -> str:
-    heading = f"{view.heading[:1].upper()}{view.heading[1:]}"
+    heading = capitalize_first(view.heading)
     failed, waived = view.verdict.outcome is Outcome.FAILED, format_waived_counts(view.run)
     if view.comparison is None or view.nothing_comparable:
         absent = "No baseline" if view.comparison is None else "Baseline not comparable"
         return heading if failed else ", ".join([absent, *waived])
     if view.regressions:
-        words = format_regressions(view.run)
-        parts = [f"{words[:1].upper()}{words[1:]}", *waived]
+        parts = [capitalize_first(format_regressions(view.run)), *waived]
     elif failed or view.suite_drop:
         parts = [heading]
     else:

@@ -40,6 +40,8 @@ class ReportContext(FrozenStruct):
     """Where the page opens in a browser by one click; None where it can only be downloaded."""
     evals: tuple[str, ...] = ("evals",)
     """Where eval files are, as the configuration says: no other file gets a remark."""
+    other_repositories: tuple[str, ...] = ()
+    """Folders of the workspace with eval files of other repositories: submodules, and checkouts of others."""
     checkouts: tuple[str, ...] = ()
     """Folders of the workspace in which the repository is checked out: its own paths begin there."""
     baseline_run_url: str | None = None

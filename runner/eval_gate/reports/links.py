@@ -40,6 +40,11 @@ def to_repository_path(file: str, context: ReportContext) -> str:
     return file.removeprefix(max(within, key=len, default=""))
 
 
+def is_in_other_repository(file: str, context: ReportContext) -> bool:
+    """Whether a file is in a submodule or in a checkout of another repository: this one has no such path."""
+    return any(file.startswith(f"{folder}/") for folder in context.other_repositories)
+
+
 def build_line_url(location: Location | None, context: ReportContext) -> str | None:
     """Build the URL of a line at the evaluated commit.
 
@@ -47,7 +52,11 @@ def build_line_url(location: Location | None, context: ReportContext) -> str | N
     """
     if location is None or context.repository is None or context.head_sha is None:
         return None
-    if location.file.startswith("/") or ".." in location.file.split("/"):
+    if (
+        location.file.startswith("/")
+        or ".." in location.file.split("/")
+        or is_in_other_repository(location.file, context)
+    ):
         return None  # not in the repository: a link built of it would lead somewhere else
     base = f"{context.server_url}/{context.repository}/blob/{context.head_sha}"
     return f"{base}/{quote(to_repository_path(location.file, context), errors='replace')}#L{location.line}"

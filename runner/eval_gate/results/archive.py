@@ -68,6 +68,18 @@ def find_top_entry(file: Path, name: str, limit: int) -> bytes | None:
     return data if len(data) <= limit else None
 
 
+def find_entry_beside(file: Path, known: str, name: str, limit: int) -> bytes | None:
+    """Read the entry `name` in the folder of the archive that holds the only entry called `known`.
+
+    Return None in the cases of `find_top_entry`, and without such an entry.
+    """
+    try:
+        found = read_entry(file, known, 0)
+    except ArchiveError:
+        return None
+    return find_top_entry(file, str(PurePosixPath(found[0]).with_name(name)), limit) if found else None
+
+
 def extract_top_entry(file: Path, name: str, to: Path, limit: int) -> str | None:
     """Copy the one entry of this name, at the top of an archive, to `to`, where nothing is; its sha256 in hexadecimal.
 

@@ -64,6 +64,7 @@ async def plan_run(session: Session) -> RunPlan:
     )
 
     config, around = session.config, session.context
+    around = replace(around, find_baseline_files=lambda wait: _count_baseline_cases(session, wait=wait))
     if isinstance(session.gate_inputs.baseline, Baseline):
         around = replace(around, baseline_folder=session.gate_inputs.baseline.folder)
     plan = await build_run_plan(config, _balance_shards(session), around)
@@ -73,6 +74,16 @@ async def plan_run(session: Session) -> RunPlan:
     if not (again or waits):
         return plan
     return plan.with_rerun_policy(build_reruns(session), again)
+
+
+def _count_baseline_cases(session: Session, *, wait: bool) -> Mapping[str, int]:
+    """Count the baseline's cases by eval file; none where another tool ran them, or the baseline is not there yet."""
+    inputs = session.gate_inputs
+    if wait and session.pending_gate_inputs is not None:
+        inputs = session.pending_gate_inputs.wait_for_inputs()
+    if not isinstance(inputs.baseline, Baseline) or inputs.baseline.result.is_external:
+        return {}
+    return {suite.eval_file: len(suite.cases) for suite in inputs.baseline.result.suites}
 
 
 async def add_base_agent_results(session: Session, run: RunResult) -> RunResult:

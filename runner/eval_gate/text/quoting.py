@@ -21,6 +21,8 @@ _LONGEST_WORD: Final = 32
 _SWITCH: Final = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _CAPITAL: Final = re.compile(r"[A-Z]")
 
+_WORD: Final = re.compile(r"[a-z]+(?:[-'’][a-z]+)*[.,:;]?")
+
 
 def quote_value(text: str, *, before: str = "") -> str:
     """Quote a value for a message, or describe it if it is long or looks like a key.
@@ -73,3 +75,14 @@ def _is_mixed(piece: str) -> bool:
     capitals = len(_CAPITAL.findall(piece))
     mixed = not piece.isupper() and capitals > len(piece) / 4
     return len(piece) >= _LONGEST_WORD or mixed or len(_SWITCH.findall(piece)) > 1
+
+
+def capitalize_first(words: str) -> str:
+    """Capitalize the first letter of a sentence, unless the first word is an identifier, whose case has a meaning.
+
+    An identifier has something that no word has: a digit, a sign, a capital letter. A hyphen is no such sign, but in
+    the name of this program.
+    """
+    first = words.partition(" ")[0]
+    is_word = _WORD.fullmatch(first) and first != "eval-gate"
+    return f"{words[:1].upper()}{words[1:]}" if is_word else words

@@ -47,6 +47,16 @@ def to_public_url(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
+def format_proxy(address: str) -> str:
+    """Format a proxy's address for people: host and port, without its credentials."""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        host = parts.hostname and f"{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+    except ValueError:
+        host = None
+    return f"the proxy {host[:200]}" if host else "a proxy"
+
+
 def iter_url_secrets(url: str) -> Iterator[str]:
     """Yield the secrets in a URL: its password, or its user part if there is no password.
 

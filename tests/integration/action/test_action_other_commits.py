@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.jobs import pull_request_event, repository_facts
-from tests.support.world import ActionWorld, scripted
+from tests.support.world import ActionWorld, expect, scripted
 
 RENAMED = ".github/workflows/evals.yml"
 
@@ -41,6 +41,11 @@ def test_workflow_or_job_was_renamed__a_failing_case_is_inconclusive_and_the_hea
     world.main("PPPP*2")
     seen = in_workflow(world, path, "PPFP", GITHUB_JOB=job)
     assert (seen.code, f"a result with these cases is not used: it is {why}" in seen.ended.log) == (3, True), seen.text
+    for shown in (seen.text, seen.ended.log):
+        assert "name its workflow file with `baseline-workflow: gate.yml`" in " ".join(shown.split()), shown
+        assert "Next step: The next run" not in shown
+    followed = in_workflow(world, path, "PPFP", GITHUB_JOB=job, **{"INPUT_BASELINE-WORKFLOW": "gate.yml"})
+    expect(followed, 1, "1 regression", regression=[2])
     green = in_workflow(world, path, "PPPP", GITHUB_JOB=job)
     assert (green.code, f"the results of the branch are not used: they are {why}" in green.title) == (0, True), (
         green.title

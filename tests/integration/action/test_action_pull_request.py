@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.agents import agent, vanishing_agent
 from tests.support.answers import fails_on
 from tests.support.github import Fault, sha
 from tests.support.github.state import iso
+from tests.support.jobs import pull_request_event
 
 
 def comments_of(github) -> list[str]:
@@ -363,3 +365,63 @@ def test_pull_request__no_token_of_the_runtime__is_judged_and_says_that_nothing_
         ended = job.pull_request(github.state.add_pull(7), running.url, given, ACTIONS_RUNTIME_TOKEN="")
     assert (ended.code, ended.outputs["failed"], ended.outputs["artifact-id"]) == (1, "1", "")
     assert "1. The result was not stored: no artifact service is available." in ended.summary
+
+
+def test_pull_request__re_run_after_the_repository_was_renamed__is_no_fork_s(job, github) -> None:
+    """The event of a re-run has the names of its first attempt; the ids are the same."""
+    pull = github.state.add_pull(7)
+    event = json.loads(json.dumps(pull_request_event(github, pull)).replace(github.state.full_name, "acme/old-name"))
+    with agent(fails_on(1)) as running:
+        ended = job.step("pull_request", event, {"agent-endpoint": running.url})
+    assert "fork" not in ended.log
+    assert len(comments_of(github)) == 1
+    assert the_check(github, pull.head_sha)["conclusion"]
+
+
+def test_pull_request__another_repository_of_the_old_name__is_a_fork_s(job, github) -> None:
+    """Whoever takes a name that became free is not the repository that had it."""
+    pull = github.state.add_pull(7)
+    event = pull_request_event(github, pull)
+    event["pull_request"]["head"]["repo"] = {"id": github.state.id + 1, "full_name": github.state.full_name}
+    with agent(fails_on(1)) as running:
+        ended = job.step("pull_request", event, {"agent-endpoint": running.url})
+    assert "a pull request from a fork gets a read-only token" in ended.log
+
+
+def test_pull_request__check_run_refused_for_its_annotations__is_written_without_them(job, github) -> None:
+    with agent(fails_on()) as running:
+        assert job.push(running.url).code == 0
+        pull = github.state.add_pull(7)
+        assert job.pull_request(pull, running.url).code == 0
+    assert the_check(github, pull.head_sha)["conclusion"] == "success"
+    job.begin_attempt()
+    github.faults.add(
+        "POST", "/check-runs", Fault.status(422, message="Invalid request. `path` is not in the repository")
+    )
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    newest = max(github.state.check_runs.values(), key=lambda one: one.id)
+    assert (newest.fields["conclusion"], newest.annotations) == ("failure", [])
+    assert "No annotations on the check run" in ended.log
+    assert "::error title=Regression%3A gs-002,file=evals/weather.golden.json,line=24::" in ended.log
+
+
+@pytest.mark.parametrize("kind", ["submodule", "checkout of another repository"])
+def test_pull_request__evals_of_another_repository__are_linked_nowhere(job, github, kind) -> None:
+    """A path of theirs leads nowhere in this repository, and GitHub refuses annotations on it."""
+    shared = job.workspace / "shared"
+    (job.workspace / "evals").rename(shared)
+    pull = github.state.add_pull(7)
+    job.check_out(pull.head_sha)
+    if kind == "submodule":
+        (shared / ".git").write_text("gitdir: ../.git/modules/shared\n")
+    else:
+        (shared / ".git").mkdir()
+        (shared / ".git/HEAD").write_text("1" * 40)
+        (shared / ".git/config").write_text('[remote "origin"]\n\turl = https://github.com/acme/evals\n')
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"evals": "shared", "fail-on": "failures"})
+    assert ended.code == 1
+    assert "`gs-002`" in comments_of(github)[0]
+    assert "/blob/" not in "".join(comments_of(github)) + ended.summary
+    assert the_check(github, pull.head_sha)["annotations"] == []

@@ -11,6 +11,7 @@ from tests.support.answers import fails_on
 from tests.support.github.results_service import Upload
 from tests.support.github.storage import Blob
 from tests.support.jobs import repository_facts
+from tests.support.reftables import record, table, write_tables
 
 
 def dispatch(github, **inputs: str) -> dict[str, object]:
@@ -31,11 +32,15 @@ def test_dispatch__by_hand__compares_and_comments_nowhere(job, github) -> None:
     assert (ended.code, github.state.comments, ended.outputs["regressions"]) == (0, {}, "0")
 
 
-def test_dispatch__for_a_pull_request_that_is_checked_out__comments_and_checks_its_head(job, github) -> None:
+@pytest.mark.parametrize("tables", [False, True])
+def test_dispatch__for_a_pull_request_that_is_checked_out__comments_and_checks_its_head(job, github, tables) -> None:
     with agent() as running:
         job.push(running.url)
     pull = github.state.add_pull(7)
-    check_out(job.workspace, pull.head_sha)
+    if tables:  # as Git 3 keeps its references
+        write_tables(job.workspace, table(record("HEAD", pull.head_sha)))
+    else:
+        check_out(job.workspace, pull.head_sha)
     job.begin_run(event="workflow_dispatch")
     with agent(fails_on(1)) as running:
         event = dispatch(github, **{"pr-number": "7"})

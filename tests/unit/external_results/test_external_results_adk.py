@@ -123,6 +123,15 @@ def test_read_adk__verdict_of_the_case__is_adks_unless_its_metrics_contradict(tm
     assert (row.status, row.error_kind if status is ERROR else None) == (status, kind)
 
 
+@pytest.mark.parametrize(("score", "status"), [(0.1, ERROR), (0.8, PASSED), (None, PASSED)])
+def test_read_adk__metric_that_passed_below_its_own_threshold__is_an_evaluation_error(tmp_path, score, status) -> None:
+    metric = {"metric_name": "a", "threshold": 0.8, "score": score, "eval_status": 1}
+    [[row]] = load(change_case(tmp_path, "refund", overall_eval_metric_results=[metric])).cases.values()
+    assert row.status is status
+    said = "the tool reports that a passed with 0.1, below its threshold of 0.8"
+    assert row.error == (said if status is ERROR else None)
+
+
 def test_read_adk__agent_that_raised_in_a_session_nobody_kept__says_so(tmp_path) -> None:
     [row] = load(change_case(tmp_path, "crash", session_details=None)).rows
     assert (row.status, row.error_kind) == (ERROR, ErrorKind.AGENT_ERROR)

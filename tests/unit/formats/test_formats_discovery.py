@@ -24,6 +24,8 @@ def tree(tmp_path):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(SUITE)
+    (tmp_path / "evals/results/r1/run.json").write_text('{"schemaVersion": 1, "runId": "r1"}')
+    (tmp_path / "evals/results/latest.json").write_text('{"runId": "r1", "timestamp": "", "path": "r1/run.json"}')
     return tmp_path
 
 
@@ -45,11 +47,11 @@ def names(tree, *patterns: str) -> list[str]:
 @pytest.mark.parametrize(
     ("patterns", "found"),
     [
-        (["evals"], ["evals/a.golden.json", "evals/deep/b.labeled.json"]),
+        (["evals"], ["evals/a.golden.json", "evals/deep/b.labeled.json", "evals/results/latest.json"]),
         (["evals/a.golden.json"], ["evals/a.golden.json"]),
         (["**/*.labeled.json"], ["evals/deep/b.labeled.json"]),
         (["evals/*.golden.json", "other"], ["evals/a.golden.json", "other/d.json"]),
-        (["evals", "evals/a.golden.json"], ["evals/a.golden.json", "evals/deep/b.labeled.json"]),
+        (["evals/deep", "evals/deep/b.labeled.json"], ["evals/deep/b.labeled.json"]),
     ],
     ids=str,
 )

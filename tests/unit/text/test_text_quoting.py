@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.quoting import describe_name, looks_like_key, quote_name, quote_value
+from eval_gate.text.quoting import capitalize_first, describe_name, looks_like_key, quote_name, quote_value
 
 
 @pytest.mark.parametrize("text", ["", "onn", "after-pas", "2026-13-01", "policy>0.7", "x" * 24])
@@ -69,3 +69,25 @@ def test_quoted_name__digits_of_a_key__are_repeated_only_where_a_commit_or_run_m
     assert quote_name("cafe-face" * 4) == '"' + "cafe-face" * 4 + '"'
     if key == key.lower():
         assert key in quote_name(key, or_digits=True) or "-" not in key
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("no case ran", "No case ran"),
+        ("re-runs do not count", "Re-runs do not count"),
+        ("main's newest run failed", "Main's newest run failed"),
+        ("waived: 2", "Waived: 2"),
+        ("minPassRate is not set", "minPassRate is not set"),
+        ("fail_on is not set", "fail_on is not set"),
+        ("gs-001 fails", "gs-001 fails"),
+        ("evals/a.json cannot be read", "evals/a.json cannot be read"),
+        ("eval-gate.yaml cannot be read", "eval-gate.yaml cannot be read"),
+        ("eval-gate ended", "eval-gate ended"),
+        ("`tone` fell", "`tone` fell"),
+        ("3 of 4 pass", "3 of 4 pass"),
+        ("", ""),
+    ],
+)
+def test_capitalize_first__identifier__keeps_its_case(words, sentence) -> None:
+    assert capitalize_first(words) == sentence

@@ -28,12 +28,12 @@ from eval_gate.github.check_runs import (
     rename_check,
     write_check,
 )
-from eval_gate.github.failure import GitHubError
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.workflow_commands import WorkflowCommands
 from eval_gate.model.result import ResultProducer
 from eval_gate.reports.case_annotations import CaseAnnotation, CaseAnnotations
 from eval_gate.reports.wording.numbers import format_count
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 
 _EXTERNAL_ID: Final = re.compile(
     r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?(?:\.(\d{1,18})-(\d{1,9}))?",
@@ -108,13 +108,29 @@ def write_check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: StepLo
         return WrittenCheck()
     wanted = _build_content(step, name, draft, remarks)
     try:
-        written = write_check(step.client, wanted)
+        written = _write_content(step, wanted, remarks, log)
     except GitHubError as error:
         log.record_loss("No check run", error)
         write_annotations(log.commands, remarks)
         return WrittenCheck()
     log.record(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
     return WrittenCheck(written.html_url, _resolve_conflict(step, name, written, log))
+
+
+def _write_content(step: Step, wanted: CheckContent, remarks: CaseAnnotations, log: StepLog) -> CheckRun:
+    """Write the check run, without annotations where GitHub refuses it with them. Raises GitHubError.
+
+    One annotation that GitHub does not take must not leave an older result on the commit.
+    """
+    try:
+        return write_check(step.client, wanted)
+    except GitHubError as error:
+        if error.kind is not FailureKind.REFUSED or not wanted.annotations:
+            raise
+        written = write_check(step.client, replace(wanted, annotations=()))
+        log.record_loss("No annotations on the check run", error)
+        write_annotations(log.commands, remarks)
+        return written
 
 
 def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) -> NewerResult | None:

@@ -60,7 +60,7 @@ def publish_drift(step: Step, drift: Drift | None, context: ReportContext, log: 
     branch = step.plan.baseline.branch
     names = list_degraded_names(drift)
     if names:
-        log.warn(f"{branch} got worse over several runs: {', '.join(names)}", "see the job summary")
+        log.warn(f"the branch {branch} got worse over several runs: {', '.join(names)}", "see the job summary")
     url = ""
     if step.settings.drift_issue:
         try:

@@ -16,6 +16,7 @@ from eval_gate.results.history import HistoryRun
 from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.text import escape
 from eval_gate.text.distinct_values import format_distinct_decimals
+from eval_gate.text.quoting import capitalize_first
 
 LEVEL_NAMES: Final = {
     LevelKind.FAILING: "failing cases",
@@ -160,7 +161,7 @@ def _describe_model_alone(drift: Drift, context: ReportContext) -> str:
     change = _find_separate_change(drift)
     if change is None:
         return ""
-    what = f"{_capitalize_first(_describe_model_change(change, code=True))} ({format_count(change.runs, 'run')})"
+    what = f"{capitalize_first(_describe_model_change(change, code=True))} ({format_count(change.runs, 'run')})"
     if change.same_commit:
         return f" {what}; the repository did not change."
     return f" {what}; in between: {_format_commit_range(change.old_run, change.new_run, context)}."
@@ -176,10 +177,6 @@ def _describe_model_change(change: ModelChange, *, code: bool) -> str:
     if code:
         before, since = escape.format_code_span(before), escape.format_code_span(since)
     return f"the model behind it changed on {_format_day(change.new_run.timestamp)}: {before} before, {since} since"
-
-
-def _capitalize_first(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def _iter_case_lines(cases: tuple[CaseDegradation, ...]) -> Iterator[str]:
@@ -251,13 +248,13 @@ def _describe_since(one: Degradation, branch: str, context: ReportContext) -> st
 
 def _describe_outside_cause(one: Degradation) -> str:
     if one.model_change is not None:
-        return f"{_capitalize_first(_describe_model_change(one.model_change, code=True))}."
+        return f"{capitalize_first(_describe_model_change(one.model_change, code=True))}."
     return "The cause is outside of it: the model behind the agent, a service, or data."
 
 
 def _format_model_sentence(one: Degradation) -> str:
     return (
-        f" {_capitalize_first(_describe_model_change(one.model_change, code=True))}."
+        f" {capitalize_first(_describe_model_change(one.model_change, code=True))}."
         if one.model_change is not None
         else ""
     )

@@ -20,7 +20,7 @@ from eval_gate.drafts.review import describe_stored_check, list_drafts, render_d
 from eval_gate.drafts.stored_responses import ResponseStore, StoredResponses
 from eval_gate.engine.preparation.snapshot import load_seed
 from eval_gate.errors import GateError
-from eval_gate.formats.discovery import find_eval_files
+from eval_gate.formats.discovery import LeftOut, find_eval_files, read_eval_document
 from eval_gate.model.case import EvalCase
 from eval_gate.process.signals import run_async
 from eval_gate.reports.wording.numbers import format_count
@@ -98,14 +98,11 @@ def load_tokens(config: RunConfig) -> TokenData:
 def load_case_files(config: RunConfig) -> tuple[CaseFile, ...]:
     """Load the eval files of the configuration, which those of the call replace. Raises GateError."""
     root = Path.cwd()
-    found: list[CaseFile] = []
-    for file in find_eval_files(config.evals, root):
-        try:
-            found.append(read_case_file(file.path, root))
-        except GateError as error:
-            if file.explicit or error.code != "unknown-format":
-                raise
-    return tuple(found)
+    return tuple(
+        read_case_file(file.path, root)
+        for file in find_eval_files(config.evals, root)
+        if not isinstance(read_eval_document(file, root), LeftOut)
+    )
 
 
 def _list_ids(file: CaseFile, keys: frozenset[tuple[str, str]]) -> list[str]:

@@ -12,15 +12,14 @@ from typing import Final
 from eval_gate.cli.starter.programs import ProgramUse, iter_suite_commands
 from eval_gate.config.loader import CONFIG_NAMES
 from eval_gate.errors import GateError
-from eval_gate.files.file_paths import RESULT_FILES
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import (
-    NON_EVAL_FILES,
     SKIPPED_FOLDERS,
-    SUFFIXES,
     EvalFile,
     find_eval_files,
+    is_run_folder,
     load_suites,
+    may_hold_evals,
 )
 from eval_gate.process.git import read_git_line
 from eval_gate.process.signals import run_async
@@ -136,14 +135,14 @@ def _list_candidates(folder: Path) -> tuple[list[Path], bool]:
 def _walk_files(top: Path, without: str | None) -> Iterator[Path]:
     """Yield the files that discovery would find, within limits and without failing on unreadable folders."""
     for where, folders, names in islice(os.walk(top), MAX_FOLDERS):
-        if any(mark in names for mark in (*RESULT_FILES, _VIRTUAL_ENVIRONMENT)):
+        if _VIRTUAL_ENVIRONMENT in names or is_run_folder(Path(where)):
             folders.clear()
             continue
         skipped = SKIPPED_FOLDERS | ({without} if Path(where) == top else set())
         folders[:] = sorted(name for name in folders if _is_shown(name) and name not in skipped)
         for name in sorted(names):
             path = Path(where, name)
-            if _is_shown(name) and path.suffix in SUFFIXES and name not in NON_EVAL_FILES and _is_plain(path):
+            if _is_shown(name) and may_hold_evals(path) and _is_plain(path):
                 yield path
 
 

@@ -8,9 +8,11 @@ from eval_gate.config.settings import RecordingMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.agent_address import parse_agent_address
 from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
+from eval_gate.targets.container import ContainerProbe
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.secret import SecretAddress
 
@@ -57,16 +59,13 @@ def build_base_agent_target(
         error.hint = error.hint and error.hint.replace("--target with", "--base-agent-target with")
         raise
     said = target.identity
-    if main is not None and _is_same_agent(said, main.identity, by_name=choice.endpoint is None):
-        raise GateError(
-            "base-agent-is-target",
-            f"the base agent is the evaluated agent itself: {said.name} ({said.identity})",
-            "set baseAgentEndpoint or baseAgentTarget to the agent of the base branch, started in addition to this one",
-        )
+    notices = book.notices
+    if main is not None:
+        notices = (*_check_base_agent(said, main.identity, by_name=choice.endpoint is None), *notices)
     name = choice.display_name or ""
     if choice.target is not None:
         name = f"{said.name} ({', '.join(filter(None, (said.provider, said.identity, said.model)))})"
-    return BaseAgentTarget(target, name, book.notices)
+    return BaseAgentTarget(target, name, notices)
 
 
 def describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
@@ -82,8 +81,25 @@ def describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
     )
 
 
-def _is_same_agent(one: TargetIdentity, other: TargetIdentity, *, by_name: bool) -> bool:
-    return one.name == other.name if by_name else one.identity == other.identity
+def _check_base_agent(base: TargetIdentity, main: TargetIdentity, *, by_name: bool) -> tuple[str, ...]:
+    """Check that the base agent is not the evaluated agent, and return a notice where only their paths tell them apart.
+
+    Raises GateError `base-agent-is-target`.
+    """
+    same, notices = by_name and base.name == main.name, tuple[str, ...]()
+    if base.provider == main.provider == "http":
+        one, other = parse_agent_address(base.identity), parse_agent_address(main.identity)
+        same = same or one.is_same_agent(other, ContainerProbe())
+        if one.is_same_host(other):
+            notices = (f"the base agent has the same host and port as the evaluated agent: {base.identity}",)
+    if same:
+        raise GateError(
+            "base-agent-is-target",
+            f"the base agent is the evaluated agent itself: {base.name} ({base.identity})",
+            "set baseAgentEndpoint or baseAgentTarget to the agent of the base branch, started in addition to this one "
+            "(on the same machine: on another port)",
+        )
+    return notices
 
 
 def _build_choice(main: TargetChoice, endpoint: SecretAddress[str] | None, name: str | None) -> TargetChoice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -24,14 +25,14 @@ from eval_gate.engine.preparation.case_filter import (
 from eval_gate.engine.preparation.case_texts import build_case_texts
 from eval_gate.engine.preparation.program_user import check_command_user, check_programs
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
-from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.engine.preparation.run_context import BaselineFiles, RunContext
 from eval_gate.engine.preparation.setup_fingerprints import MAX_COMMAND, build_measurement, build_setup_fingerprints
 from eval_gate.engine.preparation.several_targets import check_target_count
 from eval_gate.engine.preparation.snapshot import capture_snapshot, iter_missing_sources, load_seed
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import GateError, Problem
 from eval_gate.formats.base import ReadOptions
-from eval_gate.formats.discovery import find_eval_files, load_suites
+from eval_gate.formats.discovery import LeftOut, check_baseline_files, find_eval_files, load_suites
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import ToolSpec
@@ -99,8 +100,10 @@ async def read_inputs(
     names = {tool.name for tool in registry.tools} if registry else set()
     instead = answerer.identity.name if answerer else _find_chosen_target(config)
     reading = ReadOptions(config.strict, names, instead, root / context.tmp.folder, context.tmp.in_place)
-    others: list[str] = []
+    others: list[LeftOut] = []
     written = context.custom_suites or load_suites(find_eval_files(config.evals, root), root, reading, others)
+    if context.find_baseline_files is not None and not context.custom_suites:
+        await _check_baseline_files(context.find_baseline_files, written, others, config, root)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     narrowed = replace(selection, paths=())  # which have led to these files
@@ -113,9 +116,21 @@ async def read_inputs(
     )
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
     drafts = describe_drafts(written, narrowed, is_planned=with_drafts)
-    passed_over = (*describe_unread_configs(config, root), *others)
+    passed_over = (*describe_unread_configs(config, root), *(one.note for one in others if one.note))
     said = (*said, *passed_over, *idle, *drafts, *describe_missed_files(written, chosen))
     return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), drafts)
+
+
+async def _check_baseline_files(
+    find_baseline_files: BaselineFiles,
+    suites: Sequence[EvalSuite],
+    left_out: Sequence[LeftOut],
+    config: RunConfig,
+    root: Path,
+) -> None:
+    """Check that the files of the baseline's cases are read. It is waited for only where a file was left out."""
+    known = await asyncio.to_thread(find_baseline_files, bool(left_out))
+    check_baseline_files(known, {suite.file for suite in suites}, left_out, config.evals, root)
 
 
 async def _read_registry(

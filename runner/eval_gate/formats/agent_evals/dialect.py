@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.formats.base import Dialect, EvalSource, Positions, ReadOptions
+from eval_gate.formats.base import (
+    Broken,
+    Dialect,
+    EvalSource,
+    Mine,
+    NotMine,
+    Positions,
+    ReadOptions,
+    Recognition,
+)
 from eval_gate.formats.documents import JSON
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
+from eval_gate.text.sources.validation_errors import describe_value
 
 
 def is_agent_evals_suite(document: JsonValue) -> bool:
@@ -27,6 +37,17 @@ def is_agent_evals_suite(document: JsonValue) -> bool:
     return isinstance(document.get("agent"), dict) or any("prompt" in case or "assertions" in case for case in cases)
 
 
+def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
+    """Say what a document is to Agent Evals, which has no names of its own."""
+    if is_agent_evals_suite(document):
+        return Mine(is_certain=isinstance(document, dict) and isinstance(document.get("agent"), dict))
+    if isinstance(document, dict) and isinstance(document.get("agent"), dict) and "cases" in document:
+        cases = document["cases"]
+        if not isinstance(cases, list):
+            return Broken(f"`cases` must be a list, got {describe_value(cases)}")
+    return NotMine()
+
+
 def build_json_schema() -> dict[str, JsonValue]:
     """Build the JSON Schema of a suite file."""
     from eval_gate.formats.agent_evals import file_model
@@ -41,4 +62,4 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     return read_suite(document, positions, source, reading)
 
 
-DIALECT: Final = Dialect(JSON, is_agent_evals_suite, load_suite, build_json_schema)
+DIALECT: Final = Dialect(JSON, recognize_document, load_suite, build_json_schema)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Final
 
 from eval_gate.errors import find_nearest
+from eval_gate.formats.base import Broken, Mine, NotMine, Recognition
 from eval_gate.model.base import JsonValue
 
 CASE_LIST_NAMES: Final = ("evalcases", "eval_cases", "cases", "tests")
@@ -25,9 +26,8 @@ _V4_FIELDS: Final = ("criteria", "assertions", "assert", "turns")
 """Fields that version 1.6 does not have."""
 _CASE_FILE_ENDINGS: Final = (".yaml", ".yml", ".jsonl", "/")
 """How the name of a file of cases, or of a folder of them, ends."""
-_AGENTV_WORDS: Final = re.compile(
-    rb"\b(?:evalcases|eval_cases|input_messages|expected_outcome|expected_messages|criteria)\b"
-)
+_CERTAIN_FIELDS: Final = (*_UNIQUE_FIELDS, "criteria", "assertions", "assert")
+"""Fields of which a case with an `id` has one where its list may be a file of its own."""
 
 
 def is_agentv_suite(document: JsonValue) -> bool:
@@ -39,9 +39,24 @@ def is_agentv_suite(document: JsonValue) -> bool:
     return isinstance(document, dict) and find_list_name(document) is not None
 
 
-def mentions_cases(data: bytes) -> bool:
-    """Whether a file that cannot be read was probably meant to be one of this format."""
-    return _AGENTV_WORDS.search(data) is not None
+def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
+    """Say what a document is to AgentV. A list of cases is a part of a suite that names its file."""
+    if is_agentv_suite(document):
+        return Mine()
+    if isinstance(document, list) and any(_is_certain_case(one) for one in document):
+        return Broken("a list of AgentV cases that no suite names: put the list under `tests`", is_part=True)
+    if is_named:
+        return Broken("its name says that it holds evals, but no list `tests` has cases with `id` and `input`")
+    return NotMine()
+
+
+def has_eval_in_name(file: PurePath) -> bool:
+    """Whether a file is called like AgentV's eval files, such as `desk.eval.yaml`."""
+    return PurePath(file.stem).suffix.lower() == ".eval"
+
+
+def _is_certain_case(value: JsonValue) -> bool:
+    return isinstance(value, dict) and "id" in value and not value.keys().isdisjoint(_CERTAIN_FIELDS)
 
 
 def find_list_name(document: Mapping[str, JsonValue]) -> str | None:

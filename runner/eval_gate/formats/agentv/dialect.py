@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.formats.agentv.detection import is_agentv_suite, mentions_cases
+from eval_gate.formats.agentv.detection import has_eval_in_name, recognize_document
 from eval_gate.formats.agentv.jsonl_cases import JSONL, is_companion
 from eval_gate.formats.base import Dialect, EvalSource, Positions, ReadOptions
 from eval_gate.formats.documents import JSON, YAML
@@ -30,5 +30,5 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
 
 
 DIALECT: Final = Dialect(
-    JSON | YAML | JSONL, is_agentv_suite, load_suite, build_json_schema, mentions_cases, is_companion
+    JSON | YAML | JSONL, recognize_document, load_suite, build_json_schema, has_eval_in_name, is_companion
 )

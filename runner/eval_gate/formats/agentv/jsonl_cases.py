@@ -10,6 +10,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.formats.agentv.detection import is_agentv_suite
 from eval_gate.formats.base import Document, EvalFileError, Notation, Positions, ScalarPositions
 from eval_gate.formats.documents import YAML, parse_yaml, read_bytes
+from eval_gate.formats.outlines import outline_lines
 from eval_gate.model.base import JsonValue
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.validation_errors import describe_value
@@ -74,7 +75,7 @@ def _parse_jsonl(data: bytes, path: Path, shown: str) -> Document:
     return Document(settings.value | cases, LinePositions(shown, numbers, (name, settings.positions)))
 
 
-JSONL: Final = {_SUFFIX: Notation(_parse_jsonl, is_doubtful=lambda _: True)}
+JSONL: Final = {_SUFFIX: Notation(_parse_jsonl, outline_lines)}
 
 
 def _find_companion(path: Path) -> Path | None:

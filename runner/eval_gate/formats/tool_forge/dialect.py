@@ -5,13 +5,22 @@ tool-forge writes JSON. YAML is read, too, where it cannot be one of AgentV's fi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import Final, NamedTuple
 
-from eval_gate.errors import format_suggestion
-from eval_gate.formats.base import Dialect, EvalSource, Positions, ReadOptions
+from eval_gate.errors import find_nearest, format_suggestion
+from eval_gate.formats.base import (
+    Broken,
+    Dialect,
+    EvalSource,
+    Mine,
+    NotMine,
+    Positions,
+    ReadOptions,
+    Recognition,
+)
 from eval_gate.formats.document_reader import DocumentReader, Findings, find_skip_reason
 from eval_gate.formats.documents import JSON, YAML
 from eval_gate.formats.tool_forge import lint
@@ -21,9 +30,14 @@ from eval_gate.model.case import EvalCase, EvalMistake, EvalSuite, Location, Sui
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.digest import DIGEST_DIGITS, dump_sorted_json, fingerprint_json
+from eval_gate.text.sources.validation_errors import describe_value
 
 _AGENTV_FIELDS: Final = frozenset({"criteria", "outcome", "assertions", "assert", "expected_output", "turns"})
 """Fields that stand beside `input` in AgentV's cases, a list of which may be a file of its own."""
+_CASE_KEYS: Final = frozenset({"id", "input", "inputs", "expect", "expected", "rubric", "message", "metadata"})
+"""Keys of suites and cases, and what people write for them."""
+_CASE_LEVELS: Final = 3
+"""Levels of a document that are looked through for cases: it, its members, and their members."""
 _TIER_PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
 
@@ -46,6 +60,64 @@ def _is_case(case: Mapping[str, JsonValue]) -> bool:
     if "expect" in case or "rubric" in case:
         return True
     return "input" in case and _AGENTV_FIELDS.isdisjoint(case)
+
+
+def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
+    """Say what a document is to tool-forge: where its cases do not stand as a list `cases`, it is broken.
+
+    A tier in the name says that a file holds evals, unless nothing in it has a key of a case: snapshots of other tests
+    are called so too.
+    """
+    if is_tool_forge_suite(document):
+        return Mine(is_certain=any(map(_is_certain_case, _iter_mappings(document))))
+    if any(map(_is_certain_case, _iter_mappings(document))) or (is_named and not _is_snapshot(document)):
+        return Broken(_explain_unknown_shape(document))
+    return NotMine()
+
+
+def has_tier_in_name(file: PurePath) -> bool:
+    """Whether a file's name has a tier, such as `weather.golden.json`."""
+    return _find_tier_in_name(file) is not None
+
+
+def _find_tier_in_name(file: PurePath) -> Tier | None:
+    written = PurePath(file.stem).suffix.removeprefix(".").lower()
+    return next((tier for tier in Tier if tier.value == written), None)
+
+
+def _iter_mappings(document: JsonValue) -> Iterator[Mapping[str, JsonValue]]:
+    """Yield the document, its members and their members, as far as they are mappings."""
+    level = [document]
+    for _ in range(_CASE_LEVELS):
+        yield from (one for one in level if isinstance(one, dict))
+        level = [
+            below
+            for one in level
+            for below in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+        ]
+
+
+def _is_certain_case(value: Mapping[str, JsonValue]) -> bool:
+    return "input" in value and ("expect" in value or "rubric" in value)
+
+
+def _is_snapshot(document: JsonValue) -> bool:
+    """Whether a document has keys or texts, none of which has to do with cases."""
+    keys = {key.lower() for one in _iter_mappings(document) for key in one}
+    near = isinstance(document, dict) and any(find_nearest(key, ["cases"]) for key in document)
+    return bool(document) and not near and keys.isdisjoint(_CASE_KEYS)
+
+
+def _explain_unknown_shape(document: JsonValue) -> str:
+    """Say what keeps a document that was meant as a suite from being one."""
+    cases = document.get("cases") if isinstance(document, dict) else document
+    if isinstance(cases, list):
+        return "none of its cases has `input`, `expect` or `rubric`: a misspelt key?"
+    if not isinstance(document, dict):
+        return f"expected a list of cases, got {describe_value(document)}"
+    if "cases" in document:
+        return f"`cases` must be a list, got {describe_value(cases)}"
+    return f"it has no list `cases`{format_suggestion('cases', document)}"
 
 
 def build_json_schema() -> dict[str, JsonValue]:
@@ -109,9 +181,8 @@ def _find_tier(envelope: Envelope, reader: DocumentReader, file: str) -> Tier | 
             message = f'"{named[:60]}" is not a tier{format_suggestion(named, known)}; known: {", ".join(known)}'
             reader.problems.append(reader.build_problem(message, ("metadata", "tier")))
         return known.get(named)
-    suffix = PurePosixPath(PurePosixPath(file).stem).suffix.removeprefix(".")
-    if suffix in known:
-        return known[suffix]
+    if tier := _find_tier_in_name(PurePosixPath(file)):
+        return tier
     return next((tier for prefix, tier in _TIER_PREFIXES.items() if envelope.cases[0].id.startswith(prefix)), None)
 
 
@@ -124,7 +195,7 @@ def _get_tool_name(envelope: Envelope, file: str, tool_names: Collection[str]) -
     if envelope.metadata and envelope.metadata.tool_name:
         return envelope.metadata.tool_name
     stem = PurePosixPath(file).stem
-    tool = PurePosixPath(stem).stem if PurePosixPath(stem).suffix.removeprefix(".") in set(Tier) else stem
+    tool = PurePosixPath(stem).stem if has_tier_in_name(PurePosixPath(file)) else stem
     underscored = tool.replace("-", "_")
     return underscored if underscored in tool_names else tool
 
@@ -289,4 +360,4 @@ def _select_keys(raw: JsonValue, keys: Collection[str]) -> JsonValue:
     return {key: raw[key] for key in keys if key in raw}
 
 
-DIALECT: Final = Dialect(JSON | YAML, is_tool_forge_suite, load_suite, build_json_schema)
+DIALECT: Final = Dialect(JSON | YAML, recognize_document, load_suite, build_json_schema, has_tier_in_name)

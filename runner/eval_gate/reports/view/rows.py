@@ -27,6 +27,7 @@ from eval_gate.reports.wording.stale_suites import describe_stale_suite
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import MAX_TEXT, shorten_error, to_one_line
+from eval_gate.text.quoting import capitalize_first
 
 _CHANGE_TEXTS: Final = {CaseClass.STILL_ERRORED: "no score in either run"}
 
@@ -343,7 +344,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def evidence_sentences(self) -> str:
         """The phrases of the evidence as sentences; empty if only the two runs were compared."""
-        return " ".join(f"{one[:1].upper()}{one[1:]}." for one in self.evidence_lines) if self.evidence else ""
+        return " ".join(f"{capitalize_first(one)}." for one in self.evidence_lines) if self.evidence else ""
 
     @property
     def change_text(self) -> str:

@@ -92,6 +92,11 @@ ADVICE_BY_CAUSE: Final = {
         Owner.AGENT_START, "look up in the log of the agent why it stopped accepting connections", may_pass=True
     ),
     ErrorCause.HOST_NOT_FOUND: AdviceRow(Owner.TARGET, "correct the host of the agent's URL"),
+    ErrorCause.PROXY_REFUSED: AdviceRow(
+        Owner.TARGET,
+        "check the proxy's address and credentials in `HTTPS_PROXY` or `HTTP_PROXY`, or name the agent's host in "
+        "`NO_PROXY`",
+    ),
     ErrorCause.TLS_FAILED: _CHECK_URL,
     ErrorCause.CONNECTION_LOST: AdviceRow(
         Owner.UNKNOWN, "look up in the log of the agent why it closed the connection", may_pass=True

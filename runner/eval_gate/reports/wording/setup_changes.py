@@ -44,6 +44,14 @@ _PASSING_CASE_PHRASES: Final = {
     SetupChangeKind.SKIPPED: ("is now skipped", "are now skipped"),
     SetupChangeKind.NO_CHECKS: ("no longer has a check", "no longer have a check"),
     SetupChangeKind.FEWER_CHECKS: ("has fewer checks", "have fewer checks"),
+    SetupChangeKind.NO_LONGER_DECIDES: (
+        "has an evaluator that no longer decides",
+        "have an evaluator that no longer decides",
+    ),
+    SetupChangeKind.UNSTATED: (
+        "no longer says what its prompt or expectation is",
+        "no longer say what their prompt or expectation is",
+    ),
     SetupChangeKind.EXPECTATION: ("has a changed expectation", "have a changed expectation"),
     SetupChangeKind.PROMPT: ("has a changed prompt", "have a changed prompt"),
     SetupChangeKind.CASES_BEFORE: ("now runs after other cases", "now run after other cases"),

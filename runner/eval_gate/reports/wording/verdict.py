@@ -32,6 +32,7 @@ from eval_gate.reports.wording.grounds import describe_score_finding, describe_s
 from eval_gate.reports.wording.numbers import format_count, format_pass_counts
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.text.escape import format_first_few, to_one_line
+from eval_gate.text.quoting import capitalize_first
 
 NO_VERDICT: Final = Reason(
     code=ReasonCode.NO_VERDICT,
@@ -258,8 +259,8 @@ def _format_reasons(run: RunResult, verdict: Verdict) -> list[str]:
 
 
 def to_sentence(words: str) -> str:
-    """Capitalize the first letter and end the text with exactly one period."""
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+    """Capitalize the first word, unless it is an identifier, and end the text with exactly one period."""
+    return f"{capitalize_first(words).rstrip('.')}."
 
 
 def _describe_progress(summary: Summary) -> str:

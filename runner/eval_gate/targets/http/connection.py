@@ -25,6 +25,7 @@ from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
 from eval_gate.text.untrusted.excerpt import format_excerpt
+from eval_gate.text.urls import format_proxy
 
 if TYPE_CHECKING:
     import aiohttp
@@ -50,6 +51,8 @@ _STATUS_HINTS: Final[Mapping[int, str]] = {
     429: "lower requestsPerMinute or concurrency",
 }
 """Hints for HTTP statuses with which an agent refuses a request."""
+_STATUSES_OF_PROXIES: Final = frozenset({403, 502, 503, 504})
+"""Statuses with which a proxy says that it does not pass on a request, or got no answer."""
 _KNOWN_STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
@@ -169,7 +172,7 @@ class Connection:
 
         Raises TargetError for bytes that are not HTTP and LostError for lost connections.
         """
-        pool = self._get_pool()
+        pool, proxy = self._get_pool(), self._find_proxy(request.url)
         from aiohttp import ClientError
 
         try:
@@ -179,22 +182,28 @@ class Connection:
                 headers=request.headers,
                 data=request.content or None,
                 allow_redirects=False,
-                proxy=self._find_proxy(request.url),
+                proxy=proxy,
             ) as answer:
                 yield answer
         except ClientError as error:
-            raise self._translate_error(error) from error
+            raise self._translate_error(error, proxy) from error
 
-    def _translate_error(self, error: aiohttp.ClientError) -> TargetError | ConnectionLostError:
+    def _translate_error(self, error: aiohttp.ClientError, proxy: str | None) -> TargetError | ConnectionLostError:
         """Translate an error of the HTTP client: a lost connection, or a response that is not HTTP."""
         import aiohttp
 
-        if isinstance(error, aiohttp.ClientResponseError) and not isinstance(error, aiohttp.ClientHttpProxyError):
+        # what the library says of a proxy has its address with the credentials in it
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            said = self._redact(f"HTTP {error.status} {error.message}")
+            return build_proxy_error(proxy, f"refused the connection ({said})")
+        if isinstance(error, aiohttp.ClientProxyConnectionError):
+            lost = ConnectionLostError("no connection", made=False, system=error.os_error)
+            return build_proxy_error(proxy, f"accepts no connection ({self.describe_error(lost)})", again=True)
+        if isinstance(error, aiohttp.ClientResponseError):
             return self._build_not_http_error(error.message)
-        lost = aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, aiohttp.ClientHttpProxyError
-        if not isinstance(error, (*lost, aiohttp.InvalidURL)):
+        if not isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | aiohttp.InvalidURL):
             return self._build_not_http_error(str(error))
-        never = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError)
+        never = isinstance(error, aiohttp.ClientConnectorError)
         made = not never and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
         system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
         tls_hint = None
@@ -266,9 +275,15 @@ class Connection:
             else ""
         )
         said = f": {format_excerpt(body)}" if body.strip() else ""
+        proxy = self._find_proxy(request.url)
+        if response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            said = self._redact(f"HTTP {response.status} {response.reason}")
+            return build_proxy_error(proxy, f"refused the request ({said})")
+        # the proxy may have answered for the agent
+        through = f" (through {format_proxy(proxy)})" if proxy and response.status in _STATUSES_OF_PROXIES else ""
         no_model = response.status == HTTPStatus.NOT_FOUND and _is_missing_model(body, request)
         return TargetError(
-            f"agent error: HTTP {response.status} {response.reason}{where}{said}",
+            f"agent error: HTTP {response.status} {response.reason}{through}{where}{said}",
             fault=TargetFault.REFUSED,
             retryable=response.status in self._bounds.retryable_statuses,
             hint=_MODEL_HINT if no_model else _STATUS_HINTS.get(response.status),
@@ -328,6 +343,16 @@ def _skip_certificates() -> Iterator[None]:
 def _has_secure_proxy() -> bool:
     return any(
         name.lower().endswith("_proxy") and value.lower().startswith("https://") for name, value in os.environ.items()
+    )
+
+
+def build_proxy_error(proxy: str | None, what: str, *, again: bool = False) -> TargetError:
+    """Build the error for a proxy that did not pass on a request; `again` where it may do so the next time."""
+    return TargetError(
+        f"no connection: {format_proxy(proxy or '')} {what}"[:300],
+        fault=TargetFault.UNREACHABLE,
+        retryable=again,
+        known_cause=ErrorCause.PROXY_REFUSED,
     )
 
 

@@ -48,10 +48,6 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-class UnsupportedYamlError(GateError):
-    """Well-formed YAML that is not supported: tags, duplicate keys, several documents, too large or deep."""
-
-
 class YamlPositions:
     """Line numbers of the values in the YAML document they were parsed from."""
 
@@ -99,8 +95,7 @@ def parse_yaml(data: bytes, file: str, *, any_number: bool = False) -> tuple[Jso
     An empty document is None. With `any_number` it may hold numbers that JSON does not have, for callers that
     read its scalars again.
 
-    Raises GateError `invalid-yaml`, naming file and line, and its subclass UnsupportedYamlError for YAML that
-    is not accepted.
+    Raises GateError `invalid-yaml`, naming file and line.
     """
     loader = None
     try:
@@ -121,13 +116,13 @@ def parse_yaml(data: bytes, file: str, *, any_number: bool = False) -> tuple[Jso
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = Problem(str(error.problem or error.context), file=file, line=mark.line + 1 if mark else None)
-        raise _build_syntax_error(problem) from error
+        raise _build_error(file, problem) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _build_syntax_error(Problem(f"not YAML text: {' '.join(str(error).split())}", file=file)) from error
+        raise _build_error(file, Problem(f"not YAML text: {' '.join(str(error).split())}", file=file)) from error
     except (ValueError, LookupError) as error:  # a value that is not what its tag says
-        raise _build_unsupported_error(file, Problem(f"invalid tag: {error}", file=file)) from error
+        raise _build_error(file, Problem(f"invalid tag: {error}", file=file)) from error
     except RecursionError as error:
-        raise _build_unsupported_error(file, Problem(_TOO_DEEP, file=file)) from error
+        raise _build_error(file, Problem(_TOO_DEEP, file=file)) from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -152,17 +147,13 @@ def _build_number_problem(path: tuple[str | int, ...], positions: YamlPositions,
     return Problem(message, file=file, line=positions.find_line(path), field=format_field_path(path) or None)
 
 
-def _build_syntax_error(problem: Problem) -> GateError:
-    return GateError("invalid-yaml", f"{problem.file} cannot be read", "correct the file", problems=[problem])
-
-
-def _build_unsupported_error(file: str, *problems: Problem) -> UnsupportedYamlError:
-    return UnsupportedYamlError("invalid-yaml", f"{file} cannot be read", "correct the file", problems=problems)
+def _build_error(file: str, *problems: Problem) -> GateError:
+    return GateError("invalid-yaml", f"{file} cannot be read", "correct the file", problems=problems)
 
 
 def _raise_problems(problems: Sequence[Problem], file: str) -> None:
     if problems:
-        raise _build_unsupported_error(file, *problems)
+        raise _build_error(file, *problems)
 
 
 def _find_outline_problems(data: bytes, file: str) -> list[Problem]:

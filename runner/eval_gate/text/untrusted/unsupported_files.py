@@ -78,10 +78,21 @@ def _describe_result(description: str) -> UnsupportedFile:
 _BRAINTRUST: Final = _describe_result("a result of Braintrust")
 _LANGSMITH_RESULT: Final = _describe_result("a result of LangSmith")
 _PROMPTFOO_RESULT: Final = _describe_result("a result of promptfoo")
+_OWN_RESULT: Final = UnsupportedFile(
+    "a result of Eval Gate",
+    "show it with `eval-gate report`, or compare with it: `--baseline FILE`",
+    is_certain=True,
+    reason="which is not an eval file",
+)
 _AGENTV_RESULT: Final = _describe_result("a result of AgentV")
 _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tuple(
     (frozenset(marks.split()), known)
     for marks, known in (
+        ("runId timestamp suites", _OWN_RESULT),
+        ("runId timestamp stalenessWarnings", _OWN_RESULT),
+        ("runId timestamp path", _OWN_RESULT),
+        ("runs suites levels", _OWN_RESULT),
+        ("evalFile caseId trial", _OWN_RESULT),
         ("eval_cases eval_set_id", ADK),
         ("eval_cases eval_id conversation", ADK),
         ("query expected_tool_use", ADK),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eval_gate.formats.agentv import dialect as agentv
+from eval_gate.formats.agentv.detection import is_agentv_suite
 from eval_gate.model.case import Aggregation
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.struct import replace
@@ -54,7 +54,7 @@ KNOWN = (
     ids=str,
 )
 def test_recognises__document__by_its_cases(document, recognised) -> None:
-    assert agentv.is_agentv_suite(document) is recognised
+    assert is_agentv_suite(document) is recognised
 
 
 def test_load__smallest_file__has_every_default(repository) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from eval_gate.errors import GateError
 from eval_gate.formats.agentv import dialect as agentv
 from eval_gate.formats.agentv import file_model
-from eval_gate.formats.agentv.detection import CASE_LIST_NAMES
+from eval_gate.formats.agentv.detection import CASE_LIST_NAMES, is_agentv_suite
 from eval_gate.formats.base import EvalSource, ReadOptions
 from eval_gate.text.sources.json import parse_json
 from tests.support.agentv import Repository
@@ -73,7 +73,7 @@ def test_load__anything_in_the_place_of_cases__is_a_suite_or_problems_with_lines
         document, positions = parse_json(data, "suite.json")
     except GateError:  # NaN and infinity
         return
-    assert agentv.is_agentv_suite(document)
+    assert is_agentv_suite(document)
     try:
         suite = agentv.load_suite(
             document, positions, EvalSource("suite.json", data, path, repository.root), ReadOptions(strict=strict)

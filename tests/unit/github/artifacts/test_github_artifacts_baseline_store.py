@@ -533,10 +533,12 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
         ({"history.json": b"12345"}, 0, "the history of artifact"),
         ({"history.json": encode_history(SENSELESS)}, 0, "the history of artifact"),
         ({"other.json": b"1"}, 0, ""),
+        ({"agent/history.json": encode_history(LEDGER)}, 0, ""),
     ],
 )
-def test_nearest__its_history__comes_with_it_or_is_said_to_be_lost(client, keep, beside, runs, lost) -> None:
-    keep("c5", {"run.json": record("x"), **beside})
+@pytest.mark.parametrize("folder", ["", "evals/results/x/"])
+def test_nearest__its_history__comes_with_it_or_is_said_to_be_lost(client, keep, beside, runs, lost, folder) -> None:
+    keep("c5", {f"{folder}{name}": data for name, data in {"run.json": record("x"), **beside}.items()})
     found = ArtifactStore(client, WANTED).find_nearest(NOW)
     assert isinstance(found, FoundBaseline)
     assert len(found.baseline.history.runs) == runs

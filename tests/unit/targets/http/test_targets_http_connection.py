@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from yarl import URL
 
-from eval_gate.targets.base import TargetError
-from eval_gate.targets.http.connection import Connection, ConnectionLostError, HttpRequest, ResponseLimits
+from eval_gate.model.execution import ErrorCause
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.http.connection import Connection, ConnectionLostError, HttpRequest, ResponseHead, ResponseLimits
 from eval_gate.targets.http.request_builder import parse_address
 from eval_gate.text.redaction import Redactor
 from tests.support.agents import Exchange, agent, ok, unused_port
@@ -23,12 +24,20 @@ CHUNKS = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 PACKED = gzip.compress(b"ok", mtime=0)
 
 
-def ask(port: int, *methods: str, host: str = "127.0.0.1", between=None, at_once: bool = False, room: int = 2) -> list:
+def ask(
+    port: int,
+    *methods: str,
+    host: str = "127.0.0.1",
+    scheme: str = "http",
+    between=None,
+    at_once: bool = False,
+    room: int = 2,
+) -> list:
     """Status and body of each answer over one pool, or the error. `between` may hold the loop still after the first."""
 
     async def main() -> list:
         connection = Connection(Redactor([SECRET]), ResponseLimits(1_000, frozenset()), room - 1, secure=False)
-        url = parse_address(f"http://{host}:{port}/chat?key={SECRET}")
+        url = parse_address(f"{scheme}://{host}:{port}/chat?key={SECRET}")
 
         async def one(method: str) -> object:
             try:
@@ -305,6 +314,43 @@ def test_exchange__proxies_of_the_environment__are_used_but_for_hosts_without(mo
         assert proxy.requests[0].head.startswith("POST http://agent.invalid/chat?key=")
         assert proxy.requests[0].header("proxy-authorization") == "Basic bWU6cHc="
         assert len(proxy.requests) == len(direct.requests) == 1
+
+
+@pytest.mark.parametrize("status", [403, 407, 502])
+def test_exchange__proxy_that_refuses__is_named_without_its_credentials(monkeypatch, status) -> None:
+    refusal = f"HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\n\r\n".encode()
+    with agent(saying(refusal)) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://me:hush@127.0.0.1:{proxy.port}")
+        (error,) = ask(443, "POST", host="agent.invalid", scheme="https")
+    said = f"no connection: the proxy 127.0.0.1:{proxy.port} refused the connection (HTTP {status} Refused)"
+    assert (str(error.message), error.cause, error.fault) == (said, ErrorCause.PROXY_REFUSED, TargetFault.UNREACHABLE)
+
+
+def test_exchange__proxy_where_nobody_listens__is_named_and_asked_again(monkeypatch) -> None:
+    port = unused_port()
+    monkeypatch.setenv("http_proxy", f"http://me:hush@127.0.0.1:{port}")
+    (error,) = ask(80, "POST", host="agent.invalid")
+    said = f"no connection: the proxy 127.0.0.1:{port} accepts no connection (Connection refused)"
+    assert (error.message, error.retryable) == (said, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "cause"),
+    [
+        (407, "no connection: the proxy 127.0.0.1:{port} refused the request (HTTP 407 Refused)", "proxy_refused"),
+        (403, "agent error: HTTP 403 Refused (through the proxy 127.0.0.1:{port})", "access_refused"),
+        (500, "agent error: HTTP 500 Refused", "agent_failed"),
+    ],
+)
+def test_build_status_error__behind_a_proxy__names_it_where_it_may_have_answered(
+    monkeypatch, status, said, cause
+) -> None:
+    port = unused_port()
+    monkeypatch.setenv("http_proxy", f"http://me:hush@127.0.0.1:{port}")
+    connection = Connection(Redactor(), ResponseLimits(100, frozenset()), 0, secure=False)
+    request = HttpRequest("POST", URL("http://agent.invalid/"), {}, b"x")
+    error = connection.build_status_error(ResponseHead(status, "Refused", {}), b"", request)
+    assert (error.message, error.cause) == (said.format(port=port), cause)
 
 
 @pytest.mark.parametrize(

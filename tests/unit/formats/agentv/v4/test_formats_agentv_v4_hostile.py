@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.formats.agentv import dialect as agentv
+from eval_gate.formats.agentv.detection import is_agentv_suite
 from eval_gate.formats.base import EvalSource, ReadOptions
 from eval_gate.text.sources.json import parse_json
 from tests.support.agentv import Repository
@@ -94,7 +95,7 @@ def load(repository: Repository, document) -> list[str]:
     """What is wrong with a document, if anything is."""
     data = json.dumps(document, indent=1).encode()
     value, positions = parse_json(data, "suite.json")
-    if not agentv.is_agentv_suite(value):
+    if not is_agentv_suite(value):
         return ["of another format"]
     source = EvalSource("suite.json", data, repository.root / "suite.json", repository.root)
     try:

@@ -1,0 +1,124 @@
+"""What can still be read of a file that a strict parser refuses: enough to see whose file it was meant to be."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
+
+_MAX_EVENTS: Final = 40_000
+"""Values, and ends of lists and mappings, that are looked at."""
+_MAX_DEPTH: Final = 6
+"""No format needs more levels to be recognized."""
+_TOKEN: Final = re.compile(
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[{}\[\],:]|[^\s{}\[\],:"']+""", re.DOTALL
+)
+
+
+class Outline(FrozenStruct):
+    """The documents of a refused file, with every scalar as text, and whether that is all of them."""
+
+    documents: tuple[JsonValue, ...]
+    is_complete: bool = True
+    """False for a mistake of syntax behind which anything may stand."""
+
+
+def outline_yaml(data: bytes) -> Outline:
+    """Outline YAML. Tags, duplicate keys, several documents and too many values are no obstacle."""
+    import yaml
+    from yaml import events
+
+    built, anchors = _OutlineBuilder(), dict[str, JsonValue]()
+    try:
+        for event in islice(yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), _MAX_EVENTS):
+            if isinstance(event, events.CollectionEndEvent):
+                built.close_container()
+            elif isinstance(event, events.AliasEvent):
+                built.place_value(anchors.get(event.anchor or ""))
+            elif isinstance(event, events.ScalarEvent):
+                built.place_value(event.value)
+            elif isinstance(event, events.CollectionStartEvent):
+                opened = built.open_container({} if isinstance(event, events.MappingStartEvent) else [])
+                anchors |= {event.anchor: opened} if event.anchor else {}
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return Outline(tuple(built.documents), is_complete=False)
+    return Outline(tuple(built.documents))
+
+
+def outline_json(data: bytes) -> Outline:
+    """Outline JSON. Comments, trailing commas and words without quotes, as in JSON5, are no obstacle."""
+    built, has_containers = _OutlineBuilder(), False
+    for token in islice(_TOKEN.finditer(data.decode("utf-8-sig", "replace")), 2 * _MAX_EVENTS):
+        match token[0]:
+            case "{" | "[" as sign:
+                has_containers = True
+                built.open_container({} if sign == "{" else [])
+            case "}" | "]":
+                if not built.depth:
+                    return Outline(tuple(built.documents), is_complete=False)
+                built.close_container()
+            case ",":
+                built.end_member()
+            case text if not text.startswith((":", "//", "/*")):
+                built.place_value(text.strip("\"'"))
+    return Outline(tuple(built.documents), is_complete=has_containers and not built.depth)
+
+
+def outline_lines(data: bytes) -> Outline:
+    """Outline JSON lines, as one document with a list `cases`. A broken line says nothing of the others."""
+    lines = islice((line for line in data.split(b"\n") if line.strip()), _MAX_EVENTS // 10)
+    return Outline(({"cases": [one for line in lines for one in outline_json(line).documents]},))
+
+
+class _OutlineBuilder:
+    """Builds documents from what a scanner finds, without recursion."""
+
+    def __init__(self) -> None:
+        self.documents: list[JsonValue] = []
+        self._open: list[JsonValue] = []
+        self._keys: list[str | None] = []
+
+    @property
+    def depth(self) -> int:
+        """The number of lists and mappings that are open."""
+        return len(self._open)
+
+    def open_container(self, container: JsonValue) -> JsonValue:
+        """Open a list or mapping, and return it: under a key that is there already, the first one goes on."""
+        opened = self.place_value(container)
+        self._open.append(opened)
+        self._keys.append(None)
+        return opened
+
+    def close_container(self) -> None:
+        """Close the innermost list or mapping."""
+        self._open.pop()
+        self._keys.pop()
+
+    def end_member(self) -> None:
+        """Forget a key without a value."""
+        if self._keys:
+            self._keys[-1] = None
+
+    def place_value(self, value: JsonValue) -> JsonValue:
+        """Place a key or value where it belongs, and return the one that its members go to."""
+        if not self._open:
+            self.documents.append(value)
+            return value
+        within = self._open[-1]
+        if isinstance(within, list):
+            within += [value] if len(self._open) < _MAX_DEPTH else []
+        elif isinstance(within, dict):
+            key, self._keys[-1] = self._keys[-1], None
+            if key is None:
+                self._keys[-1] = value if isinstance(value, str) else ""
+            elif key == "<<" and isinstance(value, dict):
+                within |= {name: one for name, one in value.items() if name not in within}
+            elif isinstance(value, dict | list) and type(within.get(key)) is type(value):
+                return within[key]
+            elif len(self._open) < _MAX_DEPTH and not within.get(key):
+                within[key] = value
+        return value
