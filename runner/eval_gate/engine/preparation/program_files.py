@@ -207,9 +207,7 @@ class ProgramFiles:
                         yield file
 
     def _is_left_out(self, file: str) -> bool:
-        if file in self._left_out:
-            return True
-        return any(str(place) in self._left_out for place in Path(file).parents)
+        return any(file == place or file.startswith(f"{place}/") for place in self._left_out)
 
     def _iter_places(self, key: str) -> Iterator[str]:
         """Yield where a program loads files from, as a run result has it."""
