@@ -166,7 +166,7 @@ def test_grader__pytest_gets_a_conftest__is_named(tmp_path) -> None:
     repository.write("evals/graders/conftest.py", hook)
     done = repository.compare()
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "grader of 1 case changed: `evals/graders/conftest.py`" in done.stdout
+    assert "grader of 1 case changed: `evals/graders/conftest.py" in done.stdout
 
 
 ROWS: dict[str, tuple[str, str, Mapping[str, str]]] = {
@@ -240,7 +240,7 @@ def test_hook__does_what_the_agent_has_to_do__is_named(tmp_path, hook) -> None:
     repository.write("hooks/seed.py", cheat)
     done = repository.compare()
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "hook or health check of 1 case changed: `hooks/seed.py`" in done.stdout
+    assert "hook or health check of 1 case changed: `hooks/seed.py" in done.stdout
 
 
 def test_hook__comes_new__is_a_setup_change(tmp_path) -> None:
@@ -290,7 +290,7 @@ def test_judge__file_of_its_program_changes__is_named(tmp_path) -> None:
     assert (same.returncode, "setup changed" in same.stdout) == (0, False), same.stdout
     repository.write("judges/words.py", "SCORE = 1.0\n")
     done = repository.compare()
-    assert "grader of 1 case changed: `judges/words.py`" in done.stdout, done.stdout
+    assert "grader of 1 case changed: `judges/words.py" in done.stdout, done.stdout
     assert done.returncode == 1
 
 
@@ -306,7 +306,7 @@ def test_health_check__its_program_changes__is_named_and_the_agent_beside_it_is_
     assert "setup changed" not in repository.compare().stdout
     repository.write("agent/ready.py", "changed = True\n")
     done = repository.compare()
-    assert (done.returncode, "hook or health check of 1 case changed: `agent/ready.py`" in done.stdout) == (1, True)
+    assert (done.returncode, "hook or health check of 1 case changed: `agent/ready.py" in done.stdout) == (1, True)
 
 
 EVIL = """\
@@ -368,7 +368,7 @@ def test_grader__file_that_a_rule_ignores_but_git_tracks__is_compared(tmp_path) 
     repository.write("evals/conftest.py", "x = 1\n")
     assert "setup changed" not in repository.compare().stdout
     commit_all(tmp_path)
-    assert "grader of 1 case changed: `evals/conftest.py`" in repository.compare().stdout
+    assert "grader of 1 case changed: `evals/conftest.py" in repository.compare().stdout
 
 
 def test_grader__other_eval_files_beside_it__are_none_of_its_files(tmp_path) -> None:
@@ -428,7 +428,7 @@ def test_grader__agent_beside_it__is_no_file_of_the_grader(tmp_path) -> None:
     repository.write("evals/agent.py", AGENT.format(answer="bad"))
     done = repository.compare()
     assert done.returncode == 1, done.stdout
-    assert "grader of 1 case changed: `evals/data`, `evals/g.py`" in done.stdout  # the agent's command hides no file
+    assert "grader of 1 case changed: `evals/data`, `evals/g.py" in done.stdout  # the agent's command hides no file
 
 
 def test_grader__baseline_of_an_older_version__does_not_say_that_it_changed(tmp_path) -> None:

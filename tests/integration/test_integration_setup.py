@@ -243,7 +243,7 @@ def test_grader__file_behind_any_command__is_said_when_it_changes(tmp_path, comm
     assert first.returncode == 0, first.stdout + first.stderr
     (tmp_path / "sub" / "g.py").write_text("print('{\"score\": 1.0}')\n")
     done = gate(tmp_path, *run, "--baseline", "results")
-    assert "grader of 1 case changed: `sub/g.py`" in text(done), done.stdout
+    assert "grader of 1 case changed: `sub/g.py" in text(done), done.stdout
     assert done.returncode == 1
 
 

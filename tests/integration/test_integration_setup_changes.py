@@ -338,7 +338,7 @@ def graded_run(folder: Path, *arguments: str):
 
 def the_script(folder: Path) -> str:
     (folder / "checks/words.py").write_text("# kinder\nprint('{\"score\": 1.0}')\n")
-    return "grader of 1 case changed: `checks/words.py`"
+    return "grader of 1 case changed: `checks/words.py"
 
 
 def the_prompt(folder: Path) -> str:
