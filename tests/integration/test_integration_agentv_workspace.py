@@ -237,4 +237,4 @@ def test_hook__changed_script__is_a_setup_change_of_its_cases(tmp_path) -> None:
     (tmp_path / "results").rename(tmp_path / "before")
     (tmp_path / "evals" / "set_up.py").write_text("print()\n")
     done = run(tmp_path, "--baseline", "before")
-    assert "1 case that passes in the baseline has a changed prompt: `a`" in done.stdout, done.stdout
+    assert "hook or health check of 1 case changed: `evals/set_up.py" in done.stdout, done.stdout

@@ -213,7 +213,8 @@ def test_judge__is_set_up_otherwise__is_said_and_blocks(tmp_path, part) -> None:
         case "response":
             targets(response='{"score": 1, "reasoning": "kind"}')
     done = gate(tmp_path, *run, "--baseline", "results")
-    assert "judge `j`: " in text(done), done.stdout
+    said = "grader of 1 case changed: `judge.py`" if part == "script" else "judge `j`: "
+    assert said in text(done), done.stdout
     assert done.returncode == 1
 
 
@@ -242,7 +243,7 @@ def test_grader__file_behind_any_command__is_said_when_it_changes(tmp_path, comm
     assert first.returncode == 0, first.stdout + first.stderr
     (tmp_path / "sub" / "g.py").write_text("print('{\"score\": 1.0}')\n")
     done = gate(tmp_path, *run, "--baseline", "results")
-    assert "grader of 1 case changed (script, prompt or rule): `c1`" in text(done), done.stdout
+    assert "grader of 1 case changed: `sub/g.py" in text(done), done.stdout
     assert done.returncode == 1
 
 
@@ -250,7 +251,7 @@ def test_grader__command_without_a_file_of_ours__is_said_not_to_be_compared(tmp_
     (tmp_path / "targets.yaml").write_text(MOCKS)
     suites(tmp_path, None)
     done = gate(tmp_path, "run", ".", "--output-dir", "results")
-    assert "the command `../score.sh`" in text(done)
+    assert "only the files at the top of the root are compared for `../score.sh`" in text(done)
 
 
 @pytest.mark.parametrize("order", [1, -1])

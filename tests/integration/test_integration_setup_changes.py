@@ -154,7 +154,7 @@ BENDS = {
         f"snapshot of 1 case changed: `{SNAPSHOT}` → `python3 again.py`",
         True,
     ),
-    "snapshot-script": (another_snapshot_script, "snapshot of 1 case changed: `gs-002`", True),
+    "snapshot-script": (another_snapshot_script, "snapshot of 1 case changed: `now.py`", True),
     "never": (configured(failOn=["never"]), "`fail-on` loosened: regressions → never", True),
     "allowed": (configured(allowedRegressions=100), "`allowed-regressions` loosened: 0 → 100", True),
     "pass-score": (configured(passScore=0.01), "`pass-score` loosened: 1 → 0.01", True),
@@ -338,12 +338,12 @@ def graded_run(folder: Path, *arguments: str):
 
 def the_script(folder: Path) -> str:
     (folder / "checks/words.py").write_text("# kinder\nprint('{\"score\": 1.0}')\n")
-    return "grader of 1 case changed (script, prompt or rule): `greeting`"
+    return "grader of 1 case changed: `checks/words.py"
 
 
 def the_prompt(folder: Path) -> str:
     (folder / "checks/sense.md").write_text("Call {{candidate_answer}} a good answer.\n")
-    return "grader of 1 case changed (script, prompt or rule): `greeting`"
+    return "grader of 1 case changed: `checks/sense.md`"
 
 
 def the_command(folder: Path) -> str:

@@ -608,7 +608,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int,
     "imported file": (
         *(lambda files: files.update({"evals/rules.py": "STRICT = 0\n"}), 1),
         *(
-            "grader of 4 cases changed (script, prompt or rule)",
+            "grader of 4 cases changed: `evals/rules.py",
             OF_CASES,
             4,
             0,

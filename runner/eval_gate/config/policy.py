@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_CONFIRM: Final = 6
 """Default of the maximum re-runs of a case: with 2 the false alarm rate cannot be kept."""
 DEFAULT_FALSE_ALARM_RATE: Final = 0.05
+DEFAULT_WAIVERS: Final = ".eval-gate/waivers.yaml"
 
 
 class FailOn(StrEnum):
@@ -169,7 +170,7 @@ class Policy:
     waivers: Place | None = define_setting(
         None,
         "File with waivers and quarantine.",
-        default_text=".eval-gate/waivers.yaml if it exists",
+        default_text=f"{DEFAULT_WAIVERS} if it exists",
         panel=Panel.VERDICT,
         key="waiversPath",
         flag="--waivers",

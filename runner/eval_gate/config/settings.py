@@ -414,6 +414,13 @@ class RunConfig:
         metavar="NAME",
         compared_as="the judges of a case",
     )
+    grader_files: tuple[Text, ...] = define_setting(
+        (),
+        "Globs of further files that graders and hooks load, relative to the working directory: they are compared too.",
+        option=False,
+        input=False,
+        limits={"max_length": 100},
+    )
     rubric: RubricMode = define_setting(
         RubricMode.AFTER_PASS,
         "Condition for rubric cases to run: always, after-pass (unless other cases fail the gate) or never.",

@@ -13,7 +13,6 @@ from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseFingerprints
 from eval_gate.results.run_setup import RunSetup
-from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.targets.setup import compute_setup_fingerprint
 
 MAX_NAMED_SETTINGS: Final = 5
@@ -45,12 +44,12 @@ class ExecutionFingerprints:
         measuring: EvaluationSetup | None,
         yardsticks: Mapping[CaseKey, CaseFingerprints],
         commit: str | None = None,
-        program_of: Callable[[EvalCase], str | None] = lambda _: None,
+        program_of: Callable[[EvalCase], JsonValue] = lambda _: None,
     ) -> None:
         """`program_of` says what stands for the files of the program that a case asks; None where it is none."""
         how = measuring or EvaluationSetup()
         settings: list[JsonValue] = [as_fields(one) for one in how.settings]
-        self._run = compute_setup_fingerprint([how.snapshot, how.snapshot_scripts, commit, *settings])
+        self._run = compute_setup_fingerprint([how.snapshot, how.snapshot_program, commit, *settings])
         self._left_out = set() if how.snapshot_is_file else {"snapshot"}
         self._yardsticks = yardsticks
         self._program_of = program_of
@@ -59,7 +58,7 @@ class ExecutionFingerprints:
     def from_plan(cls, plan: RunPlan) -> ExecutionFingerprints:
         """Those of the cases of this plan."""
         targets = plan.without_cases()
-        programs = {id(one): one.program for one in plan.list_targets() if isinstance(one, MaskedTarget)}
+        programs = plan.agent_programs
         commit = plan.git.sha if plan.git else None
         return cls(
             plan.measurement, plan.setup_fingerprints, commit, lambda case: programs.get(id(targets.get_target(case)))

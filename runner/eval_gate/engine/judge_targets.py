@@ -22,12 +22,17 @@ from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggre
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, Target, TargetError
 from eval_gate.targets.model.model_client import ModelClient
+from eval_gate.targets.secret_masking import MaskedTarget
+from eval_gate.targets.setup import TargetPrograms
 
 RUBRICS_OFF_REASON = "rubric cases are switched off (rubric: never)"
 
 
 class ModelJudge:
     """LLM judge that calls a model, with retries, rate limits and recording."""
+
+    programs: None = None
+    """A model runs no command."""
 
     def __init__(self, name: str, asker: ModelClient) -> None:
         self._name = name
@@ -86,6 +91,11 @@ class TargetJudge:
     def target_identity(self) -> TargetIdentity:
         """Who grades, and set up how."""
         return replace(self._target.identity, name=self._name, identity=self.identity)
+
+    @property
+    def programs(self) -> TargetPrograms | None:
+        """Commands of a judge that is a program; None for any other."""
+        return self._target.programs if isinstance(self._target, MaskedTarget) else None
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from typing import Final
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judge_targets import Judges, is_rubric_case
+from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.rerun_policy import RerunPolicy
+from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.policy import EvaluationSetup
@@ -74,6 +76,10 @@ class RunPlan(FrozenStruct):
     """How often `rerun_policy` may have one case run again."""
     setup_fingerprints: Mapping[CaseKey, CaseFingerprints] = field(default_factory=dict)
     """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
+    program_files: ProgramFiles | None = None
+    """Files of the programs that grade or prepare, as they were when the run was planned; None for no such files."""
+    agent_programs: Mapping[int, JsonValue] = field(default_factory=dict)
+    """What stands for the files of a target's program, by the target's `id`."""
     measurement: EvaluationSetup | None = None
     """How all cases are measured: trials, re-runs, recordings, source of the snapshot."""
     resumed_setup: RunSetup | None = None

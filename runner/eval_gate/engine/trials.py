@@ -17,6 +17,7 @@ from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, Work
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judge_targets import Judges
+from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.retention import build_details, truncate_judge_prompts
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.engine.worker_pool import yield_slot
@@ -28,6 +29,7 @@ from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
+from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured_output import Mask
 from eval_gate.process.environment import WithheldVariables
@@ -36,7 +38,7 @@ from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.readiness import report_waiting
-from eval_gate.text.escape import truncate_middle
+from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -51,6 +53,9 @@ _CHANGES_NAME: Final = "changes.diff"
 _MAX_CASE_ID: Final = 200
 """Characters of the id of another case."""
 _TIMEOUT_HINT = "increase timeoutMs if it needs longer"
+_CHANGE_HINT: Final = "let nothing write beside graders and hooks during a run, or let git ignore such files"
+_MAX_FILE_NAME: Final = 300
+"""Characters of the name of a changed file."""
 
 
 class NoResponseError(Exception):
@@ -95,6 +100,9 @@ class TrialServices(FrozenStruct):
     artifacts: WorkspaceArtifacts | None = None
     """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
     workspaces: CaseWorkspaces = field(default_factory=CaseWorkspaces)
+    program_files: ProgramFiles | None = None
+    """Files of the programs that grade or prepare; None where no case has such programs."""
+    setup_fingerprints: Mapping[CaseKey, CaseFingerprints] = field(default_factory=dict)
 
     @classmethod
     def from_plan(
@@ -118,7 +126,26 @@ class TrialServices(FrozenStruct):
             fingerprints=ExecutionFingerprints.from_plan(plan),
             artifacts=artifacts,
             workspaces=workspaces,
+            program_files=plan.program_files,
+            setup_fingerprints=plan.setup_fingerprints,
         )
+
+    async def require_unchanged_programs(self, case: EvalCase) -> None:
+        """Check that no file which a program of the case can load was written to since the run was planned.
+
+        Raises EvaluatorError: such a case must not be scored by other files than those that are compared.
+        """
+        parts = self.setup_fingerprints.get(case.key)
+        keys = (*parts.programs, *parts.preparing_programs) if parts else ()
+        if self.program_files is None or not keys:
+            return
+        changed = await asyncio.to_thread(self.program_files.find_change, keys)
+        if changed is not None:
+            raise EvaluatorError(
+                f"{to_one_line(changed, _MAX_FILE_NAME)} changed while the run was under way, so the case is not "
+                "scored: a grader or hook can load this file",
+                hint=_CHANGE_HINT,
+            )
 
     def build_context(
         self, case: EvalCase, response: Response, workspace: WorkspaceState | None = None
@@ -215,12 +242,15 @@ class TrialRunner:
 
     async def _run_trial(self, job: TrialJob, given: Response | None, attempt: int = 0) -> TrialRecord:
         try:
+            if job.case.workspace is not None:
+                await self._shared.require_unchanged_programs(job.case)
             async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
                 return await self._run_in_workspace(job, given, attempt, workspace)
-        except WorkspaceError as error:
+        except (WorkspaceError, EvaluatorError) as error:
             return replace(
                 self._build_record(job, 0.0),
                 error=truncate_middle(str(error), MAX_ERROR),
+                error_hint=error.hint if isinstance(error, EvaluatorError) else None,
                 error_kind=ErrorKind.EVALUATION_ERROR,
                 error_cause=ErrorCause.NOT_SENT,
             )
@@ -248,8 +278,10 @@ class TrialRunner:
             return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
+            await self._shared.require_unchanged_programs(job.case)
             state = None if workspace is None else await workspace.end_case(job.case)
             case_score = await score_case(self._shared.build_context(job.case, response, state))
+            await self._shared.require_unchanged_programs(job.case)
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
         answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)

@@ -124,12 +124,13 @@ def find_partial_selection(patterns: Sequence[str], usual: Sequence[str], root: 
     others = (
         file for pattern in usual for file in _iter_matches(pattern, root) if os.path.realpath(file.path) not in taken
     )
-    if not any(_has_evals(file, root) for file in others):
+    if not any(has_evals(file, root) for file in others):
         return ()
     return tuple(sorted({format_path(root / pattern, root) for pattern in patterns}))
 
 
-def _has_evals(file: EvalFile, root: Path) -> bool:
+def has_evals(file: EvalFile, root: Path) -> bool:
+    """Whether a file holds evals; one that cannot be read counts as if it did."""
     try:
         return isinstance(read_eval_document(file, root), EvalDocument)
     except GateError:

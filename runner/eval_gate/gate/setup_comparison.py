@@ -14,6 +14,7 @@ from eval_gate.gate.case_matching import find_absent_cases, find_earlier_keys, h
 from eval_gate.gate.evidence.case_history import EarlierResult
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.policy_changes import find_policy_changes
+from eval_gate.gate.program_changes import ProgramComparison
 from eval_gate.gate.setting_changes import CaseSettingChange, SettingComparison
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import UNDECIDED_TYPE, Status
@@ -25,12 +26,18 @@ from eval_gate.struct import replace
 
 MAX_NAMED_CASES: Final = 20
 """Cases of one difference that are kept by name."""
+MAX_NAMED_FILES: Final = 20
+"""Files of one difference that are kept by name."""
 MAX_GROUPS: Final = 20
 """Judges and targets that are told one by one."""
 DEFAULT_EXTERNAL_COVERAGE: Final = 0.5
 """The share of the baseline's cases that another tool's results have to hold where `min_coverage` says nothing."""
 _KIND_ORDER: Final = {kind: place for place, kind in enumerate(SetupChangeKind)}
-_GROUPED_KINDS: Final = frozenset(
+_PROGRAM_KINDS: Final = frozenset(
+    {SetupChangeKind.GRADER, SetupChangeKind.PREPARATION, SetupChangeKind.SNAPSHOT_SOURCE}
+)
+"""Differences that may be in the files of programs, each of which is named."""
+_GROUPED_KINDS: Final = _PROGRAM_KINDS | frozenset(
     {SetupChangeKind.JUDGE, SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT, SetupChangeKind.AGENT}
 )
 """Differences of which each has a group of cases of its own."""
@@ -48,6 +55,7 @@ _FINGERPRINT_KINDS: Final = frozenset(
         ),
         *(
             SetupChangeKind.GRADER,
+            SetupChangeKind.PREPARATION,
             SetupChangeKind.JUDGE,
             SetupChangeKind.RECORDING,
             SetupChangeKind.SEEDS,
@@ -151,14 +159,32 @@ class _ChangedCases:
 
     def __init__(self, snapshots: tuple[str | None, str | None], recorded: str | None = None) -> None:
         self.sources = {SetupChangeKind.SNAPSHOT_SOURCE: snapshots, SetupChangeKind.RECORDING: (None, recorded)}
+        self.programs: dict[tuple[SetupChangeKind, tuple[str, ...]], list[_BaselineCase]] = defaultdict(list)
         self.by_kind: dict[SetupChangeKind, list[_BaselineCase]] = defaultdict(list)
         self.judges: dict[tuple[str | None, str | None], list[_BaselineCase]] = defaultdict(list)
         self.setups: dict[CaseSettingChange, list[_BaselineCase]] = defaultdict(list)
+
+    def add(
+        self,
+        kind: SetupChangeKind,
+        case: _BaselineCase,
+        files: tuple[str, ...],
+        judges: tuple[str | None, str | None],
+    ) -> None:
+        """Add a difference of a case, with the changed files of its programs and its judges on both sides."""
+        self.by_kind[kind].append(case)
+        if kind in _PROGRAM_KINDS:
+            self.programs[kind, files].append(case)
+        elif kind is SetupChangeKind.JUDGE:
+            self.judges[judges].append(case)
 
     def iter_differences(self) -> Iterator[SetupChange]:
         for kind, cases in self.by_kind.items():
             if kind not in _GROUPED_KINDS and cases:
                 yield _build_difference(kind, cases, *self.sources.get(kind, (None, None)))
+        for (kind, files), cases in sorted(self.programs.items(), key=lambda group: -len(group[1]))[:MAX_GROUPS]:
+            difference = _build_difference(kind, cases, *self.sources.get(kind, (None, None)))
+            yield replace(difference, files=files[:MAX_NAMED_FILES], file_count=len(files))
         groups = sorted(self.judges.items(), key=lambda group: -len(group[1]))
         for (then, now), cases in groups[:MAX_GROUPS]:
             yield _build_difference(SetupChangeKind.JUDGE, cases, then, now)
@@ -180,8 +206,9 @@ def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKe
     before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
     found, here = _ChangedCases((before.snapshot, after.snapshot), after.recording), current.index_cases()
     moved = {old: new for new, old in find_earlier_keys(baseline, current).items()}
+    programs = ProgramComparison(baseline, current)
     fixed, removed = (
-        _is_snapshot_comparable(baseline.setup, current.setup),
+        _is_snapshot_comparable(baseline.setup, current.setup, programs),
         set(find_absent_cases(baseline, current).removed),
     )
     setups, by_another_tool = SettingComparison(baseline, current), baseline.is_external and current.is_external
@@ -199,11 +226,10 @@ def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKe
             found.setups[change].append(known)
         for kind in {change.kind for change in changes}:
             found.by_kind[kind].append(known)
-        parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=fixed)]
+        parts = [*_compare_fingerprints(case, other, programs, passed=passed, fixed_snapshot=fixed)]
         for kind in (*parts, *(_find_external_changes(case, other, parts) if by_another_tool else ())):
-            found.by_kind[kind].append(known)
-            if kind is SetupChangeKind.JUDGE:
-                found.judges[_get_judge(case), _get_judge(other)].append(known)
+            judges = _get_judge(case), _get_judge(other)
+            found.add(kind, known, programs.find_changed_files(kind, case, other), judges)
         if passed and after.recording and _can_be_recorded(other, after.judges):
             found.by_kind[SetupChangeKind.RECORDING].append(known)
         if own != key:
@@ -212,7 +238,7 @@ def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKe
 
 
 def _compare_fingerprints(
-    baseline: CaseResult, current: CaseResult, *, passed: bool, fixed_snapshot: bool
+    baseline: CaseResult, current: CaseResult, programs: ProgramComparison, *, passed: bool, fixed_snapshot: bool
 ) -> Iterator[SetupChangeKind]:
     """Yield the kinds of differences between the fingerprints of a case.
 
@@ -221,7 +247,7 @@ def _compare_fingerprints(
     one, other = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
     asked = {
         SetupChangeKind.EXPECTATION: (one.expectation, other.expectation),
-        SetupChangeKind.PROMPT: (one.prompt, other.prompt),
+        SetupChangeKind.PROMPT: programs.select_prompts(one, other),
     }
     differ = [kind for kind, sides in asked.items() if _is_different(*sides)]
     if passed:
@@ -232,7 +258,7 @@ def _compare_fingerprints(
         yield SetupChangeKind.SKIPPED
     if baseline.fingerprints and current.fingerprints:
         graded = {
-            SetupChangeKind.GRADER: (one.grader, other.grader),
+            SetupChangeKind.GRADER: programs.select_graders(one, other),
             SetupChangeKind.JUDGE: (one.judge, other.judge),
             SetupChangeKind.SEEDS: (one.seeds, other.seeds),
             SetupChangeKind.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
@@ -240,6 +266,8 @@ def _compare_fingerprints(
         # a part that only one of the two has came or went with its evaluator, which is the expectation, or is not known
         has_both = not differ and baseline.status.is_scored and current.status.is_scored
         alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or has_both)]
+        if programs.is_known and one.preparation != other.preparation:
+            alike.append(SetupChangeKind.PREPARATION)
         yield from alike
         differ += alike
     if passed and not differ and _is_different(baseline.fingerprint, current.fingerprint):
@@ -322,12 +350,13 @@ def _get_judge(case: CaseResult) -> str | None:
     return case.fingerprints.judge if case.fingerprints else None
 
 
-def _is_snapshot_comparable(baseline: EvaluationSetup | None, current: EvaluationSetup | None) -> bool:
+def _is_snapshot_comparable(
+    baseline: EvaluationSetup | None, current: EvaluationSetup | None, programs: ProgramComparison
+) -> bool:
     """Whether other values of a snapshot say anything: live ones are others each time, unless their source is."""
     if baseline is None or current is None:
         return False
-    source = (baseline.snapshot, baseline.snapshot_scripts) != (current.snapshot, current.snapshot_scripts)
-    return source or current.snapshot_is_file
+    return baseline.snapshot != current.snapshot or current.snapshot_is_file or bool(programs.snapshot_files)
 
 
 def _compare_targets(baseline: RunResult, current: RunResult, *, moved: bool) -> Iterator[SetupChange]:

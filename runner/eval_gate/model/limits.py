@@ -53,10 +53,9 @@ SUITE_BYTES: Final = 64_000_000
 EVALUATORS_DEPTH: Final = 10
 SNAPSHOT_BYTES: Final = 16_000_000
 SNAPSHOT_S: Final = 60.0
-SCRIPT_BYTES: Final = 4_000_000
-SCRIPT_FILES: Final = 200
-SCRIPTS_LISTED: Final = 5_000
-SCRIPTS_DEPTH: Final = 6
+PROGRAM_FILES: Final = 50_000
+PROGRAM_BYTES: Final = 8_000_000_000
+PROGRAM_ENTRIES: Final = 2_000
 SOURCE_BYTES: Final = 1_000_000
 SOURCE_FILES: Final = 2_000
 LITERAL_DEPTH: Final = 60
@@ -279,10 +278,9 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("reply of an LLM judge", VERDICT_CHARACTERS, "characters"),
             LimitRow("output of a grader", GRADER_BYTES, "bytes"),
             LimitRow("default time for a grader", GRADER_S, "seconds"),
-            LimitRow("hashed file of a grading command", SCRIPT_BYTES, "bytes"),
-            LimitRow("files of a grading command, with imported ones", SCRIPT_FILES, "files"),
-            LimitRow("files that are searched for them", SCRIPTS_LISTED, "files"),
-            LimitRow("depth of folders that are searched for them", SCRIPTS_DEPTH, "levels"),
+            LimitRow("files of all graders and hooks that are compared", PROGRAM_FILES, "files"),
+            LimitRow("bytes of these files", PROGRAM_BYTES, "bytes"),
+            LimitRow("such files that a run result lists one by one", PROGRAM_ENTRIES, "files"),
         ),
         "Workspaces of Agent Evals and AgentV": (
             LimitRow("depth of folders in a workspace", SANDBOX_DEPTH, "levels"),

@@ -1,6 +1,7 @@
 """Policy of a run and its evaluation setup, as stored in the run result."""
 
 from eval_gate.model.base import JsonValue, Record, as_json
+from eval_gate.model.compared_programs import ComparedPrograms
 from eval_gate.model.setup import SettingValue, TargetIdentity
 
 
@@ -61,8 +62,10 @@ class EvaluationSetup(Record, kw_only=True):
     """Source of snapshot tokens: a path, an address without credentials, or a command."""
     snapshot_is_file: bool = False
     """The snapshot is a file, which changes only when someone edits it."""
-    snapshot_scripts: str | None = None
-    """Content hash of the files that the snapshot command names."""
+    snapshot_program: str | None = None
+    """Key of the snapshot command in `programs`."""
+    programs: ComparedPrograms | None = None
+    """What programs of the run can load; None in a result of an older version or of another tool."""
     recording: str | None = None
     """File of recorded responses that replaced models or judges; None for none, or for the baseline's own recording."""
     settings: tuple[SettingValue, ...] = ()

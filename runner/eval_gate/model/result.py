@@ -65,7 +65,15 @@ class CaseFingerprints(Record, kw_only=True):
     expectation: str | None = None
     """Expectation as in the eval file."""
     grader: str | None = None
-    """Content of grading scripts and judge prompts."""
+    """Judge prompts, grading commands and the content of the files that these can load."""
+    judge_program: str | None = None
+    """The same of the commands of LLM judges that are programs."""
+    preparation: str | None = None
+    """The same of the hooks of the case's workspace and of the health check of its target."""
+    programs: tuple[str, ...] = ()
+    """Keys of the grading programs, in the run's `setup.programs`."""
+    preparing_programs: tuple[str, ...] = ()
+    """Keys of the programs that prepare."""
     seeds: str | None = None
     """Values of the case's seed tokens."""
     snapshot: str | None = None

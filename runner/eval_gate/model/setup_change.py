@@ -29,6 +29,8 @@ class SetupChangeKind(StrEnum):
     PROMPT_OR_EXPECTATION = "prompt_or_expectation"
     """The prompt or the expectation changed; the stored results do not tell which."""
     GRADER = "grader"
+    PREPARATION = "preparation"
+    """A hook of their workspace or the health check of their target changed."""
     JUDGE = "judge"
     SETUP = "setup"
     """A setting of the run changed, or a setting for the requests and responses of a target or judge."""
@@ -86,6 +88,10 @@ class SetupChange(Record, kw_only=True):
     current: str | None = None
     count: int = 0
     """Number of affected cases; 0 if the change is not about individual cases."""
+    files: tuple[str, ...] = ()
+    """The first changed files of a program, relative to the folder of the run, sorted."""
+    file_count: int = 0
+    """Number of changed files of a program."""
     cases: tuple[ChangedCase, ...] = ()
     """The first affected cases, sorted by name."""
 

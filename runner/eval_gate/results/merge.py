@@ -9,6 +9,7 @@ from typing import Final
 from eval_gate import __version__
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import CaseKey
+from eval_gate.model.compared_programs import merge_compared_programs
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import EvaluationSetup
@@ -119,8 +120,11 @@ def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult])
 def _merge_measurements(runs: Sequence[RunResult]) -> EvaluationSetup | None:
     """How all parts were measured, where they agree; recorded answers of one part are in the whole as well."""
     recorded = next((run.setup.recording for run in runs if run.setup and run.setup.recording), None)
-    told = {replace(run.setup, recording=None) if run.setup else None for run in runs}
+    told = {replace(run.setup, recording=None, programs=None) if run.setup else None for run in runs}
     agreed = told.pop() if len(told) == 1 else None
+    programs = [run.setup.programs if run.setup else None for run in runs]
+    if agreed is not None and None not in programs:  # each part has the programs of its own cases
+        agreed = replace(agreed, programs=merge_compared_programs(filter(None, programs)))
     return replace(agreed or EvaluationSetup(), recording=recorded) if recorded else agreed
 
 
@@ -256,7 +260,7 @@ def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
         yield f"{names} are from runs with different numbers of cases: {one.planned_cases:,}, {other.planned_cases:,}"
     if _is_different(one.policy, other.policy):
         yield f"{names} have different policies"
-    measured = (replace(run.setup, recording=None) if run.setup else None for run in (one, other))
+    measured = (replace(run.setup, recording=None, programs=None) if run.setup else None for run in (one, other))
     before, after = RunSetup.from_run(one), RunSetup.from_run(other)
     if _is_different(*measured) or before.has_target_changes(after):
         named = "; ".join(before.iter_differences(after))

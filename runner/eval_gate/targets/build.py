@@ -20,11 +20,10 @@ from eval_gate.targets.kinds import is_model_provider
 from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.rate_limit import build_shard_limiter
 from eval_gate.targets.secret_masking import mask_target
 from eval_gate.targets.settings import ProgramSettings, to_camel_case
-from eval_gate.targets.setup import TargetSetup, compute_grading_setup, compute_setup
+from eval_gate.targets.setup import compute_setup
 from eval_gate.targets.target_list import ResolvedTarget
 from eval_gate.targets.variables import SecretPolicy
 from eval_gate.text.quoting import describe_name
@@ -52,8 +51,6 @@ class BuildContext(FrozenStruct):
     """Masks every secret of the run: a secret of one target is masked in the output of all of them."""
     shards: int = 1
     """Number of machines that run the same targets at the same time and share their rate limits."""
-    program_files: ProgramFiles | None = None
-    """Reads the files that judge commands name; None if the setup of judges is not needed."""
     missing_requirements: MissingRequirements | None = None
     """Collects the missing requirements when targets are only checked; None if all must be present."""
 
@@ -68,8 +65,7 @@ def build_target(
 ) -> Target:
     """Build the chosen target, not yet connected, with its secrets masked.
 
-    `grades` means that the target grades. Then the programs that it runs are part of its setup. Raises GateError if
-    its settings are wrong.
+    `grades` means that the target grades: it gets a prompt of its own. Raises GateError if its settings are wrong.
     """
     context.redact.include(chosen.redact)
     settings = chosen.settings
@@ -77,19 +73,9 @@ def build_target(
         settings = _add_passed_variables(settings, context)
     rate = build_shard_limiter(choice.requests_per_minute, context.shards)
     made = chosen.kind.build_target(settings, choice, context)
-    if grades:
-        setup = build_grading_setup(chosen, context)
-    else:
-        prompting = made.prompt_setup if isinstance(made, DescribedTarget) else None
-        files = context.program_files or ProgramFiles(context.root)
-        setup = compute_setup(chosen.settings, context.environment, context.redact, prompting, files)
+    prompting = made.prompt_setup if isinstance(made, DescribedTarget) and not grades else None
+    setup = compute_setup(chosen.settings, context.environment, context.redact, prompting)
     return mask_target(made, context.redact, rate, setup.with_file(chosen.file))
-
-
-def build_grading_setup(chosen: ResolvedTarget, context: BuildContext) -> TargetSetup:
-    """Build the setup of a target that grades."""
-    files = context.program_files or ProgramFiles(context.root)
-    return compute_grading_setup(chosen.settings, context.environment, context.redact, files)
 
 
 def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:

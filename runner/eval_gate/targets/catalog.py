@@ -18,7 +18,6 @@ from eval_gate.files.file_paths import find_repository, format_relative_path
 from eval_gate.targets.base import BatchTarget, Target
 from eval_gate.targets.build import (
     BuildContext,
-    build_grading_setup,
     build_model_settings,
     build_target,
     find_flag_target,
@@ -92,6 +91,12 @@ class TargetCatalog:
                         continue
                     listed = self._lists.get(found) or read_targets_file(found, format_relative_path(found, root))
                 context.redact.include(listed.build_redactor(context.environment))
+
+    def list_files(self) -> tuple[Path, ...]:
+        """List the files with lists of targets that were read."""
+        named = self._choice.targets
+        given = (self._context.root / named,) if isinstance(named, str) and None in self._lists else ()
+        return (*given, *(place for place in self._lists if place is not None))
 
     def describe_unread_list(self) -> str | None:
         """Describe a named list of targets that is not used, because an endpoint or model was chosen.
@@ -240,9 +245,7 @@ class TargetCatalog:
         return build_target(chosen, self._choice, self._context, grades=grades)
 
     def _build_client(self, chosen: ResolvedTarget) -> ModelClient:
-        asker = chosen.kind.build_client(chosen.settings, self._choice, self._context)
-        asker.setup = build_grading_setup(chosen, self._context)
-        return asker
+        return chosen.kind.build_client(chosen.settings, self._choice, self._context)
 
     def _resolve_listed(self, listed: TargetList, name: str | None) -> ResolvedTarget:
         context = self._context

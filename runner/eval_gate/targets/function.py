@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
@@ -39,8 +39,6 @@ _RESULT_HINT: Final = 'return text, or {"response": …, "toolCalls": […]} as 
 
 class FunctionSettings(ResponseSettings):
     """Settings of a Python function."""
-
-    runs_repository_files: ClassVar[bool] = True
 
     provider: Literal["python"] = PROVIDER
     function: Annotated[

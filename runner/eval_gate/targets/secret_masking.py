@@ -12,7 +12,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
 from eval_gate.targets.rate_limit import RateLimiter
-from eval_gate.targets.setup import TargetSetup
+from eval_gate.targets.setup import TargetPrograms, TargetSetup
 from eval_gate.text.redaction import Redactor
 
 
@@ -47,9 +47,9 @@ class MaskedTarget:
         return self._redact.mask_struct(self._setup.apply_to(found) if self._setup else found)
 
     @property
-    def program(self) -> str | None:
-        """16 hexadecimal digits for the files of the repository that its command names; None for none."""
-        return self._setup.program if self._setup else None
+    def programs(self) -> TargetPrograms | None:
+        """Commands of a target that starts a program; None for any other."""
+        return self._setup.programs if self._setup else None
 
     @property
     def workers(self) -> int | None:

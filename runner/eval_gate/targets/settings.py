@@ -201,8 +201,6 @@ class TargetSettings(DescribedSettings):
     """Aliases of settings in camelCase, with our names."""
     keys: ClassVar[frozenset[str]] = frozenset()
     """Settings, in camelCase, with a credential: always `${{ NAME }}`, and needed only for requests."""
-    runs_repository_files: ClassVar[bool] = False
-    """Whether it runs files that its settings name, so that a change of them is a change of the agent."""
     refers_within_texts: ClassVar[bool] = False
     """Whether `${{ NAME }}` is also replaced within a string, and not only as the whole value."""
 
@@ -312,8 +310,6 @@ class TargetSettings(DescribedSettings):
 
 class ProgramSettings(TargetSettings):
     """Settings of targets that start a program: its environment variables."""
-
-    runs_repository_files: ClassVar[bool] = True
 
     pass_env: tuple[VariableName, ...] = Field(default=(), description="Environment variables to pass on unchanged.")
     env: Secret[dict[VariableName, Value]] = Field(

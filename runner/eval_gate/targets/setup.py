@@ -20,8 +20,7 @@ from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import PromptSetup
-from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.settings import CaseInsensitiveNames, TargetSettings, find_no_effect, find_role
+from eval_gate.targets.settings import CaseInsensitiveNames, ProgramSettings, TargetSettings, find_no_effect, find_role
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, dump_sorted_json, fingerprint_json
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import Secret, SecretAddress
@@ -36,6 +35,14 @@ _CREDENTIAL_NAME: Final = re.compile(r"auth|cookie|credential|key|pass|secret|se
 """Names of headers, variables and similar fields whose values are always hidden, even if a file contains them."""
 
 
+class TargetPrograms(FrozenStruct):
+    """Commands of a target, with all words of its settings, and the folder relative to that of the eval file."""
+
+    command: str
+    healthcheck: str | None = None
+    cwd: str = "."
+
+
 class TargetSetup(FrozenStruct):
     """Settings shown in a run result, and the fingerprint of all of them (16 hexadecimal digits)."""
 
@@ -43,9 +50,8 @@ class TargetSetup(FrozenStruct):
     fingerprint: str | None = None
     file: str | None = None
     """Targets file that describes it; None if it was given in another way."""
-    program: str | None = None
-    """Hash (16 hex digits) of the repository files that the agent's command names; None for none. They are the subject
-    of the evaluation, and not part of the fingerprint."""
+    programs: TargetPrograms | None = None
+    """Commands of a target that starts a program; None for any other. Their files are not part of the fingerprint."""
 
     def with_file(self, file: str | None) -> TargetSetup:
         """Return this setup for a target that the list `file` describes."""
@@ -75,36 +81,15 @@ def compute_setup(
     environment: Mapping[str, str],
     mask: Mask,
     prompting: PromptSetup | None = None,
-    files: ProgramFiles | None = None,
 ) -> TargetSetup:
     """Compute the setup of a target from its resolved settings.
 
     `environment` holds the variables that its provider reads. `mask` hides secrets in the settings that a run
-    result shows. `files` reads the files of the program that is evaluated.
+    result shows.
     """
     parts = list(_iter_settings(settings, environment, mask))
-    named = _find_named_files(settings, parts, files) if files else []
     found = _assemble_setup(settings.provider, [*parts, *(_iter_prompt_settings(prompting) if prompting else ())])
-    return replace(found, program=compute_setup_fingerprint([list(one) for one in named]) if named else None)
-
-
-def compute_grading_setup(
-    settings: TargetSettings, environment: Mapping[str, str], mask: Mask, files: ProgramFiles
-) -> TargetSetup:
-    """Compute the setup of a target that grades, with the content of the files that its settings name."""
-    parts = list(_iter_settings(settings, environment, mask))
-    named = _find_named_files(settings, parts, files)
-    if named:
-        content: JsonValue = [list(one) for one in named]
-        names = ", ".join(name for name, _ in named)
-        parts.append(
-            _Setting(
-                "files",
-                content,
-                f"{names[: MAX_VALUE_TEXT - _DIGEST_DIGITS]} #{compute_digest(content)[:_DIGEST_DIGITS]}",
-            )
-        )
-    return _assemble_setup(settings.provider, parts)
+    return replace(found, programs=_find_programs(settings, parts))
 
 
 @lru_cache(maxsize=1_000)
@@ -125,15 +110,13 @@ def compute_agent_setup(agent: SuiteAgent) -> TargetSetup:
     return _assemble_setup("suite", parts)
 
 
-def _find_named_files(
-    settings: TargetSettings, parts: Iterable[_Setting], files: ProgramFiles
-) -> list[tuple[str, str]]:
-    """Find the files that the settings of a program name, sorted by name, with a digest of each content."""
-    if not settings.runs_repository_files:
-        return []
-    folder = files.root / str(getattr(settings, "cwd", None) or ".")
-    texts = (text for part in parts for text in _iter_texts(part.value))
-    return sorted({file: content for text in texts for file, content in files.find_files(text, folder)}.items())
+def _find_programs(settings: TargetSettings, parts: Iterable[_Setting]) -> TargetPrograms | None:
+    if not isinstance(settings, ProgramSettings):
+        return None
+    check = _open_settings(settings).get("healthcheck")
+    health = " ".join(_iter_texts(check.get("commandTemplate"))) if isinstance(check, dict) else ""
+    words = (text for part in parts for text in _iter_texts(part.value))
+    return TargetPrograms(" ".join(words), health or None, str(getattr(settings, "cwd", None) or "."))
 
 
 def _assemble_setup(provider: str, parts: Sequence[_Setting]) -> TargetSetup:

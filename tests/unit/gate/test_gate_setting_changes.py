@@ -12,6 +12,7 @@ from eval_gate.config.loader import load_config
 from eval_gate.config.setting import Setting
 from eval_gate.config.settings import POLICY_KEYS, SETTINGS, RunConfig
 from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
+from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.setup_fingerprints import build_measurement
 from eval_gate.gate.setup_comparison import find_setup_changes
 from eval_gate.model.agent import SuiteAgent
@@ -22,7 +23,6 @@ from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.model.setup_change import SetupChange, SetupChangeKind
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.struct import replace
-from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.setup import compute_agent_setup
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.policy_changes import find_policy_changes
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
+from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.result import WAITS_FOR_GATE, CaseFingerprints, Shard
@@ -164,14 +165,20 @@ def test_differences__one_case__is_another_one_in_this_way(then, now, expected) 
     assert _kinds(_one(make_baseline_run, **then), _one(make_run, **now)) == expected
 
 
+def compared(path: str, digest: str) -> ComparedPrograms:
+    return ComparedPrograms(
+        files=(ComparedFile(path=path, digest=digest),), programs=(ComparedProgram(key="k", places=(path,)),)
+    )
+
+
 @pytest.mark.parametrize(
     ("then", "now", "said"),
     [
         (EvaluationSetup(snapshot="curl x"), EvaluationSetup(snapshot="curl x"), False),
         (EvaluationSetup(snapshot="curl x"), EvaluationSetup(snapshot="curl y"), True),
         (
-            EvaluationSetup(snapshot="s", snapshot_scripts="1"),
-            EvaluationSetup(snapshot="s", snapshot_scripts="2"),
+            EvaluationSetup(snapshot="s", snapshot_program="k", programs=compared("now.py", "1")),
+            EvaluationSetup(snapshot="s", snapshot_program="k", programs=compared("now.py", "2")),
             True,
         ),
         (EvaluationSetup(snapshot="a.json"), EvaluationSetup(snapshot="a.json", snapshot_is_file=True), True),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.github.checkout import TrackedFiles, read_tracked_names
+from eval_gate.files.git_index import read_tracked_names
+from eval_gate.github.checkout import TrackedFiles
 
 NAMES = ["a.json", "evals/results/one/run.json", "evals/results/one/run.md", "evals/ü/x y.json", "z" * 200]
 

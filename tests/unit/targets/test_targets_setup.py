@@ -13,9 +13,8 @@ from pydantic import SecretStr
 
 from eval_gate.model.setup import compare_settings
 from eval_gate.targets.kinds import KINDS, TargetKind
-from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.settings import TargetSettings, find_no_effect
-from eval_gate.targets.setup import TargetSetup, compute_grading_setup, compute_setup
+from eval_gate.targets.setup import TargetSetup, compute_setup
 from eval_gate.targets.target_list import parse_targets
 
 LEAST: dict[str, dict[str, Any]] = {
@@ -158,93 +157,10 @@ def test_setup__value_of_any_length__is_shown_bounded_in_one_line(given_values: 
     assert shown.isprintable()
 
 
-def test_grading_setup__files_that_a_command_names__count_by_their_content(tmp_path) -> None:
-    (tmp_path / "judge.py").write_text("import rules\n")
-    (tmp_path / "rules.py").write_text("STRICT = 1\n")
-    (tmp_path / "agent.py").write_text("print('hello')\n")
-    settings = described(provider="cli", commandTemplate="python3 judge.py {PROMPT}")
-
-    def now() -> str | None:
-        return compute_grading_setup(settings, {}, lambda text: text, ProgramFiles(tmp_path)).fingerprint
-
-    first = now()
-    (tmp_path / "agent.py").write_text("print('good day')\n")
-    assert now() == first
-    for file in ("judge.py", "rules.py"):
-        before = now()
-        (tmp_path / file).write_text("STRICT = 0\nimport rules\n")
-        assert now() != before, file
-    assert setup(settings).fingerprint != first
-
-
-STRICT = "from rules import (\n    STRICT,\n)\n"
-IMPORTS = {
-    "in brackets over several lines": (STRICT, "rules/STRICT.py"),
-    "by a call": ("import importlib\nimportlib.import_module('kind')\n", "kind.py"),
-    "as a file whose name is in a variable": ("NAMES = 'bad words.txt'\nopen(NAMES)\n", "bad words.txt"),
-    "of a package": ("from lib.deep import grades\n", "lib/deep/grades.py"),
-}
-
-
-@pytest.mark.parametrize("how", IMPORTS)
-def test_program_files__file_that_a_program_names__counts(tmp_path, how) -> None:
-    program, name = IMPORTS[how]
-    (tmp_path / "g.py").write_text(program)
-    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / name).write_text("1")
-    assert name in [file for file, _ in ProgramFiles(tmp_path).find_files("python3 g.py", tmp_path)]
-
-
-@pytest.mark.parametrize("command", ["cd ../grading && python3 -m g", "PYTHONPATH=../grading python3 -m g"])
-def test_program_files__module_in_a_folder_that_the_command_names__counts(tmp_path, command) -> None:
-    for folder in ("evals", "grading"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "grading" / "g.py").write_text("1")
-    found = ProgramFiles(tmp_path).find_files(command, tmp_path / "evals")
-    assert [file for file, _ in found] == ["grading/g.py"]
-
-
-IN_EVALS = {
-    "from a package above": ("python3 -m pk.s.g", "evals/pk/s/g.py", "from ..kind import K\n", "evals/pk/kind.py"),
-    "from the package itself": ("python3 -m pk.s.g", "evals/pk/s/g.py", "from .. import kind\n", "evals/pk/kind.py"),
-    "on a path that it sets": ("python3 g.py", "evals/g.py", "sys.path[:0] = ['../lib']\nimport kind\n", "lib/kind.py"),
-    "on a path by its parts": ("python3 g.py", "evals/g.py", "use(here.parent / 'lib')\nimport kind\n", "lib/kind.py"),
-    "on a path of the command": ("PYTHONPATH=x:../lib python3 g.py", "evals/g.py", "import kind\n", "lib/kind.py"),
-    "from the root": ("cd .. && python3 -m evals.g", "evals/g.py", "from lib.kind import K\n", "lib/kind.py"),
-    "in a folder of the command": ("python3 g.py rules", "evals/g.py", "", "evals/rules/more/a.json"),
-    "in a folder of an option": ("sh -c 'python3 g.py --rules=../rules'", "evals/g.py", "", "rules/a.json"),
-    "behind a semicolon": ("python3 g.py", "evals/g.py", "x = 1; from kind import K\n", "evals/kind.py"),
-    "behind a condition": ("python3 g.py", "evals/g.py", "if x: from kind import K\n", "evals/kind.py"),
-    "behind another command": ("sh g.sh", "evals/g.sh", "cd lib && . ./kind.sh\n", "evals/lib/kind.sh"),
-}
-
-
-@pytest.mark.parametrize("how", IN_EVALS)
-def test_program_files__file_that_a_program_in_a_folder_reads__counts(tmp_path, how) -> None:
-    command, program, text, name = IN_EVALS[how]
-    results = f"{name.rpartition('/')[0]}/results/latest.json"
-    others = {"src/agent.py": "1", "evals/more/other.json": "1", results: "1"}
-    for file, content in ({program: text, name: "1"} | others).items():
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text(content)
-    found = [file for file, _ in ProgramFiles(tmp_path).find_files(command, tmp_path / "evals")]
-    assert found == sorted([program, name])
-
-
-@pytest.mark.parametrize(
-    "command", ["cd ../src && python3 -m g", "PYTHONPATH=/x:../src:. python3 g.py", "python3 g.py . .."]
-)
-def test_program_files__folder_that_is_only_gone_to_or_searched__does_not_count_as_a_whole(tmp_path, command) -> None:
-    for file in ("src/g.py", "evals/g.py", "src/agent.py", "src/data.json"):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text("1")
-    found = [file for file, _ in ProgramFiles(tmp_path).find_files(command, tmp_path / "evals")]
-    assert {"src/agent.py", "src/data.json"}.isdisjoint(found)
-
-
-def test_program_files__agent_beside_a_judge_and_module_of_a_librarys_name__do_not_count(tmp_path) -> None:
-    (tmp_path / "judge.py").write_text("import json\nprint(open(0).read() if 1 else 'agent')\n")
-    (tmp_path / "agent.py").write_text("1")
-    (tmp_path / "evals" / "lib").mkdir(parents=True)
-    (tmp_path / "evals" / "lib" / "json.py").write_text("1")
-    assert [file for file, _ in ProgramFiles(tmp_path).find_files("python3 judge.py", tmp_path)] == ["judge.py"]
+def test_setup__commands_of_a_program__are_known_beside_it() -> None:
+    check = {"type": "command", "commandTemplate": "python3 ready.py"}
+    found = setup(described(provider="cli", commandTemplate="python3 judge.py {PROMPT}", cwd="..", healthcheck=check))
+    assert found.programs is not None
+    assert (found.programs.healthcheck, found.programs.cwd) == ("python3 ready.py", "..")
+    assert "python3 judge.py {PROMPT}" in found.programs.command
+    assert setup(described(provider="http", url="http://x.test")).programs is None

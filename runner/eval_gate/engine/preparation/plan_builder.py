@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.config.loader import describe_unread_configs
+from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
@@ -23,16 +24,22 @@ from eval_gate.engine.preparation.case_filter import (
     select_cases,
 )
 from eval_gate.engine.preparation.case_texts import build_case_texts
+from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.program_user import check_command_user, check_programs
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
 from eval_gate.engine.preparation.run_context import BaselineFiles, RunContext
-from eval_gate.engine.preparation.setup_fingerprints import MAX_COMMAND, build_measurement, build_setup_fingerprints
+from eval_gate.engine.preparation.setup_fingerprints import (
+    build_measurement,
+    build_setup_fingerprints,
+    list_target_folders,
+)
 from eval_gate.engine.preparation.several_targets import check_target_count
 from eval_gate.engine.preparation.snapshot import capture_snapshot, iter_missing_sources, load_seed
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import GateError, Problem
+from eval_gate.files.file_paths import format_path
 from eval_gate.formats.base import ReadOptions
-from eval_gate.formats.discovery import LeftOut, check_baseline_files, find_eval_files, load_suites
+from eval_gate.formats.discovery import LeftOut, check_baseline_files, find_eval_files, has_evals, load_suites
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import ToolSpec
@@ -56,8 +63,7 @@ from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.model.recording import RECORDING_NAME, RecordedResponse, Recording, RecordingFile, read_recording
-from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.text.escape import to_one_line
+from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.text.globs import check_unmatched_patterns
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.redaction import Redactor
@@ -81,6 +87,8 @@ class RunInputs(FrozenStruct):
     """Cases of all suites that can be run, the selected ones among them."""
     shard_cut: ShardPlan | None = None
     """How they were cut into shards; None where they were not."""
+    eval_files: tuple[str, ...] = ()
+    """Every file that holds evals, also where none of its cases is selected."""
     draft_notices: tuple[str, ...] = ()
     """Those of the warnings that name drafts."""
 
@@ -118,7 +126,18 @@ async def read_inputs(
     drafts = describe_drafts(written, narrowed, is_planned=with_drafts)
     passed_over = (*describe_unread_configs(config, root), *(one.note for one in others if one.note))
     said = (*said, *passed_over, *idle, *drafts, *describe_missed_files(written, chosen))
-    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), drafts)
+    evals = _list_eval_files(written, root, narrowed=bool(selection.paths))
+    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), evals, drafts)
+
+
+def _list_eval_files(suites: Sequence[EvalSuite], root: Path, *, narrowed: bool) -> tuple[str, ...]:
+    """List the files with evals; with `narrowed` also those that the call leaves out of the folders of the others."""
+    found = {file for suite in suites for file in (suite.file, *(case.location.file for case in suite.cases))}
+    if narrowed:
+        folders = sorted({str(Path(suite.file).parent) for suite in suites})
+        others = (file for file in find_eval_files(folders, root) if format_path(file.path, root) not in found)
+        found |= {format_path(file.path, root) for file in others if has_evals(file, root)}
+    return tuple(sorted(found))
 
 
 async def _check_baseline_files(
@@ -197,10 +216,8 @@ async def _build_plan(
 ) -> RunPlan:
     """Build the plan; `opened` closes its targets. Raises GateError."""
     home, home_notices = build_home(inputs.suites, context.root, context.tmp)
-    files = ProgramFiles(context.root)
     shared = replace(
         _build_context(config, inputs, context),
-        program_files=files,
         home=home,
         shards=selection.shard.count if selection.shard else 1,
     )
@@ -215,8 +232,11 @@ async def _build_plan(
     control = build_base_agent_target(config, shared, target, suites[0].file, opened)
     run_id, timestamp, resumed = _choose_run_identity(Path(config.output_dir), target, context.resume)
     who = tuple(one for one in check_programs(config, suites, book, context.environment) if one not in inputs.warnings)
-    tokens = TokenData(seed=inputs.seed, snapshot=await _read_snapshot(config, shared))
     targets = assigned.targets
+    files = _build_program_files(config, inputs, book, (target, *targets.values()), context.root)
+    if config.snapshot_command is not None and config.snapshot_enabled is not False:
+        files.measure(config.snapshot_command)  # before it runs
+    tokens = TokenData(seed=inputs.seed, snapshot=await _read_snapshot(config, shared))
     yardstick_of = build_setup_fingerprints(
         suites,
         assigned.judges,
@@ -256,6 +276,8 @@ async def _build_plan(
         patterns=config.redact,
         case_texts=build_case_texts(suites, tokens, config.redact),
         setup_fingerprints=yardstick_of,
+        program_files=files,
+        agent_programs=_digest_agent_programs((target, *targets.values()), suites, context.root),
         measurement=shared.redact.mask_struct(how),
         staleness={suite.file: check_staleness(suite, inputs.registry) for suite in inputs.suites},
         git=context.git,
@@ -270,7 +292,7 @@ async def _build_plan(
         + (control.notices if control else describe_unused_base_agent(config))
         + tuple(filter(None, (book.describe_unread_list(),)))
         + who
-        + _describe_unknown_files(files)
+        + files.notices
         + tuple(iter_missing_sources(suites, tokens))
         + _describe_disabled_recording(config)
         + _describe_missing_tools(assigned, inputs),
@@ -360,13 +382,31 @@ def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[st
     return ("no tool registry is configured: the model gets only the tools that cases stub",)
 
 
-def _describe_unknown_files(files: ProgramFiles) -> tuple[str, ...]:
-    """Describe the grading commands whose files cannot be compared with the baseline."""
-    return tuple(
-        f"the command `{to_one_line(command, MAX_COMMAND)}` names no file of the repository, so changes of the files "
-        "that it runs are not detected"
-        for command in files.unknown
-    )
+def _build_program_files(
+    config: RunConfig, inputs: RunInputs, catalog: TargetCatalog, targets: Sequence[Target], root: Path
+) -> ProgramFiles:
+    """Build the files of programs that grade or prepare, without those that are compared elsewhere or evaluated."""
+    files = ProgramFiles(root, config.grader_files)
+    files.set_evals(inputs.eval_files)
+    configured = (one.file for one in config.target.given.values.values() if one.file)
+    files.leave_out((config.output_dir, config.policy.waivers or DEFAULT_WAIVERS, *configured, *catalog.list_files()))
+    folders = [suite.file for suite in inputs.suites]
+    for one in targets:
+        programs = one.programs if isinstance(one, MaskedTarget) else None
+        if programs is not None:
+            files.leave_out_agent(programs.command, list_target_folders(programs, root, folders))
+    return files
+
+
+def _digest_agent_programs(targets: Sequence[Target], suites: Sequence[EvalSuite], root: Path) -> dict[int, JsonValue]:
+    """Describe the files of each target's program by their content, for `--resume`."""
+    files, found = ProgramFiles(root), dict[int, JsonValue]()
+    for target in targets:
+        programs = target.programs if isinstance(target, MaskedTarget) else None
+        if programs is not None and id(target) not in found:
+            folders = list_target_folders(programs, root, [suite.file for suite in suites])
+            found[id(target)] = files.digest_content([files.measure(programs.command, *folders, by_name=True)])
+    return found
 
 
 def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str, RunSetup | None]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
 from eval_gate.config.setting import iter_values
 from eval_gate.config.settings import POLICY_KEYS, RunConfig
 from eval_gate.engine.judge_targets import AnyJudge, Judges, list_judge_names
+from eval_gate.engine.preparation.program_files import MAX_COMMAND, ProgramFiles
 from eval_gate.engine.preparation.snapshot import iter_token_texts
 from eval_gate.engine.workspaces import digest_preceding_cases
 from eval_gate.model.base import JsonValue
@@ -24,10 +24,12 @@ from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.setup import SettingValue
 from eval_gate.model.specs import evaluator as specs
+from eval_gate.struct import replace
 from eval_gate.targets.base import Target
-from eval_gate.targets.program_files import ProgramFiles
+from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.targets.setup import (
     Mask,
+    TargetPrograms,
     compute_agent_setup,
     compute_setup_fingerprint,
     format_value,
@@ -40,15 +42,12 @@ from eval_gate.text.escape import to_one_line
 from eval_gate.text.tokens import TokenData, find_snapshot_tokens, find_tokens, resolve_tokens
 from eval_gate.text.urls import mask_addresses, to_public_url
 
-MAX_COMMAND: Final = 300
-"""Characters of a command that are kept."""
-
 
 def build_setup_fingerprints(
     suites: Sequence[EvalSuite],
     judges: Judges,
     tokens: TokenData,
-    scripts: ProgramFiles,
+    files: ProgramFiles,
     tmp: str | None = None,
     target_of: Callable[[EvalCase], Target | None] = lambda _: None,
 ) -> Mapping[CaseKey, CaseFingerprints]:
@@ -59,22 +58,22 @@ def build_setup_fingerprints(
     """
     fingerprints: dict[int, str | None] = {}
 
-    def target_fingerprint(case: EvalCase) -> str | None:
-        target = target_of(case)
+    def target_fingerprint(target: Target | None) -> str | None:
         if target is None:
             return None
         if id(target) not in fingerprints:
             fingerprints[id(target)] = target.identity.fingerprint
         return fingerprints[id(target)]
 
+    programs = _CasePrograms(files, judges)
     # cases that expect the same share their evaluators; all of them are here as long as this takes
-    known: dict[tuple[str, str | None, int], _EvaluatorFingerprints] = {}
+    known: dict[tuple[str, str | None, int], CaseFingerprints] = {}
 
-    def graded(case: EvalCase) -> _EvaluatorFingerprints:
+    def graded(case: EvalCase) -> CaseFingerprints:
         key = case.suite, case.target, id(case.evaluators)
         if key not in known:
-            known[key] = _EvaluatorFingerprints(
-                grader=_fingerprint_graders(case, scripts),
+            known[key] = replace(
+                programs.fingerprint_graders(case),
                 judge="; ".join(sorted({one.identity for one in _list_judges(case, judges)})) or None,
                 judge_setup=_fingerprint_judges(case, judges),
                 seeds=_digest_token_values(case, tokens, snapshot=False),
@@ -84,50 +83,97 @@ def build_setup_fingerprints(
 
     before = {key: digest for suite in suites for key, digest in digest_preceding_cases(suite).items()}
     return {
-        case.key: CaseFingerprints(
-            prompt=_fingerprint_prompt(case, tmp, scripts),
+        case.key: replace(
+            programs.add_preparation(graded(case), case, target),
+            prompt=_fingerprint_prompt(case, tmp),
             cases_before=before.get(case.key),
             expectation=case.expectation_fingerprint,
-            target=target_fingerprint(case),
+            target=target_fingerprint(target),
             agent=agent,
             timeout_ms=case.timeout_ms,
-            **graded(case)._asdict(),
         )
         for suite in suites
         for agent in (_fingerprint_agent(suite),)
         for case in suite.cases
+        for target in (target_of(case),)
     }
 
 
-class _EvaluatorFingerprints(NamedTuple):
-    """Fingerprint parts that depend on the evaluators."""
+class _CasePrograms:
+    """Programs that grade or prepare cases, and what they can load."""
 
-    grader: str | None
-    judge: str | None
-    judge_setup: str | None
-    seeds: str | None
-    snapshot: str | None
+    def __init__(self, files: ProgramFiles, judges: Judges) -> None:
+        self._files = files
+        self._judges = judges
+
+    def fingerprint_graders(self, case: EvalCase) -> CaseFingerprints:
+        """Compute the parts of the graders, and of the judges that are programs."""
+        keys: dict[str, None] = {}
+        found = [self._describe_grader(spec, keys) for spec in case.evaluators]
+        judging = [
+            key for judge in _list_judges(case, self._judges) for key in self._measure(judge.programs, case.suite)[:1]
+        ]
+        return CaseFingerprints(
+            grader=compute_digest(found) if any(found) else None,
+            judge_program=compute_digest(self._files.digest_content(judging)) if judging else None,
+            programs=tuple(dict.fromkeys((*keys, *judging))),
+        )
+
+    def add_preparation(self, parts: CaseFingerprints, case: EvalCase, target: Target | None) -> CaseFingerprints:
+        """Add the part of the hooks of the case's workspace, and of the health check of its target."""
+        hooks = () if case.workspace is None else case.workspace.hooks.list_hooks()
+        keys = [self._files.measure(hook.command, Path(hook.cwd)) for _, hook in hooks]
+        if isinstance(target, MaskedTarget):
+            keys += self._measure(target.programs, case.suite, checks=True)
+        if not keys:
+            return parts
+        content: list[JsonValue] = [*(name for name, _ in hooks), self._files.digest_content(keys)]
+        return replace(parts, preparation=compute_digest(content), preparing_programs=tuple(dict.fromkeys(keys)))
+
+    def _measure(self, programs: TargetPrograms | None, suite: str, *, checks: bool = False) -> list[str]:
+        """Measure the command of a judge, or with `checks` the health check of a target, if it has one."""
+        command = None if programs is None else programs.healthcheck if checks else programs.command
+        if programs is None or command is None:
+            return []
+        folders = list_target_folders(programs, self._files.root, [suite])
+        # a health check often is the agent's own program: its folder is the agent's
+        return [self._files.measure(command, *folders, by_name=checks)]
+
+    def _describe_grader(
+        self, part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, keys: dict[str, None]
+    ) -> JsonValue:
+        """Describe own prompts by their text, and programs by what they can load; nothing for others."""
+        match part:
+            case specs.LlmJudge() | specs.JudgeAggregator():
+                return part.prompt
+            case specs.CodeJudge() | specs.CodeAggregator():
+                key = self._files.measure(part.command, Path(part.cwd))
+                keys[key] = None
+                return self._files.digest_content([key])
+            case specs.Composite():
+                aggregator = part.aggregator
+                by = None
+                if isinstance(aggregator, specs.CodeAggregator | specs.JudgeAggregator):
+                    by = self._describe_grader(aggregator, keys)
+                found = [by, *(self._describe_grader(member, keys) for member in part.members)]
+                return found if any(found) else None
+            case _:
+                return None
 
 
-def _fingerprint_prompt(case: EvalCase, tmp: str | None, scripts: ProgramFiles) -> str | None:
+def list_target_folders(programs: TargetPrograms, root: Path, suites: Iterable[str]) -> tuple[Path, ...]:
+    """List the folders in which a command of a target may run: those of the eval files, else the root of the run."""
+    folders = (root / Path(suite).parent / programs.cwd for suite in suites)
+    return tuple(dict.fromkeys((*folders, root / programs.cwd)))
+
+
+def _fingerprint_prompt(case: EvalCase, tmp: str | None) -> str | None:
     """Return the fingerprint of the case's prompt, with the files that its agent finds.
 
-    The files (`tmp`) are included if the case uses files: the assertions may be about them. The programs that prepare
-    its workspace are included by the content of the files that their commands name.
+    The files (`tmp`) are included if the case uses files: the assertions may be about them.
     """
-    hooks = () if case.workspace is None else case.workspace.hooks.list_hooks()
-    if hooks:
-        programs: list[JsonValue] = [
-            scripts.collect_command_content(hook.command, Path(hook.cwd))
-            for _, hook in hooks
-            if not any("{{" in word for word in hook.command)  # the template's own files are known
-        ]
-        return compute_digest([case.prompt_fingerprint, programs])
-    return (
-        compute_digest([case.prompt_fingerprint, tmp])
-        if tmp is not None and case.uses_files
-        else case.prompt_fingerprint
-    )
+    with_files = tmp is not None and case.uses_files
+    return compute_digest([case.prompt_fingerprint, tmp]) if with_files else case.prompt_fingerprint
 
 
 def _fingerprint_agent(suite: EvalSuite) -> str | None:
@@ -163,7 +209,7 @@ def _mask_value(value: object, mask: Mask) -> JsonValue:
 
 def build_measurement(
     config: RunConfig,
-    scripts: ProgramFiles,
+    files: ProgramFiles,
     recorded: str | None = None,
     base_agent: str | None = None,
     judges: Iterable[AnyJudge] = (),
@@ -178,49 +224,23 @@ def build_measurement(
     if config.snapshot_enabled is False:
         path = command = None
     is_url = path is not None and path.lower().startswith(("http://", "https://"))
-    named = scripts.collect_command_content(command, scripts.root) if command else []
     return EvaluationSetup(
         trials=config.limits.trials,
         reruns=config.policy.most_reruns,
         snapshot=to_public_url(path) if path and is_url else path or (_format_command(command) if command else None),
         snapshot_is_file=path is not None and not is_url,
-        snapshot_scripts=compute_digest(named) if command else None,
+        snapshot_program=files.measure(command) if command else None,
         recording=recorded,
         base_agent=base_agent,
         settings=list_result_settings(config, mask),
         judges=tuple(judge.target_identity for judge in judges),
+        programs=files.build_record(),
     )
 
 
 def _format_command(command: str) -> str:
     """Format the command in one line, with the secret parts of addresses masked."""
     return to_one_line(mask_addresses(command), MAX_COMMAND)
-
-
-def _fingerprint_graders(case: EvalCase, scripts: ProgramFiles) -> str | None:
-    found = [_describe_grader(spec, scripts) for spec in case.evaluators]
-    return compute_digest(found) if any(found) else None
-
-
-def _describe_grader(
-    part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, scripts: ProgramFiles
-) -> JsonValue:
-    """Own prompts by their text, programs by the content of the files that their command names; nothing for others."""
-    match part:
-        case specs.LlmJudge() | specs.JudgeAggregator():
-            return part.prompt
-        case specs.CodeJudge() | specs.CodeAggregator():
-            cwd = Path(part.cwd)
-            return [scripts.format_relative_folder(cwd), *scripts.collect_command_content(part.command, cwd)]
-        case specs.Composite():
-            aggregator = part.aggregator
-            by = None
-            if isinstance(aggregator, specs.CodeAggregator | specs.JudgeAggregator):
-                by = _describe_grader(aggregator, scripts)
-            found = [by, *(_describe_grader(member, scripts) for member in part.members)]
-            return found if any(found) else None
-        case _:
-            return None
 
 
 def _list_judges(case: EvalCase, judges: Judges) -> list[AnyJudge]:

@@ -22,6 +22,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.errors import PAGES, GateError, Problem, format_suggestion
 from eval_gate.files.reading import read_limited
 from eval_gate.gate.waivers.case_names import find_control_character, find_name_problem, find_reason_problem
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from eval_gate.text.sources.yaml import YamlPositions
 
 
-DEFAULT_PATH: Final = ".eval-gate/waivers.yaml"
+DEFAULT_PATH: Final = DEFAULT_WAIVERS
 MAX_FILE_BYTES: Final = limits.WAIVERS_BYTES
 MAX_ENTRIES: Final = limits.WAIVERS
 """The most entries that `waivers` or `quarantine` may have."""

@@ -61,6 +61,11 @@ _PASSING_CASE_PHRASES: Final = {
     ),
 }
 """What became of cases that pass in the baseline."""
+_PROGRAM_PHRASES: Final = {
+    SetupChangeKind.GRADER: ("grader", "(script, prompt or rule)"),
+    SetupChangeKind.PREPARATION: ("hook or health check", "(command)"),
+}
+"""What has other files, and what changed where no file did."""
 MAX_PROMPT_PART: Final = 120
 
 
@@ -124,8 +129,9 @@ def _describe_setting(one: SetupChange) -> str:
 def _describe_other(one: SetupChange, named: int) -> str:
     cases = format_count(one.count, "case")
     match one.kind:
-        case SetupChangeKind.GRADER:
-            return f"grader of {cases} changed (script, prompt or rule){_format_case_names(one, named)}"
+        case SetupChangeKind.GRADER | SetupChangeKind.PREPARATION:
+            what, otherwise = _PROGRAM_PHRASES[one.kind]
+            return f"{what} of {cases} changed{_describe_program(one, named, otherwise)}"
         case SetupChangeKind.JUDGE:
             return (
                 f"LLM judge of {cases}: {_format_code(one.baseline) or 'none'} → {_format_code(one.current) or 'none'}"
@@ -144,7 +150,7 @@ def _describe_other(one: SetupChange, named: int) -> str:
                 if one.baseline != one.current
                 else ""
             )
-            return f"snapshot of {cases} changed{source or _format_case_names(one, named)}"
+            return f"snapshot of {cases} changed{source or _describe_program(one, named, '')}"
         case SetupChangeKind.TARGET:
             what = f"target {_format_code(one.subject)}:" if one.subject else "target"
             return f"{what} {_format_code(one.baseline)} → {_format_code(one.current)}"
@@ -156,6 +162,16 @@ def _describe_other(one: SetupChange, named: int) -> str:
         case _:
             were = "was" if one.count == 1 else "were"
             return f"{cases} {were} renamed and nothing else{_format_case_names(one, named)}"
+
+
+def _describe_program(one: SetupChange, named: int, otherwise: str) -> str:
+    """Name the changed files of a program, else say what may have changed and in which cases."""
+    if not one.files:
+        return f"{f' {otherwise}' if otherwise else ''}{_format_case_names(one, named)}"
+    shown = one.files[: max(named, 1)]
+    rest = one.file_count - len(shown)
+    more = f" and {format_count(rest, 'more file')}" if rest > 0 else ""
+    return f": {', '.join(map(_format_code, shown))}{more}"
 
 
 def _describe_rule(one: SetupChange, named: int) -> str:

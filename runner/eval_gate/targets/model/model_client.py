@@ -67,8 +67,7 @@ class ModelClient:
         self._recording = recording
         self._redact = redact or Redactor()
         self.setup = setup
-        """What a result of this model is of; as a judge it is more than what a response is recorded by."""
-        self._recorded_by = setup.fingerprint
+        """What a result of this model is of, and what a response is recorded by."""
 
     @property
     def notice(self) -> str | None:
@@ -90,7 +89,7 @@ class ModelClient:
         `schema` is not part of the recording key. The messages ask for the same form, and only the request shows
         whether the provider enforces the schema.
         """
-        key = compute_recording_key(self._recorded_by, self.chat, messages, tools, sample)
+        key = compute_recording_key(self.setup.fingerprint, self.chat, messages, tools, sample)
         known = self._recording.find(key)
         if known is not None:
             return ModelReply(self._redact.mask_struct(known), 0, 0.0, replayed=True)

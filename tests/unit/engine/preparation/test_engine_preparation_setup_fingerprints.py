@@ -8,6 +8,7 @@ import pytest
 
 from eval_gate.config.loader import load_config
 from eval_gate.engine.judge_targets import Judges
+from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.setup_fingerprints import build_measurement, build_setup_fingerprints
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
 from eval_gate.model.policy import EvaluationSetup
@@ -24,7 +25,6 @@ from eval_gate.model.specs.evaluator import (
     ToolParams,
 )
 from eval_gate.results.merge import merge_runs
-from eval_gate.targets.program_files import MAX_FILE_BYTES, ProgramFiles
 from eval_gate.text.tokens import TokenData
 from tests.support.results import make_run, make_suite_result
 
@@ -101,15 +101,6 @@ def test_grader__same_repository_elsewhere__is_the_same(tmp_path) -> None:
     assert len(found) == 1
 
 
-def test_grader__very_long_file__counts_by_beginning_and_size(tmp_path) -> None:
-    script, found = tmp_path / "judge.bin", set()
-    for size in (MAX_FILE_BYTES + 1, MAX_FILE_BYTES + 2):
-        with script.open("wb") as stream:
-            stream.truncate(size)
-        found.add(graded_by(tmp_path, "judge.bin"))
-    assert len(found) == 2
-
-
 def test_grader__prompts_and_members__count_and_what_has_none_does_not(tmp_path) -> None:
     assert stick(tmp_path, LlmJudge(), ResponseContains(values=("x",))).grader is None
     assert stick(tmp_path, LlmJudge(prompt="a")).grader != stick(tmp_path, LlmJudge(prompt="b")).grader
@@ -149,11 +140,11 @@ def test_measuring__snapshot__is_named_without_what_is_secret(tmp_path) -> None:
     command = measured(tmp_path, snapshotCommand="python3 now.py && curl https://me:secret@x.test/now")
     assert command.snapshot == "python3 now.py && curl https://***@x.test/now"
     file = measured(tmp_path, snapshotPath="now.json")
-    assert (file.snapshot, file.snapshot_is_file, file.snapshot_scripts) == ("now.json", True, None)
+    assert (file.snapshot, file.snapshot_is_file, file.snapshot_program) == ("now.json", True, None)
     assert measured(tmp_path, snapshotPath="now.json", snapshotEnabled=False).snapshot is None
     (tmp_path / "now.py").write_text("2")
     again = measured(tmp_path, snapshotCommand="python3 now.py && curl https://me:secret@x.test/now")
-    assert again.snapshot_scripts != command.snapshot_scripts
+    assert (again.snapshot_program, again.programs != command.programs) == (command.snapshot_program, True)
 
 
 def test_merge__parts_measured_alike__keep_it_and_others_do_not() -> None:

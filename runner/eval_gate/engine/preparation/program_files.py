@@ -1,0 +1,363 @@
+"""Files that the programs of a run can load, for the setup fingerprint and while the run is under way.
+
+The folder is the unit: a program is compared by all files below the folder of each file that its command names, by what
+its kind of program reads in the folders above (`program_kinds.py`), and by the files that `graderFiles` names. In the
+root, which holds the agent too, only the files count that the command and the programs in it name.
+
+No program of the same user can be kept from writing to these files. But none can set back the time at which a file
+was changed, so a change is noticed after it was undone, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from eval_gate.engine.preparation.program_kinds import list_read_files
+from eval_gate.engine.preparation.repository_files import RepositoryFiles
+from eval_gate.files.reading import read_limited_or_pointer, read_limited_raw
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
+from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, digest_file_content
+from eval_gate.text.escape import format_first_few, to_one_line
+from eval_gate.text.globs import covers_file, is_glob
+
+MAX_COMMAND: Final = 300
+"""Characters of a command that are kept."""
+_MAX_TEXT: Final = 1_000_000
+"""Bytes of a file that is read as text: of which line endings do not count, and in which names are found."""
+_MAX_WORDS: Final = 20_000
+"""Characters of a command in which names are found."""
+_WORD: Final = re.compile(r"[\w.@+~/-]+")
+_MODULE: Final = re.compile(r"\w+(?:\.\w+)*")
+_MODULE_FILES: Final = (".py", "/__init__.py", "/__main__.py")
+_RELATIVE_MODULE_FILES: Final = (".js", ".mjs", ".cjs", ".ts", ".tsx", "/index.js", "/index.ts")
+"""What a path without a suffix stands for in JavaScript, where it begins with a dot."""
+_KEY_DIGITS: Final = 12
+_MAX_WORD: Final = 1_000
+_NAME_OTHERS: Final = "Name others with `graderFiles`"
+_MAX_SHOWN: Final = 3
+"""Commands that one sentence names."""
+_State: TypeAlias = tuple[int, ...]
+
+
+class _Unit(NamedTuple):
+    """Files of one folder: those whose names match a glob, or with None all that is below it."""
+
+    folder: str
+    names: tuple[str, ...] | None = None
+
+
+class ProgramFiles:
+    """Files that the commands of one run can load, each read once. `root` is the folder of the run."""
+
+    def __init__(self, root: Path, named: Sequence[str] = ()) -> None:
+        """`named` are globs of further files, relative to `root` (`graderFiles`)."""
+        self.root = root.absolute()
+        self._repository = RepositoryFiles(self.root)
+        self._roots = {str(self.root), str(self._repository.root)}
+        self._named = tuple(named)
+        self._left_out: set[str] = set()
+        self._evals: frozenset[str] = frozenset()
+        self._units: dict[str, tuple[_Unit, ...]] = {}
+        self._files: dict[str, tuple[str, ...]] = {}
+        self._digests: dict[str, str] = {}
+        self._states: dict[str, _State] = {}
+        self._bytes = 0
+        self._notices: dict[str, None] = {}
+        self._in_root: dict[str, None] = {}
+        self._nameless: dict[str, str] = {}
+
+    def leave_out(self, places: Iterable[str | Path]) -> None:
+        """Leave out files and folders that are compared elsewhere, unless a command names them."""
+        self._left_out |= {os.path.normpath(self.root / place) for place in places}
+
+    def set_evals(self, evals: Iterable[str]) -> None:
+        """Set the eval files, relative to `root`: fingerprints leave them out, because cases have their own."""
+        self._evals = frozenset(evals)
+
+    def leave_out_agent(self, command: str, folders: Sequence[Path]) -> None:
+        """Leave out the files that the command of the agent names: they are what is evaluated."""
+        self.leave_out(_Names(self._repository, command, folders, self.root).files)
+
+    def measure(self, command: str | Sequence[str], *folders: Path, by_name: bool = False) -> str:
+        """Read all that a command can load, which runs in one of these folders, and return its key.
+
+        With `by_name` these are the files that it names and that these name, as in the root.
+        """
+        text = command if isinstance(command, str) else " ".join(command)
+        folders = tuple(Path(os.path.normpath(folder)) for folder in folders or (self.root,))
+        key = compute_digest([text, *(self.format_relative_path(str(folder)) for folder in folders)])[:_KEY_DIGITS]
+        if key not in self._units:
+            self._units[key] = tuple(dict.fromkeys(self._iter_units(text[:_MAX_WORDS], folders, by_name=by_name)))
+            self._files[key] = tuple(dict.fromkeys(self._iter_files(self._units[key])))
+            for file in self._files[key]:
+                self._read(file)
+        return key
+
+    def digest_content(self, keys: Collection[str]) -> JsonValue:
+        """Describe these programs and the content of what they can load, for a fingerprint."""
+        files = {self.format_relative_path(file): self._digests.get(file) for key in keys for file in self._files[key]}
+        return [*keys, compute_digest({name: one for name, one in files.items() if name not in self._evals})]
+
+    def build_record(self) -> ComparedPrograms:
+        """Build what the run result keeps: each file once, and of too many only their folders."""
+        entries = {self.format_relative_path(file): digest for file, digest in self._digests.items()}
+        programs = [
+            ComparedProgram(key=key, places=tuple(sorted(self._iter_places(key)))) for key in sorted(self._units)
+        ]
+        files = tuple(ComparedFile(path=path, digest=one) for path, one in sorted(_join_entries(entries).items()))
+        return ComparedPrograms(files=files, programs=tuple(programs))
+
+    def find_change(self, keys: Iterable[str]) -> str | None:
+        """Find a file of these programs that is new, gone or was written to since it was read; None if none was."""
+        units = tuple(dict.fromkeys(unit for key in keys for unit in self._units[key]))
+        known = {file for key in keys for file in self._files[key]}
+        now = set(self._iter_files(units))
+        changed = (known ^ now) | {file for file in now & known if self._states.get(file) != _read_state(file)}
+        return min(map(self.format_relative_path, changed), default=None)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Describe what is not compared, in sentences."""
+        said = list(self._notices)
+        if self._in_root:
+            said.append(
+                f"the root of the repository is not compared as a whole: for {_format_commands(self._in_root)}, only "
+                f"files are compared that are named in the command or in its files. {_NAME_OTHERS}"
+            )
+        for folder, commands in _group(self._nameless):
+            said.append(
+                f"only the files at the top of {folder} are compared for {_format_commands(commands)}, because no file "
+                f"of the repository is named. {_NAME_OTHERS}"
+            )
+        return tuple(said)
+
+    def format_relative_path(self, path: str) -> str:
+        """Format a path relative to the folder of the run, so that it is the same in every checkout."""
+        return Path(os.path.relpath(path, self.root)).as_posix()
+
+    def _iter_units(self, text: str, folders: Sequence[Path], *, by_name: bool) -> Iterator[_Unit]:
+        """Yield where a command loads files from."""
+        names = _Names(self._repository, text, folders, self.root)
+        loaded = [*names.folders, *(os.path.dirname(file) for file in names.files)]  # noqa: PTH120
+        loaded += [os.path.dirname(os.path.realpath(file)) for file in names.files if Path(file).is_symlink()]  # noqa: PTH120
+        yield from (_Unit(os.path.dirname(file), (os.path.basename(file),)) for file in names.files)  # noqa: PTH119, PTH120
+        read = list_read_files((*names.words, *names.files, *names.iter_first_words()))
+        for folder in dict.fromkeys(loaded):
+            if by_name or self._is_root(folder):
+                if not by_name:
+                    self._in_root[to_one_line(text, MAX_COMMAND)] = None
+                yield from self._iter_units_by_name(names, folder)
+            elif self._repository.is_inside(folder):
+                yield _Unit(folder)
+        if not loaded and not by_name:
+            self._nameless[to_one_line(text, MAX_COMMAND)] = self.format_relative_path(str(folders[0]))
+            yield _Unit(str(folders[0]), ("*",))
+        yield from (_Unit(place, read) for place in self._iter_places_above([*loaded, *map(str, folders)]) if read)
+        for file in self._repository.iter_files(str(self.root)) if self._named else ():
+            if any(covers_file(pattern, self.format_relative_path(file)) for pattern in self._named):
+                yield _Unit(os.path.dirname(file), (os.path.basename(file),))  # noqa: PTH119, PTH120
+
+    def _iter_units_by_name(self, names: _Names, root: str) -> Iterator[_Unit]:
+        """Yield the files of the root that the programs in it name or import, and those that these name."""
+        waiting = [file for file in names.files if os.path.dirname(file) == root]  # noqa: PTH120
+        seen = set(waiting)
+        while waiting:
+            file = Path(waiting.pop())
+            text = read_limited_raw(file, _MAX_TEXT).decode("utf-8", "replace") if file.is_file() else ""
+            for found in _Names(self._repository, text, (file.parent,), self.root).files:
+                if found not in seen and found not in self._left_out:
+                    seen.add(found)
+                    waiting.append(found)
+                    yield _Unit(os.path.dirname(found), (os.path.basename(found),))  # noqa: PTH119, PTH120
+
+    def _iter_places_above(self, folders: Iterable[str]) -> Iterator[str]:
+        """Yield these folders and those above them, up to the root, each once."""
+        root = Path(self._repository.root)
+        inside = (Path(folder) for folder in folders if Path(folder).is_relative_to(root))
+        yield from dict.fromkeys(
+            str(place) for folder in inside for place in (folder, *folder.parents) if place.is_relative_to(root)
+        )
+
+    def _is_root(self, folder: str) -> bool:
+        """Whether the folder is the root of the run or of the repository, or holds one of them."""
+        return any(root == folder or root.startswith(f"{folder}/") for root in self._roots)
+
+    def _iter_files(self, units: Iterable[_Unit]) -> Iterator[str]:
+        for folder, names in units:
+            if names is None:
+                for file in self._repository.iter_files(folder):
+                    if not self._is_left_out(file):
+                        yield file
+            elif any(map(is_glob, names)):
+                for file in self._repository.iter_files(folder, deep=False):
+                    if not self._is_left_out(file) and any(fnmatchcase(os.path.basename(file), name) for name in names):  # noqa: PTH119
+                        yield file
+            else:
+                for name in names:
+                    file = f"{folder}/{name}"
+                    if self._repository.has_file(file) and (len(names) == 1 or not self._is_left_out(file)):
+                        yield file
+
+    def _is_left_out(self, file: str) -> bool:
+        return any(file == place or file.startswith(f"{place}/") for place in self._left_out)
+
+    def _iter_places(self, key: str) -> Iterator[str]:
+        """Yield where a program loads files from, as a run result has it."""
+        for folder, names in self._units[key]:
+            if names is None:
+                yield f"{self.format_relative_path(folder)}/"
+            else:
+                yield from map(self.format_relative_path, self._iter_files([_Unit(folder, names)]))
+
+    def _read(self, file: str) -> None:
+        """Read a file once; the state is that of before, so that no change is missed."""
+        if file in self._states:
+            return
+        state = _read_state(file)
+        self._states[file] = state
+        if len(self._states) > limits.PROGRAM_FILES or self._bytes > limits.PROGRAM_BYTES:
+            limit = f"{limits.PROGRAM_FILES:,} files or {limits.PROGRAM_BYTES:,} bytes"
+            self._notices[f"not all files of graders and hooks are compared: they are more than {limit}"] = None
+            return
+        try:
+            self._digests[file] = self._digest(Path(file))
+            self._bytes += Path(file).stat().st_size
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            self._notices[f"{to_one_line(self.format_relative_path(file), MAX_COMMAND)} is not compared: {why}"] = None
+
+    def _digest(self, file: Path) -> str:
+        if file.is_symlink() and (file.is_dir() or not self._repository.is_inside(str(file))):
+            if not file.is_dir():
+                name = to_one_line(self.format_relative_path(str(file)), MAX_COMMAND)
+                self._notices[f"{name} is not compared: it leads out of the repository"] = None
+            return compute_digest(["link", str(file.readlink())])
+        if not file.is_file():
+            raise ValueError("it is not a regular file")
+        data = read_limited_or_pointer(file, _MAX_TEXT, made=True)
+        if len(data) <= _MAX_TEXT:
+            return digest_file_content(data)[:DIGEST_DIGITS]
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()[:DIGEST_DIGITS]
+
+
+class _Names:
+    """Files and folders of the repository that a text names, for a command that runs in one of `folders`."""
+
+    def __init__(self, repository: RepositoryFiles, text: str, folders: Sequence[Path], root: Path) -> None:
+        self.words = tuple(dict.fromkeys(word for word in _WORD.findall(text) if len(word) <= _MAX_WORD))
+        self.files: dict[str, None] = {}
+        self.folders: dict[str, None] = {}
+        self._repository = repository
+        self._listed: dict[str, frozenset[str]] = {}
+        running = [os.path.normpath(folder) for folder in folders]
+        visited = dict.fromkeys(
+            place for word in self.words for base in running if (place := self._find_place(base, word, folder=True))
+        )
+        for place in visited:
+            # a folder above the one it runs in is gone to, not loaded
+            is_above = any(one.startswith(f"{place}/") for one in running)
+            if not is_above and not repository.is_ignored(Path(place), is_folder=True):
+                self.folders[place] = None
+        for word in self.words:
+            near = dict.fromkeys(file for base in (*running, *visited) for file in self._iter_files(base, word))
+            self.files |= near or dict.fromkeys(self._iter_files(str(root), word))
+
+    def iter_first_words(self) -> Iterator[str]:
+        """Yield the words of the first line of each file, if it says what runs it."""
+        for file in self.files:
+            data = read_limited_raw(Path(file), MAX_COMMAND) if Path(file).is_file() else b""
+            if data.startswith(b"#!"):
+                yield from _WORD.findall(data.partition(b"\n")[0].decode("utf-8", "replace"))
+
+    def _iter_files(self, base: str, word: str) -> Iterator[str]:
+        """Yield the files that a word names in a folder, as a path or as a module."""
+        if file := self._find_place(base, word, folder=False):
+            yield file
+        module = word.strip(".")
+        named: list[str] = []
+        if _MODULE.fullmatch(module):
+            named = [module.replace(".", "/") + suffix for suffix in _MODULE_FILES]
+        elif word.startswith(("./", "../")):
+            named = [word + suffix for suffix in _RELATIVE_MODULE_FILES]
+        places = (self._find(base, name) for name in named)
+        yield from (file for file in places if file and self._repository.has_file(file))
+
+    def _find_place(self, base: str, word: str, *, folder: bool) -> str | None:
+        """Find the file or folder that a word names, or its end after a slash: of `$ROOT/g.py` only that is known."""
+        if folder and "." in word and _MODULE.fullmatch(word):
+            word = word.replace(".", "/")  # a package
+        parts = word.strip("/").split("/")
+        begin = 0 if word.startswith("/") else 1
+        endings = ("/".join(parts[count:]) for count in range(begin, len(parts)) if parts[count] not in {"", ".", ".."})
+        for name in (word, *endings):
+            place = self._find(base, name)
+            if place is None or Path(place).is_dir() is not folder:
+                continue
+            if self._repository.is_inside(place) if folder else self._repository.has_file(place):
+                return place
+        return None
+
+    def _find(self, base: str, name: str) -> str | None:
+        """Find what lies there; None if nothing does, or if it is out of the repository."""
+        first = name.split("/", 1)[0]
+        if first not in {"", ".", ".."} and first not in self._list_names(base):
+            return None
+        place = os.path.normpath(os.path.join(base, name))  # noqa: PTH118 (an absolute name stays what it is)
+        within = Path(place).is_relative_to(self._repository.root)
+        return place if within and os.path.lexists(place) else None
+
+    def _list_names(self, folder: str) -> frozenset[str]:
+        if folder not in self._listed:
+            try:
+                self._listed[folder] = frozenset(os.listdir(folder))  # noqa: PTH208 (names are all that is needed)
+            except OSError:
+                self._listed[folder] = frozenset()
+        return self._listed[folder]
+
+
+def _read_state(file: str) -> _State:
+    """Read what no program can set back: which file it is, its size, and when it was changed."""
+    found: list[int] = []
+    for follow in (False, True):
+        try:
+            one = os.stat(file, follow_symlinks=follow)  # noqa: PTH116
+        except OSError:
+            found.append(-1)
+        else:
+            found += (one.st_dev, one.st_ino, one.st_mode, one.st_size, one.st_mtime_ns, one.st_ctime_ns)
+    return tuple(found)
+
+
+def _join_entries(entries: dict[str, str]) -> dict[str, str]:
+    """Join the deepest files of a folder into one entry until no more entries are left than a result keeps."""
+    depth = max((path.count("/") for path in entries), default=0)
+    while len(entries) > limits.PROGRAM_ENTRIES and depth:
+        joined: dict[str, list[str]] = {}
+        for path, digest in sorted(entries.items()):
+            parts = path.removesuffix("/…").split("/")
+            name = path if len(parts) <= depth else "/".join((*parts[:depth], "…"))
+            joined.setdefault(name, []).append(f"{path}={digest}")
+        entries = {
+            name: entries[name] if name in entries else compute_digest([*found]) for name, found in joined.items()
+        }
+        depth -= 1
+    return entries
+
+
+def _format_commands(commands: Iterable[str]) -> str:
+    return format_first_few([f"`{command}`" for command in commands], _MAX_SHOWN)
+
+
+def _group(nameless: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
+    for folder in dict.fromkeys(nameless.values()):
+        named = [command for command, place in nameless.items() if place == folder]
+        yield "the root" if folder == "." else f"`{folder}`", named

@@ -1,0 +1,144 @@
+"""Files of a repository without generated caches and without what git ignores. Needs no git program.
+
+What git tracks always counts, also where a rule ignores it or a cache holds it: somebody committed it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from eval_gate.files.file_paths import RESULT_FILES, find_repository
+from eval_gate.files.git_index import find_git_folder, read_tracked_names
+from eval_gate.files.reading import read_limited_raw
+from eval_gate.text.globs import covers_file, matches_glob
+
+_GENERATED: Final = frozenset(
+    {"__pycache__", "node_modules", ".venv", ".tox", ".nox", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"}
+)
+"""Names of caches and installed packages, which programs and package managers make themselves."""
+_MAX_RULES_BYTES: Final = 1_000_000
+_TRAILING_BLANKS: Final = re.compile(r"(?<!\\)[ \t]+$")
+
+
+class RepositoryFiles:
+    """Files of the repository that contains `folder`, or of `folder` itself outside of a repository."""
+
+    def __init__(self, folder: Path) -> None:
+        folder = folder.absolute()
+        self.root = find_repository(folder) or folder
+        tracked = {os.fsdecode(name) for name in read_tracked_names(self.root) or ()}
+        self._tracked = frozenset(f"{self.root}/{name}" for name in tracked)
+        self._tracked_folders = frozenset(str(place) for name in self._tracked for place in Path(name).parents)
+        self._rules: dict[str, tuple[_IgnoreRule, ...]] = {}
+
+    def iter_files(self, folder: str, *, deep: bool = True) -> Iterator[str]:
+        """Yield the absolute paths of the files in a folder, sorted by name, and with `deep` of all below it.
+
+        Links are yielded as files, and a link to a folder of the repository is followed once.
+        """
+        return self._walk(folder, deep=deep, ignored=self._is_ignored_on_the_way(folder), seen=set())
+
+    def has_file(self, file: str) -> bool:
+        """Whether this file exists and counts."""
+        if not os.path.lexists(file) or Path(file).is_dir():
+            return False
+        return file in self._tracked or not (
+            self._is_ignored_on_the_way(os.path.dirname(file)) or self._is_ignored(file, is_folder=False)  # noqa: PTH120
+        )
+
+    def is_inside(self, path: str) -> bool:
+        """Whether a path lies in the repository, links followed."""
+        real, root = os.path.realpath(path), os.path.realpath(self.root)
+        return real == root or real.startswith(f"{root}/")
+
+    def is_ignored(self, path: Path, *, is_folder: bool) -> bool:
+        """Whether git's rules leave this path of the repository out, whether it exists or not."""
+        return self._is_ignored_on_the_way(str(path.parent)) or self._is_ignored(str(path), is_folder=is_folder)
+
+    def _walk(self, folder: str, *, deep: bool, ignored: bool, seen: set[str]) -> Iterator[str]:
+        seen.add(os.path.realpath(folder))
+        try:
+            with os.scandir(folder) as listed:
+                entries = sorted((entry.name, entry.is_dir(), entry.is_symlink()) for entry in listed)
+        except OSError:  # whoever wants to read it says so
+            return
+        if folder not in self._tracked_folders and any(name in RESULT_FILES for name, *_ in entries):
+            return
+        for name, is_folder, is_link in entries:
+            path = f"{folder}/{name}"
+            tracked = path in (self._tracked_folders if is_folder and not is_link else self._tracked)
+            left_out = ignored or self._is_ignored(path, is_folder=is_folder)
+            if (left_out and not tracked) or name == ".git":
+                continue
+            if not is_folder or is_link:
+                yield path
+            if is_folder and deep and self.is_inside(path) and os.path.realpath(path) not in seen:
+                yield from self._walk(path, deep=True, ignored=left_out, seen=seen)
+
+    def _is_ignored_on_the_way(self, folder: str) -> bool:
+        """Whether this folder, or one that leads to it, is ignored."""
+        inside = Path(folder).relative_to(self.root).parts if Path(folder).is_relative_to(self.root) else ()
+        places = ("/".join((str(self.root), *inside[: count + 1])) for count in range(len(inside)))
+        return any(self._is_ignored(place, is_folder=True) for place in places)
+
+    def _is_ignored(self, path: str, *, is_folder: bool) -> bool:
+        """Whether a rule leaves out this path itself: the last one of the nearest folder that says something."""
+        place, name = os.path.split(path)
+        if name in _GENERATED:
+            return True
+        root = str(self.root)
+        while place == root or place.startswith(f"{root}/"):
+            for rule in self._get_rules(place):
+                if rule.matches(path[len(place) + 1 :], name, is_folder=is_folder):
+                    return not rule.is_exception
+            place = os.path.dirname(place)  # noqa: PTH120 (a Path for each file of a large folder takes seconds)
+        return False
+
+    def _get_rules(self, folder: str) -> tuple[_IgnoreRule, ...]:
+        """Return the rules of a folder, those that count first."""
+        if folder not in self._rules:
+            files = [Path(folder, ".gitignore")]
+            git = find_git_folder(self.root) if folder == str(self.root) else None
+            files += [git / "info" / "exclude"] if git else []
+            self._rules[folder] = tuple(rule for file in files for rule in reversed(_read_rules(file)))
+        return self._rules[folder]
+
+
+class _IgnoreRule(NamedTuple):
+    """One line of a `.gitignore` (git-scm.com/docs/gitignore)."""
+
+    pattern: str
+    is_exception: bool
+    folders_only: bool
+    is_path: bool
+
+    def matches(self, path: str, name: str, *, is_folder: bool) -> bool:
+        """Whether it is about this path, relative to its folder."""
+        if self.folders_only and not is_folder:
+            return False
+        if not self.is_path:
+            return matches_glob(self.pattern, name)
+        above = path.rpartition("/")[0]  # a rule about a folder is no rule about what is in it
+        return covers_file(self.pattern, path) and not (above and covers_file(self.pattern, above))
+
+
+def _read_rules(file: Path) -> list[_IgnoreRule]:
+    try:
+        text = read_limited_raw(file, _MAX_RULES_BYTES).decode("utf-8", "surrogateescape")
+    except OSError:
+        return []
+    lines = (_TRAILING_BLANKS.sub("", line) for line in text.splitlines())
+    return [_parse_rule(line) for line in lines if line.strip("!/") and not line.startswith("#")]
+
+
+def _parse_rule(line: str) -> _IgnoreRule:
+    is_exception = line.startswith("!")
+    line = line[is_exception:].removeprefix("\\")
+    pattern = line.rstrip("/")
+    if pattern.endswith("/**"):  # all that is in a folder, but not the folder
+        pattern = pattern.removesuffix("*")
+    return _IgnoreRule(pattern.lstrip("/"), is_exception, line.endswith("/"), "/" in pattern)
