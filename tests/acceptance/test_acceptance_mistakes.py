@@ -209,7 +209,7 @@ SETTINGS = {
     "endpoint and target": Mistake(
         f"{RUN} --target bot",
         "--agent-endpoint and --target are both given",
-        next_step="keep one of agentEndpoint, target and model",
+        next_step="keep one of agentEndpoint, agentFunction, target and model",
     ),
     "misspelt target": Mistake(
         "run --target bt",

@@ -61,9 +61,16 @@ def test_command__own_json__is_drafted_from_and_its_planted_change_is_named(tmp_
 @pytest.mark.parametrize(
     ("printed", "said"),
     [
-        ('{"data": {"text": "hi"}}', 'the response has no value at "data.reply"; "data" has the key text'),
+        (
+            '{"data": {"text": "hi"}}',
+            'no value at "data.reply" (targets.yaml:5: targets[desk].responsePath); "data" has',
+        ),
         ('Loading…\\n{"data": {"reply": "hi"}}', "the response is not JSON"),
         ("", "the response is not JSON"),
+        (
+            '{"data": {"reply": "hi"}, "steps": {"calls": 4}}',
+            '"steps.calls" (targets.yaml:6: targets[desk].toolCallsPath) is not a list',
+        ),
         ('{"data": {"reply": "hi"}, "steps": {"calls": [{"name": "x"}]}}', '"steps.calls[0]" has no tool'),
     ],
 )

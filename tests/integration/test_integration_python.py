@@ -57,10 +57,12 @@ def good(_request) -> dict:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_page__every_block_of_it__runs_as_it_stands(here, block) -> None:
+def test_page__every_block_of_it__runs_as_it_stands(here, block, monkeypatch) -> None:
     async def answer(exchange) -> None:
         exchange.answer(GOOD)
 
+    monkeypatch.syspath_prepend(here)
+    (here / "my_agent.py").write_text(f"def answer(request):\n    return {GOOD}\n")
     with agent(answer) as running:
         code = block.replace("http://localhost:8000/chat", running.url)
         names: dict = {}
@@ -70,7 +72,7 @@ def test_page__every_block_of_it__runs_as_it_stands(here, block) -> None:
             asyncio.run(waiting)
         for name, value in list(names.items()):
             if name.startswith("test_"):
-                value(here / "results")
+                value(*[here / "results"] * len(inspect.signature(value).parameters))
     if "result" in names:
         assert names["result"].passed
 

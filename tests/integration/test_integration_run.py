@@ -211,7 +211,7 @@ def test_run__a_target_beside_the_agent_of_the_file__replaces_it_and_in_one_file
     assert "are both given, but a run evaluates one target" in done.stderr
     assert "eval-gate.yaml:1: agentEndpoint: is given here" in done.stderr
     assert "eval-gate.yaml:2: target: is given here" in done.stderr
-    assert "hint: keep one of agentEndpoint, target and model" in done.stderr
+    assert "hint: keep one of agentEndpoint, agentFunction, target and model" in done.stderr
 
 
 def test_run__no_target__says_how_to_name_one(tmp_path) -> None:

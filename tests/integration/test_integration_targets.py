@@ -78,10 +78,36 @@ CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
             "targets.yaml:2: targets[desk].base_url",
             "is missing: openai-compatible is your own server",
         ),
+        (
+            "targets:\n- name: desk\n  provider: codex\n  response_path: data.reply\n",
+            "targets.yaml:4: targets[desk].response_path",
+            "is a setting of http and cli and python targets; this one is of the kind codex",
+        ),
+        (
+            "targets:\n- name: desk\n  url: http://x/\n  command: agent {PROMPT}\n",
+            "targets.yaml:4: targets[desk].command",
+            "is a setting of cli and codex and vscode targets; this one is of the kind http",
+        ),
+        (
+            CLI + "  headers: {}\n",
+            "targets.yaml:5: targets[desk].headers",
+            "is a setting of http targets; this one is of the kind cli",
+        ),
+        (
+            "targets:\n- name: desk\n  provider: openai\n  model: m\n  settings: { cwd: . }\n",
+            "targets.yaml:5: targets[desk].cwd",
+            "is a setting of cli and codex targets; this one is of the kind model",
+        ),
+        (
+            "targets:\n- name: desk\n  url: http://x/\n  healthcheck: { url: http://x/, cwd: . }\n",
+            "targets.yaml:4: targets[desk].healthcheck.cwd",
+            "is a setting of cli targets; this one is of the kind http",
+        ),
     ],
     ids=[
         *("snake", "camel", "style of the others", "value", "other name", "program", "below settings", "missing"),
         *("nested", "nested in http", "deeply nested", "of another provider", "its own server"),
+        *("of three kinds", "of a command", "of http", "below settings of a model", "nested of another kind"),
     ],
 )
 def test_validate__mistake_in_a_targets_file__is_named_as_its_author_wrote_it(tmp_path, text, place, said) -> None:

@@ -259,7 +259,7 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("body of an HTTP error", ERROR_BYTES, "bytes"),
             LimitRow("output of a command", COMMAND_BYTES, "bytes"),
             LimitRow("output of a command for a batch", BATCH_BYTES, "bytes"),
-            LimitRow("output of Codex, or of a command with an `agentProtocol`", CODEX_BYTES, "bytes"),
+            LimitRow("output of Codex, or of a command with an `agentProtocol` or `events`", CODEX_BYTES, "bytes"),
             LimitRow("response file of an editor's agent", VSCODE_BYTES, "bytes"),
             LimitRow("recording", RECORDING_BYTES, "bytes"),
             LimitRow("recorded response", RECORDING_LINE_BYTES, "bytes"),

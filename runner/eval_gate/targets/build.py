@@ -166,7 +166,7 @@ def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None,
     try:
         to_public_url(url.open())
         described = {"name": ENDPOINT_NAME, "url": url.open()} | ({} if preset is None else {"agentProtocol": preset})
-        return HttpSettings.model_validate(described).set_place_source("agentEndpoint")
+        return HttpSettings.model_validate(described).set_places({"url": "agentEndpoint"})
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else describe_error(list_errors(error)[0])
         hint = error.hint if isinstance(error, GateError) else f"{PAGES}/targets.md describes valid URLs"

@@ -267,7 +267,7 @@ class TargetCatalog:
                 "missing-target",
                 f"{missing}, and no targets.yaml exists",
                 "use --agent-endpoint http://localhost:8000/chat (in a workflow, the input `agent-endpoint`), "
-                "--provider openai --model NAME, or describe the target in targets.yaml",
+                "--agent-function module:name, --provider openai --model NAME, or describe the target in targets.yaml",
             )
         with self._choice.given.attribute_errors("target"):
             return place, self._resolve_listed(listed, name)

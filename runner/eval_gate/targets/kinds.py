@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,7 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import find_nearest
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.model.providers.provider_table import PROVIDER_NAMES, ModelProvider
-from eval_gate.targets.settings import TargetSettings, apply_style
+from eval_gate.targets.settings import TargetSettings, apply_style, list_names_at
 from eval_gate.text.quoting import quote_name
 
 if TYPE_CHECKING:
@@ -48,6 +48,15 @@ class TargetKind(FrozenStruct):
         """What describes it."""
         found: type[TargetSettings] = _import_part(self.settings_at)
         return found
+
+    @property
+    def display_name(self) -> str:
+        """The name of the kind in messages: its first provider, where it is not one of many models."""
+        return "model" if self.is_model else self.providers[0]
+
+    def list_names_at(self, path: Sequence[str | int]) -> tuple[str, ...]:
+        """List the settings that a target of this kind may have at `path`, in camelCase and under every name."""
+        return (*list_names_at(self.settings, path), *(() if path else self.settings.other_names))
 
     def build_target(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Target:
         """Build a target of this kind, not yet connected.

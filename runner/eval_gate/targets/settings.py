@@ -226,7 +226,7 @@ class TargetSettings(DescribedSettings):
     refers_within_texts: ClassVar[bool] = False
     """Whether `${{ NAME }}` is also replaced within a string, and not only as the whole value."""
 
-    _place_source: str | None = PrivateAttr(None)
+    _places: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _references: Mapping[str, JsonValue] = PrivateAttr(default_factory=dict)
     _is_listed: bool = PrivateAttr(default=False)
 
@@ -240,14 +240,13 @@ class TargetSettings(DescribedSettings):
     ] = None
     provider_batching: bool = False
 
-    @property
-    def place_source(self) -> str | None:
-        """Where its place is written, for people: `targets.yaml:4: targets[a].url`; None where nobody knows."""
-        return self._place_source
+    def find_place(self, key: str) -> str | None:
+        """Find where a setting is written, for people: `targets.yaml:4: targets[a].url`; None where nobody knows."""
+        return self._places.get(key)
 
-    def set_place_source(self, where: str) -> Self:
-        """Note for messages where the address of the target is written, and return the settings."""
-        self._place_source = where
+    def set_places(self, places: Mapping[str, str]) -> Self:
+        """Note for messages where each setting is written, by our name in camelCase, and return the settings."""
+        self._places = places
         return self
 
     def find_reference(self, key: str) -> str | None:

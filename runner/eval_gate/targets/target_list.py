@@ -16,7 +16,7 @@ from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.reading import read_limited
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.targets.kinds import DEFAULT_PROVIDER, TargetKind, find_kind, list_providers, suggest_model
+from eval_gate.targets.kinds import DEFAULT_PROVIDER, KINDS, TargetKind, find_kind, list_providers, suggest_model
 from eval_gate.targets.missing_requirements import STAND_IN, MissingRequirements
 from eval_gate.targets.settings import (
     DUPLICATE_SETTING,
@@ -24,7 +24,6 @@ from eval_gate.targets.settings import (
     TargetSettings,
     apply_style,
     has_style,
-    list_names_at,
     normalize_names,
     to_camel_case,
 )
@@ -258,9 +257,7 @@ class TargetList:
             unseen = {key: blind(value, (key,)) for key, value in given.items()} | {"provider": provider}
             words = _collect_validator_messages(described, unseen) if resolver.used else None
             problems += [
-                self._build_validation_problem(
-                    _hide_value_words(detail, words), index, described, found, resolver.redactor
-                )
+                self._build_validation_problem(_hide_value_words(detail, words), index, kind, found, resolver.redactor)
                 for detail in list_errors(error)
                 if not any(_is_same_path(unset, detail["loc"]) for unset in resolver.unset)
             ]
@@ -282,8 +279,8 @@ class TargetList:
         )
         remarks = settings.remarks if whole else ()
         settings.set_references({key: one for key, one in found.values.items() if has_reference(one)}, listed=True)
-        if "url" in found.written_keys:
-            settings.set_place_source(str(self._build_problem("", index, found.written_keys["url"])))
+        written = found.written_keys.items()
+        settings.set_places({key: str(self._build_problem("", index, path)) for key, path in written})
         return ResolvedTarget(
             settings,
             redact,
@@ -370,7 +367,7 @@ class TargetList:
         self,
         detail: ErrorDetails,
         index: int,
-        described: type[TargetSettings],
+        kind: TargetKind,
         found: NormalizedSettings,
         redact: Redactor,
     ) -> Problem:
@@ -380,9 +377,12 @@ class TargetList:
                 redact(describe_error(detail, _describe_reference(found.values, detail["loc"]))), index, path
             )
         word, around = str(path[-1]), detail["loc"][:-1]
-        known = [*list_names_at(described, around), *(() if around else described.other_names)]
+        others = [one.display_name for one in KINDS if to_camel_case(word) in one.list_names_at(around)]
+        if others:
+            what = f"is a setting of {' and '.join(others)} targets; this one is of the kind {kind.display_name}"
+            return self._build_problem(what, index, path)
         example = word if has_style(word) else self._style_example
-        styled = [apply_style(name, example) for name in known]
+        styled = [apply_style(name, example) for name in kind.list_names_at(around)]
         return self._build_problem(f"unknown setting{format_suggestion(word, styled)}", index, path)
 
     def _restore_written_path(self, path: tuple[str | int, ...], found: NormalizedSettings) -> tuple[str | int, ...]:

@@ -15,6 +15,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputCall, ToolCall
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
+from eval_gate.targets.response.values import extract_text, parse_duration_ms, parse_tokens, to_params
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size, parse_untrusted_json
 
 _MAX_KEPT: Final = 10_000
@@ -144,7 +145,7 @@ def _from_item(document: Item) -> str | None:
     item = document.get("item")
     if document.get("type") != "item.completed" or not isinstance(item, dict) or item.get("type") not in _MESSAGES:
         return None
-    return next((text for key in _TEXTS if (text := _to_text(item.get(key))) is not None), None)
+    return next((text for key in _TEXTS if (text := extract_text(item.get(key), "\n")) is not None), None)
 
 
 def _from_messages(document: Item) -> str | None:
@@ -153,31 +154,17 @@ def _from_messages(document: Item) -> str | None:
         return None
     for message in reversed(messages):
         if isinstance(message, dict) and message.get("role") == "assistant":
-            return _to_text(message.get("content"))
+            return extract_text(message.get("content"), "\n")
     return None
 
 
 def _from_response(document: Item) -> str | None:
     response = document.get("response")
-    return _to_text(response.get("content")) if isinstance(response, dict) else None
+    return extract_text(response.get("content"), "\n") if isinstance(response, dict) else None
 
 
 def _from_output(document: Item) -> str | None:
-    return _to_text(document.get("output"))
-
-
-def _to_text(value: JsonValue) -> str | None:
-    """Convert a text or a list of text parts to one text.
-
-    Return None for any other value.
-    """
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        return None
-    parts = [part if isinstance(part, str) else part.get("text") for part in value if isinstance(part, str | dict)]
-    texts = [part for part in parts if isinstance(part, str)]
-    return "\n".join(texts) if texts else None
+    return extract_text(document.get("output"), "\n")
 
 
 def _get_message(document: Item) -> str | None:
@@ -212,7 +199,7 @@ def sum_usage(events: Sequence[Item]) -> Usage | None:
     """Tokens summed over all turns that tell theirs; None where none does."""
     counted = (
         Usage(
-            input_tokens=_parse_count(usage.get("input_tokens")), output_tokens=_parse_count(usage.get("output_tokens"))
+            input_tokens=parse_tokens(usage.get("input_tokens")), output_tokens=parse_tokens(usage.get("output_tokens"))
         )
         for event in events
         if event.get("type") == "turn.completed" and isinstance(usage := event.get("usage"), dict)
@@ -229,9 +216,9 @@ def _build_call(item: Item) -> CodexCall:
         OutputCall(tool=tool, input=given, output=output, id=identity),
         ToolCall(
             name=tool,
-            params=given if isinstance(given, dict) else {} if given is None else {"arguments": given},
+            params=to_params(given, "arguments"),
             success=_find_success(item),
-            duration_ms=_parse_milliseconds(item.get("duration_ms")),
+            duration_ms=parse_duration_ms(item.get("duration_ms")),
             result=output,
             id=identity,
         ),
@@ -284,16 +271,6 @@ def _truncate_value(value: JsonValue, depth: int = 0) -> JsonValue:
             return {key: _truncate_value(member, depth + 1) for key, member in value.items()}
         case _:
             return value
-
-
-def _parse_count(value: JsonValue) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
-
-
-def _parse_milliseconds(value: JsonValue) -> float | None:
-    return (
-        float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12 else None
-    )
 
 
 def _parse_short_text(value: JsonValue) -> str | None:

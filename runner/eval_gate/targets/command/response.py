@@ -17,21 +17,17 @@ from eval_gate.model.limits import (
     ANSWER_MESSAGES,
     ANSWER_VALUES,
     CALL_NAME,
-    MAX_COST_USD,
-    MAX_TOKENS,
-    in_range,
 )
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.response.values import parse_cost, parse_duration_ms, parse_tokens, to_params
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 Part = TypeVar("Part")
 _EVENT_TYPES: Final[Mapping[object, EventType]] = {one: one for one in get_args(EventType)}
 _BOM: Final = "\ufeff"
-MAX_CALL_MS: Final = 1e9
-"""Maximum duration of one tool call: more than eleven days."""
 
 
 def parse_response(content: str) -> Response:
@@ -121,7 +117,7 @@ def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Resp
     if messages:
         text, calls = _find_last_text(messages), [call for message in messages for call in message.tool_calls]
         tool_calls = tuple(
-            ToolCall(name=call.tool, params=_to_params(call.input), id=call.id, result=call.output) for call in calls
+            ToolCall(name=call.tool, params=to_params(call.input), id=call.id, result=call.output) for call in calls
         )
     else:
         text, tool_calls = "" if document["text"] is None else as_text(document["text"]), _collect_calls(trace or ())
@@ -131,7 +127,7 @@ def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Resp
         text=text,
         tool_calls=tool_calls,
         usage=_parse_usage(document),
-        cost_usd=_parse_cost(document),
+        cost_usd=parse_cost(_get_either(document, "cost_usd", "costUsd")),
         model=model if isinstance(model := document.get("model"), str) else None,
         messages=messages or None,
         trace=trace,
@@ -185,13 +181,8 @@ def _parse_call(raw: JsonValue) -> OutputCall | None:
         output=raw.get("output"),
         id=_get_short_text(raw, "id"),
         timestamp=_get_short_text(raw, "timestamp"),
-        duration_ms=_parse_duration(raw),
+        duration_ms=parse_duration_ms(_get_either(raw, "duration_ms", "durationMs")),
     )
-
-
-def _parse_duration(raw: Mapping[str, JsonValue]) -> float | None:
-    duration = in_range(_get_either(raw, "duration_ms", "durationMs"), MAX_CALL_MS)
-    return None if duration is None else float(duration)
 
 
 def _parse_trace(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[TraceEvent, ...] | None:
@@ -227,19 +218,13 @@ def _collect_calls(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
     return tuple(
         ToolCall(
             name=event.name,
-            params=_to_params(event.input),
+            params=to_params(event.input),
             id=event.id,
             result=event.output if event.output is not None else results.get(event.id or ""),
         )
         for event in trace
         if event.type == "tool_call" and event.name is not None
     )
-
-
-def _to_params(given: JsonValue) -> dict[str, JsonValue]:
-    if given is None:
-        return {}
-    return given if isinstance(given, dict) else {"input": given}
 
 
 def _find_last_text(messages: tuple[OutputMessage, ...]) -> str:
@@ -268,22 +253,13 @@ def _parse_agentv_usage(usage: JsonValue) -> Usage | None:
     """Tokens by the names of AgentV 4; those from a cache were read too, and count."""
     if not isinstance(usage, dict):
         return None
-    given, cached = _parse_count(usage.get("input")), _parse_count(usage.get("cached"))
+    given, cached = parse_tokens(usage.get("input")), parse_tokens(usage.get("cached"))
     return _build_usage(given if given is None or cached is None else given + cached, usage.get("output"))
 
 
 def _build_usage(given: JsonValue, made: JsonValue) -> Usage | None:
-    counts = [_parse_count(given), _parse_count(made)]
+    counts = [parse_tokens(given), parse_tokens(made)]
     return None if counts == [None, None] else Usage(input_tokens=counts[0], output_tokens=counts[1])
-
-
-def _parse_count(value: JsonValue) -> int | None:
-    return value if isinstance(value, int) and in_range(value, MAX_TOKENS) is not None else None
-
-
-def _parse_cost(document: Mapping[str, JsonValue]) -> float | None:
-    cost = in_range(_get_either(document, "cost_usd", "costUsd"), MAX_COST_USD)
-    return None if cost is None else float(cost)
 
 
 def _get_either(raw: Mapping[str, JsonValue], snake: str, camel: str) -> JsonValue:

@@ -260,7 +260,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         if self._was_up:
             cause = ErrorCause.AGENT_GONE
         else:
-            hint = find_connection_hint(to_public_url(settings.url.open()), settings.place_source, self._system)
+            hint = find_connection_hint(to_public_url(settings.url.open()), settings.find_place("url"), self._system)
             cause = ErrorCause.HOST_NOT_FOUND if isinstance(system, socket.gaierror) else None
         return TargetError(
             f"{what} to {url.host}:{url.port}: {said}",

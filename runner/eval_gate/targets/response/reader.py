@@ -12,9 +12,7 @@ from eval_gate.model.execution import ErrorCause
 from eval_gate.model.limits import (
     ANSWER_CALLS,
     CALL_NAME,
-    MAX_COST_USD,
     MAX_DURATION_MS,
-    MAX_TOKENS,
     in_range,
 )
 from eval_gate.model.usage import Usage
@@ -22,6 +20,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
 from eval_gate.targets.response.settings import EventRule, ResponseFormat, ResponseSettings, ToolResults
+from eval_gate.targets.response.values import extract_text, parse_cost, parse_tokens
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.quoting import describe_name
@@ -59,6 +58,7 @@ class ResponseReader:
 
     def __init__(self, settings: ResponseSettings) -> None:
         self._texts = tuple(FieldPath.parse(path) for path in settings.response_path)
+        self._text_place = _format_place(settings, "responsePath")
         self.calls = CallReader(settings)
         self.failures = tuple(map(EventMatcher.from_rule, settings.failure))
         self._model = None if settings.model_path is None else FieldPath.parse(settings.model_path)
@@ -100,7 +100,7 @@ class ResponseReader:
             tool_calls_known=True if known else None,
             tool_calls_location="" if known else self._calls_place,
             usage=find_usage(document),
-            cost_usd=_find_cost(document),
+            cost_usd=parse_cost(document.get("costUsd")) if isinstance(document, dict) else None,
             duration_ms=duration_ms,
             model=self.find_model(document),
         )
@@ -166,7 +166,8 @@ class ResponseReader:
         places = " or ".join(f'"{path}"' for path in self._texts)
         what = "text" if any(path.has_value(document) for path in self._texts) else "value"
         keys = self._texts[0].describe_nearest_keys(document)
-        raise ResponseShapeError(f"the response has no {what} at {places}{keys and f'; {keys}'}", is_mapping=True)
+        said = f"the response has no {what} at {places}{self._text_place}"
+        raise ResponseShapeError(f"{said}; {keys}" if keys else said, is_mapping=True)
 
     def _has_no_calls(self, document: JsonValue) -> bool:
         """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
@@ -205,19 +206,6 @@ def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
     return "\n".join(said) if said else None
 
 
-def extract_text(value: JsonValue | MissingValue) -> str | None:
-    """Extract the text of one message: a text, or the joined texts of its parts.
-
-    A part is a text or `{"type": "text", "text": …}`. Return None if there is no text.
-    """
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        return None
-    texts = [text for part in value if isinstance(text := part.get("text") if isinstance(part, dict) else part, str)]
-    return "".join(texts) if texts else None
-
-
 def _is_part_list(value: JsonValue | MissingValue) -> bool:
     """Whether this is a list of parts of one message, and not of messages."""
     return isinstance(value, list) and all(isinstance(part, dict) for part in value)
@@ -237,16 +225,8 @@ def find_usage(document: JsonValue) -> Usage | None:
 
 
 def _find_tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None:
-    for key in keys:
-        count = usage.get(key)
-        if isinstance(count, int) and in_range(count, MAX_TOKENS):  # no tokens at all is what an unset field says
-            return count
-    return None
-
-
-def _find_cost(document: JsonValue) -> float | None:
-    cost = in_range(document.get("costUsd"), MAX_COST_USD) if isinstance(document, dict) else None
-    return None if cost is None else float(cost)
+    """Find the first number of tokens above 0, which an unset field has."""
+    return next((count for key in keys if (count := parse_tokens(usage.get(key)))), None)
 
 
 def find_format_hint(content_type: str, described: ResponseFormat) -> str | None:
@@ -333,6 +313,7 @@ class CallReader:
 
     def __init__(self, settings: ResponseSettings) -> None:
         self._path = FieldPath.parse(settings.tool_calls_path)
+        self._place = _format_place(settings, "toolCallsPath")
         self._name = FieldPath.parse(settings.name_field)
         self._args = FieldPath.parse(settings.args_field)
         self._success = FieldPath.parse(settings.success_field)
@@ -375,7 +356,7 @@ class CallReader:
         if isinstance(calls, MissingValue) or calls is None:
             return None
         if not isinstance(calls, list):
-            raise ResponseShapeError(f'"{self._path}" is not a list but {describe_value(calls)}')
+            raise ResponseShapeError(f'"{self._path}"{self._place} is not a list but {describe_value(calls)}')
         return calls
 
     def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
@@ -474,6 +455,12 @@ def parse_arguments(text: str, place: str) -> JsonValue:
         if error.too_much:
             raise ResponseShapeError(f'"{place}" {error}') from None
         return {}
+
+
+def _format_place(settings: ResponseSettings, key: str) -> str:
+    """Format where a setting is written, to stand behind its value; empty where nobody knows."""
+    place = settings.find_place(key)
+    return f" ({place})" if place else ""
 
 
 def _parse_path(text: str | None) -> FieldPath | None:

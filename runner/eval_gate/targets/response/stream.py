@@ -23,11 +23,11 @@ from eval_gate.targets.response.reader import (
     ResponseReader,
     ResponseShapeError,
     build_malformed_error,
-    extract_text,
     find_failure,
     find_usage,
 )
 from eval_gate.targets.response.settings import ResponseFormat, StreamSettings
+from eval_gate.targets.response.values import extract_text
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.excerpt import MAX_EVENTS, describe_event_shapes
 from eval_gate.text.untrusted.surrogates import to_well_formed

@@ -17,10 +17,8 @@ from eval_gate.targets.command.streams.events import (
     build_malformed_error,
     format_reason,
     get_member,
-    parse_dollars,
-    sum_tokens,
-    to_text,
 )
+from eval_gate.targets.response.values import extract_text, parse_cost, sum_tokens
 
 _MESSAGE_TYPES = ("assistant", "user")
 
@@ -45,7 +43,7 @@ def read(events: Sequence[Event]) -> Response:
         text=answer,
         tool_calls=calls.all,
         usage=None if counted == Usage() else counted,
-        cost_usd=parse_dollars(result.get("total_cost_usd")),
+        cost_usd=parse_cost(result.get("total_cost_usd")),
         tool_calls_known=any(event.get("type") in _MESSAGE_TYPES for event in events),
         model=_find_model(events, result),
         warnings=(*_describe_denials(result), *nameless),
@@ -58,7 +56,7 @@ def find_failure(events: Sequence[Event]) -> str | None:
     subtype = result.get("subtype") if result is not None else None
     if result is None or not (result.get("is_error") is True or str(subtype).startswith("error")):
         return None
-    errors = to_text(result.get("errors"))
+    errors = extract_text(result.get("errors"), "\n")
     kind = subtype if subtype != "success" else None
     return format_reason(result.get("result")) or format_reason(errors) or format_reason(kind) or "without a reason"
 

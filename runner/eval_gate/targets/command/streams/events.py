@@ -7,9 +7,10 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_COST_USD, MAX_TOKENS, in_range
+from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.response.values import to_params
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size, parse_untrusted_json
 
 Event = dict[str, JsonValue]
@@ -73,43 +74,12 @@ def get_member(event: JsonValue, *keys: str) -> JsonValue:
     return event
 
 
-def to_text(value: JsonValue) -> str | None:
-    """Convert a text or a list of text parts to one text.
-
-    Return None for any other value.
-    """
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        return None
-    texts = [part if isinstance(part, str) else get_member(part, "text") for part in value]
-    return "\n".join(text for text in texts if isinstance(text, str))
-
-
 def format_reason(value: JsonValue) -> str:
     """Format the reason that a program gives on one line.
 
     The result is empty if the value is not a text.
     """
     return " ".join(value[:_MAX_REASON].split()) if isinstance(value, str) else ""
-
-
-def sum_tokens(*counts: JsonValue) -> int | None:
-    """Sum the token counts that are valid.
-
-    Return None if none of them is valid.
-    """
-    known = [count for count in counts if isinstance(count, int) and in_range(count, MAX_TOKENS) is not None]
-    return min(sum(known), MAX_TOKENS) if known else None
-
-
-def parse_dollars(value: JsonValue) -> float | None:
-    """Parse a cost in US dollars.
-
-    Return None if the value cannot be a cost.
-    """
-    cost = in_range(value, MAX_COST_USD)
-    return None if cost is None else float(cost)
 
 
 def refuse_many_calls(number: int) -> None:
@@ -138,10 +108,7 @@ class StreamCalls:
         known = identity if isinstance(identity, str) and 0 < len(identity) <= CALL_NAME else None
         if known is not None:
             self._places[known] = len(self._calls)
-        given: dict[str, JsonValue] = (
-            params if isinstance(params, dict) else {} if params is None else {"input": params}
-        )
-        self._calls.append(ToolCall(name=name, params=given, id=known))
+        self._calls.append(ToolCall(name=name, params=to_params(params), id=known))
         refuse_many_calls(len(self._calls))
         return True
 

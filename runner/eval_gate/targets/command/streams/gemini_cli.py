@@ -19,9 +19,8 @@ from eval_gate.targets.command.streams.events import (
     build_malformed_error,
     format_reason,
     get_member,
-    sum_tokens,
-    to_text,
 )
+from eval_gate.targets.response.values import extract_text, sum_tokens
 
 
 def read(events: Sequence[Event]) -> Response:
@@ -51,7 +50,7 @@ def read(events: Sequence[Event]) -> Response:
                     duration_ms=_compute_duration_ms(begun.get(str(identity)), event.get("timestamp")),
                 )
             case "message" if event.get("role") == "assistant":
-                said.append(to_text(event.get("content")) or "")
+                said.append(extract_text(event.get("content"), "\n") or "")
     stats = result.get("stats")
     models = (event.get("model") for event in events if event.get("type") == "init")
     return Response(
