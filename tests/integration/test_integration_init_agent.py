@@ -287,6 +287,28 @@ def test_preset__misspelt__names_the_option_and_what_was_meant(tmp_path, command
     assert 'did you mean "langgraph"?' in done.stderr
 
 
+def test_init__list_of_targets_that_somebody_wrote__is_kept_and_nothing_is_written(tmp_path) -> None:
+    mine = "targets: [{name: agent, provider: mock, response: hi}]\n"
+    (tmp_path / "targets.yaml").write_text(mine)
+    done = init(tmp_path, "--agent-command", "cat {PROMPT_FILE}")
+    assert (done.returncode, files_in(tmp_path)) == (2, {"targets.yaml": mine.encode()})
+    assert "targets.yaml exists, and `init` did not write it" in done.stderr
+
+
+def test_init__text_that_nobody_decides_beside_a_model__leaves_the_template(tmp_path) -> None:
+    documents = {"/openapi.json": schema(q=TEXT, model={"type": "string", "enum": ["small", "large"]})}
+
+    def respond(exchange) -> None:
+        exchange.answer({"id": "1", "say": exchange.json["model"]})
+
+    with agent(describes(documents, respond)) as running:
+        place = origin(running.url)
+        done = init(tmp_path, "--agent-endpoint", place, "--model", "small", "--probe", "Hello")
+        assert done.returncode == 0, done.stderr
+        assert '- say: "small"' in done.stdout
+        assert config(tmp_path)["agentEndpoint"] == f"{place}/ask"
+
+
 PROGRAM = """\
 import json, sys
 weather = "weather" in sys.argv[1]

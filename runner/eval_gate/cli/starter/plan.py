@@ -136,12 +136,12 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
     kept = find_config_file(folder)
     before = load_config({}, {}, kept, shown_as=kept.name) if kept else None
     is_ours = wishes.names_target and kept is not None and read_state(kept)[0] is FileState.WRITTEN
-    described = _describe_agent(wishes, folder, questions)
-    flags = dict(wishes.flags)
-    if described is not None and described.url is not None:
-        flags["agentEndpoint"] = described.url
     base = None if is_ours else kept
-    config = load_config(flags, {}, base, shown_as=base.name if base else None)
+    config = load_config(wishes.flags, {}, base, shown_as=base.name if base else None)
+    described = _describe_agent(wishes, folder, questions)
+    if described is not None and described.url is not None:  # the model is a part of its description
+        flags = {key: value for key, value in wishes.flags.items() if key != "model"}
+        config = load_config(flags | {"agentEndpoint": described.url}, {}, base, shown_as=base.name if base else None)
     evals = find_evals_at(before.evals, folder) if before else find_all_evals(folder)
     if described is not None and described.entry is not None and wishes.command is not None:
         described.entry.setdefault("cwd", _find_way_up(evals.places or (EVALS_FOLDER,)))
@@ -153,12 +153,15 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
     says = kept is None or kept.name not in plan.left_out or (before is not None and _is_same_target(before, asked))
     plan.run_flags = () if says else asked.flags
     if asked.entry is not None:
-        plan.add_signed_file(TARGETS, file_texts.render_targets(asked.entry), rewrites=wishes.names_target)
+        plan.add_signed_file(TARGETS, file_texts.render_targets(asked.entry), rewrites=True)
+        if plan.left_out.get(TARGETS) == EXISTS_REASON:
+            said = f"{TARGETS} exists, and `init` did not write it"
+            raise GateError("conflicting-targets", said, "describe the agent there, or give this file another name")
     if wishes.start is not None and asked.kind is not AgentPlace.AGENT_HERE:
         said = "--start-command is for an agent at an address of this machine, and none is named"
         raise GateError("conflicting-options", said, "add --agent-endpoint, or omit --start-command")
     if wishes.workflow:
-        reason = _find_host_reason(asked, evals, config, wishes.example)
+        reason = _find_host_reason(plan, evals, config, wishes.example)
         _add_workflow(plan, wishes, kept.name if kept else CONFIG, reason)
     _add_evals(plan, evals, before, wishes.example)
     _add_gitignore(plan, config.output_dir)
@@ -211,15 +214,16 @@ def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
             yield (f"found       promptfoo evals in {name}: `eval-gate check RESULTS.json` uses promptfoo's results")
 
 
-def _find_host_reason(agent: EvaluatedAgent, evals: FoundEvals, config: RunConfig, example: str) -> str | None:
+def _find_host_reason(plan: StarterPlan, evals: FoundEvals, config: RunConfig, example: str) -> str | None:
     """Find why the workflow has to run without the container; None if it need not.
 
     A command runs what is installed on the runner, and an address of this machine is not reached from a container.
     """
+    agent = plan.agent
     writes_command = not evals.files and example == "agentv"
     if evals.has_commands or writes_command or config.snapshot_command is not None:
         return "the evals run commands, which need what is installed on the runner"
-    if agent.is_command or agent.function is not None or _has_program(agent, config):
+    if agent.is_command or agent.function is not None or _has_program(plan, config):
         return "the agent is a program, which needs what is installed on the runner"
     if agent.entry is not None and agent.kind is AgentPlace.AGENT_HERE:
         return _ADDRESS_REASON
@@ -229,12 +233,11 @@ def _find_host_reason(agent: EvaluatedAgent, evals: FoundEvals, config: RunConfi
 _ADDRESS_REASON: Final = f"{TARGETS} names an address of the runner, which the container does not reach"
 
 
-def _has_program(agent: EvaluatedAgent, config: RunConfig) -> bool:
+def _has_program(plan: StarterPlan, config: RunConfig) -> bool:
     """Whether a target of the list that is used is a program."""
-    named = agent.targets if agent.entry is None else None
-    source = config.target.targets if named is None else named
+    source = config.target.targets if plan.agent.targets is None else plan.agent.targets
     try:
-        entries = () if source is None else read_targets(source, Path.cwd()).entries
+        entries = () if source is None or plan.agent.entry else read_targets(source, plan.folder).entries
     except GateError:  # `validate` says what is wrong with them
         return False
     kinds = [find_kind(str(entry.get("provider", "http"))) for entry in entries]
