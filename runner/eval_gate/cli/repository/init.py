@@ -93,9 +93,10 @@ def init(
     from pathlib import Path
 
     from eval_gate.cli.starter.choices import Questions
+    from eval_gate.cli.starter.described_target import StarterRequest
     from eval_gate.cli.starter.file_writer import check_paths, write_files
     from eval_gate.cli.starter.init_wording import iter_diff_lines
-    from eval_gate.cli.starter.plan import StarterRequest, make_plan
+    from eval_gate.cli.starter.plan import make_plan
 
     given = Path(folder)
     wishes = StarterRequest(

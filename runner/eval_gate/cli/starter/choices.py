@@ -28,6 +28,8 @@ class Questions:
         self._words = tuple(words)
         self._is_terminal = is_terminal
         self.notes: list[str] = []
+        self.is_open = False
+        """Whether a question has no answer that the target needs."""
 
     def choose(self, question: str, choices: Sequence[Choice], *, is_certain: bool = False) -> int | None:
         """Let the person choose by number; None where nobody decides.
@@ -37,6 +39,7 @@ class Questions:
         if not self._is_terminal:
             if is_certain and len(choices) == 1:
                 return 0
+            self.is_open = True
             self.notes.append(f"not decided {question}. These commands do:")
             for one in choices[:MAX_CHOICES]:
                 self.notes += [f"- {to_console_line(one.label)}", f"     {self.format_command(*one.option)}"]
@@ -57,6 +60,7 @@ class Questions:
         """Ask for a text; None where nobody gives one. `option` is how the command gives it."""
         if self._is_terminal:
             return self._read_line(f"{question}? ") or None
+        self.is_open = True
         self.notes += [f"not decided {question}. This command does:", f"     {self.format_command(*option)}"]
         return None
 

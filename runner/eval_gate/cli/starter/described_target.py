@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,12 +15,13 @@ from eval_gate.cli.starter.openapi import RequestField
 from eval_gate.cli.starter.probe import describe_response, parse_output, probe_target, read_output
 from eval_gate.cli.starter.server_documents import read_documents
 from eval_gate.config.preset import PresetName
-from eval_gate.errors import GateError
+from eval_gate.errors import PAGES, GateError
 from eval_gate.model.base import JsonValue
 from eval_gate.process.signals import run_async
-from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.http.placeholders import PROMPT_PLACEHOLDERS, iter_placeholders
 from eval_gate.text.escape import format_first_few, to_console_line, to_variable_word
+from eval_gate.text.urls import to_public_url
 
 TARGET_NAME: Final = "agent"
 """Name of the target that is written."""
@@ -29,17 +31,31 @@ _WITH_MODEL: Final = {PresetName.OPENAI_CHAT, PresetName.OPENAI_RESPONSES, Prese
 """Protocols in which a request names the model."""
 _AGENTV_KEYS: Final = frozenset({"text", "output_messages", "outputMessages"})
 """Members of AgentV's response, which a command target reads without settings."""
+DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
+_PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
+"""What needs no quoting in YAML or a shell, and is no expression of a workflow."""
 Settings = dict[str, JsonValue]
 
 
-class ServerRequest(FrozenStruct):
-    """An agent at an address, and what the person says of it. `prompt` is sent once; None to ask first."""
+class StarterRequest(FrozenStruct):
+    """Request to `init`. `flags` are configuration keys for the agent; `example` is a format."""
 
-    url: str
-    protocol: str | None = None
-    model: str | None = None
-    settings: Mapping[str, JsonValue] = field(default_factory=dict)
+    flags: Mapping[str, JsonValue]
+    example: str = "tool-forge"
+    workflow: bool = True
+    command: str | None = None
+    """The command that is the agent."""
     prompt: str | None = None
+    """What is sent to the agent once; None to send nothing unless a person agrees."""
+    settings: tuple[str, ...] = ()
+    """Settings of the target, each KEY=VALUE."""
+    start: str | None = None
+    """The command with which the workflow starts the agent."""
+
+    @property
+    def names_target(self) -> bool:
+        """Whether it says what to evaluate, so that files that say something else may be rewritten."""
+        return bool(self.flags) or self.command is not None
 
 
 class DescribedAgent(FrozenStruct):
@@ -72,56 +88,101 @@ def parse_settings(texts: Sequence[str]) -> Settings:
     return found
 
 
-def describe_command(
+def describe_agent(wishes: StarterRequest, folder: Path, questions: Questions) -> DescribedAgent | None:
+    """Describe the agent that a request names; None if it names none.
+
+    Raises GateError for wishes that say nothing together, and if the probe fails.
+    """
+    given, flags = parse_settings(wishes.settings), wishes.flags
+    if wishes.command is not None:
+        if flags:
+            said = f"--agent-command cannot be combined with {' and '.join(flags)}"
+            raise GateError("conflicting-targets", said, "omit one of them")
+        return _describe_command(wishes.command, given, wishes.prompt, folder, questions)
+    if "agentEndpoint" not in flags or flags.keys() & {"provider", "baseUrl"}:
+        if given or wishes.prompt is not None:
+            said = "--set and --probe are for an agent, and none is named"
+            raise GateError("conflicting-options", said, "add --agent-endpoint or --agent-command")
+        return None
+    url = str(flags["agentEndpoint"])
+    check_url(url, "the agent's URL")
+    return _describe_server(url, wishes, given, folder, questions)
+
+
+def _describe_server(
+    url: str, wishes: StarterRequest, given: Settings, folder: Path, questions: Questions
+) -> DescribedAgent:
+    """Describe the agent at the address or below it. Asks only its scheme, host and port."""
+    protocol, model = (wishes.flags.get(key) for key in ("agentProtocol", "model"))
+    server = run_async(read_documents(url))
+    if server.problem is not None:
+        if model is not None:
+            raise _build_model_error()
+        notes = [f"not asked   {server.origin}: {server.problem}. When your agent runs, this command asks it:"]
+        return DescribedAgent(None, url, (*notes, f"     {questions.format_command()}"))
+    found = find_routes(server)
+    notes = [f"not used    {to_console_line(one, 300)}" for one in (*server.remarks, *found.remarks)]
+    path = urlsplit(url).path
+    routes = () if protocol == PresetName.EVAL_GATE else found.select(path, None if protocol is None else str(protocol))
+    route = _select_route(routes, server.origin, questions) if routes else _presume_route(path or "/", protocol)
+    if route is None:
+        return DescribedAgent(None, url, tuple(notes))
+    if routes:
+        url = server.origin + route.path
+    else:
+        what = f"protocol {route.protocol or PresetName.EVAL_GATE}"
+        notes.append(f"found       no description of {route.path} at {server.origin}: {what} is presumed")
+    entry = _build_entry(route, url, model, given, questions)
+    if entry is not None:
+        if routes:
+            sent = tuple(one for one in route.fields if one.prompt and _get_value(entry, one.place) == one.prompt)
+            notes.append(f"found       {to_console_line(_describe_route(replace(route, fields=sent)), 300)}")
+        entry, more = _complete_entry(entry, route, wishes.prompt, folder, questions)
+        notes += more
+    return DescribedAgent(entry, url, tuple(notes))
+
+
+def _describe_command(
     command: str, given: Settings, prompt: str | None, folder: Path, questions: Questions
 ) -> DescribedAgent:
     """Describe a command that is the agent; with a prompt, by the output of one call."""
+    if not any(name in command for name in ("{PROMPT}", "{PROMPT_FILE}")):
+        raise GateError(
+            "invalid-configuration",
+            "--agent-command has neither {PROMPT} nor {PROMPT_FILE}, so the agent would get no prompt",
+            "add one of them, such as --agent-command 'python3 agent.py {PROMPT}'",
+        )
     entry: Settings = {"name": TARGET_NAME, "provider": "cli", "command_template": command, **given}
-    if prompt is None and "agentProtocol" not in given:
-        question = f'Run `{to_console_line(command)}` once with "Hello" as the prompt'
-        prompt = "Hello" if questions.confirm(question, ("--probe", "Hello")) else None
-    if prompt is None or "agentProtocol" in given:
+    question = f'Run `{to_console_line(command)}` once with "Hello" as the prompt'
+    if prompt is None and questions.confirm(question, ("--probe", "Hello")):
+        prompt = "Hello"
+    if prompt is None:
         return DescribedAgent(entry)
     output = probe_target(entry, prompt, folder)
-    document = parse_output(output)
+    document = None if "agentProtocol" in given else parse_output(output)
     if isinstance(document, dict) and not (_AGENTV_KEYS & document.keys()):
-        found = describe_response(entry, document, questions)
-        entry = entry | (found if found is not None else {})
+        entry |= describe_response(entry, document, questions) or {}
         if "responsePath" not in entry and isinstance(document.get("response"), str):
             entry["responsePath"] = "response"  # without a setting, the output is text
     return DescribedAgent(entry, notes=tuple(_describe_probe(entry, output)))
 
 
-def describe_server(asked: ServerRequest, folder: Path, questions: Questions) -> DescribedAgent:
-    """Describe the agent at the address or below it. Asks only its scheme, host and port.
+def check_url(url: str, what: str) -> None:
+    """Check that a URL is valid and may be written to files that everyone can read.
 
-    Raises GateError if the probe fails.
+    Raises GateError `invalid-url` for a URL that is malformed, or that has credentials, a query, a fragment or
+    unusual characters.
     """
-    server = run_async(read_documents(asked.url))
-    if server.problem is not None:
-        if asked.model is not None:
-            raise _build_model_error()
-        notes = [f"not asked   {server.origin}: {server.problem}. When your agent runs, this command asks it:"]
-        return DescribedAgent(None, asked.url, (*notes, f"     {questions.format_command()}"))
-    found = find_routes(server)
-    notes = [f"not used    {to_console_line(one, 300)}" for one in (*server.remarks, *found.remarks)]
-    presumed = _presume_route(urlsplit(asked.url).path or "/", asked.protocol)
-    routes = found.select(urlsplit(asked.url).path, asked.protocol) if asked.protocol != PresetName.EVAL_GATE else ()
-    route = _select_route(routes, server.origin, questions) if routes else presumed
-    if route is None:
-        return DescribedAgent(None, asked.url, tuple(notes))
-    if not routes:
-        what = f"protocol {route.protocol or PresetName.EVAL_GATE}"
-        notes.append(f"found       no description of {route.path} at {server.origin}: {what} is presumed")
-    url = server.origin + route.path if routes else asked.url
-    entry = _build_entry(route, url, asked, questions)
-    if entry is not None:
-        if routes:
-            sent = tuple(one for one in route.fields if one.prompt and _get_value(entry, one.place) == one.prompt)
-            notes.append(f"found       {to_console_line(_describe_route(replace(route, fields=sent)), 300)}")
-        entry, more = _complete_entry(entry, route, asked.prompt, folder, questions)
-        notes += more
-    return DescribedAgent(entry, url, tuple(notes))
+    try:
+        plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
+    except GateError as error:
+        raise GateError(error.code, error.message, f"use a URL such as {DEFAULT_ENDPOINT}") from error
+    if not plain:
+        raise GateError(
+            "invalid-url",
+            f"{what} has credentials, a query, a fragment or unusual characters, which must not stand in files",
+            f"describe the target in a targets.yaml, with ${{{{ NAME }}}} for each secret ({PAGES}/targets.md)",
+        )
 
 
 def _select_route(routes: Sequence[AgentRoute], origin: str, questions: Questions) -> AgentRoute | None:
@@ -156,9 +217,9 @@ def _complete_entry(
     return entry | added, list(_describe_probe(entry | added, output))
 
 
-def _presume_route(path: str, protocol: str | None) -> AgentRoute:
+def _presume_route(path: str, protocol: JsonValue) -> AgentRoute:
     """Build the route of a server that does not describe it."""
-    preset = PresetName(protocol) if protocol not in {None, PresetName.EVAL_GATE} else None
+    preset = None if protocol in {None, PresetName.EVAL_GATE} else PresetName(str(protocol))
     fields = (RequestField(("requestFields", "model")),) if preset in _WITH_MODEL else ()
     return AgentRoute(path, protocol=preset, fields=fields)
 
@@ -182,7 +243,9 @@ def _describe_route(route: AgentRoute) -> str:
     return ", ".join(parts)
 
 
-def _build_entry(route: AgentRoute, url: str, asked: ServerRequest, questions: Questions) -> Settings | None:
+def _build_entry(
+    route: AgentRoute, url: str, model: JsonValue, given: Settings, questions: Questions
+) -> Settings | None:
     """Build the description of a route; None where nobody decided something. Raises GateError for a useless model."""
     entry: Settings = {"name": TARGET_NAME, "provider": "http", "url": url}
     settings = {
@@ -194,12 +257,11 @@ def _build_entry(route: AgentRoute, url: str, asked: ServerRequest, questions: Q
     for name, before in route.headers:
         variable = "AGENT_KEY" if len(route.headers) == 1 else f"AGENT_{to_variable_word(name)}"
         _set_value(entry, ("headers", name), f"{before}${{{{ {variable} }}}}")
-    given = dict(asked.settings)
-    if asked.model is not None:
+    if model is not None:
         place = next((one.place for one in route.fields if one.place[-1] == "model"), None)
         if place is None:
             raise _build_model_error()
-        _set_value(given, place, asked.model)
+        _set_value(given, place, model)
     prompt = _find_prompt_field(route, given, questions)
     if prompt is None and any(one.prompt for one in route.fields) and not _has_prompt(given):
         return None

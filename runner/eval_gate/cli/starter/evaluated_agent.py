@@ -12,10 +12,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import JsonValue
 
-from eval_gate.cli.starter.described_target import TARGET_NAME, DescribedAgent
+from eval_gate.cli.starter.described_target import DEFAULT_ENDPOINT, TARGET_NAME, DescribedAgent, check_url
 from eval_gate.cli.starter.folder_contents import FoundEvals
 from eval_gate.config.settings import RunConfig
-from eval_gate.errors import PAGES, GateError
+from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
@@ -24,13 +24,9 @@ from eval_gate.targets.model.providers.provider_table import PROVIDERS, ModelPro
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.target_list import ResolvedTarget, find_targets_file
 from eval_gate.text.escape import to_variable_word
-from eval_gate.text.urls import to_public_url
 
 TARGETS: Final = "targets.yaml"
-DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
 AGENT_EVALS: Final = "agent-evals"
-_PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
-"""What needs no quoting in YAML or a shell, and is no expression of a workflow."""
 
 
 class AgentPlace(StrEnum):
@@ -91,17 +87,6 @@ class EvaluatedAgent(FrozenStruct):
             "--base-url": self.base_url,
         }
         return tuple(word for flag, value in said.items() if value for word in (flag, value))
-
-
-def check_command(command: str) -> str:
-    """Check that the command of an agent gets the prompt, and return it. Raises GateError."""
-    if not any(name in command for name in ("{PROMPT}", "{PROMPT_FILE}")):
-        raise GateError(
-            "invalid-configuration",
-            "--agent-command has neither {PROMPT} nor {PROMPT_FILE}, so the agent would get no prompt",
-            "add one of them, such as --agent-command 'python3 agent.py {PROMPT}'",
-        )
-    return command
 
 
 def find_evaluated_agent(
@@ -185,24 +170,6 @@ def _build_endpoint_agent(endpoint: str, preset: JsonValue) -> EvaluatedAgent:
     here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
     kind = AgentPlace.AGENT_HERE if here else AgentPlace.AGENT_ELSEWHERE
     return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset))
-
-
-def check_url(url: str, what: str) -> None:
-    """Check that a URL is valid and may be written to files that everyone can read.
-
-    Raises GateError `invalid-url` for a URL that is malformed, or that has credentials, a query, a fragment or
-    unusual characters.
-    """
-    try:
-        plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
-    except GateError as error:
-        raise GateError(error.code, error.message, f"use a URL such as {DEFAULT_ENDPOINT}") from error
-    if not plain:
-        raise GateError(
-            "invalid-url",
-            f"{what} has credentials, a query, a fragment or unusual characters, which must not stand in files",
-            f"describe the target in a targets.yaml, with ${{{{ NAME }}}} for each secret ({PAGES}/targets.md)",
-        )
 
 
 def find_target_list(files: Sequence[str], folder: Path, repository: Path) -> str | None:

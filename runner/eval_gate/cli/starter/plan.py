@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pydantic import JsonValue
-
 from eval_gate.cli.starter import file_texts
 from eval_gate.cli.starter.choices import Questions
-from eval_gate.cli.starter.described_target import (
-    DescribedAgent,
-    ServerRequest,
-    describe_command,
-    describe_server,
-    parse_settings,
-)
+from eval_gate.cli.starter.described_target import StarterRequest, describe_agent
 from eval_gate.cli.starter.evaluated_agent import (
     TARGETS,
     AgentPlace,
     EvaluatedAgent,
-    check_command,
-    check_url,
     find_evaluated_agent,
 )
 from eval_gate.cli.starter.file_texts import NEEDED_NODE, NEEDED_PYTHON
@@ -44,7 +34,7 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import find_repository
 from eval_gate.reports.wording.numbers import format_count
-from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.struct import Struct, field, replace
 from eval_gate.targets.kinds import find_kind
 from eval_gate.targets.settings import ProgramSettings
 from eval_gate.targets.target_list import read_targets
@@ -55,27 +45,6 @@ IGNORE: Final = ".gitignore"
 SEED_NAME: Final = PurePosixPath(DEFAULT_SEED_MANIFEST).name
 EXISTS_REASON: Final = "exists already"
 _PROMPTFOO: Final = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
-
-
-class StarterRequest(FrozenStruct):
-    """Request to `init`. `flags` are configuration keys for the agent; `example` is a format."""
-
-    flags: Mapping[str, JsonValue]
-    example: str = "tool-forge"
-    workflow: bool = True
-    command: str | None = None
-    """The command that is the agent."""
-    prompt: str | None = None
-    """What is sent to the agent once; None to send nothing unless a person agrees."""
-    settings: tuple[str, ...] = ()
-    """Settings of the target, each KEY=VALUE."""
-    start: str | None = None
-    """The command with which the workflow starts the agent."""
-
-    @property
-    def names_target(self) -> bool:
-        """Whether it says what to evaluate, so that files that say something else may be rewritten."""
-        return bool(self.flags) or self.command is not None
 
 
 class StarterPlan(Struct):
@@ -138,7 +107,7 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
     is_ours = wishes.names_target and kept is not None and read_state(kept)[0] is FileState.WRITTEN
     base = None if is_ours else kept
     config = load_config(wishes.flags, {}, base, shown_as=base.name if base else None)
-    described = _describe_agent(wishes, folder, questions)
+    described = describe_agent(wishes, folder, questions)
     if described is not None and described.url is not None:  # the model is a part of its description
         flags = {key: value for key, value in wishes.flags.items() if key != "model"}
         config = load_config(flags | {"agentEndpoint": described.url}, {}, base, shown_as=base.name if base else None)
@@ -148,7 +117,7 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
     asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, described)
     plan = StarterPlan(folder, repository, find_default_branch(folder), asked)
     plan.notes += [*(described.notes if described else ()), *questions.notes]
-    plan.is_undecided = described is not None and described.entry is None
+    plan.is_undecided = questions.is_open or (described is not None and described.entry is None)
     _add_config(plan, kept, evals, rewrites=wishes.names_target)
     says = kept is None or kept.name not in plan.left_out or (before is not None and _is_same_target(before, asked))
     plan.run_flags = () if says else asked.flags
@@ -169,27 +138,6 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
     if not evals.complete:
         plan.notes.append("the folder is too large: only a part was searched for evals")
     return plan
-
-
-def _describe_agent(wishes: StarterRequest, folder: Path, questions: Questions) -> DescribedAgent | None:
-    """Describe the agent that the command line names; None if it names none."""
-    given = parse_settings(wishes.settings)
-    url, protocol = wishes.flags.get("agentEndpoint"), wishes.flags.get("agentProtocol")
-    if wishes.command is not None:
-        if wishes.flags:
-            others = " and ".join(wishes.flags)
-            said = f"--agent-command cannot be combined with {others}"
-            raise GateError("conflicting-targets", said, "omit one of them")
-        return describe_command(check_command(wishes.command), given, wishes.prompt, folder, questions)
-    if url is None or wishes.flags.keys() & {"provider", "baseUrl"}:
-        if given or wishes.prompt is not None:
-            said = "--set and --probe are for an agent, and none is named"
-            raise GateError("conflicting-options", said, "add --agent-endpoint or --agent-command")
-        return None
-    check_url(str(url), "the agent's URL")
-    protocol, model = (None if value is None else str(value) for value in (protocol, wishes.flags.get("model")))
-    named = ServerRequest(str(url), protocol, model, given, wishes.prompt)
-    return describe_server(named, folder, questions)
 
 
 def _find_way_up(places: tuple[str, ...]) -> str:

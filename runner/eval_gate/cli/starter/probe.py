@@ -19,6 +19,8 @@ from eval_gate.process.signals import run_async
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.command.response import parse_response
+from eval_gate.targets.command.settings import CliSettings
+from eval_gate.targets.command.streams.presets import read_stream
 from eval_gate.targets.response.settings import StreamSettings
 from eval_gate.targets.response.stream import BodyReader
 from eval_gate.targets.target_list import ResolvedTarget, TargetList
@@ -127,8 +129,9 @@ def read_output(entry: Mapping[str, JsonValue], output: bytes) -> Response:
     settings = resolve_entry(entry).settings
     assert isinstance(settings, StreamSettings)
     try:
-        if settings.provider == "cli" and not settings.given_response_settings:
-            return parse_response(output.decode("utf-8", "replace"))
+        if isinstance(settings, CliSettings) and not settings.given_response_settings:
+            text, preset = output.decode("utf-8", "replace"), settings.agent_protocol
+            return parse_response(text) if preset is None else read_stream(preset, text)
         return BodyReader(settings, lambda data: data).read(output, 0)
     except TargetError as error:
         raise _build_probe_error(error) from error
