@@ -1,10 +1,11 @@
 """Routes in a file of their own and below a prefix: one is the agent, one takes what people think of it."""
 
-import os
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, HTTPException
 from pydantic import BaseModel
+
+KEY = "key-of-the-desk"
 
 
 class Feedback(BaseModel):
@@ -32,7 +33,7 @@ class Reply(BaseModel):
 
 
 def check_key(x_api_key: Annotated[str, Header()]) -> None:
-    if x_api_key != os.environ["DESK_KEY"]:
+    if x_api_key != KEY:
         raise HTTPException(401, "no such key")
 
 
