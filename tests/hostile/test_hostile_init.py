@@ -101,6 +101,7 @@ def test_init__one_field_with_a_hostile_name__is_written_as_what_it_is(tmp_path)
     assert done.returncode == 0, done.stderr
     (found,) = yaml.safe_load((tmp_path / "targets.yaml").read_text())["targets"]
     assert found["requestTemplate"] == {name: "{{message}}"}
+    assert "GITHUB_TOKEN" not in (tmp_path / ".github/workflows/eval-gate.yml").read_text()
 
 
 @pytest.mark.parametrize(

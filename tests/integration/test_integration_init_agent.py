@@ -144,6 +144,20 @@ def test_init__server_with_the_protocol_of_openai__takes_the_only_model_or_the_n
         assert gate(tmp_path, "run").returncode == 0
 
 
+def test_init__variable_that_the_person_names__is_a_secret_of_the_workflow(tmp_path) -> None:
+    def respond(exchange) -> None:
+        assert exchange.header("x-desk") == "desk-key-1"
+        exchange.answer({"say": "hi"})
+
+    with agent(describes({}, respond)) as running:
+        words = ("--agent-endpoint", running.url, "--probe", "Hello", "--set", "headers.X-Desk=${{ DESK_KEY }}")
+        done = gate(tmp_path, "init", *words, DESK_KEY="desk-key-1")
+        assert done.returncode == 0, done.stderr
+    step = next(one for one in workflow(tmp_path)["jobs"]["evals"]["steps"] if one.get("uses") == HOST_STEP)
+    assert step["env"] == {"DESK_KEY": "${{ secrets.DESK_KEY }}"}
+    assert "desk-key-1" not in "".join(file.read_text() for file in tmp_path.glob("*.yaml"))
+
+
 def test_init__model_for_an_agent_that_names_none__is_an_error(tmp_path) -> None:
     with agent(describes({}, answer_as_desk)) as running:
         done = init(tmp_path, "--agent-endpoint", running.url, "--model", "small")

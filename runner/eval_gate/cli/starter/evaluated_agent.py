@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +21,7 @@ from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.targets.model.providers.provider_table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.target_list import ResolvedTarget, find_targets_file
+from eval_gate.targets.variables import VariableResolver
 from eval_gate.text.escape import to_variable_word
 
 TARGETS: Final = "targets.yaml"
@@ -140,7 +139,9 @@ def find_evaluated_agent(
 def _build_described_agent(entry: Mapping[str, JsonValue]) -> EvaluatedAgent:
     """Build the agent that a target describes, without a list where its address and protocol say all."""
     url, preset = entry.get("url"), entry.get("agentProtocol")
-    names = tuple(dict.fromkeys(re.findall(r"\$\{\{ (AGENT_\w+) \}\}", json.dumps(entry, ensure_ascii=False))))
+    references = VariableResolver({}, partial=True)
+    references(dict(entry))
+    names = tuple(dict.fromkeys(one.variable for one in references.unset))
     if url is None:
         return EvaluatedAgent(AgentPlace.DESCRIBED, secrets=names, targets=TARGETS, entry=entry)
     agent = _build_endpoint_agent(str(url), preset)

@@ -84,7 +84,7 @@ async def _add_documents(
     """Send the requests at the same time, and add the documents that they return and what was wrong with others."""
     answers = await asyncio.gather(*(_read_document(connection, request) for request in requests))
     paths = [request.url.path for request in requests]
-    lost = [str(one) for one in answers if isinstance(one, ConnectionLostError) and not one.made]
+    lost = [str(one) for one in answers if isinstance(one, _UnreachableError)]
     found = {path: one for path, one in zip(paths, answers, strict=True) if not isinstance(one, Exception)}
     wrong = [f"{path}: {one}" for path, one in zip(paths, answers, strict=True) if isinstance(one, _UnreadableError)]
     return replace(
@@ -99,15 +99,19 @@ class _UnreadableError(Exception):
     """Answer that could be a description and cannot be read."""
 
 
+class _UnreachableError(_UnreadableError):
+    """No answer at all."""
+
+
 async def _read_document(connection: Connection, request: HttpRequest) -> JsonValue | Exception:
     """Read one document; None if the server has none there, and an exception that says why it cannot be read."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             head, body = await connection.exchange(request)
     except TimeoutError:
-        return _UnreadableError(f"no complete response within {TIMEOUT_S:g} s")
+        return _UnreachableError(f"no complete response within {TIMEOUT_S:g} s")
     except ConnectionLostError as error:
-        return ConnectionLostError(connection.describe_error(error), made=error.made)
+        return (_UnreadableError if error.made else _UnreachableError)(connection.describe_error(error))
     except TargetError as error:
         return _UnreadableError(error.message)
     if head.is_redirect:
