@@ -84,6 +84,14 @@ def test_command__output_of_another_shape__is_an_agent_error_that_names_the_plac
     assert "URL" not in done.stdout
 
 
+def test_command__failure_that_it_reports__is_an_agent_error_in_its_words(tmp_path) -> None:
+    write_desk(tmp_path, 'print(\'{"fault": {"why": "no quota"}}\')\n', TARGET + "  failure: fault.why\n")
+    write_suite(tmp_path, 1)
+    done = gate(tmp_path, "run", "--target", "desk")
+    assert done.returncode == 3
+    assert record(tmp_path)["suites"][0]["cases"][0]["error"] == "agent error: «no quota»"
+
+
 def test_command__events_as_lines__are_read_as_those_of_an_http_agent(tmp_path) -> None:
     source = 'print(\'{"delta": "o"}\')\nprint(\'{"delta": "k"}\')\n'
     target = "targets:\n- {name: desk, provider: cli, command: 'python3 ../desk.py {PROMPT}', responseFormat: ndjson"

@@ -194,7 +194,7 @@ def test_ended__while_its_results_are_made__is_not_taken_for_a_verdict(tmp_path,
     moment = ("call", "_build_result", "'over': True", [int(number)])
     done = ended_at(tmp_path, moment)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-    assert "4 passed" in done.stdout
+    assert "4 of 4 pass" in done.stdout
     (record,) = (tmp_path / "evals/results").glob("*/run.json")
     assert json.loads(record.read_text())["complete"] is True
 

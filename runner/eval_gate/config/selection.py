@@ -33,11 +33,6 @@ class Selection(FrozenStruct):
     """Only these cases; None for all."""
 
     @property
-    def selects_all(self) -> bool:
-        """Whether nothing is left out."""
-        return not (self.has_filters or self.shard)
-
-    @property
     def has_filters(self) -> bool:
         """Whether cases are chosen by what they are; a shard only divides."""
         return bool(self.cases or self.tags or self.tiers or self.paths) or self.keys is not None

@@ -345,12 +345,6 @@ class Evidence(Record, kw_only=True):
     unscored_in_baseline: tuple[UnscoredCase, ...] = ()
     """Earlier results of cases without a score in the baseline, including cases that were removed since."""
 
-    @property
-    def evidence_limit(self) -> float:
-        """Evidence (an e-value) that the false alarm rate requires of one case."""
-        most = self.cases / self.false_alarm_rate
-        return most if self.required_evidence is None else min(self.required_evidence, most)
-
 
 def _round_to_leading_digit(odds: float) -> int:
     whole = int(odds)

@@ -128,11 +128,6 @@ def _count_usual_errors(run: RunResult, cases: frozenset[CaseKey]) -> float | No
     return sum(counts.agent_errors / counts.executions for counts in known) if known else None
 
 
-def find_error_kinds(run: RunResult) -> tuple[ErrorKind | None, ...]:
-    """Return the kind of error of every case without a score; None where none is recorded."""
-    return tuple(case.error_kind for _, case in run.iter_cases() if case.status is Status.ERROR)
-
-
 class PassCounts(FrozenStruct):
     """How many of the cases that ran pass; a case with an error does not. `baseline` is None if not comparable."""
 

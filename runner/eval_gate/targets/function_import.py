@@ -9,6 +9,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +59,9 @@ def check_module(place: str, root: Path) -> None:
     module_name = place.partition(":")[0]
     _add_search_folder(root)
     first, *others = module_name.split(".")
-    spec, known = importlib.util.find_spec(first), first
+    spec, known = None, first
+    with suppress(ValueError):  # of a module without one, such as the program itself
+        spec = importlib.util.find_spec(first)
     for part in others:
         known = f"{known}.{part}"
         folders = spec.submodule_search_locations if spec is not None else None

@@ -171,7 +171,6 @@ def test_shard__that_is_no_part__is_refused(text) -> None:
 def test_shard__none__is_everything() -> None:
     assert parse_shard(None) is None
     assert parse_shard("2/4") == Shard(index=2, count=4)
-    assert not Selection(shard=Shard(index=2, count=4)).selects_all
 
 
 def test_merge__parts_that_asked_several_targets__each_case_says_whom() -> None:

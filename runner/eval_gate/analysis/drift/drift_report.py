@@ -9,7 +9,6 @@ from typing import Final
 
 from eval_gate.analysis.drift.branch_drift import FALSE_ALARM_RUNS, MIN_RUNS, Degradation, Drift, ModelChange
 from eval_gate.analysis.drift.case_drift import CaseDegradation
-from eval_gate.errors import PAGES
 from eval_gate.gate.model_changes import format_model_names
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.wording.numbers import MINUS, format_count
@@ -18,7 +17,6 @@ from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.text import escape
 from eval_gate.text.distinct_values import format_distinct_decimals
 
-PAGE: Final = f"{PAGES}/baselines.md#drift-of-main"
 LEVEL_NAMES: Final = {
     LevelKind.FAILING: "failing cases",
     LevelKind.FAILING_BEFORE_RERUNS: "failures before re-runs",

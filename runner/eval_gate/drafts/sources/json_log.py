@@ -39,7 +39,6 @@ PATH_SETTINGS: Final[Mapping[str, str]] = {
 """Settings of a target that say where a part of a response stands, by the name of the part."""
 _LIST_SETTINGS: Final = frozenset({"response_path", "id_field"})
 _MAX_PROBLEMS: Final = 10
-_FIELD_EXAMPLE: Final = "--field question=request.text --field response=reply"
 
 
 class LogMapping(FrozenStruct):

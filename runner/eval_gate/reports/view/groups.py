@@ -59,11 +59,6 @@ class Cause(FrozenStruct, Generic[CaseT]):
         """Whether several cases have it: failures without a reason may have any number of causes."""
         return self.count > 1 and self.text != NO_REASON
 
-    @property
-    def names_all(self) -> bool:
-        """Whether the examples are all cases of this cause."""
-        return self.count <= len(self.examples)
-
 
 def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[CaseT], ...]:
     """Group (case, failure) pairs by cause, the most frequent first.

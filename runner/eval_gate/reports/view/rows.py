@@ -10,7 +10,7 @@ from eval_gate.gate.case_comparison import count_passes
 from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
-from eval_gate.model.evidence import Counts, GroundKind, Stability
+from eval_gate.model.evidence import GroundKind, Stability
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.execution_usage import ExecutionUsage, measure_execution
 from eval_gate.model.result import CaseResult, RunResult
@@ -158,14 +158,6 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
             return self.current_result
         counts = format_passes(grounds.current.passes, grounds.current.executions)
         return f"{counts} ({self.current_result})" if self.status is Status.ERROR else counts
-
-    @property
-    def counted_executions(self) -> Counts | PassCount | None:
-        """Executions here that count, agent errors included where they do; None if none has a score."""
-        grounds = self.case_change.grounds if self.case_change else None
-        if grounds is not None and grounds.current.executions:
-            return grounds.current
-        return count_passes(self.case) if self.case else None
 
     @property
     def is_decided_by_majority(self) -> bool:
