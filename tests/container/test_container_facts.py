@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from eval_gate.cli.starter.programs import IN_IMAGE
 from tests.container.runner_shape import DOCKER, PYTHON, docker
 
 COMPRESSED_LIMIT = 150_000_000
@@ -119,12 +118,6 @@ _LEFT_OVER = """
 import json, pathlib, shutil, sys
 print(json.dumps({"git": shutil.which("git"), "left": [p for p in sys.argv[1:] if pathlib.Path(p).exists()]}))
 """
-
-
-def test_image__has_the_programs_that_init_takes_for_granted(python) -> None:
-    names = sorted(IN_IMAGE | {"python", "python3"})
-    done = python("-c", f"import shutil; print([one for one in {names} if shutil.which(one) is None])")
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 _FIND_TEMPLATES = """

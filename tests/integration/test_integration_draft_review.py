@@ -177,7 +177,7 @@ def test_accept__one_of_the_names_is_wrong__nothing_is_written(drafted) -> None:
     assert text_of(drafted) == AGENTV
 
 
-def on_terminal(folder: Path, answers: str, *words: str, **environment: str) -> str:
+def on_terminal(folder: Path, answers: str, *words: str, code: int = 0, **environment: str) -> str:
     """Run the program on a terminal on which these lines are typed, one at each question; return what is shown."""
     terminal, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -196,7 +196,7 @@ def on_terminal(folder: Path, answers: str, *words: str, **environment: str) -> 
             if shown.endswith(b"? ") and left:
                 os.write(terminal, left.pop(0).encode())
     os.close(terminal)
-    assert process.wait(60) == 0
+    assert process.wait(60) == code
     assert left == []
     return shown.decode().replace("\r\n", "\n")
 

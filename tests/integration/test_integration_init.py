@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.starter import file_texts, folder_contents
 from eval_gate.cli.starter.evaluated_agent import AgentPlace, EvaluatedAgent
-from eval_gate.cli.starter.file_writer import write_new_files
+from eval_gate.cli.starter.file_writer import write_files
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import ACTION_REF, GateError
 from eval_gate.targets.build import find_flag_target
@@ -76,7 +76,8 @@ def config(folder: Path) -> dict:
 
 
 def printed_commands(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
-    return [shlex.split(line) for line in done.stdout.splitlines() if line.startswith("     ")]
+    steps = done.stdout.partition("\nNext steps:\n")[2].splitlines()
+    return [shlex.split(line) for line in steps if line.startswith("     ")]
 
 
 def test_init__empty_folder__writes_everything_and_says_what_to_do_next(tmp_path, golden) -> None:
@@ -615,7 +616,7 @@ def test_init__folder_that_cannot_be_looked_into__is_passed_over(tmp_path) -> No
 def test_write_new__one_file_that_cannot_be_written__leaves_nothing_behind(tmp_path, bad) -> None:
     (tmp_path / "there").write_text("mine")
     with pytest.raises(GateError) as caught:
-        write_new_files(tmp_path, {"a/b/first": "x", "second": "y", bad: "z"})
+        write_files(tmp_path, {"a/b/first": "x", "second": "y", bad: "z"})
     assert (caught.value.code, caught.value.problems[0].file) == ("file-not-writable", bad)
     assert files_in(tmp_path) == {"there": b"mine"}
     assert [entry.name for entry in tmp_path.iterdir()] == ["there"]
@@ -691,7 +692,9 @@ def test_init__agent_that_is_a_command__is_run_from_the_folder(tmp_path) -> None
     command = "python3 agent.py {PROMPT}"
     assert gate(tmp_path, "init", "--agent-command", command).returncode == 0
     config = yaml.safe_load((tmp_path / "eval-gate.yaml").read_text())
-    assert config["targets"] == [{"name": "agent", "provider": "cli", "command_template": command, "cwd": ".."}]
+    assert (config["targets"], config["target"]) == ("targets.yaml", "agent")
+    (written,) = yaml.safe_load((tmp_path / "targets.yaml").read_text())["targets"]
+    assert written == {"name": "agent", "provider": "cli", "command_template": command, "cwd": ".."}
     assert "agent-endpoint:" not in (tmp_path / WORKFLOW).read_text()
     assert gate(tmp_path, "validate").returncode == 0
     done = gate(tmp_path, "run")
@@ -715,9 +718,12 @@ def test_init__command_that_cannot_be_the_agent__writes_nothing(tmp_path, argume
     assert not list(tmp_path.iterdir())
 
 
-def test_init__command_beside_a_configuration__says_where_it_goes(tmp_path) -> None:
+def test_init__command_beside_a_configuration__is_described_and_named_by_the_printed_commands(tmp_path) -> None:
     (tmp_path / "eval-gate.yaml").write_text("evals: [evals]\n")
-    done = gate(tmp_path, "init", "--agent-command", "python3 agent.py {PROMPT}")
-    assert (done.returncode, "--agent-command cannot be added to eval-gate.yaml" in done.stderr) == (2, True), (
-        done.stderr
-    )
+    done = gate(tmp_path, "init", "--agent-command", "echo {PROMPT}")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "eval-gate.yaml").read_text() == "evals: [evals]\n"
+    assert ["eval-gate", "run", "--targets", "targets.yaml", "--target", "agent"] in printed_commands(done)
+    for program, *words in printed_commands(done):
+        if program == "eval-gate":
+            assert gate(tmp_path, *words).returncode == 0

@@ -1,9 +1,9 @@
-"""`eval-gate init` in repositories that have an agent already: what it finds, and how it is asked and started."""
+"""`eval-gate init` with an agent: what it asks, what it finds, what it decides, and what it leaves to a person."""
 
 from __future__ import annotations
 
 import json
-import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,55 +11,15 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from eval_gate.cli.starter.agent_detection import find_agent
-from tests.integration.test_integration_init import WORKFLOW, config, gate_step, git, init, printed_commands, workflow
+from tests.integration.test_integration_draft_review import on_terminal
+from tests.integration.test_integration_init import WORKFLOW, config, files_in, git, init, workflow
 from tests.integration.test_integration_run import gate
-from tests.support.agents import agent
-from tests.support.bounds import within_cpu
+from tests.support.agents import agent, unused_port
+from tests.support.described import KEY, ROUTED, answer_as_desk, answer_as_model, describes, list_models
 from tests.unit.examples.test_examples_workflows import LINTERS, lint
 
-FASTAPI = 'from fastapi import FastAPI\n\napp = FastAPI()\n\n\n@app.post("/ask")\ndef ask(q: dict) -> dict:\n    ...\n'
-LANGSERVE = (
-    "from fastapi import FastAPI\nfrom langserve import add_routes\n\napp = FastAPI()\n"
-    'add_routes(\n    app,\n    chain.with_types(input_type=str),\n    path="/desk",\n)\n'
-)
-AG_UI = (
-    "from pydantic_ai import Agent\nfrom pydantic_ai.ui.ag_ui import AGUIAdapter\n"
-    'app = Starlette(routes=[Route("/agent", ask, methods=["POST"])])\n'
-)
-A2A = "from a2a.server.routes import create_jsonrpc_routes\nroutes = create_jsonrpc_routes(handler, '/rpc')\n"
-KINDS: Mapping[str, tuple[dict[str, str], str, str | None, str]] = {
-    "fastapi": (
-        {"requirements.txt": "fastapi[standard]>=0.100\n", "app/main.py": FASTAPI},
-        "http://localhost:8000/ask",
-        None,
-        "uvicorn app.main:app --host 0.0.0.0 --port 8000",
-    ),
-    "langserve": (
-        {"pyproject.toml": '[project]\nname = "x"\ndependencies = ["fastapi", "langserve>=0.3"]\n', "s.py": LANGSERVE},
-        "http://localhost:8000/desk/invoke",
-        "langserve",
-        "uvicorn s:app --host 0.0.0.0 --port 8000",
-    ),
-    "langgraph": (
-        {"requirements.txt": "langgraph\n", "langgraph.json": '{"graphs": {"agent": "./g.py:graph"}}', "g.py": ""},
-        "http://localhost:2024/runs/wait",
-        "langgraph",
-        "langgraph dev --host 0.0.0.0 --port 2024 --no-browser --no-reload",
-    ),
-    "ag-ui": (
-        {"pyproject.toml": '[project]\nname = "x"\ndependencies = ["pydantic_ai_slim[ag-ui]"]\n', "server.py": AG_UI},
-        "http://localhost:8000/agent",
-        "ag-ui",
-        "uvicorn server:app --host 0.0.0.0 --port 8000",
-    ),
-    "a2a": (
-        {"requirements.txt": "a2a-sdk==1.3.0\nuvicorn\n", "serve.py": A2A + "uvicorn.run(app, port=9100)\n"},
-        "http://localhost:9100/rpc",
-        "a2a",
-        "python serve.py",
-    ),
-}
+HOST_STEP = "eval-gate/eval-gate/host@v1"
+WEATHER = ("--probe", "How is the weather?")
 
 
 def put(folder: Path, files: Mapping[str, str]) -> None:
@@ -68,78 +28,268 @@ def put(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def started(folder: Path) -> str:
-    return next(
-        step["run"] for step in workflow(folder)["jobs"]["evals"]["steps"] if step.get("name") == "Start the agent"
-    )
+def target(folder: Path) -> dict:
+    (found,) = yaml.safe_load((folder / "targets.yaml").read_text())["targets"]
+    return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_init__agent_of_a_framework__is_found_asked_and_started(tmp_path, kind) -> None:
-    files, url, preset, start = KINDS[kind]
+def origin(url: str) -> str:
+    return f"http://{urlsplit(url).netloc}"
+
+
+def listed_commands(said: str) -> list[list[str]]:
+    """The commands that decide what is not decided, above the next steps."""
+    lines = said.partition("\nNext steps:")[0].splitlines()
+    return [shlex.split(line)[1:] for line in lines if line.startswith("     eval-gate")]
+
+
+def keyed(folder: Path, *arguments: str):
+    return gate(folder, "init", *arguments, AGENT_KEY=KEY)
+
+
+def test_init__route_behind_a_prefix_with_a_key__is_described_and_used_by_the_configuration(tmp_path, golden) -> None:
     git(tmp_path, "init", "--initial-branch", "main")
-    put(tmp_path, files)
-    done = init(tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    written = config(tmp_path)
-    assert (written["agentEndpoint"], written.get("agentProtocol"), written["strict"]) == (url, preset, True)
-    assert gate_step(tmp_path)["with"] == {"agent-endpoint": url.replace("localhost", "host.docker.internal")}
-    assert f"{start} > " in started(tmp_path)
-    assert "found       " in done.stdout
+    with agent(describes({"/openapi.json": ROUTED}, answer_as_desk)) as running:
+        port, place = str(running.port), origin(running.url)
+        done = keyed(
+            tmp_path, "--agent-endpoint", f"{place}/v2/desk/ask", *WEATHER, "--start-command", "serve --port 1"
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        golden("init/described.txt", done.stdout.replace(port, "PORT"))
+        lines = (tmp_path / "targets.yaml").read_text().replace(port, "PORT").splitlines()[:-1]  # without the digest
+        golden("init/described-targets.txt", "\n".join(lines) + "\n")
+        assert (config(tmp_path)["targets"], config(tmp_path)["target"]) == ("targets.yaml", "agent")
+        assert "agentEndpoint" not in config(tmp_path)
+        asked = [(one.head.split(" ")[0], one.head.split(" ")[1]) for one in running.requests]
+        assert [one for one in asked if one[0] == "POST"] == [("POST", "/v2/desk/ask")]
+        assert gate(tmp_path, "validate", "--strict", AGENT_KEY=KEY).stdout.splitlines()[-1].endswith("0 warnings")
+        assert gate(tmp_path, "run", AGENT_KEY=KEY).returncode == 0
+    (step,) = [one for one in workflow(tmp_path)["jobs"]["evals"]["steps"] if one.get("uses") == HOST_STEP]
+    assert step["env"] == {"AGENT_KEY": "${{ secrets.AGENT_KEY }}"}
+    assert "          serve --port 1 > agent.log 2>&1 &\n" in (tmp_path / WORKFLOW).read_text()
     for linter in LINTERS:
         assert lint(linter, tmp_path / WORKFLOW).returncode == 0, linter
-    assert gate(tmp_path, "validate").returncode == 0
 
 
-def test_init__agent_is_found__the_list_names_line_and_command(tmp_path, golden) -> None:
-    put(tmp_path, KINDS["langserve"][0])
-    git(tmp_path, "init", "--initial-branch", "main")
-    done = init(tmp_path)
-    golden("init/found.txt", done.stdout)
-    for file, line in re.findall(r"([\w./-]+\.\w+), line (\d+)", done.stdout):
-        assert (tmp_path / file).read_text().splitlines()[int(line) - 1].strip()
-    at = next(int(line) for file, line in re.findall(r"(\S+), line (\d+)", done.stdout) if file == WORKFLOW)
-    assert "uvicorn s:app" in (tmp_path / WORKFLOW).read_text().splitlines()[at - 1]
+def test_init__several_routes_without_a_terminal__lists_a_command_for_each_and_picks_none(tmp_path, golden) -> None:
+    with agent(describes({"/openapi.json": ROUTED}, answer_as_desk)) as running:
+        place = origin(running.url)
+        done = keyed(tmp_path, "--agent-endpoint", place, *WEATHER)
+        assert done.returncode == 0, done.stderr
+        golden("init/undecided.txt", done.stdout.replace(str(running.port), "PORT"))
+        assert config(tmp_path)["agentEndpoint"] == place
+        assert not (tmp_path / "targets.yaml").exists()
+        assert {one.head.split(" ")[0] for one in running.requests} == {"GET"}
+        (command,) = [one for one in listed_commands(done.stdout) if f"{place}/v2/desk/ask" in one]
+        completed = gate(tmp_path, *command, AGENT_KEY=KEY)
+        assert completed.returncode == 0, completed.stderr
+        assert target(tmp_path)["responsePath"] == "data.answer"
+        assert gate(tmp_path, "run", AGENT_KEY=KEY).returncode == 0
 
 
-def test_init__no_agent_is_found__the_list_names_the_line_that_has_to_start_it(tmp_path) -> None:
-    done = init(tmp_path)
-    at = next(int(line) for file, line in re.findall(r"(\S+), line (\d+)", done.stdout) if file == WORKFLOW)
-    assert "python3 agent.py" in (tmp_path / WORKFLOW).read_text().splitlines()[at - 1]
+def test_init__several_routes_on_a_terminal__asks_and_takes_what_is_confirmed(tmp_path) -> None:
+    with agent(describes({"/openapi.json": ROUTED}, answer_as_desk)) as running:
+        place = origin(running.url)
+        # the route, whether to send, and the text; a greeting calls no tool
+        shown = on_terminal(tmp_path, "2\ny\n1\n", "init", "--agent-endpoint", place, AGENT_KEY=KEY)
+        assert f'Send "Hello" to POST {place}/v2/desk/ask [y/N]? ' in shown
+        assert '1. data.answer: "Ask me about the weather."' in shown
+        assert target(tmp_path)["responsePath"] == "data.answer"
+        (sent,) = [one.json for one in running.requests if one.head.startswith("POST")]
+        assert sent == {"question": "Hello"}
 
 
-def test_init__source_that_is_written_to_be_slow__is_looked_at_all_the_same(tmp_path) -> None:
-    put(
-        tmp_path,
-        {
-            "requirements.txt": "langserve\n",
-            "a.py": "from langserve import add_routes\n" + "add_routes(" * 15_000 + "app = Route('/" * 5_000,
-        },
-    )
-    with within_cpu(5, "init"):
-        assert find_agent(tmp_path) is not None
+def test_init__no_probe_without_a_terminal__sends_no_prompt_and_takes_the_described_form(tmp_path) -> None:
+    with agent(describes({"/openapi.json": ROUTED}, answer_as_desk)) as running:
+        done = init(tmp_path, "--agent-endpoint", f"{origin(running.url)}/v2/desk/ask")
+        assert done.returncode == 0, done.stderr
+        assert {one.head.split(" ")[0] for one in running.requests} == {"GET"}
+    assert target(tmp_path)["responsePath"] == "data.answer"
+    assert target(tmp_path)["toolCallsPath"] == "data.trace"
+    assert "not done    Send" in done.stdout
+    assert listed_commands(done.stdout)[0][-3:] == ["--probe", "Hello", "--yes"]
 
 
-def test_init__preset_is_said__stands_in_the_configuration_with_its_usual_address(tmp_path) -> None:
-    assert init(tmp_path, "--agent-protocol", "langgraph").returncode == 0
-    written = config(tmp_path)
-    assert (written["agentProtocol"], written["agentEndpoint"]) == ("langgraph", "http://localhost:2024/runs/wait")
+def test_init__key_is_not_set_or_wrong__says_which_variable_and_writes_nothing(tmp_path) -> None:
+    with agent(describes({"/openapi.json": ROUTED}, answer_as_desk)) as running:
+        words = ("--agent-endpoint", f"{origin(running.url)}/v2/desk/ask", *WEATHER)
+        done = init(tmp_path, *words)
+        assert (done.returncode, "the variable AGENT_KEY is not set" in done.stderr) == (2, True)
+        done = gate(tmp_path, "init", *words, AGENT_KEY="another-key")
+        assert done.returncode == 2
+    assert "error[probe-failed]: nothing was written: agent error: HTTP 401 Unauthorized" in done.stderr
+    assert "--set headers.Authorization='Bearer ${{ AGENT_KEY }}'" in done.stderr
+    assert "another-key" not in done.stdout + done.stderr
+    assert files_in(tmp_path) == {}
 
 
-def test_init__preset_and_endpoint_are_said__win_over_what_is_found(tmp_path) -> None:
-    put(tmp_path, KINDS["langgraph"][0])
-    done = init(tmp_path, "--agent-endpoint", "https://staging.example/ask", "--agent-protocol", "ag-ui")
-    assert done.returncode == 0
-    written = config(tmp_path)
-    assert (written["agentProtocol"], written["agentEndpoint"]) == ("ag-ui", "https://staging.example/ask")
-
-
-def test_init__endpoint_alone_is_said__nothing_that_is_found_changes_how_it_is_asked(tmp_path) -> None:
-    put(tmp_path, KINDS["langgraph"][0])
-    with agent() as running:
-        assert init(tmp_path, "--agent-endpoint", running.url).returncode == 0
-        assert "agentProtocol" not in config(tmp_path)
+@pytest.mark.parametrize(
+    ("models", "words", "expected"),
+    [(["small"], (), "small"), (["small", "large"], ("--model", "large"), "large"), (["small", "large"], (), None)],
+    ids=["one", "named", "several"],
+)
+@pytest.mark.parametrize("below", ["", "/v1", "/v1/chat/completions"])
+def test_init__server_with_the_protocol_of_openai__takes_the_only_model_or_the_named_one(
+    tmp_path, models, words, expected, below
+) -> None:
+    with agent(describes({"/v1/models": list_models(*models)}, answer_as_model)) as running:
+        done = init(tmp_path, "--agent-endpoint", origin(running.url) + below, *words, *WEATHER)
+        assert done.returncode == 0, done.stderr
+        if expected is None:
+            command = next(one for one in listed_commands(done.stdout) if "large" in one)
+            assert gate(tmp_path, *command).returncode == 0
+        found = target(tmp_path)
+        assert found["url"].endswith("/v1/chat/completions")
+        assert (found["agentProtocol"], found["requestFields"]) == ("openai-chat", {"model": expected or "large"})
         assert gate(tmp_path, "run").returncode == 0
+
+
+def test_init__variable_that_the_person_names__is_a_secret_of_the_workflow(tmp_path) -> None:
+    def respond(exchange) -> None:
+        assert exchange.header("x-desk") == "desk-key-1"
+        exchange.answer({"say": "hi"})
+
+    with agent(describes({}, respond)) as running:
+        words = ("--agent-endpoint", running.url, "--probe", "Hello", "--set", "headers.X-Desk=${{ DESK_KEY }}")
+        done = gate(tmp_path, "init", *words, DESK_KEY="desk-key-1")
+        assert done.returncode == 0, done.stderr
+    step = next(one for one in workflow(tmp_path)["jobs"]["evals"]["steps"] if one.get("uses") == HOST_STEP)
+    assert step["env"] == {"DESK_KEY": "${{ secrets.DESK_KEY }}"}
+    assert "desk-key-1" not in "".join(file.read_text() for file in tmp_path.glob("*.yaml"))
+
+
+def test_init__model_for_an_agent_that_names_none__is_an_error(tmp_path) -> None:
+    with agent(describes({}, answer_as_desk)) as running:
+        done = init(tmp_path, "--agent-endpoint", running.url, "--model", "small")
+    assert (done.returncode, "error[conflicting-targets]" in done.stderr, files_in(tmp_path)) == (2, True, {})
+
+
+CARD = {"name": "a", "capabilities": {}, "skills": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "card", "preset"),
+    [
+        ("agent-card.json", {"supportedInterfaces": [{"url": "URL", "protocolBinding": "JSONRPC"}]}, "a2a"),
+        ("agent.json", {"url": "URL", "protocolVersion": "0.3.0"}, "a2a-0.3"),
+        ("agent-card.json", {"url": "URL"}, "a2a-0.3"),
+    ],
+)
+def test_init__agent_card__says_path_and_protocol(tmp_path, path, card, preset) -> None:
+    documents: dict = {}
+    with agent(describes(documents)) as running:
+        url = f"http://localhost:{running.port}/rpc"  # another name of the same address
+        documents[f"/.well-known/{path}"] = json.loads(json.dumps(CARD | card).replace("URL", url))
+        done = init(tmp_path, "--agent-endpoint", origin(running.url))
+        assert done.returncode == 0, done.stderr
+    assert config(tmp_path)["agentEndpoint"] == f"{origin(running.url)}/rpc"
+    assert config(tmp_path)["agentProtocol"] == preset
+
+
+def schema(**fields: object) -> dict:
+    """A description of one route that takes these fields, all required."""
+    body = {"type": "object", "properties": fields, "required": list(fields)}
+    content = {"application/json": {"schema": body}}
+    return {"openapi": "3.1.0", "paths": {"/ask": {"post": {"requestBody": {"content": content}, "responses": {}}}}}
+
+
+TEXT = {"type": "string"}
+MESSAGES = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"role": {"type": "string"}, "content": {"type": "string"}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words", "expected"),
+    [
+        ({"message": TEXT}, (), None),
+        ({"q": TEXT, "limit": {"type": "integer", "default": 3}}, (), {"q": "{{message}}", "limit": 3}),
+        (
+            {"q": {"anyOf": [TEXT, {"type": "null"}]}, "kind": {"const": "desk"}},
+            (),
+            {"q": "{{message}}", "kind": "desk"},
+        ),
+        ({"messages": MESSAGES}, (), {"messages": "{{conversation}}"}),
+        (
+            {"q": TEXT, "user": TEXT},
+            ("--set", "requestTemplate.q={{message}}", "--set", "requestTemplate.user={{session}}"),
+            {"q": "{{message}}", "user": "{{session}}"},
+        ),
+        ({"q": TEXT, "top": {"type": "integer"}}, ("--set", "requestTemplate.top=3"), {"q": "{{message}}", "top": 3}),
+    ],
+    ids=["own", "default", "const", "messages", "named", "number"],
+)
+def test_init__fields_of_a_route__are_the_prompt_what_the_server_names_and_what_the_person_says(
+    tmp_path, fields, words, expected
+) -> None:
+    with agent(describes({"/openapi.json": schema(**fields)})) as running:
+        done = init(tmp_path, "--agent-endpoint", origin(running.url), *words)
+    assert done.returncode == 0, done.stderr
+    if expected is None:
+        assert config(tmp_path)["agentEndpoint"] == f"{origin(running.url)}/ask"
+    else:
+        assert target(tmp_path)["requestTemplate"] == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "option"),
+    [
+        ({"q": TEXT, "user": TEXT}, "requestTemplate.q={{message}}"),
+        ({"q": TEXT, "top": {"type": "integer"}}, "requestTemplate.top=VALUE"),
+    ],
+)
+def test_init__field_that_nobody_decides__is_named_and_the_template_is_written(tmp_path, fields, option) -> None:
+    with agent(describes({"/openapi.json": schema(**fields)})) as running:
+        done = init(tmp_path, "--agent-endpoint", origin(running.url))
+    assert any(option in command for command in listed_commands(done.stdout)), done.stdout
+    assert not (tmp_path / "targets.yaml").exists()
+    assert "Run one of the commands above." in done.stdout
+
+
+def test_init__texts_of_a_response_that_nobody_decides__are_listed_with_their_values(tmp_path) -> None:
+    def respond(exchange) -> None:
+        exchange.answer({"id": "r-17", "reply": {"text": "hi"}, "calls": [{"tool": "find", "args": {}}]})
+
+    with agent(describes({}, respond)) as running:
+        done = init(tmp_path, "--agent-endpoint", running.url, "--probe", "Hello")
+        assert '- reply.text: "hi"' in done.stdout
+        assert "--set toolCallsPath=calls --set nameField=tool --set argsField=args" in done.stdout
+        chosen = ("responsePath=reply.text", "toolCallsPath=calls", "nameField=tool", "argsField=args")
+        words = [word for one in chosen for word in ("--set", one)]
+        done = init(tmp_path, "--agent-endpoint", running.url, "--probe", "Hello", "--yes", *words)
+        assert done.returncode == 0, done.stderr
+    assert ('response    "hi"' in done.stdout, "tool calls  find" in done.stdout) == (True, True)
+    assert "toolCallsPath" in target(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [("422 Unprocessable Entity", "--set requestTemplate.NAME=VALUE"), ("500 Internal Server Error", "HTTP 500")],
+)
+def test_init__agent_that_refuses_the_probe__is_quoted_and_nothing_is_written(tmp_path, status, said) -> None:
+    def refuse(exchange) -> None:
+        exchange.answer({"detail": "no"}, status=status)
+
+    with agent(describes({}, refuse)) as running:
+        done = init(tmp_path, "--agent-endpoint", running.url, "--probe", "Hello")
+    assert (done.returncode, "error[probe-failed]" in done.stderr, said in done.stderr) == (2, True, True), done.stderr
+    assert files_in(tmp_path) == {}
+
+
+def test_init__agent_that_does_not_run__writes_the_template_and_names_the_command(tmp_path) -> None:
+    url = f"http://127.0.0.1:{unused_port()}/ask"
+    done = init(tmp_path, "--agent-endpoint", url, "--probe", "Hello")
+    assert done.returncode == 0, done.stderr
+    assert config(tmp_path)["agentEndpoint"] == url
+    assert "not asked   " in done.stdout
+    assert listed_commands(done.stdout) == [["init", "--agent-endpoint", url, "--probe", "Hello", "--yes"]]
+
+
+def test_init__preset_and_endpoint_are_said__stand_in_the_configuration(tmp_path) -> None:
+    url = f"http://127.0.0.1:{unused_port()}/ask"
+    assert init(tmp_path, "--agent-endpoint", url, "--agent-protocol", "ag-ui").returncode == 0
+    assert (config(tmp_path)["agentProtocol"], config(tmp_path)["agentEndpoint"]) == ("ag-ui", url)
 
 
 @pytest.mark.parametrize("command", ["init", "run"])
@@ -149,6 +299,86 @@ def test_preset__misspelt__names_the_option_and_what_was_meant(tmp_path, command
     assert done.returncode == 2
     assert "--agent-protocol" in done.stderr
     assert 'did you mean "langgraph"?' in done.stderr
+
+
+def test_init__list_of_targets_that_somebody_wrote__is_kept_and_nothing_is_written(tmp_path) -> None:
+    mine = "targets: [{name: agent, provider: mock, response: hi}]\n"
+    (tmp_path / "targets.yaml").write_text(mine)
+    done = init(tmp_path, "--agent-command", "cat {PROMPT_FILE}")
+    assert (done.returncode, files_in(tmp_path)) == (2, {"targets.yaml": mine.encode()})
+    assert "targets.yaml exists, and `init` did not write it" in done.stderr
+
+
+def test_init__text_that_nobody_decides_beside_a_model__leaves_the_template(tmp_path) -> None:
+    documents = {"/openapi.json": schema(q=TEXT, model={"type": "string", "enum": ["small", "large"]})}
+
+    def respond(exchange) -> None:
+        exchange.answer({"id": "1", "say": exchange.json["model"]})
+
+    with agent(describes(documents, respond)) as running:
+        place = origin(running.url)
+        done = init(tmp_path, "--agent-endpoint", place, "--model", "small", "--probe", "Hello")
+        assert done.returncode == 0, done.stderr
+        assert '- say: "small"' in done.stdout
+        assert config(tmp_path)["agentEndpoint"] == f"{place}/ask"
+
+
+PROGRAM = """\
+import json, sys
+weather = "weather" in sys.argv[1]
+calls = [{"name": "get_weather", "args": {"city": "Rome"}}] if weather else []
+text = "It is 22 degrees in Rome." if weather else "Ask me about the weather."
+print(json.dumps({"out": {"say": text}, "did": calls}))
+"""
+
+
+def test_init__command_with_json_of_its_own__is_described_by_one_call(tmp_path) -> None:
+    (tmp_path / "desk.py").write_text(PROGRAM)
+    done = init(tmp_path, "--agent-command", "python3 desk.py {PROMPT}", *WEATHER)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = target(tmp_path)
+    assert (found["responsePath"], found["toolCallsPath"], found["argsField"], found["cwd"]) == (
+        *("out.say", "did", "args"),
+        "..",
+    )
+    assert 'response    "It is 22 degrees in Rome."' in done.stdout
+    assert HOST_STEP in (tmp_path / WORKFLOW).read_text()
+    assert gate(tmp_path, "run").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "output", ["hello", '{"text": "hello"}', '{"output_messages": [{"role": "assistant", "content": "hello"}]}']
+)
+def test_init__command_whose_output_needs_no_settings__gets_none(tmp_path, output) -> None:
+    (tmp_path / "out.txt").write_text(output)
+    done = init(tmp_path, "--agent-command", "cat out.txt && : {PROMPT}", "--probe", "Hello")
+    assert done.returncode == 0, done.stderr
+    assert 'response    "hello"' in done.stdout
+    assert set(target(tmp_path)) == {"name", "provider", "command_template", "cwd"}
+
+
+def test_init__python_function__stands_in_the_configuration(tmp_path) -> None:
+    (tmp_path / "desk.py").write_text("def answer(request):\n    return 'hello ' + request.message\n")
+    done = init(tmp_path, "--agent-function", "desk:answer")
+    assert done.returncode == 0, done.stderr
+    assert config(tmp_path)["agentFunction"] == "desk:answer"
+    assert HOST_STEP in (tmp_path / WORKFLOW).read_text()
+    assert gate(tmp_path, "run").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--probe", "Hello"), "conflicting-options"),
+        (("--set", "a=1"), "conflicting-options"),
+        (("--agent-endpoint", "http://127.0.0.1:9", "--set", "a"), "unknown-value"),
+        (("--model", "openai:m", "--start-command", "serve"), "conflicting-options"),
+        (("--agent-command", "cat {PROMPT}", "--agent-function", "a:b"), "conflicting-targets"),
+    ],
+)
+def test_init__options_that_say_nothing_together__are_an_error(tmp_path, words, code) -> None:
+    done = init(tmp_path, *words)
+    assert (done.returncode, f"error[{code}]" in done.stderr, files_in(tmp_path)) == (2, True, {}), done.stderr
 
 
 TOOL = 'export const t = { name: "get_weather", description: "The weather.", version: "1.0.0" };\n'
@@ -176,172 +406,9 @@ def test_init__files_called_like_a_registry_that_hold_none__are_left_out(tmp_pat
     assert not {"toolRegistryPath", "snapshotPath"} & set(config(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"requirements.txt": "fastapi\n"},
-        {"main.py": FASTAPI},
-        {"requirements.txt": "", "langgraph.json": "[1"},
-        {"pyproject.toml": "", "langgraph.json": '{"graphs": 1}'},
-        {"requirements.txt": "", "tests/main.py": FASTAPI},
-        {"requirements.txt": "", ".venv/main.py": FASTAPI},
-        {"requirements.txt": "", "env/pyvenv.cfg": "", "env/main.py": FASTAPI},
-        {"requirements.txt": "", "bot/pyproject.toml": "", "bot/main.py": FASTAPI},
-        {"package.json": '{"dependencies": {"express": "5"}}', "package-lock.json": "{}"},
-    ],
-    ids=str,
-)
-def test_init__nothing_tells_of_an_agent_of_these_frameworks__writes_the_usual_address(tmp_path, files) -> None:
-    put(tmp_path, files)
-    done = init(tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert config(tmp_path)["agentEndpoint"] == "http://localhost:8080/chat"
-    assert "found  " not in done.stdout
-
-
-@pytest.mark.parametrize("name", ["my app", "it's", "$(id)", "${{ x }}", "-x", "a\x1b[2Jb"])
-def test_init__agent_in_a_folder_with_an_odd_name__is_not_started_by_guess_or_is_quoted(tmp_path, name) -> None:
-    put(tmp_path, {"requirements.txt": "fastapi\n", f"{name}/main.py": FASTAPI})
-    done = init(tmp_path)
-    assert (done.returncode, "\x1b" in done.stdout) == (0, False)
-    assert "${{ x" not in (tmp_path / WORKFLOW).read_text()
-    assert yaml.safe_load((tmp_path / WORKFLOW).read_text())
-    assert lint("actionlint", tmp_path / WORKFLOW).returncode == 0
-
-
-def test_init__configuration_that_is_there_does_not_say_the_preset__the_workflow_and_the_list_do(tmp_path) -> None:
-    put(tmp_path, KINDS["langgraph"][0] | {"eval-gate.yaml": "evals: [evals]\n"})
-    done = init(tmp_path)
-    assert "eval-gate run --agent-endpoint http://localhost:2024/runs/wait --agent-protocol langgraph" in done.stdout
-    assert gate_step(tmp_path)["with"]["agent-protocol"] == "langgraph"
-    for linter in LINTERS:
-        assert lint(linter, tmp_path / WORKFLOW).returncode == 0, linter
-
-
-def test_init__agent_elsewhere_with_a_preset__the_configuration_says_it_and_the_workflow_needs_not(tmp_path) -> None:
-    init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-protocol", "ag-ui")
-    assert gate_step(tmp_path)["with"] == {"agent-endpoint": "https://staging.example/x"}
-    (tmp_path / WORKFLOW).unlink()
-    (tmp_path / "eval-gate.yaml").write_text("evals: [evals]\n")
-    init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-protocol", "ag-ui")
-    assert gate_step(tmp_path)["with"] == {"agent-endpoint": "https://staging.example/x", "agent-protocol": "ag-ui"}
-
-
 def test_init__registry_that_would_be_started__is_neither_started_nor_asked(tmp_path) -> None:
     servers = {"mcpServers": {"desk": {"command": "touch", "args": ["started"]}}}
     put(tmp_path, {"tools.json": json.dumps(servers)})
     assert init(tmp_path).returncode == 0
     assert not (tmp_path / "started").exists()
     assert "toolRegistryPath" not in config(tmp_path)
-
-
-KEYED = """\
-from typing import Annotated
-
-from fastapi import Depends, FastAPI, Header, HTTPException
-from pydantic import BaseModel
-
-
-class Question(BaseModel):
-    question: str
-
-
-class Found(BaseModel):
-    answer: str
-
-
-class Reply(BaseModel):
-    data: Found
-
-
-def check_key(x_api_key: str = Header()) -> None:
-    if x_api_key != "only-in-ci":
-        raise HTTPException(401)
-
-
-app = FastAPI()
-
-
-@app.post("/ask")
-def ask(body: Question, _: Annotated[None, Depends(check_key)]) -> Reply: ...
-"""
-KEYED_URL = "http://localhost:8000/ask"
-KEYED_FILES = {"requirements.txt": "fastapi\n", "main.py": KEYED}
-
-
-def test_init__route_with_other_fields_and_a_key__leaves_a_list_that_reaches_it(tmp_path, golden) -> None:
-    async def respond(exchange) -> None:
-        exchange.answer({"data": {"answer": f"You asked: {exchange.json['question']}"}, "toolCalls": []})
-
-    git(tmp_path, "init", "--initial-branch", "main")
-    with agent(respond) as running:
-        port = urlsplit(running.url).port
-        put(tmp_path, KEYED_FILES | {"main.py": KEYED + f"\nuvicorn.run(app, port={port})\n"})
-        done = init(tmp_path)
-        assert (done.returncode, done.stderr) == (0, "")
-        golden("init/described.txt", done.stdout.replace(str(port), "PORT"))
-        golden("init/described-targets.txt", (tmp_path / "targets.yaml").read_text().replace(str(port), "PORT"))
-        assert config(tmp_path)["agentEndpoint"] == f"http://localhost:{port}/ask"
-        for program, command, *arguments in printed_commands(done):
-            if program == "eval-gate":
-                called = gate(tmp_path, command, *arguments)
-                assert called.returncode == 0, called.stdout + called.stderr
-        checked = gate(tmp_path, "validate", "--strict")
-        assert (checked.returncode, "warning:" in checked.stderr) == (0, False), checked.stderr
-        assert "hint: targets.yaml is not used: `agentEndpoint` names the target. Remove" in checked.stderr
-    assert {(one.header("x-api-key"), *one.json) for one in running.requests} == {("only-in-ci", "question")}
-
-
-@pytest.mark.parametrize(
-    ("files", "arguments"),
-    [
-        (KINDS["fastapi"][0], ()),
-        ({**KEYED_FILES, "main.py": KEYED.replace('"/ask"', "ROUTE")}, ()),
-        (KEYED_FILES, ("--agent-endpoint", "http://localhost:8000/other")),
-        (KEYED_FILES, ("--agent-endpoint", "https://agent.example/ask")),
-        (KEYED_FILES, ("--model", "openai:gpt-4o")),
-        (KEYED_FILES | {"targets.yml": "targets: [{name: a, provider: mock}]\n"}, ("--agent-endpoint", KEYED_URL)),
-        ({**KEYED_FILES, "eval-gate.yaml": "evals: [evals]\n"}, ()),
-    ],
-    ids=["no-model", "no-route", "other-route", "elsewhere", "model", "list", "configuration"],
-)
-def test_init__nothing_to_describe_or_another_list__leaves_no_list(tmp_path, files, arguments) -> None:
-    put(tmp_path, files)
-    assert init(tmp_path, *arguments).returncode == 0
-    assert not (tmp_path / "targets.yaml").exists()
-
-
-def test_init__list_of_that_name_exists__is_kept(tmp_path) -> None:
-    put(tmp_path, KEYED_FILES)
-    init(tmp_path)
-    (tmp_path / "targets.yaml").write_text("targets: [{name: mine, provider: mock}]\n")
-    done = init(tmp_path)
-    assert "kept        targets.yaml: exists already" in done.stdout
-    assert "--targets" not in done.stdout
-    assert "mine" in (tmp_path / "targets.yaml").read_text()
-
-
-KEY = "x_api_key: str = Header()"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("question: str", "first: str\n    second: str", {"requestTemplate": None}),
-        ("question: str", "question: str\n    user: int", {"requestTemplate": {"question": "{{message}}"}}),
-        ("question: str", "null: str", {"requestTemplate": {"null": "{{message}}"}}),
-        (" -> Reply", "", {"responsePath": None}),
-        ("answer: str", "true: str", {"responsePath": "data.true"}),
-        (KEY, "login=Depends(HTTPBearer())", {"headers": {"Authorization": "Bearer only-in-ci"}}),
-        (KEY, "on: str = Header(alias='null')", {"headers": {"null": "only-in-ci"}}),
-    ],
-)
-def test_init__source_that_says_only_a_part__list_is_valid_and_has_this_part(tmp_path, old, new, expected) -> None:
-    put(tmp_path, KEYED_FILES | {"main.py": KEYED.replace(old, new)})
-    assert init(tmp_path).returncode == 0
-    checked = gate(tmp_path, "validate", "--strict", "--targets", "targets.yaml", "--target", "agent")
-    assert checked.returncode == 0, checked.stderr
-    text = (tmp_path / "targets.yaml").read_text()
-    (written,) = yaml.safe_load(text)["targets"]
-    assert {key: written.get(key) for key in expected} == expected
-    assert ("TODO" in text) == (None in expected.values() or "user" in new)

@@ -49,6 +49,7 @@ class Server:
 
 
 FASTAPI = Server("asgi", ("python", "fastapi_agent.py", "PORT"))
+ROUTED = Server("asgi", ("python", "routed_agent.py", "PORT"))
 PYDANTIC_AI = Server("asgi", ("python", "pydantic_ai_agent.py", "PORT"))
 A2A = Server("asgi", ("python", "a2a_agent.py", "PORT"))
 LANGSERVE = Server("langserve", ("python", "langserve_agent.py", "PORT"))

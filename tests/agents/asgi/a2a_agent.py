@@ -12,9 +12,9 @@ from a2a.helpers import new_text_status_update_event as status
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import create_jsonrpc_routes
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore
-from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, TaskState
+from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, TaskState
 from starlette.applications import Starlette
 
 
@@ -55,7 +55,9 @@ class Worker(Messenger):
 
 
 card = AgentCard(name="weather", version="1", capabilities=AgentCapabilities(streaming=True))
-routes = []
+place = f"http://localhost:{sys.argv[1]}/message"
+card.supported_interfaces.append(AgentInterface(url=place, protocol_binding="JSONRPC", protocol_version="1.0"))
+routes = create_agent_card_routes(card)
 for path, executor in {"/message": Messenger(), "/task": Worker(0.0), "/slow": Worker(1.0)}.items():
     handler = DefaultRequestHandler(agent_executor=executor, task_store=InMemoryTaskStore(), agent_card=card)
     routes += create_jsonrpc_routes(handler, path, enable_v0_3_compat=True)

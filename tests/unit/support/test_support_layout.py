@@ -15,6 +15,7 @@ TESTED_ELSEWHERE = {
     "action/trust": "unit/action",
     "cli/repository": "integration",
     "cli/runs": "integration",
+    "cli/starter": "integration",
     "cli/stored_runs": "integration",
     "cli/terminal": "integration",
     "files": "unit/results",

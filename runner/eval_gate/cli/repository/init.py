@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +15,8 @@ from eval_gate.cli.terminal.console import Verbosity, print_output
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from eval_gate.cli.starter.choices import Questions
     from eval_gate.cli.starter.plan import StarterPlan
-    from eval_gate.model.base import JsonValue
 
 
 class ExampleFormat(StrEnum):
@@ -26,7 +27,7 @@ class ExampleFormat(StrEnum):
     AGENT_EVALS = "agent-evals"
 
 
-USED = ("agentEndpoint", "agentProtocol", "provider", "model", "baseUrl")
+USED = ("agentEndpoint", "agentProtocol", "agentFunction", "provider", "model", "baseUrl")
 """The configuration keys that this command has options for: the target to evaluate."""
 
 
@@ -51,45 +52,84 @@ def init(
             "and {OUTPUT_FILE} are placeholders too.",
         ),
     ] = None,
+    probe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROMPT",
+            help="Prompt to send to the agent once, to see where its response has text and tool calls.",
+        ),
+    ] = None,
+    target_settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Setting of the target, such as responsePath=data.answer or requestTemplate.user=me. Repeatable.",
+        ),
+    ] = None,
+    start_command: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Command with which the workflow starts the agent."),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Rewrite files that init wrote and nobody edited, without asking.")
+    ] = False,
     no_workflow: Annotated[bool, typer.Option("--no-workflow", help="Write no workflow.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the files without writing them.")] = False,
     **settings: object,
 ) -> None:
-    """Write a starter workflow, a configuration and an example eval, without overwriting any file.
+    """Write a starter workflow, a configuration and an example eval.
 
-    If the repository has evals, the configuration names them and no example is written. The agent is detected in the
-    sources of the repository. If none is found and you name none, the address is http://localhost:8080/chat. Runs
-    nothing, and uses no network.
+    With --agent-endpoint, it asks only that address what it says of itself: its OpenAPI description, agent card and
+    models. With --probe, it sends one prompt. Where something is not clear, a terminal asks; without one, the commands
+    that decide are listed.
+
+      eval-gate init --agent-endpoint http://127.0.0.1:8000 --probe Hello
+
+    If the repository has evals, the configuration names them and no example is written. Without an agent, the address
+    is http://localhost:8080/chat. A file that exists is kept, unless init wrote it and nobody edited it: then a diff
+    shows what changes, and a terminal asks, or --yes rewrites it.
     """
     from pathlib import Path
 
-    from eval_gate.cli.starter.evaluated_agent import build_command_target
-    from eval_gate.cli.starter.file_writer import check_paths, write_new_files
-    from eval_gate.cli.starter.plan import StarterRequest, make_plan
+    from eval_gate.cli.starter.choices import Questions
+    from eval_gate.cli.starter.described_target import StarterRequest
+    from eval_gate.cli.starter.file_writer import check_paths, write_files
+    from eval_gate.cli.starter.init_wording import iter_diff_lines
+    from eval_gate.cli.starter.plan import make_plan
 
     given = Path(folder)
-    flags = options.select_given_settings(settings)
-    if agent_command is not None:
-        flags = _require_no_other_target(flags) | {"targets": [build_command_target(agent_command)]}
-    wishes = StarterRequest(flags, example.value, not no_workflow)
-    plan = make_plan(_resolve_folder(given), wishes)
-    check_paths(plan.folder, plan.files_to_write)
+    wishes = StarterRequest(
+        options.select_given_settings(settings),
+        example.value,
+        workflow=not no_workflow,
+        command=agent_command,
+        prompt=probe,
+        settings=tuple(target_settings or ()),
+        start=start_command,
+    )
+    questions = Questions(sys.argv[1:], is_terminal=sys.stdin.isatty() and sys.stdout.isatty())
+    plan = make_plan(_resolve_folder(given), wishes, questions)
+    check_paths(plan.folder, plan.texts)
+    for line in iter_diff_lines(plan):
+        print_output(line)
     if not dry_run:
-        write_new_files(plan.folder, plan.files_to_write)
+        if plan.files_to_replace and not yes:
+            for line in plan.notes:
+                print_output(line)
+            _require_consent(plan, questions)
+        write_files(plan.folder, plan.files_to_write, plan.files_to_replace)
     _print_plan(plan, given, context.obj, dry=dry_run)
 
 
-def _require_no_other_target(flags: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Check that no other option chooses a target, and return `flags`.
-
-    Raises GateError `conflicting-targets` if `flags` choose a target as well.
-    """
+def _require_consent(plan: StarterPlan, questions: Questions) -> None:
+    """Ask whether to rewrite files. Raises GateError `not-confirmed` without a yes."""
     from eval_gate.errors import GateError
+    from eval_gate.reports.wording.numbers import format_count
 
-    if flags:
-        others = " and ".join(flags)
-        raise GateError("conflicting-targets", f"--agent-command cannot be combined with {others}", "omit one of them")
-    return flags
+    what = format_count(len(plan.files_to_replace), "file")
+    if not questions.confirm(f"Rewrite {what}", ("--yes",)):
+        raise GateError("not-confirmed", f"{what} would change, and nothing was written", "repeat it with --yes")
 
 
 def _resolve_folder(given: Path) -> Path:
@@ -120,7 +160,7 @@ def _print_plan(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bo
         print_output(line)
     if verbosity is Verbosity.QUIET:
         return
-    if not plan.files_to_write:
+    if not plan.texts:
         print_output(ALL_PRESENT)
     for line in iter_text_lines(plan) if dry else iter_next_step_lines(plan, given):
         print_output(line)

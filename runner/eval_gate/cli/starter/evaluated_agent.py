@@ -1,9 +1,8 @@
-"""Determines the agent to evaluate: command line, configuration, or the detected agent."""
+"""Determines the agent to evaluate: what the command line describes, the configuration, or the usual address."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -11,12 +10,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import JsonValue
 
-from eval_gate.cli.starter.agent_detection import DEFAULT_URLS, FoundAgent
+from eval_gate.cli.starter.described_target import DEFAULT_ENDPOINT, TARGET_NAME, DescribedAgent, check_url
 from eval_gate.cli.starter.folder_contents import FoundEvals
-from eval_gate.cli.starter.route_contract import RouteContract
-from eval_gate.config.preset import PresetName
 from eval_gate.config.settings import RunConfig
-from eval_gate.errors import PAGES, GateError
+from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
@@ -24,16 +21,11 @@ from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.targets.model.providers.provider_table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.target_list import ResolvedTarget, find_targets_file
+from eval_gate.targets.variables import VariableResolver
 from eval_gate.text.escape import to_variable_word
-from eval_gate.text.secret import SecretAddress
-from eval_gate.text.urls import to_public_url
 
-DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
-COMMAND_NAME: Final = "agent"
-"""How a command that is the agent is called in the list of targets."""
+TARGETS: Final = "targets.yaml"
 AGENT_EVALS: Final = "agent-evals"
-_PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
-"""What needs no quoting in YAML or a shell, and is no expression of a workflow."""
 
 
 class AgentPlace(StrEnum):
@@ -61,12 +53,14 @@ class EvaluatedAgent(FrozenStruct):
     secrets: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     targets: str | None = None
-    command: str | None = None
-    """The program that is the agent, as it is run for each case."""
     preset: str | None = None
     """How the agent at the endpoint speaks, where that is not our own way."""
-    found_agent: FoundAgent | None = None
-    """The agent of the repository, where it is the one at the endpoint."""
+    entry: Mapping[str, JsonValue] | None = None
+    """The target of the list that is written, where address and protocol do not say all."""
+    function: str | None = None
+    """The Python function that is the agent, as module:name."""
+    start: str | None = None
+    """The command with which the workflow starts it."""
 
     @property
     def address(self) -> SplitResult:
@@ -74,38 +68,24 @@ class EvaluatedAgent(FrozenStruct):
         return urlsplit(self.endpoint or "")
 
     @property
-    def contract(self) -> RouteContract | None:
-        """What the source of the agent says about the route at the endpoint, if that is not our own protocol."""
-        found = self.found_agent
-        if found is None or found.contract is None or found.contract.is_own_protocol or self.preset is not None:
-            return None
-        return found.contract if urlsplit(found.url).path == self.address.path else None
+    def is_command(self) -> bool:
+        """Whether the target that is written is a command."""
+        return self.entry is not None and self.entry.get("provider") == "cli"
 
     @property
     def flags(self) -> tuple[str, ...]:
         """How the command line says it."""
+        if self.entry is not None:
+            return ("--targets", TARGETS, "--target", TARGET_NAME)
         said = {
             "--agent-endpoint": self.endpoint,
             "--agent-protocol": self.preset,
+            "--agent-function": self.function,
             "--provider": self.provider,
             "--model": self.model,
             "--base-url": self.base_url,
         }
         return tuple(word for flag, value in said.items() if value for word in (flag, value))
-
-
-def build_command_target(command: str) -> dict[str, JsonValue]:
-    """Build the target definition for an agent command.
-
-    Raises GateError for a command without `{PROMPT}` and `{PROMPT_FILE}`, which would never receive the prompt.
-    """
-    if not any(name in command for name in ("{PROMPT}", "{PROMPT_FILE}")):
-        raise GateError(
-            "invalid-configuration",
-            "--agent-command has neither {PROMPT} nor {PROMPT_FILE}, so the agent would get no prompt",
-            "add one of them, such as --agent-command 'python3 agent.py {PROMPT}'",
-        )
-    return {"name": COMMAND_NAME, "provider": "cli", "command_template": command}
 
 
 def find_evaluated_agent(
@@ -114,17 +94,19 @@ def find_evaluated_agent(
     example: str,
     folder: Path,
     repository: Path | None,
-    agent: FoundAgent | None = None,
+    described: DescribedAgent | None = None,
 ) -> EvaluatedAgent:
     """Find the target of this configuration and these evals; `example` is the format of the example to write.
 
-    `agent` is the agent detected in the folder. Raises GateError for conflicting settings, and for an invalid URL,
+    `described` is the agent of the command line. Raises GateError for conflicting settings, and for an invalid URL,
     protocol or model.
     """
+    if described is not None and described.entry is not None:
+        return _build_described_agent(described.entry)
     said = config.target
-    if said.protocol is not None and said.endpoint is None:
-        said = replace(said, endpoint=SecretAddress(_get_default_url(said.protocol, agent)))
     chosen = find_flag_target(said)
+    if said.function is not None:
+        return EvaluatedAgent(AgentPlace.DESCRIBED, function=said.function)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
         _check_provider(chosen, chosen.settings)
         provider, row = chosen.settings.route[0], chosen.settings.provider_row
@@ -132,7 +114,7 @@ def find_evaluated_agent(
         mine = [name for name in row.key_variables if to_variable_word(provider) in name] or row.key_variables
         base_url = None if said.base_url is None else said.base_url.open()
         if base_url is not None:
-            _check_url(base_url, "the model's URL")
+            check_url(base_url, "the model's URL")
         elsewhere = row.address_variable if row.needs_address and base_url is None else None
         return EvaluatedAgent(
             AgentPlace.MODEL,
@@ -143,9 +125,7 @@ def find_evaluated_agent(
             variables=(elsewhere,) if elsewhere else (),
         )
     if said.endpoint is not None:
-        return _build_endpoint_agent(said.endpoint.open(), said.protocol, agent)
-    if isinstance(said.targets, tuple) and [one.get("name") for one in said.targets] == [COMMAND_NAME]:
-        return EvaluatedAgent(AgentPlace.DESCRIBED, command=str(said.targets[0].get("command_template", "")) or None)
+        return _build_endpoint_agent(said.endpoint.open(), said.protocol)
     if said.name is not None or said.targets is not None:
         return EvaluatedAgent(AgentPlace.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:
@@ -153,11 +133,21 @@ def find_evaluated_agent(
     listed = find_target_list(evals.files, folder, repository or folder)
     if listed:
         return EvaluatedAgent(AgentPlace.DESCRIBED, targets=listed)
-    return (
-        _build_endpoint_agent(agent.url, agent.preset, agent)
-        if agent
-        else _build_endpoint_agent(DEFAULT_ENDPOINT, None, None)
-    )
+    return _build_endpoint_agent(DEFAULT_ENDPOINT, None)
+
+
+def _build_described_agent(entry: Mapping[str, JsonValue]) -> EvaluatedAgent:
+    """Build the agent that a target describes, without a list where its address and protocol say all."""
+    url, preset = entry.get("url"), entry.get("agentProtocol")
+    references = VariableResolver({}, partial=True)
+    references(dict(entry))
+    names = tuple(dict.fromkeys(one.variable for one in references.unset))
+    if url is None:
+        return EvaluatedAgent(AgentPlace.DESCRIBED, secrets=names, targets=TARGETS, entry=entry)
+    agent = _build_endpoint_agent(str(url), preset)
+    if entry.keys() <= {"name", "provider", "url", "agentProtocol"}:
+        return agent
+    return replace(agent, secrets=names, targets=TARGETS, entry=entry)
 
 
 def _check_provider(chosen: ResolvedTarget, model: ModelSettings) -> None:
@@ -176,37 +166,11 @@ def _check_provider(chosen: ResolvedTarget, model: ModelSettings) -> None:
         raise
 
 
-def _get_default_url(preset: str, agent: FoundAgent | None) -> str:
-    """Get the default URL of agents with this protocol."""
-    if agent is not None and agent.preset == preset:
-        return agent.url
-    return DEFAULT_URLS.get(PresetName(preset), DEFAULT_ENDPOINT) if preset in set(PresetName) else DEFAULT_ENDPOINT
-
-
-def _build_endpoint_agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> EvaluatedAgent:
-    _check_url(endpoint, "the agent's URL")
+def _build_endpoint_agent(endpoint: str, preset: JsonValue) -> EvaluatedAgent:
+    check_url(endpoint, "the agent's URL")
     here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
-    same = found if here and found and urlsplit(found.url).port == urlsplit(endpoint).port else None
     kind = AgentPlace.AGENT_HERE if here else AgentPlace.AGENT_ELSEWHERE
-    return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset), found_agent=same)
-
-
-def _check_url(url: str, what: str) -> None:
-    """Check that a URL is valid and may be written to files that everyone can read.
-
-    Raises GateError `invalid-url` for a URL that is malformed, or that has credentials, a query, a fragment or
-    unusual characters.
-    """
-    try:
-        plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
-    except GateError as error:
-        raise GateError(error.code, error.message, f"use a URL such as {DEFAULT_ENDPOINT}") from error
-    if not plain:
-        raise GateError(
-            "invalid-url",
-            f"{what} has credentials, a query, a fragment or unusual characters, which must not stand in files",
-            f"describe the target in a targets.yaml, with ${{{{ NAME }}}} for each secret ({PAGES}/targets.md)",
-        )
+    return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset))
 
 
 def find_target_list(files: Sequence[str], folder: Path, repository: Path) -> str | None:

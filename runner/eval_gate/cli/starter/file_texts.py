@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
-from eval_gate.cli.starter.agent_detection import FoundAgent
-from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, COMMAND_NAME, AgentPlace, EvaluatedAgent
+from eval_gate.cli.starter.described_target import TARGET_NAME
+from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, TARGETS, AgentPlace, EvaluatedAgent
 from eval_gate.cli.starter.folder_contents import FoundTools
-from eval_gate.cli.starter.route_contract import PROMPT_FIELD, RESPONSE_FIELD, RouteContract
+from eval_gate.errors import PAGES
+from eval_gate.model.base import JsonValue
 from eval_gate.targets.container import HOST_NAME
 
 _FILES: Final = Path(__file__).with_name("files")
@@ -38,55 +39,17 @@ def render_gitignore(results: str) -> str:
     return f"# Results of `eval-gate run`\n{results}\n"
 
 
-def render_targets(agent: EvaluatedAgent, contract: RouteContract) -> str:
-    """Render a list with one target: the agent as its source describes the route."""
-    lines = [
-        _TARGETS_HEAD.format(route=agent.address.path, name=COMMAND_NAME, host=HOST_NAME),
-        "targets:",
-        f"  - name: {COMMAND_NAME}",
-        "    provider: http",
-        f"    url: {_format_scalar(agent.endpoint or '')}",
-    ]
-    if contract.headers:
-        lines += [
-            "    # Any value that the agent accepts when a test starts it. Write a real key as ${{ NAME }}.",
-            "    headers:",
-        ]
-        lines += [f"      {_format_scalar(name)}: {_format_header(name)}" for name in contract.headers]
-    if contract.prompt_field is None:
-        lines.append(
-            f"    # TODO: if the field of the prompt is not `{PROMPT_FIELD}`, uncomment this line and name it."
-        )
-        lines.append('    # requestTemplate: { FIELD: "{{message}}" }')
-    else:
-        lines.append("    # The body of a request. {{message}} is the prompt of the case.")
-        lines.append(
-            f'    requestTemplate: {{ {_format_scalar(contract.prompt_field, flow=True)}: "{{{{message}}}}" }}'
-        )
-    if contract.other_fields:
-        lines.append(f"    # TODO: add what the request needs, too: {', '.join(contract.other_fields)}.")
-    if contract.response_path is None:
-        lines.append(
-            f"    # TODO: if the text of the response is not `{RESPONSE_FIELD}`, uncomment this line and name it."
-        )
-        lines.append("    # responsePath: FIELD")
-    elif contract.response_path != RESPONSE_FIELD:
-        lines.append("    # Where the text of the response is.")
-        lines.append(f"    responsePath: {_format_scalar(contract.response_path)}")
-    return "\n".join(lines) + "\n"
+def render_targets(entry: Mapping[str, JsonValue]) -> str:
+    """Render a list with one target."""
+    import yaml
+
+    listed = yaml.safe_dump({"targets": [dict(entry)]}, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    return f"{_TARGETS_HEAD}\n{listed}"
 
 
-def _format_header(name: str) -> str:
-    return "Bearer only-in-ci" if name.lower() == "authorization" else "only-in-ci"
-
-
-_TARGETS_HEAD: Final = """\
-# The request of {route}, as `eval-gate init` read it in the source of your agent. Check it, then run
-#   eval-gate run --targets targets.yaml --target {name}
-# The configuration does not use it: to make it the default, replace `agentEndpoint` there by `target: {name}`, and
-# `agent-endpoint` in the workflow by `target: {name}`. In its container, the action reaches your agent at
-# {host} instead of localhost.
-# All settings: https://github.com/eval-gate/eval-gate/blob/main/docs/targets.md#http-agents"""
+_TARGETS_HEAD: Final = f"""\
+# How the agent is asked, and where its responses have their parts. All settings: {PAGES}/targets.md
+# A value ${{{{ NAME }}}} comes from an environment variable."""
 
 
 def render_config(
@@ -114,13 +77,9 @@ def render_config(
         paragraphs["evals"] += f"\n\n{_SNAPSHOT}\nsnapshotPath: {_format_scalar(tools.snapshot)}"
     if not strict:
         paragraphs["strict"] = re.sub(r"(?m)^strict:", "# strict:", paragraphs["strict"])
-    if agent.kind is AgentPlace.DESCRIBED and agent.command is None:
+    if agent.kind is AgentPlace.DESCRIBED and agent.entry is None and agent.function is None:
         paragraphs["concurrency"] = _WORKERS_TEXT
     paragraphs["agentEndpoint"] = _render_target(agent, paragraphs["agentEndpoint"])
-    if agent.command is not None:
-        steps = {len(PurePosixPath(place).parts) for place in evals}
-        up = "/".join([".."] * steps.pop()) if len(steps) == 1 else ".."
-        paragraphs["agentEndpoint"] = paragraphs["agentEndpoint"].replace("cwd: .", f"cwd: {up or '.'}")
     return "\n\n".join(paragraphs.values()) + "\n"
 
 
@@ -138,6 +97,10 @@ def _render_target(agent: EvaluatedAgent, usual: str) -> str:
 
     `usual` is the paragraph of the template, which chooses an agent.
     """
+    if agent.entry is not None:
+        return f"{_ENTRY_HEAD}\ntargets: {TARGETS}\ntarget: {TARGET_NAME}"
+    if agent.function is not None:
+        return f"{_FUNCTION_HEAD}\nagentFunction: {_format_scalar(agent.function)}"
     match agent.kind:
         case AgentPlace.AGENT_HERE | AgentPlace.AGENT_ELSEWHERE:
             if agent.preset is None:
@@ -149,10 +112,6 @@ def _render_target(agent: EvaluatedAgent, usual: str) -> str:
             return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
         case AgentPlace.SUITES:
             return _SUITES_TEXT
-        case AgentPlace.DESCRIBED if agent.command is not None:
-            lines = ["targets:", f"  - name: {COMMAND_NAME}", "    provider: cli"]
-            lines += [f"    command_template: {_format_scalar(agent.command)}", "    cwd: .", f"target: {COMMAND_NAME}"]
-            return "\n".join([_COMMAND_HEAD, *lines])
         case AgentPlace.DESCRIBED:
             where = agent.targets or "the list of targets"
             return f"# The targets are described in {where}. To choose one for all evals:\n# target: NAME"
@@ -161,9 +120,8 @@ def _render_target(agent: EvaluatedAgent, usual: str) -> str:
 _PRESET_HEAD: Final = """\
 # The agent and its protocol. For the protocols, and for agents with another one, see
 # https://github.com/eval-gate/eval-gate/blob/main/docs/targets.md. The workflow has its own `agent-endpoint`."""
-_COMMAND_HEAD: Final = """\
-# The agent: this command runs for each case. The response is its output, or the content of {OUTPUT_FILE}.
-# `cwd` is relative to the folder of the eval file. Pass secrets with `env`."""
+_ENTRY_HEAD: Final = "# The target to evaluate, and the file that describes it."
+_FUNCTION_HEAD: Final = "# The Python function to evaluate, imported from the folder of this file."
 _MODEL_HEAD: Final = "# The model to evaluate without an agent, with this prompt and these tools."
 _MODEL_REST: Final = "# systemPromptPath: prompt.md\n# toolRegistryPath: tools.json"
 _WORKERS_TEXT: Final = """\
@@ -175,100 +133,92 @@ _SUITES_TEXT: Final = """\
 # agentEndpoint: http://localhost:8080/chat"""
 
 
-def render_workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, config_says: bool) -> str:
-    """Render the workflow.
+def render_workflow(
+    agent: EvaluatedAgent, branch: str, config_name: str, manifests: Sequence[str], *, config_says: bool
+) -> str:
+    """Render the workflow. `manifests` are the package lists to install from.
 
-    `config_says` is whether the configuration names the model or preset, so that the workflow need not repeat
-    it.
+    `config_says` is whether the configuration names the target, so that the workflow need not repeat it.
     """
     shared = {"[main]": f"[{_format_scalar(_escape_pattern(branch), flow=True)}]", "eval-gate.yaml": config_name}
-    match agent.kind:
-        case AgentPlace.AGENT_HERE:
-            text = _fill_template("workflow-agent.yml", shared | _build_address_changes(agent))
-            if agent.preset is not None and not config_says:
-                text = re.sub(
-                    r"(?m)^( +)agent-endpoint: .*$",
-                    lambda line: f"{line[0]}\n{line[1]}agent-protocol: {_format_scalar(agent.preset or '')}",
-                    text,
-                )
-            return _fill_start_step(text, agent.found_agent)
-        case AgentPlace.MODEL | AgentPlace.SUITES if agent.secrets:
-            text = _fill_template("workflow-model.yml", shared)
-            lines = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in agent.secrets]
-            lines += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in agent.variables]
-            text = text.replace("          OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}\n", "".join(lines))
-        case _:
-            text = _fill_template("workflow-elsewhere.yml", shared)
-    said = {"agent-endpoint": agent.endpoint}
+    env = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in agent.secrets]
+    env += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in agent.variables]
+    inputs = _list_inputs(agent, config_says=config_says)
+    text = "".join(f"          {name}: {_format_scalar(value)}\n" for name, value in inputs.items() if value)
+    with_inputs = f"        with:\n{text}" if text else ""
+    if agent.kind is AgentPlace.AGENT_HERE:
+        found = _fill_template("workflow-agent.yml", shared | _build_address_changes(agent))
+        found = _INPUTS.sub(lambda _: with_inputs + (f"        env:\n{''.join(env)}" if env else ""), found)
+        return _fill_start_step(found, agent.start, NEEDED_PYTHON in manifests)
+    if env:
+        found = _fill_template("workflow-model.yml", shared)
+        return found.replace("          OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}\n", "".join(env)) + with_inputs
+    return _fill_template("workflow-elsewhere.yml", shared) + with_inputs
+
+
+def _list_inputs(agent: EvaluatedAgent, *, config_says: bool) -> dict[str, str | None]:
+    """List the inputs of the action that name the target."""
+    if agent.entry is not None:
+        return {} if config_says else {"targets": TARGETS, "target": TARGET_NAME}
+    port = f":{agent.address.port}" if agent.address.port else ""
+    here = agent.kind is AgentPlace.AGENT_HERE
+    endpoint = agent.address._replace(netloc=HOST_NAME + port).geturl() if here else agent.endpoint
+    said = {"agent-endpoint": endpoint}
     if not config_says:
         said |= {"agent-protocol": agent.preset, "provider": agent.provider, "model": agent.model}
         said |= {"base-url": agent.base_url}
-    inputs = "".join(f"          {name}: {_format_scalar(value)}\n" for name, value in said.items() if value)
-    return text + (f"        with:\n{inputs}" if inputs else "")
+    return said
 
 
-def _fill_start_step(text: str, agent: FoundAgent | None) -> str:
-    """Fill in the workflow step that starts the agent.
-
-    Return `text` unchanged if the start command is not known.
-    """
-    if agent is None or agent.start is None:
+def _fill_start_step(text: str, start: str | None, has_requirements: bool) -> str:  # noqa: FBT001 (a fact of the folder)
+    """Fill in the command that starts the agent. Return `text` unchanged if nobody named it."""
+    if start is None:
         return text
-    lines = [
-        f"# guessed from {agent.source}; it must listen on 0.0.0.0",
-        *agent.install,
-        f"{agent.start} > agent.log{IN_BACKGROUND}",
-    ]
+    lines = [*(_INSTALL_AGENT if has_requirements else ()), f"{start} > agent.log{IN_BACKGROUND}"]
     step = "".join(f"          {line}\n" for line in lines)
     return _START.sub(lambda _: step, text).replace(_TO_START, _IS_STARTED)
 
 
 IN_BACKGROUND: Final = " 2>&1 &"
 """What the line of a workflow that starts the agent ends with."""
+_INPUTS: Final = re.compile(r"(?m)^        with:\n          agent-endpoint: .*\n")
 _START: Final = re.compile(r"(?m)^ +# TODO: install and start your agent.*\n.*2>&1 &\n")
 _TO_START: Final = 'TODO: change the step "Start the agent" so that it starts yours.'
-_IS_STARTED: Final = 'Check the step "Start the agent": it must start yours.'
+_IS_STARTED: Final = 'The step "Start the agent" starts it.'
+_INSTALL_AGENT: Final = (
+    'python3 -m venv "$RUNNER_TEMP/agent" && . "$RUNNER_TEMP/agent/bin/activate"',
+    "pip install --quiet --requirement requirements.txt",
+)
 
 
-def remove_container(text: str, because: Sequence[str], manifests: Sequence[str]) -> str:
+def remove_container(text: str, reason: str, manifests: Sequence[str] | None) -> str:
     """Render the workflow with the action that runs on the job's machine instead of in a container.
 
-    `because` are the reasons, which become comments. `manifests` are the package lists to install from.
+    `manifests` are the package lists that the commands may need; None if the workflow has no commands.
     """
-    install = [_INSTALL[name] for name in manifests] or [
-        "# TODO: install what the commands need, for example\n#   pip install ..."
-    ]
-    steps = _SETUP.replace("INSTALL", "\n".join(install).replace("\n", "\n          "))
-    if not manifests:  # nothing to run yet
-        steps = _SETUP.partition("      - name:")[0] + "      " + install[0].replace("\n", "\n      ") + "\n"
-    why = "".join(f"      #   {one}\n" for one in because[:_MAX_REASONS])
+    steps = "" if manifests is None else _SETUP_PYTHON
+    if manifests:
+        lines = "".join(f"          {_INSTALL[name]}\n" for name in manifests)
+        steps += f"      - name: Install what the commands need\n        run: |\n{lines}"
+    elif manifests is not None:
+        steps += "      # TODO: install what the commands need, for example\n      #   pip install ...\n"
     text = _IN_CONTAINER.sub("", text.replace(HOST_NAME, "localhost").replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
-    head = "      # Runs on the runner instead of in the container, because the image lacks what these need:\n"
     step = "      - uses: eval-gate/eval-gate@"
     assert step in text
-    return text.replace(step, f"{head}{why}{steps}" + step.replace("gate@", "gate/host@"))
+    head = f"      # Runs on the runner, not in the container: {reason}.\n"
+    return text.replace(step, f"{head}{steps}" + step.replace("gate@", "gate/host@"))
 
 
-def join_reasons(because: Sequence[str]) -> str:
-    """Join the reasons in one line, with a count of those beyond the first `_MAX_REASONS`."""
-    more = len(because) - _MAX_REASONS
-    return "; ".join(because[:_MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
-
-
-_MAX_REASONS: Final = 5
 NEEDED_PYTHON: Final = "requirements.txt"
 NEEDED_NODE: Final = "package-lock.json"
 _INSTALL: Final = {NEEDED_PYTHON: f"pip install --requirement {NEEDED_PYTHON}", NEEDED_NODE: "npm ci"}
 _IN_CONTAINER: Final = re.compile(
     r"(?m) The action runs in a container, and\n# reaches the agent at http\S+ only if it[^\n]*"
 )
-_SETUP: Final = """\
+_SETUP_PYTHON: Final = """\
       - uses: actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0
         with:
           python-version: "3.13"
-      - name: Install what the commands need
-        run: |
-          INSTALL
 """
 
 
@@ -280,7 +230,6 @@ def _build_address_changes(agent: EvaluatedAgent) -> dict[str, str]:
     parts = agent.address
     port = f":{parts.port}" if parts.port else ""
     return {
-        f"http://{HOST_NAME}:8080/chat": parts._replace(netloc=HOST_NAME + port).geturl(),
         "http://localhost:8080/": f"{parts.scheme}://localhost{port}/",
         "--port 8080": f"--port {parts.port or _PORTS[parts.scheme]}",
     }

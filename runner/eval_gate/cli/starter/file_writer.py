@@ -1,14 +1,61 @@
-"""Writes several new files into a folder, all or none, and never overwrites one."""
+"""Writes several files into a folder, all or none. Replaces only files that it wrote and nobody edited since."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from enum import Enum, auto
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from eval_gate.errors import GateError, Problem
+
+MAX_BYTES: Final = 1_000_000
+_SIGNATURE: Final = re.compile(r"# `eval-gate init` rewrites this file only if it is not edited: ([0-9a-f]{16})")
+
+
+class FileState(Enum):
+    """Whether a file may be replaced."""
+
+    MISSING = auto()
+    WRITTEN = auto()
+    """As this program wrote it."""
+    EDITED = auto()
+    """Written by this program, and edited since."""
+    EXTERNAL = auto()
+
+
+def sign_text(text: str) -> str:
+    """Add a comment with a digest of the text, by which an edit is noticed later."""
+    return f"{text}# `eval-gate init` rewrites this file only if it is not edited: {_compute_digest(text)}\n"
+
+
+def read_state(file: Path) -> tuple[FileState, str]:
+    """Read whether a file may be replaced, and its text. Line ends and blanks at the end of lines do not count."""
+    if not os.path.lexists(file):
+        return FileState.MISSING, ""
+    try:
+        if file.is_symlink() or not file.is_file() or file.stat().st_size > MAX_BYTES:
+            return FileState.EXTERNAL, ""
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return FileState.EXTERNAL, ""
+    lines = text.splitlines()
+    found = next((one for one in map(_SIGNATURE.fullmatch, map(str.strip, lines)) if one), None)
+    if found is None:
+        return FileState.EXTERNAL, text
+    rest = "\n".join(line for line in lines if not _SIGNATURE.fullmatch(line.strip()))
+    return FileState.WRITTEN if _compute_digest(rest) == found[1] else FileState.EDITED, text
+
+
+def _compute_digest(text: str) -> str:
+    plain = "\n".join(line.rstrip() for line in text.splitlines()).rstrip("\n")
+    return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
 
 def check_paths(folder: Path, names: Mapping[str, str]) -> None:
@@ -40,12 +87,20 @@ def _iter_obstacles(folder: Path, name: str) -> Iterator[str]:
         yield f"{error.strerror}"
 
 
-def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write every file, in folders made where they are missing.
+def write_files(folder: Path, texts: Mapping[str, str], replaced: Mapping[str, str] | None = None) -> None:
+    """Write every file, in folders made where they are missing. Those in `replaced` take the place of earlier ones.
 
-    Raises GateError when one cannot be written, or is there by now. Then nothing of this call is left.
+    Raises GateError when one cannot be written, or when a new one is there by now. Then all is as it was.
     """
     with ExitStack() as undo:
+        for name, text in (replaced or {}).items():
+            try:
+                file = folder / name
+                before = file.read_bytes()
+                undo.callback(_run_quietly, partial(file.write_bytes, before))
+                file.write_bytes(text.encode())
+            except OSError as error:
+                raise _build_write_error([Problem(f"not writable: {error.strerror}", file=name)]) from error
         for name, text in texts.items():
             try:
                 _make_folders(folder, PurePosixPath(name).parent, undo)
@@ -72,7 +127,7 @@ def _write_file(file: Path, text: str, undo: ExitStack) -> None:
         stream.write(text.encode())
 
 
-def _run_quietly(remove: Callable[[], None]) -> None:
+def _run_quietly(remove: Callable[[], object]) -> None:
     with contextlib.suppress(OSError):
         remove()
 

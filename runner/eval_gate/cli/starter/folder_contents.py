@@ -9,8 +9,8 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from eval_gate.cli.starter.programs import ProgramUse, iter_suite_commands
 from eval_gate.config.loader import CONFIG_NAMES
+from eval_gate.engine.preparation.program_user import has_commands
 from eval_gate.errors import GateError
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import (
@@ -43,15 +43,15 @@ _MAX_TOOLS_BYTES: Final = 10_000_000
 class FoundEvals(FrozenStruct):
     """Locations and formats of existing evals; `files` are relative to the folder.
 
-    `complete` is False if the search was cut short; `commands` are the commands that score; `unchecked_files` are files
-    with parts that nothing checks, such as a misspelled key.
+    `complete` is False if the search was cut short; `has_commands` is whether evaluators or hooks are commands;
+    `unchecked_files` are files with parts that nothing checks, such as a misspelled key.
     """
 
     places: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     formats: frozenset[str] = frozenset()
     complete: bool = True
-    commands: tuple[ProgramUse, ...] = ()
+    has_commands: bool = False
     unchecked_files: tuple[str, ...] = ()
 
 
@@ -162,7 +162,7 @@ class _SortedEvals(Struct):
     broken: list[str] = field(default_factory=list)
     unchecked_files: list[str] = field(default_factory=list)
     formats: set[str] = field(default_factory=set)
-    commands: dict[ProgramUse, None] = field(default_factory=dict)
+    has_commands: bool = False
 
     def to_found_evals(self, places: Iterable[str], files: Iterable[str], *, complete: bool) -> FoundEvals:
         """All of it, in these places."""
@@ -171,7 +171,7 @@ class _SortedEvals(Struct):
             tuple(files),
             frozenset(self.formats),
             complete,
-            tuple(self.commands),
+            self.has_commands,
             tuple(self.unchecked_files),
         )
 
@@ -191,7 +191,7 @@ def _sort_files(paths: Iterable[Path], folder: Path) -> _SortedEvals:
             continue
         found.valid.append(shown)
         found.formats.add(suite.format)
-        found.commands |= dict.fromkeys(iter_suite_commands(suite))
+        found.has_commands |= any(map(has_commands, suite.cases))
         try:
             load_suites(file, folder, strict)
         except GateError:

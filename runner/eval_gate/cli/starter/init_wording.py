@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 
-from eval_gate.cli.starter.evaluated_agent import AgentPlace
+from eval_gate.cli.starter.evaluated_agent import TARGETS, AgentPlace
 from eval_gate.cli.starter.file_texts import IN_BACKGROUND
-from eval_gate.cli.starter.plan import CONFIG, IGNORE, TARGETS, WORKFLOW, StarterPlan
-from eval_gate.text.escape import to_console_line
+from eval_gate.cli.starter.plan import CONFIG, IGNORE, WORKFLOW, StarterPlan
+from eval_gate.text.escape import to_console_line, truncate_text
+from eval_gate.text.safe_output import reveal_all_invisible
 
 PROTOCOL = 'It gets {"message": "..."} and returns {"response": "..."}.'
 ALL_PRESENT = "All files exist already; nothing was written."
+PIECE = 2_000
+"""Characters of a line of a diff that are shown."""
 
 
 def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
@@ -20,14 +24,23 @@ def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
     verb = "would write" if dry else "written   "
     for name in plan.files_to_write:
         yield f"{verb}  {to_console_line(name)}"
+    for name in plan.files_to_replace:
+        yield f"{'would write' if dry else 'rewritten':{len(verb)}}  {to_console_line(name)}"
     for name, why in plan.left_out.items():
         yield f"{'kept':{len(verb)}}  {to_console_line(name)}: {to_console_line(why)}"
     yield from plan.notes
 
 
+def iter_diff_lines(plan: StarterPlan) -> Iterator[str]:
+    """Yield a unified diff of each file that would change, also of those that are kept because a person edited them."""
+    for name, (before, after) in plan.diffs.items():
+        for line in unified_diff(before.splitlines(), after.splitlines(), name, f"{name} (init)", lineterm=""):
+            yield reveal_all_invisible(truncate_text(line, PIECE))
+
+
 def iter_text_lines(plan: StarterPlan) -> Iterator[str]:
     """Yield the texts of the files that would be written, each below a line with its name."""
-    for name, text in plan.files_to_write.items():
+    for name, text in plan.texts.items():
         yield f"\n=== {to_console_line(name)}"
         yield from text.splitlines()
 
@@ -37,9 +50,10 @@ def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
 
     `given` is the folder as the user spelled it.
     """
+    undecided = ("Run one of the commands above. Until then, the files hold a template.",)
     steps = [
+        *([undecided] if plan.is_undecided else []),
         *_iter_start_steps(plan),
-        *_iter_target_steps(plan),
         *_iter_example_steps(plan),
         _build_try_step(plan, given),
         *_iter_ignore_steps(plan),
@@ -60,8 +74,7 @@ def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
     asked = plan.agent
     match asked.kind:
         case AgentPlace.AGENT_HERE:
-            start = asked.found_agent.start if asked.found_agent else None
-            yield f"Start your agent at {asked.endpoint}. {_describe_protocol(plan)}", *([start] if start else [])
+            yield (f"Start your agent at {asked.endpoint}. {_describe_protocol(plan)}",)
         case AgentPlace.AGENT_ELSEWHERE:
             yield (f"Check that your agent is at {asked.endpoint}. {_describe_protocol(plan)}",)
         case AgentPlace.MODEL | AgentPlace.SUITES if asked.secrets:
@@ -71,28 +84,13 @@ def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
             return
 
 
-def _iter_target_steps(plan: StarterPlan) -> Iterator[Step]:
-    contract = plan.agent.contract
-    if contract is None or TARGETS not in plan.files_to_write:
-        return
-    known = [
-        *([f"field {contract.prompt_field}"] if contract.prompt_field else []),
-        *(f"header {name}" for name in contract.headers),
-        *([f"response field {contract.response_path}"] if contract.response_path else []),
-    ]
-    todo = " and complete" if "# TODO" in plan.files_to_write[TARGETS] else ""
-    what = f"it describes the request of {plan.agent.address.path} ({', '.join(known)})"
-    used = f"Only a run with `{shlex.join(plan.target_flags)}` uses it; its comments say how to make it the default"
-    yield (f"Check{todo} {TARGETS}: {what}. {used}.",)
-
-
 def _describe_protocol(plan: StarterPlan) -> str:
     """Describe the protocol of the agent, and where to change it."""
-    if TARGETS in plan.files_to_write:
-        return "The next step says how it speaks."
+    if plan.agent.entry is not None:
+        return f"{TARGETS} says what it takes and returns."
     if plan.agent.preset:
         return f"Its protocol is {plan.agent.preset}."
-    line = _find_line(plan, CONFIG, "agentEndpoint:") if CONFIG in plan.files_to_write else None
+    line = _find_line(plan, CONFIG, "agentEndpoint:") if CONFIG in plan.texts else None
     more = f" For another protocol, see {CONFIG}, line {line}." if line is not None else ""
     return PROTOCOL + more
 
@@ -111,7 +109,7 @@ def _describe_drafts(plan: StarterPlan, example: str) -> str:
     is_yaml = example.endswith(".yaml")
     output = f"{PurePosixPath(example).parent}/{'first.eval.yaml' if is_yaml else 'first.golden.json'}"
     words = ["eval-gate", "draft", "questions.txt", "-o", output, *(["--format", "agentv"] if is_yaml else [])]
-    return f"Or put prompts into questions.txt: `{shlex.join([*words, *plan.target_flags])}` writes first evals."
+    return f"Or put prompts into questions.txt: `{shlex.join([*words, *plan.run_flags])}` writes first evals."
 
 
 _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hello.json": '"prompt"'}
@@ -120,14 +118,15 @@ _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hell
 
 def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
     """Find the number (from 1) of the first line with `mark` in a file to be written."""
-    return next(number for number, line in enumerate(plan.files_to_write[name].splitlines(), 1) if mark in line)
+    return next(number for number, line in enumerate(plan.texts[name].splitlines(), 1) if mark in line)
 
 
 def _build_try_step(plan: StarterPlan, given: Path) -> Step:
     folder = [shlex.join(["cd", str(given)])] if given.resolve() != Path.cwd().resolve() else []
-    checked = plan.target_flags if TARGETS in plan.files_to_write else ()
+    checked = plan.run_flags if plan.agent.entry is not None else ()
+    keys = [f"export {name}=..." for name in plan.agent.secrets if plan.agent.entry is not None]
     validate = shlex.join(["eval-gate", "validate", *checked])
-    return "Try it:", *folder, validate, shlex.join(["eval-gate", "run", *plan.target_flags])
+    return "Try it:", *folder, *keys, validate, shlex.join(["eval-gate", "run", *plan.run_flags])
 
 
 def _iter_ignore_steps(plan: StarterPlan) -> Iterator[Step]:
@@ -136,31 +135,31 @@ def _iter_ignore_steps(plan: StarterPlan) -> Iterator[Step]:
 
 
 def _iter_workflow_steps(plan: StarterPlan) -> Iterator[Step]:
-    if WORKFLOW not in plan.files_to_write:
+    if WORKFLOW not in plan.texts:
         return
+    if plan.agent.secrets or plan.agent.variables:
+        kinds = {"secrets": plan.agent.secrets, "variables": plan.agent.variables}
+        added = " and ".join(f"{', '.join(names)} to the {kind}" for kind, names in kinds.items() if names)
+        yield (f"On GitHub, add {added} of the repository.",)
     match plan.agent.kind:
         case AgentPlace.AGENT_HERE:
-            found, line = plan.agent.found_agent, _find_line(plan, WORKFLOW, IN_BACKGROUND)
-            if found and found.start:
-                yield (f"Check {WORKFLOW}, line {line}: it must start your agent, listening on 0.0.0.0.",)
-            else:
+            if "# TODO: install and start" in plan.texts[WORKFLOW]:
+                line = _find_line(plan, WORKFLOW, IN_BACKGROUND)
                 yield (f'In {WORKFLOW}, line {line}, change the step "Start the agent" so that it starts yours.',)
         case AgentPlace.MODEL | AgentPlace.SUITES if plan.agent.secrets:
-            kinds = {"secrets": plan.agent.secrets, "variables": plan.agent.variables}
-            added = " and ".join(f"{', '.join(names)} to the {kind}" for kind, names in kinds.items() if names)
-            yield (f"On GitHub, add {added} of the repository.",)
+            pass
         case _:
             yield (f"Check {WORKFLOW}: it must start everything that the evals need.",)
 
 
 def _iter_commit_steps(plan: StarterPlan) -> Iterator[Step]:
-    if plan.files_to_write:
+    if plan.texts:
         begin = [] if plan.repository else [shlex.join(["git", "init", f"--initial-branch={plan.branch}"])]
         yield (
             "Commit:",
             *begin,
-            shlex.join(["git", "add", *plan.files_to_write]),
+            shlex.join(["git", "add", *plan.texts]),
             'git commit --message "Evals on pull requests"',
         )
-    if WORKFLOW in plan.files_to_write:
+    if WORKFLOW in plan.texts:
         yield (f"Push to {plan.branch}. That run is the baseline, with which each pull request is compared.",)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pydantic import JsonValue
-
 from eval_gate.cli.starter import file_texts
-from eval_gate.cli.starter.agent_detection import find_agent
-from eval_gate.cli.starter.evaluated_agent import COMMAND_NAME, EvaluatedAgent, find_evaluated_agent, find_target_list
-from eval_gate.cli.starter.file_texts import NEEDED_NODE, NEEDED_PYTHON, join_reasons
+from eval_gate.cli.starter.choices import Questions
+from eval_gate.cli.starter.described_target import StarterRequest, describe_agent
+from eval_gate.cli.starter.evaluated_agent import (
+    TARGETS,
+    AgentPlace,
+    EvaluatedAgent,
+    find_evaluated_agent,
+)
+from eval_gate.cli.starter.file_texts import NEEDED_NODE, NEEDED_PYTHON
+from eval_gate.cli.starter.file_writer import FileState, read_state, sign_text
 from eval_gate.cli.starter.folder_contents import (
     EVALS_FOLDER,
     FoundEvals,
-    FoundTools,
     find_all_evals,
     find_config_file,
     find_default_branch,
@@ -25,31 +29,22 @@ from eval_gate.cli.starter.folder_contents import (
     find_tools,
     is_ignored,
 )
-from eval_gate.cli.starter.programs import ProgramUse, find_missing_in_image, iter_target_commands
 from eval_gate.config.loader import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
-from eval_gate.errors import PAGES, GateError
+from eval_gate.errors import GateError
 from eval_gate.files.file_paths import find_repository
 from eval_gate.reports.wording.numbers import format_count
-from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.struct import Struct, field, replace
+from eval_gate.targets.kinds import find_kind
+from eval_gate.targets.settings import ProgramSettings
 from eval_gate.targets.target_list import read_targets
-from eval_gate.text.escape import to_console_line
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"
-TARGETS: Final = "targets.yaml"
 IGNORE: Final = ".gitignore"
 SEED_NAME: Final = PurePosixPath(DEFAULT_SEED_MANIFEST).name
 EXISTS_REASON: Final = "exists already"
 _PROMPTFOO: Final = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
-
-
-class StarterRequest(FrozenStruct):
-    """Request to `init`. `flags` are configuration keys for the agent; `example` is a format."""
-
-    flags: Mapping[str, JsonValue]
-    example: str
-    workflow: bool
 
 
 class StarterPlan(Struct):
@@ -59,57 +54,84 @@ class StarterPlan(Struct):
     repository: Path | None
     branch: str
     agent: EvaluatedAgent
-    run_flags: tuple[str, ...]
+    run_flags: tuple[str, ...] = ()
     """What `eval-gate run` has to be told here beside the configuration."""
     files_to_write: dict[str, str] = field(default_factory=dict)
+    files_to_replace: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    diffs: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Texts of files as they are and as they would be, for files that differ."""
     notes: list[str] = field(default_factory=list)
-    not_in_image: tuple[str, ...] = ()
-    """What the evals' commands need that the action's container does not have; then the workflow does without it."""
+    is_undecided: bool = False
+    """Whether the files hold the template, because the agent does not run or something is not decided."""
     ignore_line: str | None = None
     """The line that an existing .gitignore lacks."""
 
     @property
-    def target_flags(self) -> tuple[str, ...]:
-        """Flags that a run needs for the target of the list that is written, or else what `run_flags` are."""
-        written = TARGETS in self.files_to_write
-        return ("--targets", TARGETS, "--target", COMMAND_NAME) if written else self.run_flags
+    def texts(self) -> dict[str, str]:
+        """Texts of all files that are written, new or not."""
+        return self.files_to_write | self.files_to_replace
 
     def add_file(self, name: str, text: str) -> None:
-        """Write this file unless there is something of its name already."""
+        """Write this file unless something else has its name already."""
         if os.path.lexists(self.folder / name):
             self.left_out[name] = EXISTS_REASON
         else:
             self.files_to_write[name] = text
 
+    def add_signed_file(self, name: str, text: str, *, rewrites: bool) -> None:
+        """Write this file; with `rewrites` also in place of one that this command wrote and nobody edited."""
+        text = sign_text(text)
+        state, before = read_state(self.folder / name)
+        if not rewrites or state in {FileState.MISSING, FileState.EXTERNAL}:
+            self.add_file(name, text)
+        elif before.splitlines() == text.splitlines():
+            self.left_out[name] = "is up to date"
+        else:
+            self.diffs[name] = before, text
+            if state is FileState.WRITTEN:
+                self.files_to_replace[name] = text
+            else:
+                self.left_out[name] = "you edited it; the diff shows what `init` would write"
 
-def make_plan(folder: Path, wishes: StarterRequest) -> StarterPlan:
-    """Look at the folder (its real path), and decide. Writes nothing.
 
-    Raises GateError for a configuration that is there and not valid, and for wishes that contradict it.
+def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> StarterPlan:
+    """Look at the folder (its real path), ask the agent that is named, and decide. Writes nothing.
+
+    Raises GateError for a configuration that is there and not valid, for wishes that contradict it, and for a probe
+    that fails.
     """
     repository = find_repository(folder)
     kept = find_config_file(folder)
     before = load_config({}, {}, kept, shown_as=kept.name) if kept else None
-    config = load_config(wishes.flags, {}, kept, shown_as=kept.name if kept else None)
+    is_ours = wishes.names_target and kept is not None and read_state(kept)[0] is FileState.WRITTEN
+    base = None if is_ours else kept
+    config = load_config(wishes.flags, {}, base, shown_as=base.name if base else None)
+    described = describe_agent(wishes, folder, questions)
+    if described is not None and described.url is not None:  # the model is a part of its description
+        flags = {key: value for key, value in wishes.flags.items() if key != "model"}
+        config = load_config(flags | {"agentEndpoint": described.url}, {}, base, shown_as=base.name if base else None)
     evals = find_evals_at(before.evals, folder) if before else find_all_evals(folder)
-    agent = find_agent(folder)
-    asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, agent)
-    if asked.command is not None and kept is not None and before is not None and before.target.targets is None:
-        raise GateError(
-            "conflicting-targets",
-            f"--agent-command cannot be added to {kept.name}, because existing files are kept",
-            f"describe the command under `targets` in that file ({PAGES}/targets.md#a-command)",
-        )
-    says = before is None or _is_same_target(before, asked)
-    plan = StarterPlan(folder, repository, find_default_branch(folder), asked, () if says else asked.flags)
+    if described is not None and described.entry is not None and wishes.command is not None:
+        described.entry.setdefault("cwd", _find_way_up(evals.places or (EVALS_FOLDER,)))
+    asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, described)
+    plan = StarterPlan(folder, repository, find_default_branch(folder), asked)
+    plan.notes += [*(described.notes if described else ()), *questions.notes]
+    plan.is_undecided = questions.is_open or (described is not None and described.entry is None)
+    _add_config(plan, kept, evals, rewrites=wishes.names_target)
+    says = kept is None or kept.name not in plan.left_out or (before is not None and _is_same_target(before, asked))
+    plan.run_flags = () if says else asked.flags
+    if asked.entry is not None:
+        plan.add_signed_file(TARGETS, file_texts.render_targets(asked.entry), rewrites=True)
+        if plan.left_out.get(TARGETS) == EXISTS_REASON:
+            said = f"{TARGETS} exists, and `init` did not write it"
+            raise GateError("conflicting-targets", said, "describe the agent there, or give this file another name")
+    if wishes.start is not None and asked.kind is not AgentPlace.AGENT_HERE:
+        said = "--start-command is for an agent at an address of this machine, and none is named"
+        raise GateError("conflicting-options", said, "add --agent-endpoint, or omit --start-command")
     if wishes.workflow:
-        _choose_container(plan, evals, config)
-        _add_workflow(plan, kept.name if kept else CONFIG, config_says=says)
-    if asked.found_agent:
-        plan.notes += _iter_agent_notes(asked)
-    _add_config(plan, kept, evals, find_tools(folder))
-    _add_targets(plan, evals)
+        reason = _find_host_reason(plan, evals, config, wishes.example)
+        _add_workflow(plan, wishes, kept.name if kept else CONFIG, reason)
     _add_evals(plan, evals, before, wishes.example)
     _add_gitignore(plan, config.output_dir)
     plan.notes += [] if evals.places else _iter_promptfoo_notes(folder)
@@ -118,20 +140,19 @@ def make_plan(folder: Path, wishes: StarterRequest) -> StarterPlan:
     return plan
 
 
+def _find_way_up(places: tuple[str, ...]) -> str:
+    """Find the way from the folders of evals, where commands run, to the folder of the configuration."""
+    steps = {len(PurePosixPath(place).parts) for place in places}
+    return "/".join([".."] * steps.pop()) or "." if len(steps) == 1 else ".."
+
+
 def _is_same_target(config: RunConfig, agent: EvaluatedAgent) -> bool:
     """Whether this configuration alone leads to the same target."""
+    if agent.entry is not None:
+        return False
     said = config.target
-    asked_so = (agent.endpoint, agent.preset, agent.provider, agent.model, agent.base_url)
-    return (said.endpoint, said.protocol, said.provider, said.model, said.base_url) == asked_so
-
-
-def _iter_agent_notes(asked: EvaluatedAgent) -> Iterator[str]:
-    """Yield a note about the detected agent, if there is one."""
-    agent = asked.found_agent
-    if agent is None:
-        return
-    protocol = f", protocol {asked.preset}" if asked.preset else ""
-    yield f"found       {agent.framework} agent in {to_console_line(agent.source)}: {asked.endpoint}{protocol}"
+    asked_so = (agent.endpoint, agent.preset, agent.function, agent.provider, agent.model, agent.base_url)
+    return (said.endpoint, said.protocol, said.function, said.provider, said.model, said.base_url) == asked_so
 
 
 def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
@@ -141,52 +162,62 @@ def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
             yield (f"found       promptfoo evals in {name}: `eval-gate check RESULTS.json` uses promptfoo's results")
 
 
-def _choose_container(plan: StarterPlan, evals: FoundEvals, config: RunConfig) -> None:
-    """Whether the workflow uses the container, and a line that says why where there are commands at all."""
-    repository = plan.repository or plan.folder
-    folders = tuple(dict.fromkeys((*((plan.folder / file).parent for file in evals.files), plan.folder, repository)))
-    calls = [*evals.commands, *_iter_target_commands(plan, config, folders)]
-    if config.snapshot_command is not None:
-        calls.append(ProgramUse(config.snapshot_command, "snapshotCommand", (plan.folder,)))
-    plan.not_in_image = find_missing_in_image(calls, repository)
-    if WORKFLOW in plan.left_out or os.path.lexists(plan.folder / WORKFLOW):
-        return
-    if plan.not_in_image:
-        said = join_reasons(plan.not_in_image)
-        plan.notes.append(f"the workflow runs without the container, because its image lacks programs: {said}")
-    elif calls:
-        plan.notes.append("the workflow runs in the container, which seems to have all programs of the commands")
+def _find_host_reason(plan: StarterPlan, evals: FoundEvals, config: RunConfig, example: str) -> str | None:
+    """Find why the workflow has to run without the container; None if it need not.
+
+    A command runs what is installed on the runner, and an address of this machine is not reached from a container.
+    """
+    agent = plan.agent
+    writes_command = not evals.files and example == "agentv"
+    if evals.has_commands or writes_command or config.snapshot_command is not None:
+        return "the evals run commands, which need what is installed on the runner"
+    if agent.is_command or agent.function is not None or _has_program(plan, config):
+        return "the agent is a program, which needs what is installed on the runner"
+    if agent.entry is not None and agent.kind is AgentPlace.AGENT_HERE:
+        return _ADDRESS_REASON
+    return None
 
 
-def _iter_target_commands(plan: StarterPlan, config: RunConfig, folders: tuple[Path, ...]) -> Iterator[ProgramUse]:
-    inline, named = config.target.targets, plan.agent.targets
+_ADDRESS_REASON: Final = f"{TARGETS} names an address of the runner, which the container does not reach"
+
+
+def _has_program(plan: StarterPlan, config: RunConfig) -> bool:
+    """Whether a target of the list that is used is a program."""
+    source = config.target.targets if plan.agent.targets is None else plan.agent.targets
     try:
-        if named is not None:
-            yield from iter_target_commands(read_targets(named, plan.folder).entries, named, folders)
-        elif isinstance(inline, tuple):
-            yield from iter_target_commands(read_targets(inline, plan.folder).entries, "a target", folders)
+        entries = () if source is None or plan.agent.entry else read_targets(source, plan.folder).entries
     except GateError:  # `validate` says what is wrong with them
-        return
+        return False
+    kinds = [find_kind(str(entry.get("provider", "http"))) for entry in entries]
+    return any(kind is not None and issubclass(kind.settings, ProgramSettings) for kind in kinds)
 
 
-def _add_workflow(plan: StarterPlan, config_name: str, *, config_says: bool) -> None:
+def _add_workflow(plan: StarterPlan, wishes: StarterRequest, config_name: str, reason: str | None) -> None:
     if plan.repository not in {None, plan.folder}:
         command = shlex.join(["eval-gate", "init", os.path.relpath(str(plan.repository))])
         plan.left_out[WORKFLOW] = f"GitHub reads workflows only at the root of the repository: run `{command}`"
         return
     there = [name for name in (NEEDED_PYTHON, NEEDED_NODE) if (plan.folder / name).is_file()]
-    text = file_texts.render_workflow(plan.agent, plan.branch, config_name, config_says=config_says)
-    plan.add_file(WORKFLOW, file_texts.remove_container(text, plan.not_in_image, there) if plan.not_in_image else text)
+    asked = replace(plan.agent, start=wishes.start)
+    text = file_texts.render_workflow(asked, plan.branch, config_name, there, config_says=not plan.run_flags)
+    if reason is not None:
+        text = file_texts.remove_container(text, reason, None if reason == _ADDRESS_REASON else there)
+    plan.add_signed_file(WORKFLOW, text, rewrites=wishes.names_target or wishes.start is not None)
+    if reason is not None and WORKFLOW in plan.texts:
+        plan.notes.append(f"the workflow runs without the container: {reason}")
 
 
-def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, tools: FoundTools) -> None:
-    if kept is not None:
+def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, *, rewrites: bool) -> None:
+    if kept is not None and kept.name != CONFIG:
         plan.left_out[kept.name] = EXISTS_REASON
     else:
         places, seed = evals.places or (EVALS_FOLDER,), _find_seed_manifest(plan.folder, evals.places)
-        plan.add_file(
-            CONFIG, file_texts.render_config(plan.agent, places, seed, tools, strict=not evals.unchecked_files)
+        text = file_texts.render_config(
+            plan.agent, places, seed, find_tools(plan.folder), strict=not evals.unchecked_files
         )
+        plan.add_signed_file(CONFIG, text, rewrites=rewrites)
+        if CONFIG not in plan.texts:
+            return
         if evals.unchecked_files:
             first, more = evals.unchecked_files[0], len(evals.unchecked_files) - 1
             among = f"{first} and {format_count(more, 'more file')} have" if more else f"{first} has"
@@ -194,18 +225,6 @@ def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, tools: 
                 f"{among} content that nothing checks, such as a misspelled key: `eval-gate validate --strict` lists "
                 f"it. After you fix it, uncomment `strict: true` in {CONFIG}"
             )
-
-
-def _add_targets(plan: StarterPlan, evals: FoundEvals) -> None:
-    """Describe an agent that does not speak our own protocol, as far as its source says how it speaks.
-
-    The configuration stays the same, and names the agent. So this list must not come before another one.
-    """
-    contract = plan.agent.contract
-    if contract is None or plan.run_flags:
-        return
-    if find_target_list(evals.files, plan.folder, plan.repository or plan.folder) in {None, TARGETS}:
-        plan.add_file(TARGETS, file_texts.render_targets(plan.agent, contract))
 
 
 def _find_seed_manifest(folder: Path, places: tuple[str, ...]) -> str | None:

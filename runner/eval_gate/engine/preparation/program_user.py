@@ -60,11 +60,13 @@ def _can_start_programs(config: RunConfig, suites: Sequence[EvalSuite], catalog:
     if catalog.starts_programs or (config.snapshot_command is not None and config.snapshot_enabled is not False):
         return True
     cases = (case for suite in suites for case in suite.cases if case.skip_reason is None)
-    return any(_has_hooks(case) or any(map(_is_command_evaluator, case.evaluators)) for case in cases)
+    return any(map(has_commands, cases))
 
 
-def _has_hooks(case: EvalCase) -> bool:
-    return case.workspace is not None and bool(case.workspace.hooks.list_hooks())
+def has_commands(case: EvalCase) -> bool:
+    """Whether an evaluator or a hook of the case is a command."""
+    hooks = () if case.workspace is None else case.workspace.hooks.list_hooks()
+    return bool(hooks) or any(map(_is_command_evaluator, case.evaluators))
 
 
 def _is_command_evaluator(spec: EvaluatorSpec) -> bool:

@@ -171,6 +171,10 @@ class CliTarget(DescribedTarget[CliSettings]):
         warnings = (*response.warnings, *self._describe_command(called))
         return replace(response, duration_ms=called.finished.seconds * 1000, warnings=warnings)
 
+    async def fetch_output(self, request: Request) -> bytes:
+        """Run the command once, and return its output, in which nothing is read yet. Raises TargetError."""
+        return (await self._run_call(self._build_call(request, request.trial)))[1].data
+
     def _read_output(self, answer: CapturedOutput) -> Response:
         """Read the response in the output of one case.
 

@@ -168,20 +168,13 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         await self._connection.aclose()
 
     async def _respond_once(self, request: Request) -> Response:
-        values = self._asking.build_values(request)
-        http_request = self._asking.build_request(request, values)
         started = time.perf_counter()
-        try:
-            if self._settings.response_format.streams:
-                return await self._read_stream(http_request, started)
-            answer, body = await self._connection.exchange(http_request)
-        except ConnectionLostError as error:
-            raise self._translate_lost_connection(error) from error
-        self._was_up = True
-        if not answer.is_success:
-            raise self._connection.build_status_error(answer, body, http_request)
-        if self._poller is not None:
-            answer, body = await self._poller.wait_for_response((answer, body), values, self._retry)
+        if self._settings.response_format.streams:
+            try:
+                return await self._read_stream(self._asking.build_request(request), started)
+            except ConnectionLostError as error:
+                raise self._translate_lost_connection(error) from error
+        answer, body = await self._fetch_response(request)
         duration_ms = _measure_ms(started)
         if self._settings.response_format is ResponseFormat.TEXT:
             return self._reader.read_text(body, answer.charset, duration_ms)
@@ -190,6 +183,30 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         except TargetError as error:
             error.hint = self._find_format_hint(answer) or error.hint
             raise
+
+    async def fetch_output(self, request: Request) -> bytes:
+        """Send one request, and return the body of the response, in which nothing is read yet. Raises TargetError."""
+        answer, body = await self._fetch_response(request)
+        hint = self._find_format_hint(answer) if self._settings.response_format is ResponseFormat.JSON else None
+        if hint is not None:
+            said = f"agent error: HTTP {answer.status} with {format_excerpt(body)}"
+            raise TargetError(said, fault=TargetFault.MALFORMED, hint=hint)
+        return body
+
+    async def _fetch_response(self, request: Request) -> tuple[ResponseHead, bytes]:
+        """Fetch the response to one request, of a job that finishes later the last one. Raises TargetError."""
+        values = self._asking.build_values(request)
+        http_request = self._asking.build_request(request, values)
+        try:
+            answer, body = await self._connection.exchange(http_request)
+        except ConnectionLostError as error:
+            raise self._translate_lost_connection(error) from error
+        self._was_up = True
+        if not answer.is_success:
+            raise self._connection.build_status_error(answer, body, http_request)
+        if self._poller is not None:
+            return await self._poller.wait_for_response((answer, body), values, self._retry)
+        return answer, body
 
     def _find_format_hint(self, response: ResponseHead) -> str | None:
         """Find the hint for a response whose status or content type does not fit the description.

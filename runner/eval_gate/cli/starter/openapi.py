@@ -1,0 +1,206 @@
+"""Reads routes, fields and headers from the OpenAPI description of an untrusted server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
+
+MAX_ROUTES: Final = 500
+_MAX_MEMBERS: Final = 100
+_MAX_NAME: Final = 100
+_MAX_DEPTH: Final = 8
+_MAX_STEPS: Final = 2_000
+"""References and members that are followed for one route: references may lead in circles."""
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_BODIES: Final = {"application/json": "requestTemplate", "application/x-www-form-urlencoded": "form"}
+_STANDARD_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
+"""Header parameters that an OpenAPI description has to ignore: other parts of it say what they are."""
+
+Schema = dict[str, JsonValue]
+
+
+class RequestField(FrozenStruct):
+    """Field of a request. `place` is where its value stands in the description of a target."""
+
+    place: tuple[str, ...]
+    required: bool = True
+    prompt: str | None = None
+    """The placeholder with which it can take the prompt: a text, or a list of messages."""
+    value: JsonValue = None
+    """A value that the server itself names: a constant, a default or an example."""
+    choices: tuple[str, ...] = ()
+
+
+class Operation(FrozenStruct):
+    """One route with one method, as the description has it. `headers` are names with what stands before the secret."""
+
+    method: str
+    path: str
+    body: Schema
+    fields: tuple[RequestField, ...]
+    headers: tuple[tuple[str, str], ...]
+    sample: JsonValue
+    """A response of the described form, with placeholder values; None if the form is not described."""
+    is_text: bool
+
+
+class OpenApiDocument:
+    """An OpenAPI description, of which only the parts that a request needs are read."""
+
+    def __init__(self, document: Schema) -> None:
+        self._document = document
+        self._steps = 0
+
+    def list_operations(self) -> tuple[Operation, ...]:
+        """List the routes that take POST, and those that take GET."""
+        paths = self._document.get("paths")
+        found: list[Operation] = []
+        for path, item in (paths if isinstance(paths, dict) else {}).items():
+            for method in ("post", "get"):
+                operation = self._resolve(self._resolve(item).get(method))
+                if operation and len(found) < MAX_ROUTES:
+                    found.append(self._read_operation(method.upper(), path, operation, self._resolve(item)))
+        return tuple(found)
+
+    def _read_operation(self, method: str, path: str, operation: Schema, item: Schema) -> Operation:
+        self._steps = 0
+        content = self._resolve(operation.get("requestBody")).get("content")
+        kind = next((one for one in _BODIES if isinstance(content, dict) and one in content), None)
+        body = self._get_schema(content, kind) if kind else {}
+        parameters = [*_to_list(item.get("parameters")), *_to_list(operation.get("parameters"))]
+        fields = [*self.read_fields(body, _BODIES[kind])] if kind else []
+        headers = dict(self._iter_security_headers(operation))
+        for parameter in map(self._resolve, parameters[:_MAX_MEMBERS]):
+            name, place, required = parameter.get("name"), parameter.get("in"), parameter.get("required") is True
+            if not isinstance(name, str) or not required:
+                continue
+            if place == "query" and len(name) <= _MAX_NAME:
+                fields.append(self._read_field(("query", name), parameter.get("schema"), required=True))
+            elif place == "header" and name.lower() not in _STANDARD_HEADERS and _HEADER_NAME.fullmatch(name):
+                headers.setdefault(name, "")
+        responses = self._resolve(operation.get("responses"))
+        answer = self._resolve(responses.get("200") or responses.get("201") or responses.get("default")).get("content")
+        schema = self._get_schema(answer, "application/json")
+        is_text = isinstance(answer, dict) and "text/plain" in answer and "application/json" not in answer
+        sample = self._build_sample(schema) if schema else None
+        return Operation(method, path, body, tuple(fields), tuple(headers.items()), sample, is_text)
+
+    def _iter_security_headers(self, operation: Schema) -> Iterator[tuple[str, str]]:
+        """Yield the headers of the first way to authenticate, unless none is needed."""
+        ways = _to_list(operation.get("security", self._document.get("security")))
+        if not ways or not isinstance(ways[0], dict) or {} in ways:
+            return
+        schemes = self._resolve(self._resolve(self._document.get("components")).get("securitySchemes"))
+        for name in list(ways[0])[:_MAX_MEMBERS]:
+            scheme = self._resolve(schemes.get(name))
+            header = scheme.get("name")
+            if scheme.get("type") == "apiKey" and scheme.get("in") == "header" and isinstance(header, str):
+                if _HEADER_NAME.fullmatch(header):
+                    yield header, ""
+            elif scheme.get("type") in {"http", "oauth2", "openIdConnect"}:
+                yield "Authorization", "Basic " if str(scheme.get("scheme")).lower() == "basic" else "Bearer "
+
+    def read_fields(self, schema: JsonValue, *place: str) -> Iterator[RequestField]:
+        """Yield the fields of a body with this schema, which stands at `place` in the description of the target."""
+        for option in self.list_options(schema)[:1]:
+            required = _to_list(option.get("required"))
+            for name, member in _list_members(option):
+                yield self._read_field((*place, name), member, required=name in required)
+
+    def _read_field(self, place: tuple[str, ...], schema: JsonValue, *, required: bool) -> RequestField:
+        options = self.list_options(schema)
+        prompt = next((found for found in map(self._find_prompt, options) if found), None)
+        choices = [one for option in options for one in _to_list(option.get("enum")) if isinstance(one, str)]
+        named = [*options, self._resolve(schema)]
+        value = next((found for found in map(_find_value, named) if found is not None), None)
+        return RequestField(place, required, prompt, value, tuple(filter(is_plain_value, choices)))
+
+    def _find_prompt(self, option: Schema) -> str | None:
+        """Find the placeholder with which a field of this form takes the prompt."""
+        if _has_type(option, "string") and not {"const", "enum", "format"} & option.keys():
+            return "{{message}}"
+        for message in self.list_options(option.get("items")) if _has_type(option, "array") else ():
+            if {"role", "content"} <= {name for name, _ in _list_members(message)}:
+                return "{{conversation}}"
+        return None
+
+    def list_options(self, schema: JsonValue, depth: int = 0) -> list[Schema]:
+        """List the forms that a value may have, without null; the parts of `allOf` are joined."""
+        found = self._resolve(schema)
+        if depth > _MAX_DEPTH or not found:
+            return []
+        alternatives = found.get("anyOf") or found.get("oneOf")
+        if isinstance(alternatives, list):
+            return [one for part in alternatives[:_MAX_MEMBERS] for one in self.list_options(part, depth + 1)]
+        if isinstance(parts := found.get("allOf"), list):
+            joined: dict[str, JsonValue] = dict(found)
+            for part in parts[:_MAX_MEMBERS]:
+                for option in self.list_options(part, depth + 1)[:1]:
+                    members = {**dict(_list_members(option)), **dict(_list_members(joined))}
+                    required = [*_to_list(option.get("required")), *_to_list(joined.get("required"))]
+                    joined = {**option, **joined, "properties": members, "required": required}
+            return [{key: value for key, value in joined.items() if key != "allOf"}]
+        return [] if found.get("type") == "null" else [found]
+
+    def _build_sample(self, schema: JsonValue, depth: int = 0) -> JsonValue:
+        """Build a value of this form: texts are `…`, lists have one member."""
+        option = next(iter(self.list_options(schema)), None)
+        if option is None or depth > _MAX_DEPTH:
+            return None
+        if members := _list_members(option):
+            return {name: self._build_sample(member, depth + 1) for name, member in members}
+        if _has_type(option, "array"):
+            return [self._build_sample(option.get("items"), depth + 1)]
+        return "…" if _has_type(option, "string") else {} if _has_type(option, "object") else None
+
+    def _get_schema(self, content: JsonValue, kind: str) -> Schema:
+        found = self._resolve(content).get(kind)
+        return self._resolve(self._resolve(found).get("schema"))
+
+    def _resolve(self, value: JsonValue) -> Schema:
+        """Follow references within the document; an empty mapping for what leads out of it, in circles or nowhere."""
+        for _ in range(_MAX_DEPTH):
+            self._steps += 1
+            if not isinstance(value, dict) or self._steps > _MAX_STEPS:
+                return {}
+            place = value.get("$ref")
+            if not isinstance(place, str):
+                return value
+            value = self._document if place.startswith("#/") else None
+            for step in place[2:].split("/"):
+                key = step.replace("~1", "/").replace("~0", "~")
+                value = value.get(key) if isinstance(value, dict) else None
+        return {}
+
+
+def is_plain_value(value: JsonValue) -> bool:
+    """Whether a value of a stranger can stand in a file: short, and without placeholders and names of variables."""
+    shown = json.dumps(value)
+    return len(shown) <= 1_000 and "{{" not in shown
+
+
+def _find_value(schema: Schema) -> JsonValue:
+    named = [schema.get("const"), schema.get("default"), schema.get("example"), *_to_list(schema.get("examples"))[:1]]
+    choices = _to_list(schema.get("enum"))
+    named += choices if len(choices) == 1 else []
+    return next((one for one in named if one is not None and is_plain_value(one)), None)
+
+
+def _list_members(schema: Schema) -> list[tuple[str, JsonValue]]:
+    members = schema.get("properties")
+    named = list(members.items())[:_MAX_MEMBERS] if isinstance(members, dict) else []
+    return [(name, member) for name, member in named if len(name) <= _MAX_NAME]
+
+
+def _has_type(schema: Schema, name: str) -> bool:
+    kind = schema.get("type")
+    return kind == name or (isinstance(kind, list) and name in kind)
+
+
+def _to_list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
