@@ -452,10 +452,7 @@ class Run:
             self._allowance.add_cost(usd)
 
     def _iter_affordable(self, jobs: Iterable[TrialJob]) -> Iterator[TrialJob]:
-        """Yield the jobs until the cost budget is used up.
-
-        Executions in flight at that moment still finish.
-        """
+        """Yield the jobs until the cost budget is used up. Executions in flight at that moment still finish."""
         budget = self._plan.limits.max_cost_usd
         for job in jobs:
             if budget is not None and self._spent >= budget:

@@ -166,10 +166,7 @@ def _render_page(trial_record: TrialRecord, files: Sequence[tuple[str, str]], un
 
 
 def _format_inline_code(text: str) -> str:
-    """Format a path or id as inline code in Markdown.
-
-    Control characters and backticks become question marks.
-    """
+    """Format a path or id as inline code in Markdown. Control characters and backticks become question marks."""
     plain = re.sub(r"[\x00-\x1f\x7f`]", "?", text)
     return f"`{plain}`"
 

@@ -178,10 +178,7 @@ def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Se
 
 
 def require_baseline(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
-    """Find the baseline of a stored run.
-
-    Raises GateError `baseline-not-found` if there is none, even for `latest`.
-    """
+    """Find the baseline of a stored run. Raises GateError `baseline-not-found` if there is none, even for `latest`."""
     own, chosen, target = current.run_id, current.selections, current.target.name
     found = find_baseline(reference, output_dir, history, besides=own, chosen=chosen, target=target)
     if isinstance(found, NoBaseline):
@@ -306,10 +303,7 @@ def is_run_reference(reference: str) -> bool:
 
 
 def _to_path(reference: str) -> Path:
-    """Convert a reference to a path.
-
-    A reference that the file system rejects becomes a path that does not exist.
-    """
+    """Convert a reference to a path. A reference that the file system rejects becomes a path that does not exist."""
     path = Path(reference)
     try:
         path.exists()

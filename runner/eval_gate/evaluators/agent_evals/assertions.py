@@ -41,10 +41,7 @@ _FENCE: Final = "```"
 
 
 async def evaluate_contains(spec: OutputContains, context: EvaluationContext) -> EvaluatorScore:
-    """Check that the response contains the value.
-
-    If case does not matter, both sides are compared in lower case.
-    """
+    """Check that the response contains the value. If case does not matter, both sides are compared in lower case."""
     text = context.response.text
     if contains_text(spec.value, text, case_sensitive=spec.case_sensitive):
         return pass_assertion(spec, f"Output contains {double_quote(spec.value)}", spec.value, text)
@@ -166,10 +163,7 @@ async def evaluate_file_json_path(spec: FileJsonPath, context: EvaluationContext
 
 
 def _read_file_text(spec: SuiteAssertion, path: str, context: EvaluationContext) -> str:
-    """Return the text of the file at `path`.
-
-    Raises SandboxError with the reason if the text is not available.
-    """
+    """Return the text of the file at `path`. Raises SandboxError with the reason if the text is not available."""
     found = _get_entry(spec, path, context)
     if found.text is None:
         raise SandboxError(found.problem or NO_FILE)
@@ -177,10 +171,7 @@ def _read_file_text(spec: SuiteAssertion, path: str, context: EvaluationContext)
 
 
 def _get_entry(spec: SuiteAssertion, path: str, context: EvaluationContext) -> FileEntry:
-    """Return the file or folder at `path`.
-
-    Raises SandboxError if nothing exists at that path.
-    """
+    """Return the file or folder at `path`. Raises SandboxError if nothing exists at that path."""
     found = _find_entry(spec, path, context)
     if found is None:
         raise SandboxError(MISSING)

@@ -143,10 +143,7 @@ def _merge_members(spec: Composite, own: EvaluatorScore, members: Sequence[_Memb
 
 
 def _average_members(spec: Composite, members: Sequence[_Member]) -> EvaluatorScore:
-    """Score the weighted mean of the members.
-
-    A member of weight 0 does not count; its findings are kept.
-    """
+    """Score the weighted mean of the members. A member of weight 0 does not count; its findings are kept."""
     counted = [member.evaluation for member in members if member.weight > 0]
     short = next((evaluation for evaluation in counted if is_below_full(evaluation)), None)
     error = None if counted else "every member has weight 0"
@@ -224,10 +221,7 @@ def render_prompts(name: str, aggregator: JudgeAggregator, results: str) -> Prom
 
 
 def _build_results(members: Sequence[_Member]) -> dict[str, JsonValue]:
-    """Build the member results that an aggregator receives, by member name.
-
-    A repeated name gets a number.
-    """
+    """Build the member results that an aggregator receives, by member name. A repeated name gets a number."""
     results: dict[str, JsonValue] = {}
     for member in members:
         name, number = member.name, 1

@@ -164,10 +164,7 @@ def _parse_line(line: str) -> Command:
 
 
 def _parse_waiver(line: str) -> WaiveCommand:
-    """Parse one line as a command that waives.
-
-    Raises ValueError with a sentence that says what is wrong.
-    """
+    """Parse one line as a command that waives. Raises ValueError with a sentence that says what is wrong."""
     if len(line) > MAX_LINE:
         raise ValueError(f"the command is longer than {MAX_LINE:,} characters")
     words, reason = _split_words(line.removeprefix(COMMAND_NAME))
