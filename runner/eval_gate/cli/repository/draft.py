@@ -11,7 +11,7 @@ from eval_gate.config.setting import Panel
 
 USED = (
     *("agentEndpoint", "agentProtocol", "target", "targets", "provider", "model", "baseUrl", "systemPromptPath"),
-    *("concurrency", "waitFor", "maxRetries", "requestsPerMinute", "passEnv"),
+    *("judge", "concurrency", "waitFor", "maxRetries", "requestsPerMinute", "passEnv"),
     *("toolRegistryPath", "timeoutMs", "maxCostUsd", "keepResponses", "outputDir"),
 )
 """The configuration keys that apply to a draft."""
