@@ -158,7 +158,10 @@ def derive_expectation(
         not_contains=(_RAW_JSON,) if calls and not any(_RAW_JSON in text for text in texts) else (),
         facts=shared.facts,
         refusal=refusal,
-        remarks=tuple(_iter_remarks(observation, differing, params.volatile, shared.omitted_count)),
+        remarks=(
+            *_iter_remarks(observation, differing, params.volatile, shared.omitted_count),
+            *_iter_remarks_of_now(shared, clock),
+        ),
     )
 
 
@@ -312,6 +315,15 @@ def _iter_remarks(
         yield f"{omitted_count} more numbers and names of the response are not expected"
     if observation.errors:
         yield f"{len(observation.errors)} of {count + len(observation.errors)} executions had no response"
+
+
+def _iter_remarks_of_now(shared: SharedFacts, clock: Clock) -> Iterator[str]:
+    """Yield what was left out as a value of this moment, and what may be one because the question asks about now."""
+    if shared.of_now:
+        yield f"Left out as values of this moment: {format_first_few(shared.of_now, _MAX_LISTED)}"
+    numbers = [fact.text for fact in shared.facts if fact.is_number]
+    if clock.is_relative and numbers:
+        yield f"The question depends on the day, so these may differ later: {format_first_few(numbers, _MAX_LISTED)}"
 
 
 def _format_tools(names: Sequence[str]) -> str:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from enum import IntEnum
 from typing import Final, TypeAlias
 
 from eval_gate.model.base import JsonValue
@@ -90,14 +89,6 @@ _RELATIVE_TIME: Final = re.compile(
 """Words of a question whose answer depends on the day on which it is asked."""
 
 
-class FactKind(IntEnum):
-    """Kind of a fact. Where there are too many facts, those of the first kinds are kept."""
-
-    NUMBER = 0
-    NAME = 1
-    WORD = 2
-
-
 class ResponseFact(FrozenStruct):
     """One fact of a response: its text, and the pattern that finds a word; None where the text alone is enough.
 
@@ -105,7 +96,6 @@ class ResponseFact(FrozenStruct):
     """
 
     text: str
-    kind: FactKind
     pattern: str | None = None
     place: float = 0.0
     is_number: bool = False
@@ -119,6 +109,8 @@ class SharedFacts(FrozenStruct):
     word_groups: tuple[tuple[str, ...], ...] = ()
     """Words of which one of each group is enough: another wording may replace a word."""
     differing: tuple[str, ...] = ()
+    of_now: tuple[str, ...] = ()
+    """Texts that look like values of the moment of the responses, and are no facts."""
     omitted_count: int = 0
     """Facts beyond the limit."""
 
@@ -160,13 +152,24 @@ def find_shared_facts(
     finder = _FactFinder(known, Clock.from_prompt(question, len(responses), moment))
     by_response = [finder.find_facts(text) for text in texts]
     shared, differing = _compare_facts(by_response)
+    groups = list(_iter_word_groups(responses, texts, [fact.text for fact in shared]))
+    if not known.has_same_wording:
+        groups = [group for group in groups if len(group) >= _MIN_GROUP]
+    else:  # no other wording is known: each word is expected
+        places = ((word, texts[0].find(word)) for word in dict.fromkeys(word for group in groups for word in group))
+        shared += [replace(_build_word_fact(word), place=at / len(texts[0])) for word, at in places]
+        groups = []
     words = _find_shared_words(known, texts, shared, wording or Wording())
     shared = sorted(_drop_contained([*shared, *words.facts]), key=lambda fact: fact.place)
     chosen = _choose_facts(shared)
-    groups = (*_iter_word_groups(responses, texts, [fact.text for fact in shared]), *words.word_groups)
-    texts_of_facts = {fact.text.casefold() for fact in shared}
-    differing = tuple(text for text in differing if text.casefold() not in texts_of_facts)
-    return SharedFacts(tuple(chosen), groups, differing, len(shared) - len(chosen))
+    named = {fact.text.casefold() for fact in shared}
+    return SharedFacts(
+        tuple(chosen),
+        (*groups, *words.word_groups),
+        tuple(text for text in differing if text.casefold() not in named),
+        tuple(finder.of_now),
+        len(shared) - len(chosen),
+    )
 
 
 def _compare_facts(by_response: Sequence[_FoundFacts]) -> tuple[list[ResponseFact], tuple[str, ...]]:
@@ -222,7 +225,7 @@ def _stands_alone(word: str, text: str) -> bool:
 def _iter_word_groups(
     responses: Sequence[Response], texts: Sequence[str], facts: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the lower-case words of each result of a tool that all responses have, if they are two or more.
+    """Yield the lower-case words of each result of a tool that all responses have.
 
     The words of a list of texts are one group. Words in facts are left out.
     """
@@ -236,7 +239,7 @@ def _iter_word_groups(
                 for word in words
                 if word not in known and all(re.search(rf"(?<!\w){re.escape(word)}", text) for text in texts)
             )
-            if len(group) >= _MIN_GROUP and group not in seen and len(seen) < _MAX_GROUPS:
+            if group and group not in seen and len(seen) < _MAX_GROUPS:
                 seen.add(group)
                 yield group[:_MAX_GROUP]
 
@@ -325,15 +328,6 @@ def _is_uncased_name(text: str) -> bool:
     return _MIN_NAME <= len(text) <= _MAX_FACT and text.lower() == text.upper() and any(map(str.isalpha, text))
 
 
-def _iter_named_texts(value: JsonValue) -> Iterator[str]:
-    """Yield the texts that have a name of their own, and are no members of a list."""
-    for member in value.values() if isinstance(value, dict) else ():
-        if isinstance(member, str):
-            yield member
-        else:
-            yield from _iter_named_texts(member)
-
-
 def list_alternatives(question: str) -> frozenset[str]:
     """List the words that a question offers for a choice: `Lisbon` and `Porto` of `Lisbon or Porto?`.
 
@@ -372,9 +366,6 @@ class _KnownTexts:
         self._question_numbers = {key for token in iter_numbers(question) for key in token.keys}
         self._tool_numbers = {key for token in iter_numbers(self._tool_texts) for key in token.keys}
         self._tool_words = {word.casefold() for word in _WORD.findall(self._tool_texts)}
-        self._param_words = {text.casefold() for call in calls for text in _iter_named_texts(call.params)}
-        short = (text for call in calls for text in _iter_short_texts(call.result))
-        self._result_words = {word.casefold() for text in short for word in _WORD.findall(text)}
         self._names = {
             word
             for text in texts
@@ -414,14 +405,6 @@ class _KnownTexts:
             self._found[key] = found is not None or name.casefold() in self._alternatives
         return self._found[key]
 
-    def has_tool_word(self, word: str) -> bool:
-        """Whether a tool returned the word, or the question and an argument of a tool have it."""
-        folded = word.casefold()
-        forms = {folded, folded.removesuffix("s"), f"{folded}s"}
-        if folded in self._result_words:
-            return True
-        return not forms.isdisjoint(self._question_words) and not forms.isdisjoint(self._param_words)
-
 
 _FoundFacts: TypeAlias = dict[tuple[str, ...], ResponseFact]
 """Facts of one response. Two that have a key in common are the same."""
@@ -433,16 +416,15 @@ class _FactFinder:
     def __init__(self, known: _KnownTexts, clock: Clock) -> None:
         self._known = known
         self._clock = clock
+        self.of_now: dict[str, None] = {}
+        """What looked like a value of this moment."""
 
     def find_facts(self, text: str) -> _FoundFacts:
         """Find the facts in the order of the text, each once."""
         length = max(len(text), 1)
-        names = list(self._iter_names(text))
-        named = {fact.text.casefold() for _, fact in names}
-        words = (one for one in self._iter_plain_words(text) if one[1].text not in named)
-        by_place = [(begin, (fact.text,), fact) for begin, fact in (*names, *words)]
+        names = [(begin, (fact.text,), fact) for begin, fact in self._iter_names(text)]
         found: _FoundFacts = {}
-        for begin, keys, fact in sorted([*self._iter_numbers(text), *by_place], key=lambda one: one[0]):
+        for begin, keys, fact in sorted([*self._iter_numbers(text), *names], key=lambda one: one[0]):
             if len(found) < _MAX_FOUND and is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT:
                 found.setdefault(keys, replace(fact, place=begin / length))
         return found
@@ -450,10 +432,13 @@ class _FactFinder:
     def _iter_numbers(self, text: str) -> Iterator[tuple[int, tuple[str, ...], ResponseFact]]:
         lists = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
         for token in iter_numbers(text):
-            if token.start in lists or not self._is_stable(token) or self._known.is_number_of_question(token):
+            if token.start in lists or self._known.is_number_of_question(token):
+                continue
+            if not self._is_stable(token):
+                self.of_now[token.text] = None
                 continue
             is_plain = len(token.text) >= _MIN_PLAIN_CODE and token.kind == "code" and token.keys == (token.text,)
-            yield token.start, token.keys, ResponseFact(token.text, FactKind.NUMBER, is_number=not is_plain)
+            yield token.start, token.keys, ResponseFact(token.text, is_number=not is_plain)
 
     def _is_stable(self, token: NumberToken) -> bool:
         if self._known.has_number(token):
@@ -485,10 +470,10 @@ class _FactFinder:
                 kept = kept[1:]
             name = " ".join(word for _, word in kept)
             if len(name) >= _MIN_NAME and name not in _NO_NAMES and not self._known.is_of_question(kept[-1][1]):
-                yield kept[0][0], ResponseFact(name, FactKind.NAME, _build_name_pattern(name))
+                yield kept[0][0], ResponseFact(name, _build_name_pattern(name))
         for name in self._known.uncased_params:
             if (at := text.find(name)) >= 0:
-                yield at, ResponseFact(name, FactKind.NAME)
+                yield at, ResponseFact(name)
 
     def _trim_to_known(self, words: list[tuple[int, str]], *, exact: bool) -> list[tuple[int, str]]:
         """Return the longest end of the run that is known, or its longest beginning, or nothing.
@@ -501,14 +486,6 @@ class _FactFinder:
             if self._known.has_name(" ".join(word for _, word in part), exact=exact):
                 return part
         return []
-
-    def _iter_plain_words(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
-        """Yield words of the tools, if the target writes the same text each time, so that no other wording is known."""
-        for match in _WORD.finditer(text) if self._known.has_same_wording else ():
-            word = match[0]
-            is_plain = word.islower() or (word[1:].islower() and _is_sentence_start(text, match.start()))
-            if is_plain and _is_content_word(word) and self._known.has_tool_word(word):
-                yield match.start(), _build_word_fact(_lower_first(word))
 
 
 def _is_sentence_start(text: str, at: int) -> bool:
@@ -555,9 +532,9 @@ def _build_word_fact(word: str) -> ResponseFact:
     first, rest = word[0], word[1:]
     cases = f"[{first.upper()}{first}]" if len(first.upper()) == 1 and first.upper() != first else first
     if not word.isascii():
-        return ResponseFact(word, FactKind.WORD, f"{cases}{rest}")
+        return ResponseFact(word, f"{cases}{rest}")
     has_plural = len(word) >= _MIN_LOWER_WORD and word.endswith("s") and not word.endswith("ss")
-    return ResponseFact(word, FactKind.WORD, rf"\b{cases}{f'{rest[:-1]}s?' if has_plural else rest}\b")
+    return ResponseFact(word, rf"\b{cases}{f'{rest[:-1]}s?' if has_plural else rest}\b")
 
 
 def _lower_first(word: str) -> str:
