@@ -16,7 +16,7 @@ USED = (
 )
 """The configuration keys that apply to a draft."""
 COMMON = (
-    *("output", "file_format", "trials", "agentEndpoint", "target", "targets", "toolRegistryPath", "config"),
+    *("output", "file_format", "trials", "agentEndpoint", "target", "targets", "judge", "toolRegistryPath", "config"),
     *("from_log", "from_traces", "from_results", "proxy", "review", "accept", "drop", "update", "yes"),
 )
 """The options that `--help` shows."""
