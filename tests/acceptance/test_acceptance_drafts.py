@@ -95,7 +95,7 @@ def test_drafts__no_judge__refusals_are_named_and_no_case_expects_their_words(tm
     shop = DraftedShop(tmp_path, name, None)
     assert "No case for 8 questions:" in shop.said
     for question in REFUSALS:
-        assert f"{question}: it reads like a refusal: repeat with --judge" in shop.said
+        assert f"{question}: it reads like a refusal: draft the question with --judge" in shop.said
     assert not [question for question in REFUSALS if question in shop.text]
     assert not [word for word in ("sorry", "can't", "cannot") if word in shop.text.lower()]
     code, said = shop.run()

@@ -256,6 +256,7 @@ def test_draft__interrupted__continues_without_asking_finished_executions_again(
         (("-o", "a.json", "--format", "agentw"), "unknown-value"),
         (("-o", "a.json", "--keep-responses", "none"), "conflicting-settings"),
         (("-o", "a.json", "--from-log", "log.jsonl"), "conflicting-options"),
+        (("--update", "a", "--judge", "openai:m"), "conflicting-options"),
         (("--review", "--accept", "all"), "conflicting-options"),
         (("--review", "-o", "a.json"), "conflicting-options"),
         (("-o", "a.json", "--yes"), "conflicting-options"),

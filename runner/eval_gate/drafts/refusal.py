@@ -57,7 +57,7 @@ def find_refusal_problem(observation: Observation) -> str | None:
             else f"{count} of {len(judged)} executions refused, and the others did not"
         )
     if any(map(reads_like_refusal, observation.responses)):
-        return "it reads like a refusal: repeat with --judge, which expects it as one, or write the case with a rubric"
+        return "it reads like a refusal: draft the question with --judge, or write the case with a rubric"
     return None
 
 

@@ -120,7 +120,8 @@ class Wording(FrozenStruct):
 
     counts: Mapping[str, int] = {}
     """Number of questions whose answers have a word."""
-    question_count: int = 0
+    size: int = 0
+    """Number of questions whose answers were counted."""
 
     @classmethod
     def from_answers(cls, answers: Iterable[Sequence[Response]]) -> Wording:
@@ -136,7 +137,7 @@ class Wording(FrozenStruct):
 
         Of too few questions nobody knows; then every word of an answer that is `is_constant`, the same each time, is.
         """
-        if self.question_count <= _MIN_OTHER_ANSWERS:
+        if self.size <= _MIN_OTHER_ANSWERS:
             return is_constant
         return self.counts.get(word.casefold(), 0) <= 1
 
@@ -199,7 +200,7 @@ def _find_shared_words(
     if facts:
         return SharedFacts()
     by_text = [{_lower_first(match[0]): match for match in reversed([*_WORD.finditer(text)])} for text in texts]
-    rests = [{word for word in words if not known.is_of_question(word)} for words in by_text]
+    rests = [{word for word in words if not known.is_repeated(word)} for words in by_text]
     everywhere = set.intersection(*rests)
     shared = [word for word in reversed(by_text[0]) if word in everywhere and word.isalpha()]
     chosen = [word for word in shared if all(_stands_alone(word, text) for text in texts)]
@@ -374,7 +375,7 @@ class _KnownTexts:
             if at > begin or not _is_sentence_start(text, begin)
         }
 
-    def is_of_question(self, word: str) -> bool:
+    def is_repeated(self, word: str) -> bool:
         """Whether a word only repeats the question: no tool has it, and it is no alternative that is offered."""
         folded = word.casefold()
         forms = {folded, folded.removesuffix("s"), f"{folded}s"}
@@ -382,7 +383,7 @@ class _KnownTexts:
             return False
         return not forms.isdisjoint(self._question_words)
 
-    def is_number_of_question(self, token: NumberToken) -> bool:
+    def is_repeated_number(self, token: NumberToken) -> bool:
         """Whether a number only repeats the question: no tool has it, and it is no alternative that is offered."""
         if self._question_numbers.isdisjoint(token.keys) or not self._tool_numbers.isdisjoint(token.keys):
             return False
@@ -432,7 +433,7 @@ class _FactFinder:
     def _iter_numbers(self, text: str) -> Iterator[tuple[int, tuple[str, ...], ResponseFact]]:
         lists = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
         for token in iter_numbers(text):
-            if token.start in lists or self._known.is_number_of_question(token):
+            if token.start in lists or self._known.is_repeated_number(token):
                 continue
             if not self._is_stable(token):
                 self.of_now[token.text] = None
@@ -466,10 +467,10 @@ class _FactFinder:
                 kept = self._trim_to_known(kept, exact=at_start or capitals_say_nothing)
             elif at_start and not self._known.is_name(kept[0][1]):
                 kept = self._trim_to_known(kept, exact=True)
-            while kept and self._known.is_of_question(kept[0][1]):
+            while kept and self._known.is_repeated(kept[0][1]):
                 kept = kept[1:]
             name = " ".join(word for _, word in kept)
-            if len(name) >= _MIN_NAME and name not in _NO_NAMES and not self._known.is_of_question(kept[-1][1]):
+            if len(name) >= _MIN_NAME and name not in _NO_NAMES and not self._known.is_repeated(kept[-1][1]):
                 yield kept[0][0], ResponseFact(name, _build_name_pattern(name))
         for name in self._known.uncased_params:
             if (at := text.find(name)) >= 0:

@@ -99,7 +99,7 @@ def test_words__after_a_tool_call__are_no_refusal() -> None:
 @pytest.mark.parametrize(
     ("refusals", "problem"),
     [
-        ((), "it reads like a refusal: repeat with --judge, which expects it as one, or write the case with a rubric"),
+        ((), "it reads like a refusal: draft the question with --judge, or write the case with a rubric"),
         ((True, True), None),
         ((False, False), None),
         ((True, False), "1 of 2 executions refused, and the others did not"),
