@@ -68,7 +68,7 @@ def find_top_entry(file: Path, name: str, limit: int) -> bytes | None:
     return data if len(data) <= limit else None
 
 
-def find_entry_beside(file: Path, known: str, name: str, limit: int) -> bytes | None:
+def find_entry_in_same_folder(file: Path, known: str, name: str, limit: int) -> bytes | None:
     """Read the entry `name` in the folder of the archive that holds the only entry called `known`.
 
     Return None in the cases of `find_top_entry`, and without such an entry.

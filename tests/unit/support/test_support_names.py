@@ -90,7 +90,6 @@ SAME_PART = {
     "merge.py": "merging: the command, the operation",
     "policy.py": "the policy: its settings, its record in a run result",
     "power.py": "detection power: the command, its words",
-    "response.py": "what one kind of target returned",
     "run.py": "a run: the command, the session, the engine; of a program in `process`",
     "selection.py": "selected cases: the settings, their record in a run result",
     "settings.py": "the settings of each target, and of the configuration",

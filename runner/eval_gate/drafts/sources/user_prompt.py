@@ -9,7 +9,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import DRAFT_EARLIER_MESSAGES, DRAFT_QUESTION
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.response.values import extract_text
+from eval_gate.targets.response.extraction import extract_text
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 Role = Literal["system", "user", "assistant", "tool"]

@@ -43,7 +43,7 @@ from eval_gate.github.commits import (
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model.comparison import Outcome, ReasonCode, UnscoredRun
 from eval_gate.model.result import GitFacts, RunResult
-from eval_gate.results.archive import extract_top_entry, find_entry_beside
+from eval_gate.results.archive import extract_top_entry, find_entry_in_same_folder
 from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, describe_branch_rerun, is_measured
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_HISTORY_BYTES, MAX_RUNS, History, parse_history
 from eval_gate.results.history_join import join_histories
@@ -421,7 +421,7 @@ class ArtifactStore:
                 head = read_archived_head(archive, shown)
                 if self._find_objection(head, run) or self._find_other_gate(head) != found_baseline.baseline.other_gate:
                     return None
-                data = find_entry_beside(archive, RUN_NAME, HISTORY_NAME, MAX_HISTORY_BYTES)
+                data = find_entry_in_same_folder(archive, RUN_NAME, HISTORY_NAME, MAX_HISTORY_BYTES)
                 return trim_to_run_id(parse_history(data, shown), head.run_id) if data is not None else None
         except (BadArchiveError, GateError):
             return None
@@ -669,7 +669,7 @@ def _read_history(archive: Path, shown: str, result: RunResult) -> tuple[History
 
     Returns the history and an error message. A history that cannot be read counts as empty.
     """
-    data = find_entry_beside(archive, RUN_NAME, HISTORY_NAME, MAX_HISTORY_BYTES)
+    data = find_entry_in_same_folder(archive, RUN_NAME, HISTORY_NAME, MAX_HISTORY_BYTES)
     try:
         return (EMPTY_HISTORY if data is None else trim_to_run(parse_history(data, shown), result)), ""
     except GateError as error:

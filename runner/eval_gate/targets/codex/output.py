@@ -15,7 +15,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputCall, ToolCall
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.response.values import extract_text, parse_duration_ms, parse_tokens, to_params
+from eval_gate.targets.response.extraction import extract_text, parse_duration_ms, parse_tokens, to_params
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size, parse_untrusted_json
 
 _MAX_KEPT: Final = 10_000

@@ -166,8 +166,8 @@ class CliTarget(DescribedTarget[CliSettings]):
             await self._health.require_healthy(self._get_eval_folder(request))
 
     async def _respond_once(self, request: Request, attempt: int) -> Response:
-        called, answer = await self._run_call(self._build_call(request, attempt))
-        response = self._read_output(answer)
+        called, output = await self._run_call(self._build_call(request, attempt))
+        response = self._read_output(output)
         warnings = (*response.warnings, *self._describe_command(called))
         return replace(response, duration_ms=called.finished.seconds * 1000, warnings=warnings)
 
@@ -175,25 +175,25 @@ class CliTarget(DescribedTarget[CliSettings]):
         """Run the command once, and return its output, in which nothing is read yet. Raises TargetError."""
         return (await self._run_call(self._build_call(request, request.trial)))[1].data
 
-    def _read_output(self, answer: CapturedOutput) -> Response:
+    def _read_output(self, output: CapturedOutput) -> Response:
         """Read the response in the output of one case.
 
         Only plain text may be truncated. Raises TargetError.
         """
         preset = self._settings.agent_protocol
-        is_read = preset is not None or self._body_reader is not None or answer.data.lstrip()[:1] == b"{"
-        if answer.is_truncated and is_read:
-            what = f"the response has {answer.total:,} bytes (limit {self._max_output:,})"
+        is_read = preset is not None or self._body_reader is not None or output.data.lstrip()[:1] == b"{"
+        if output.is_truncated and is_read:
+            what = f"the response has {output.total:,} bytes (limit {self._max_output:,})"
             raise TargetError(what, fault=TargetFault.MALFORMED)
         if preset is not None:
-            return read_stream(preset, answer.to_text())
+            return read_stream(preset, output.to_text())
         if self._body_reader is not None:
-            return _read_body(self._body_reader, answer.data)
-        response = parse_response(answer.to_text())
-        if not answer.is_truncated:
+            return _read_body(self._body_reader, output.data)
+        response = parse_response(output.to_text())
+        if not output.is_truncated:
             return response
-        kept = f"{len(answer.data):,} of them are kept, from its beginning and end"
-        what = f"the response was truncated: of {answer.total:,} bytes {kept}"
+        kept = f"{len(output.data):,} of them are kept, from its beginning and end"
+        what = f"the response was truncated: of {output.total:,} bytes {kept}"
         return replace(response, warnings=(*response.warnings, what))
 
     async def _run_batch(self, requests: Sequence[Request]) -> dict[str, Response]:

@@ -18,9 +18,9 @@ from eval_gate.model.limits import (
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.response.extraction import extract_text, parse_cost, parse_tokens
 from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
 from eval_gate.targets.response.settings import EventRule, ResponseFormat, ResponseSettings, ToolResults
-from eval_gate.targets.response.values import extract_text, parse_cost, parse_tokens
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.quoting import describe_name

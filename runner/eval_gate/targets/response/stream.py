@@ -16,6 +16,7 @@ from eval_gate.model.limits import ANSWER_CALLS, ANSWER_EVENTS
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.response.extraction import extract_text
 from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue
 from eval_gate.targets.response.reader import (
     CallFragment,
@@ -27,7 +28,6 @@ from eval_gate.targets.response.reader import (
     find_usage,
 )
 from eval_gate.targets.response.settings import ResponseFormat, StreamSettings
-from eval_gate.targets.response.values import extract_text
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.excerpt import MAX_EVENTS, describe_event_shapes
 from eval_gate.text.untrusted.surrogates import to_well_formed

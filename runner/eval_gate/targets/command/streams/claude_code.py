@@ -18,7 +18,7 @@ from eval_gate.targets.command.streams.events import (
     format_reason,
     get_member,
 )
-from eval_gate.targets.response.values import extract_text, parse_cost, sum_tokens
+from eval_gate.targets.response.extraction import extract_text, parse_cost, sum_tokens
 
 _MESSAGE_TYPES = ("assistant", "user")
 

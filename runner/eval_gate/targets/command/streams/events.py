@@ -10,7 +10,7 @@ from eval_gate.model.conversation import ToolCall
 from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.response.values import to_params
+from eval_gate.targets.response.extraction import to_params
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size, parse_untrusted_json
 
 Event = dict[str, JsonValue]

@@ -20,7 +20,7 @@ from eval_gate.targets.command.streams.events import (
     format_reason,
     get_member,
 )
-from eval_gate.targets.response.values import extract_text, sum_tokens
+from eval_gate.targets.response.extraction import extract_text, sum_tokens
 
 
 def read(events: Sequence[Event]) -> Response:
