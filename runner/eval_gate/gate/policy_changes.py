@@ -94,10 +94,9 @@ def _compare_fail_on(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupC
     """Compare `fail-on`: naming a default of the command line or the action for the first time loosens nothing."""
     if set(baseline.fail_on) == set(current.fail_on) or (baseline.fail_on_default and current.fail_on_default):
         return
+    # a default asks for no more than the milder of the two
     base = (
-        min(
-            _get_base_level(baseline), _BASE_LEVELS["regressions"]
-        )  # a default asks for no more than the milder of the two
+        min(_get_base_level(baseline), _BASE_LEVELS["regressions"])
         if baseline.fail_on_default
         else _get_base_level(baseline)
     )

@@ -139,7 +139,7 @@ def _compute_exact_tail(strata: Sequence[_Shares], seen: int) -> float | None:
 
 
 def _compute_normal_tail(strata: Sequence[_Shares], seen: int) -> float:
-    """Compute the chance of at least `seen` as 1 in 100,000 or more: far out, the normal distribution is too small."""
+    """Compute the normal chance of at least `seen`, never below 1 in 100,000: far out in the tail it is too small."""
     mean = math.fsum(loss * share for shares in strata for loss, share in shares)
     squares = math.fsum(loss * loss * share for shares in strata for loss, share in shares)
     variance = squares - math.fsum(math.fsum(loss * share for loss, share in shares) ** 2 for shares in strata)
