@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from benchmarks.drafts.plants import Plant, draw_plants
 from benchmarks.drafts.questions import QUESTIONS, Question
 from benchmarks.drafts.wording import render_canonical, render_randomly
 
+JUDGE_PATH: Final = "/judge"
 _UNKNOWN: Final = Question("unknown", "", "I do not know the answer to that question.")
 
 
@@ -73,6 +75,16 @@ class DraftAgent:
         }
 
 
+def judge_refusal(prompt: str) -> dict[str, Any]:
+    """Reply as an LLM judge that knows the one refusal among the answers, in the form of both formats."""
+    refuses = "personal data" in prompt
+    found = {
+        "dimensions": [{"dimension": "refusal", "score": int(refuses), "reasoning": "known"}],
+        "checks": [{"id": one, "satisfied": refuses} for one in re.findall(r'"id": ?"([^"]+)"', prompt)],
+    }
+    return {"response": json.dumps(found | {"overall_reasoning": "known"})}
+
+
 @contextmanager
 def serve(agent: DraftAgent, port: int = 0) -> Iterator[str]:
     """Serve an agent on loopback, and yield its address."""
@@ -80,7 +92,8 @@ def serve(agent: DraftAgent, port: int = 0) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self._send(agent.reply(json.loads(body)))
+            request = json.loads(body)
+            self._send(judge_refusal(request["message"]) if self.path == JUDGE_PATH else agent.reply(request))
 
         def do_GET(self) -> None:
             self._send({"status": "ok"})

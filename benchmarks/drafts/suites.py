@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from benchmarks.drafts.agent import JUDGE_PATH
 from benchmarks.drafts.questions import QUESTIONS, Question
 from eval_gate.struct import FrozenStruct
 
@@ -80,11 +81,14 @@ class EvalGateSuite:
     ) -> None:
         """Draft a suite from the agent at this address, and accept all of it."""
         self.cases: Mapping[str, str] = {}
-        self._folder, self._url, self._questions = folder, url, questions
+        self._folder, self._questions = folder, questions
         self._file = self.FILES[file_format]
         folder.mkdir(parents=True)
         (folder / "questions.txt").write_text("".join(f"{question.text}\n" for question in questions))
-        self._run("draft", "questions.txt", "-o", str(self._file), "--format", file_format, "--agent-endpoint", url)
+        judge = {"name": "judge", "provider": "http", "url": url.removesuffix("/chat") + JUDGE_PATH}
+        (folder / "targets.yaml").write_text(json.dumps({"targets": [judge]}))
+        self._asking = ("--agent-endpoint", url, "--judge", "judge")
+        self._run("draft", "questions.txt", "-o", str(self._file), "--format", file_format, *self._asking)
         self._run("draft", "--accept", "all", str(self._file))
 
     def keep_assertions(self, keep: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -93,6 +97,7 @@ class EvalGateSuite:
         cases = json.loads(path.read_text())
         for case in cases:
             case["expect"] = keep(case["expect"])
+            case.pop("rubric", None)
         path.write_text(json.dumps(cases, indent=2))
 
     def record_baseline(self) -> CheckOutcome:
@@ -105,7 +110,7 @@ class EvalGateSuite:
         return self._check("change", ("--baseline", "main"))
 
     def _check(self, results: str, options: tuple[str, ...]) -> CheckOutcome:
-        code, _ = self._run("run", "--agent-endpoint", self._url, "--output-dir", results, *options, allowed=(0, 1, 3))
+        code, _ = self._run("run", *self._asking, "--output-dir", results, *options, allowed=(0, 1, 3))
         newest = max((self._folder / results).glob("*/run.json"), key=lambda path: path.stat().st_mtime)
         return self._read_outcome(code, json.loads(newest.read_text()))
 

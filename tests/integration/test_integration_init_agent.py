@@ -18,7 +18,7 @@ from tests.support.agents import agent, unused_port
 from tests.support.described import KEY, ROUTED, answer_as_desk, answer_as_model, describes, list_models
 from tests.unit.examples.test_examples_workflows import LINTERS, lint
 
-HOST_STEP = "eval-gate/eval-gate/host@v1"
+HOST_STEP = "eval-gate/eval-gate/host@"
 WEATHER = ("--probe", "How is the weather?")
 
 
@@ -64,7 +64,7 @@ def test_init__route_behind_a_prefix_with_a_key__is_described_and_used_by_the_co
         assert [one for one in asked if one[0] == "POST"] == [("POST", "/v2/desk/ask")]
         assert gate(tmp_path, "validate", "--strict", AGENT_KEY=KEY).stdout.splitlines()[-1].endswith("0 warnings")
         assert gate(tmp_path, "run", AGENT_KEY=KEY).returncode == 0
-    (step,) = [one for one in workflow(tmp_path)["jobs"]["evals"]["steps"] if one.get("uses") == HOST_STEP]
+    (step,) = [one for one in workflow(tmp_path)["jobs"]["evals"]["steps"] if one.get("uses", "").startswith(HOST_STEP)]
     assert step["env"] == {"AGENT_KEY": "${{ secrets.AGENT_KEY }}"}
     assert "          serve --port 1 > agent.log 2>&1 &\n" in (tmp_path / WORKFLOW).read_text()
     for linter in LINTERS:
@@ -153,7 +153,9 @@ def test_init__variable_that_the_person_names__is_a_secret_of_the_workflow(tmp_p
         words = ("--agent-endpoint", running.url, "--probe", "Hello", "--set", "headers.X-Desk=${{ DESK_KEY }}")
         done = gate(tmp_path, "init", *words, DESK_KEY="desk-key-1")
         assert done.returncode == 0, done.stderr
-    step = next(one for one in workflow(tmp_path)["jobs"]["evals"]["steps"] if one.get("uses") == HOST_STEP)
+    step = next(
+        one for one in workflow(tmp_path)["jobs"]["evals"]["steps"] if one.get("uses", "").startswith(HOST_STEP)
+    )
     assert step["env"] == {"DESK_KEY": "${{ secrets.DESK_KEY }}"}
     assert "desk-key-1" not in "".join(file.read_text() for file in tmp_path.glob("*.yaml"))
 

@@ -153,9 +153,9 @@ def of_a_prompt(draw: st.DrawFn, before: SetUp) -> Mutation | None:
 
 
 def of_a_grader(draw: st.DrawFn, before: SetUp) -> Mutation | None:
-    """A file that a grader is made of, or imports, or that a judge's command runs."""
+    """A file that a grader is made of, or that lies beside one that is a program, or that a judge's command runs."""
     found = {
-        file: frozenset(case for case, how in before.graders.items() if how == name)
+        file: frozenset(case for case, how in before.graders.items() if how in {name, "program", "composite"})
         for name, (_, files) in GRADERS.items()
         for file in files
     }
@@ -167,9 +167,7 @@ def of_a_grader(draw: st.DrawFn, before: SetUp) -> Mutation | None:
     if file is None:
         return None
     after = before.changed(lambda one: one.files.update({file: one.files[file].replace("\n", " # changed\n", 1)}))
-    return Mutation(
-        before, f"file {file}", after, found[file], said=(named[0], "files") if file == "agent.py" else None
-    )
+    return Mutation(before, f"file {file}", after, found[file])
 
 
 def of_a_case(draw: st.DrawFn, before: SetUp) -> Mutation | None:
@@ -616,7 +614,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int,
     ),
     "judge's script": (
         *(lambda files: files.update({"judge.py": "print('{\"score\": 1.0}')\n"}), 1),
-        *("judge `j`: `files` `judge.py", "judge j: files judge.py", 4, 0),
+        *("grader of 4 cases changed: `judge.py`", OF_CASES, 4, 0),
     ),
     "agent of a suite": (
         *(lambda files: files["evals/s.json"]["agent"].update(instructions="be long"), 0),

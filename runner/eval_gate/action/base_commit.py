@@ -85,10 +85,7 @@ def find_pull_base(workspace: WorkspaceCommit, head: str, name: str) -> BaseComm
 
 
 def find_group_base(workspace: WorkspaceCommit, head: str, base: str) -> BaseCommit:
-    """Find the base of a merge group.
-
-    Raises GateError if the workspace holds another commit.
-    """
+    """Find the base of a merge group. Raises GateError if the workspace holds another commit."""
     if workspace.checkout not in {None, head}:
         raise build_checkout_error(workspace.sha, f"the merge group is at {head[:12]}", head)
     return BaseCommit(commit=base)

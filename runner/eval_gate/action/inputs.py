@@ -471,10 +471,7 @@ class _InputReader:
             return None
 
     def read_artifact_name(self) -> str:
-        """Return the artifact name.
-
-        A name that the artifact service rejects is recorded as a problem.
-        """
+        """Return the artifact name. A name that the artifact service rejects is recorded as a problem."""
         name = self.read_text("artifact-name")
         if FORBIDDEN_IN_NAMES & set(name):
             self.problems.append(Problem('must not contain any of " : < > | * ? \\ /', field="artifact-name"))

@@ -98,10 +98,7 @@ def build_session(
 
 
 def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> ExecutedRun:
-    """Run the cases, or load their stored results, without a gate verdict yet.
-
-    Raises GateError.
-    """
+    """Run the cases, or load their stored results, without a gate verdict yet. Raises GateError."""
     run_id = _find_resumable_run(step, session)
     if run_id is not None:
         log.record(f"continued run {run_id} with the base agent")
@@ -339,10 +336,7 @@ def choose_job_run(stored: Iterable[tuple[StoredRun, bool | None]], facts: JobFa
 
 
 def find_stored_run(step: Step, folder: Path) -> JobRun:
-    """Find the newest run of this job in the folder of runs.
-
-    Raises GateError `results-incomplete` if there is none.
-    """
+    """Find the newest run of this job in the folder of runs. Raises GateError `results-incomplete` if there is none."""
     files = TrackedFiles(step.environment.workspace)
     found = choose_job_run(
         ((kept, files.is_tracked(kept.file)) for kept in list_stored_runs(folder)), build_job_facts(step)

@@ -28,10 +28,7 @@ def load_step_config(settings: StepSettings, variables: Mapping[str, str], works
 def load_config_from(
     settings: StepSettings, variables: Mapping[str, str], file: Path | None, shown_as: str | None = None
 ) -> RunConfig:
-    """Load the configuration of the step with this file in place of the workspace's.
-
-    None stands for no file.
-    """
+    """Load the configuration of the step with this file in place of the workspace's. None stands for no file."""
     flags = {key: parse_setting_text(SETTINGS[key], text) for key, text in settings.flags.items()}
     return load_config(
         flags,

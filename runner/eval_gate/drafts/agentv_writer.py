@@ -59,9 +59,13 @@ def _iter_text_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
         yield {"type": "contains-all", "value": list(expectation.contains)}
     for group in expectation.contains_any:
         yield {"type": "contains-any", "value": list(group)}
+    for number in expectation.numbers:
+        yield {"type": "contains-number", "value": number}
     for pattern in expectation.patterns:
         yield {"type": "regex", "value": pattern}
-    if expectation.non_empty and not (expectation.contains or expectation.patterns):
+    if expectation.refusal:
+        yield {"type": "rubrics", "criteria": [expectation.refusal]}
+    elif expectation.non_empty and not (expectation.contains or expectation.numbers or expectation.patterns):
         yield {"type": "regex", "value": r"\S"}
     for text in expectation.not_contains:
         yield {"type": "contains", "value": text, "negate": True}

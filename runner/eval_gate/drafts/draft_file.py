@@ -11,7 +11,8 @@ from eval_gate.drafts.agentv_writer import AGENTV
 from eval_gate.drafts.case_format import CaseNumbering, DraftCase, DraftFormat
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
-from eval_gate.drafts.response_facts import is_masked
+from eval_gate.drafts.refusal import find_refusal_problem
+from eval_gate.drafts.response_facts import Wording, is_masked
 from eval_gate.drafts.tool_forge_writer import TOOL_FORGE
 from eval_gate.errors import GateError, format_suggestion
 from eval_gate.evaluators.aggregation import score_case
@@ -23,7 +24,8 @@ from eval_gate.formats.documents import parse_document
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.limits import DRAFT_QUESTION
-from eval_gate.struct import FrozenStruct
+from eval_gate.model.specs.evaluator import Rubric, RubricJudge
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
 from eval_gate.text.quoting import quote_name, quote_value
 from eval_gate.text.tokens import TokenData
@@ -31,6 +33,7 @@ from eval_gate.text.untrusted.surrogates import is_well_formed
 
 FORMATS: Final[Mapping[str, DraftFormat]] = {one.name: one for one in (TOOL_FORGE, AGENTV)}
 _NO_RESPONSE: Final = "no response"
+_NOTHING_SHARED: Final = "its responses share no tool call and no fact: write the case by hand"
 
 
 class SkippedObservation(FrozenStruct):
@@ -109,11 +112,12 @@ def _derive_cases(
     numbering = CaseNumbering(form.id_prefix)
     cases: list[DraftCase] = []
     skipped: list[SkippedObservation] = []
+    wording = Wording.from_answers(one.responses for one in observations)
     for observation in observations:
-        expectation = derive_expectation(observation, moment)
-        reason = _find_problem(observation, form)
+        expectation = derive_expectation(observation, moment, wording)
+        reason = _find_problem(observation, form) or find_refusal_problem(observation)
         if reason is None and expectation.checks_nothing:
-            reason = "the executions have nothing in common that a case could expect"
+            reason = ". ".join((_NOTHING_SHARED, *expectation.remarks))
         if reason is None:
             cases.append(DraftCase(numbering.build_id(expectation, observation), observation, expectation))
         else:
@@ -182,9 +186,14 @@ async def _find_failing_cases(
 
 
 async def _find_failure(eval_case: EvalCase, case: DraftCase, matcher: PatternMatcher) -> str | None:
+    """Find why a response would not pass. What an LLM judge found in the responses is not asked again."""
+    kept = tuple(one for one in eval_case.evaluators if not isinstance(one, Rubric | RubricJudge))
+    if not kept:
+        return None
+    unjudged = replace(eval_case, evaluators=kept)
     for response in case.observation.responses:
         try:
-            score = await score_case(EvaluationContext(eval_case, response, TokenData(), matcher))
+            score = await score_case(EvaluationContext(unjudged, response, TokenData(), matcher))
         except (EvaluatorError, PatternWorkerError) as error:
             return str(error)
         if not score.passed:

@@ -19,12 +19,14 @@ Part: TypeAlias = Mapping[str, JsonValue]
 PartCheck: TypeAlias = Callable[[Part], Awaitable[bool]]
 """Whether a part of an expectation, written as in its format, fails for at least one of the responses."""
 _ROUTING: Final = ("toolsCalled", "toolsCalledAnyOrder", "toolsAcceptable")
+_TEXT_KEYS: Final = ("responseContains", "responseContainsAny", "responseContainsNumber", "responseMatches")
 _LITERALS: Final = ("contains", "contains-all")
 _GROUP: Final = "contains-any"
+_NUMBER: Final = "contains-number"
 _PATTERN: Final = "regex"
 _TEXT_TYPES: Final = frozenset(
     {
-        *(*_LITERALS, _GROUP, _PATTERN),
+        *(*_LITERALS, _GROUP, _NUMBER, _PATTERN),
         *("icontains", "icontains-any", "icontains-all", "starts-with", "ends-with", "equals"),
     }
 )
@@ -36,16 +38,17 @@ _KEPT_FIELDS: Final = ("name", "weight", "required", "min_score")
 
 
 class _TextParts(FrozenStruct):
-    """Expectations of the text: texts, groups of which one is enough, and patterns."""
+    """Expectations of the text: texts, groups of which one is enough, numbers, and patterns."""
 
     contains: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
+    numbers: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is expected."""
-        return not (self.contains or self.groups or self.patterns)
+        return not (self.contains or self.groups or self.numbers or self.patterns)
 
 
 class ExpectationMerger:
@@ -93,15 +96,15 @@ class ExpectationMerger:
         return merged + [one for one in fresh if tools_changed and one["tool"] not in known]
 
     async def _merge_expected_texts(self, old: Part, new: dict[str, JsonValue]) -> None:
-        texts, groups, patterns = "responseContains", "responseContainsAny", "responseMatches"
-        failing = {key: await self._list_failing(old, key) for key in (texts, groups, patterns)}
+        texts, groups, numbers, patterns = _TEXT_KEYS
+        failing = {key: await self._list_failing(old, key) for key in _TEXT_KEYS}
         single = old.get("regexPattern")
         single_fails = single is not None and await self._fails({"regexPattern": single})
         if not any(failing.values()) and not single_fails:
             return
         passing = {key: [one for one in _get_list(old, key) if one not in gone] for key, gone in failing.items()}
         added = self._list_new_texts(
-            [str(one) for one in passing[texts]],
+            [str(one) for one in (*passing[texts], *passing[numbers])],
             [*passing[groups]],
             [*passing[patterns], *([] if single is None or single_fails else [single])],
             with_groups=bool(failing[groups]),
@@ -109,7 +112,10 @@ class ExpectationMerger:
         )
         if added.is_empty and not any(passing.values()):
             return  # nothing would be expected of the text any more
-        for key, more in ((texts, added.contains), (groups, added.groups), (patterns, added.patterns)):
+        found: tuple[Sequence[str | tuple[str, ...]], ...] = (
+            *(added.contains, added.groups, added.numbers, added.patterns),
+        )
+        for key, more in zip(_TEXT_KEYS, found, strict=True):
             if key in old or more:
                 fresh: list[JsonValue] = [list(one) if isinstance(one, tuple) else one for one in more]
                 new[key] = _merge_list(_get_list(old, key), failing[key], fresh)
@@ -129,15 +135,17 @@ class ExpectationMerger:
         facts = [
             fact
             for fact in self._found.facts
-            if fact.pattern not in patterns and not any(fact.text in one or one in fact.text for one in literals if one)
+            if (fact.pattern is None or fact.pattern not in patterns)
+            and not any(fact.text in one or one in fact.text for one in literals if one)
         ]
-        lengths = set(self._found.patterns) - {fact.pattern for fact in self._found.facts}
+        own = {fact.pattern for fact in self._found.facts}
         return _TextParts(
-            contains=tuple(fact.text for fact in facts if fact.pattern is None),
+            contains=tuple(fact.text for fact in facts if not fact.pattern and not fact.is_number),
             groups=tuple(one for one in self._found.contains_any if with_groups and list(one) not in groups),
+            numbers=tuple(fact.text for fact in facts if fact.is_number),
             patterns=(
-                *(fact.pattern for fact in facts if fact.pattern is not None),
-                *(one for one in self._found.patterns if with_lengths and one in lengths and one not in patterns),
+                *(fact.pattern for fact in facts if fact.pattern),
+                *(one for one in self._found.patterns if with_lengths and one not in own and one not in patterns),
             ),
         )
 
@@ -160,7 +168,7 @@ class ExpectationMerger:
         """Merge assertions about the text. Of a list of texts, those that pass stay in it."""
         parts: dict[int, list[str]] = {id(one): await self._list_passing_texts(_as_part(one)) for one in failing}
         others = [_as_part(one) for one in old if isinstance(one, dict) and one not in failing]
-        literals = [text for one in others for text in _list_texts(one) if one["type"] in _LITERALS]
+        literals = [text for one in others for text in _list_texts(one) if one["type"] in {*_LITERALS, _NUMBER}]
         literals += [text for texts in parts.values() for text in texts]
         types = {_as_part(one)["type"] for one in failing}
         added = self._list_new_texts(
@@ -197,6 +205,7 @@ class ExpectationMerger:
                         _build_assertion("contains-all", [text, *more]) if more else _build_assertion("contains", text)
                     )
                 yield from (_build_assertion(_GROUP, [*group]) for group in added.groups)
+                yield from (_build_assertion(_NUMBER, number) for number in added.numbers)
                 yield from (_build_assertion(_PATTERN, pattern) for pattern in added.patterns)
 
     async def _list_passing_texts(self, part: Part) -> list[str]:

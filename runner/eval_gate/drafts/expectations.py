@@ -13,9 +13,12 @@ from itertools import pairwise
 from typing import Final
 
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.refusal import REFUSAL
 from eval_gate.drafts.response_facts import (
     Clock,
     ResponseFact,
+    SharedFacts,
+    Wording,
     find_shared_facts,
     has_fact_in_second_half,
     is_safe_text,
@@ -29,8 +32,6 @@ from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.strings import dump_compact_json
 
-REFUSAL_PHRASES: Final = ("I'm sorry", "I can't", "I cannot", "unable to")
-"""What a refusal usually says."""
 _RAW_JSON: Final = '{"'
 _EXPECTED_CALLS: Final = 50
 """Calls of one response that are expected one by one."""
@@ -75,11 +76,15 @@ class DraftExpectation(FrozenStruct):
     non_empty: bool = False
     contains: tuple[str, ...] = ()
     contains_any: tuple[tuple[str, ...], ...] = ()
+    numbers: tuple[str, ...] = ()
+    """Numbers, dates and codes, which a response may write in another way."""
     patterns: tuple[str, ...] = ()
-    """ECMAScript patterns that find numbers, dates and words."""
+    """ECMAScript patterns that find words, or a minimum length."""
     not_contains: tuple[str, ...] = ()
     facts: tuple[ResponseFact, ...] = ()
-    """What `contains` and `patterns` were made of."""
+    """What `contains`, `numbers` and `patterns` were made of."""
+    refusal: str | None = None
+    """What an LLM judge has to find in the response; with it, nothing else is expected of the text."""
     remarks: tuple[str, ...] = ()
     """What was left out and why, in sentences."""
 
@@ -90,8 +95,9 @@ class DraftExpectation(FrozenStruct):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether every response would pass, so that there is nothing to write a case of."""
-        return not (self.has_tools or self.non_empty or self.contains or self.patterns)
+        """Whether there is no tool, fact or refusal, so that a wrong answer would pass as well."""
+        has_call = self.has_tools and bool(self.tools or self.tool_sets)
+        return not (has_call or self.facts or self.contains_any or self.refusal)
 
     @property
     def description(self) -> str:
@@ -108,24 +114,34 @@ class DraftExpectation(FrozenStruct):
             case _:
                 tools = f"calls {_format_tools(self.tools)}"
         texts = [to_one_line(fact.text, _MAX_SHOWN) for fact in self.facts]
-        answer = f"answers with {format_first_few(texts, _MAX_FACTS_SHOWN)}" if texts else "answers in words"
-        return ", ".join(filter(None, (tools, answer if self.non_empty else "")))
+        if self.contains_any and not texts:
+            texts = [f"one of {format_first_few(self.contains_any[0], _MAX_LISTED)}"]
+        answer = f"answers with {format_first_few(texts, _MAX_FACTS_SHOWN)}" if texts else ""
+        return ", ".join(filter(None, (tools, "refuses" if self.refusal else answer)))
 
 
-def derive_expectation(observation: Observation, moment: datetime | None = None) -> DraftExpectation:
-    """Derive what all responses of the observation have in common. `moment` is when the target responded."""
+def derive_expectation(
+    observation: Observation, moment: datetime | None = None, wording: Wording | None = None
+) -> DraftExpectation:
+    """Derive what all responses of the observation have in common.
+
+    `moment` is when the target responded, `wording` are the words of its other answers.
+    """
     responses = observation.responses
     if not responses:
         return DraftExpectation()
     clock = Clock.from_prompt(observation.question, len(responses), moment)
-    shared = find_shared_facts(observation.question, responses, moment)
+    refusal = REFUSAL if any(observation.refusals) else None
+    shared = SharedFacts() if refusal else find_shared_facts(observation.question, responses, moment, wording)
     tools = _derive_tools(responses)
     params = _ParamDerivation(observation.question, clock)
     checks = tuple(params.iter_checks(responses)) if tools.has_tools else ()
     args = params.list_call_args(responses) if tools.tool_mode is ToolMode.IN_ORDER else ()
     calls = [call for response in responses for call in response.tool_calls]
     texts = [response.text for response in responses]
-    patterns = [fact.pattern for fact in shared.facts if fact.pattern is not None]
+    patterns = [fact.pattern for fact in shared.facts if fact.pattern]
+    if not refusal:
+        patterns += _iter_length_patterns(shared.facts, texts)
     differing = [*tools.remarks, *params.differing, *_describe_texts(shared.differing)]
     return DraftExpectation(
         tool_mode=tools.tool_mode,
@@ -135,12 +151,17 @@ def derive_expectation(observation: Observation, moment: datetime | None = None)
         params=checks,
         no_tool_errors=tools.has_tools and bool(calls) and all(call.success is True for call in calls),
         non_empty=all(text.strip() for text in texts),
-        contains=tuple(fact.text for fact in shared.facts if fact.pattern is None),
+        contains=tuple(fact.text for fact in shared.facts if not fact.pattern and not fact.is_number),
         contains_any=shared.word_groups,
-        patterns=(*patterns, *_iter_length_patterns(shared.facts, texts)),
-        not_contains=tuple(_iter_forbidden(shared.facts, texts, has_calls=bool(calls))),
+        numbers=tuple(fact.text for fact in shared.facts if fact.is_number),
+        patterns=tuple(patterns),
+        not_contains=(_RAW_JSON,) if calls and not any(_RAW_JSON in text for text in texts) else (),
         facts=shared.facts,
-        remarks=tuple(_iter_remarks(observation, differing, params.volatile, shared.omitted_count)),
+        refusal=refusal,
+        remarks=(
+            *_iter_remarks(observation, differing, params.volatile, shared.omitted_count),
+            *_iter_remarks_of_now(shared, clock),
+        ),
     )
 
 
@@ -271,14 +292,6 @@ def _iter_length_patterns(facts: Iterable[ResponseFact], texts: Sequence[str]) -
         yield rf"[\s\S]{{{int(least * _LENGTH_SHARE)}}}"
 
 
-def _iter_forbidden(facts: Sequence[ResponseFact], texts: Sequence[str], *, has_calls: bool) -> Iterator[str]:
-    """Yield what no response had and no good one has: raw JSON, and phrases of a refusal where no fact is expected."""
-    if has_calls and not any(_RAW_JSON in text for text in texts):
-        yield _RAW_JSON
-    if not facts:
-        yield from (phrase for phrase in REFUSAL_PHRASES if not any(phrase in text for text in texts))
-
-
 def _describe_texts(texts: Sequence[str]) -> list[str]:
     if not texts:
         return []
@@ -302,6 +315,15 @@ def _iter_remarks(
         yield f"{omitted_count} more numbers and names of the response are not expected"
     if observation.errors:
         yield f"{len(observation.errors)} of {count + len(observation.errors)} executions had no response"
+
+
+def _iter_remarks_of_now(shared: SharedFacts, clock: Clock) -> Iterator[str]:
+    """Yield what was left out as a value of this moment, and what may be one because the question asks about now."""
+    if shared.of_now:
+        yield f"Left out as values of this moment: {format_first_few(shared.of_now, _MAX_LISTED)}"
+    numbers = [fact.text for fact in shared.facts if fact.is_number]
+    if clock.is_relative and numbers:
+        yield f"The question depends on the day, so these may differ later: {format_first_few(numbers, _MAX_LISTED)}"
 
 
 def _format_tools(names: Sequence[str]) -> str:

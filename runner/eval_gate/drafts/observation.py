@@ -16,6 +16,8 @@ class Observation(FrozenStruct):
     """Responses in the order of the executions; empty if no execution gave one."""
     earlier_messages: tuple[Message, ...] = ()
     """Messages of the conversation before the question, oldest first."""
+    refusals: tuple[bool, ...] = ()
+    """Whether each response refuses what was asked, as an LLM judge says; empty without a judge."""
     errors: tuple[str, ...] = ()
     """Why executions gave no response, one text for each of them."""
     location: Location | None = None

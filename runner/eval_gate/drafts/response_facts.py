@@ -1,56 +1,28 @@
-"""Facts in responses: the numbers, dates, codes and names that carry an answer, whatever words are around them.
+"""Facts in responses: what all responses to a question share, once the words of the question are taken away.
 
-A fact is kept only where every response to a question has it. Ordinary words are no facts: another wording of the same
-answer must not fail. Words that a tool returned are facts only of a target that answers in the same words each time; of
-another one, one word of each result is enough.
+Numbers, dates, codes and names are facts wherever they stand. Ordinary words are wording, unless they are nearly all of
+an answer, or no answer to another question has them. A word of the question is a fact only as one of the alternatives
+that the question offers, or if a tool was called with it or returned it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from enum import IntEnum
-from typing import Final
-
-from regress import Regex
+from typing import Final, TypeAlias
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DRAFT_FACTS, STORED_RESPONSE
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.number_search import NumberToken, iter_numbers
 from eval_gate.text.safe_output import INVISIBLE
 from eval_gate.text.secret import MASK
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
-_MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|{'|'.join(month[:3] for month in _MONTHS)})"
-_DAY: Final = "[0-9]{4}-[0-9][0-9]-[0-9][0-9]"
-_TIME: Final = "[0-9][0-9]:[0-9][0-9]"
-_ORDINAL: Final = "(?:st|nd|rd|th)?"
-_SMALL_NUMBERS: Final = (
-    *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),
-    *("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
-)
-_NUMBER_WORDS: Final = {word: str(number) for number, word in enumerate(_SMALL_NUMBERS, 2)}
-_WORDS_BY_NUMBER: Final = {number: word for word, number in _NUMBER_WORDS.items()}
-_FACT: Final = re.compile(
-    rf"""
-    (?P<stamp>\b{_DAY}[T ]{_TIME}(?::[0-9][0-9](?:\.[0-9]+)?)?(?:Z|[+-][0-9][0-9]:?[0-9][0-9])?)
-    |(?P<iso>\b{_DAY}\b)
-    |(?P<day_first>(?<![0-9.,/:-])(?P<day1>[0-9]{{1,2}}){_ORDINAL}(?:\ of)?\ (?P<month1>{_MONTH})\b)
-    |(?P<month_first>\b(?P<month2>{_MONTH})\ (?P<day2>[0-9]{{1,2}}){_ORDINAL}\b)
-    |(?P<code>(?<![\w/-])(?=[\w/-]*[0-9])(?=[\w/-]*[A-Za-z])[0-9]*[A-Za-z][A-Za-z0-9]*(?:[-/_][A-Za-z0-9]+|\.[0-9]+)*(?!\w))
-    |(?P<number>(?<![A-Za-z0-9_])(?:(?<![\w.,)])[-\N{{MINUS SIGN}}])?[0-9]+(?:[.,:/-][0-9]+)*)
-    """,
-    re.VERBOSE,
-)
-"""Numbers and what is made of them, the longest reading first. Units are wording: 4 °C is 4 degrees."""
-_NUMBER_WORD: Final = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b(?!-)", re.IGNORECASE | re.ASCII)
 _LIST_NUMBER: Final = re.compile(r"^[ \t]*(\d{1,3})[.)][ \t]", re.MULTILINE)
 """The number of an entry of a list, which is form and not content."""
 _WORD: Final = re.compile(r"[^\W_](?:[\w'’&]|-(?=\w))*")
@@ -71,11 +43,19 @@ _NOUN_CAPITALS: Final = frozenset(
 """Words of a language that writes each noun with a capital letter."""
 _MIN_NOUN_CAPITALS: Final = 3
 _MIN_NAME: Final = 2
+_MIN_PLAIN_CODE: Final = 5
+"""Characters of a code from which its text is enough: no longer code is likely to have it in it."""
 _MAX_NAME_WORDS: Final = 8
 _MAX_FOUND: Final = 300
 """Facts of one response that are compared with those of the others."""
 _MIN_LOWER_WORD: Final = 4
-_WORD_BOUNDARY: Final = r"\b"
+_FEW_WORDS: Final = 3
+_MIN_OTHER_ANSWERS: Final = 5
+"""Answers to other questions that tell the agent's wording from what one answer says."""
+_FIRST_CLAUSE: Final = re.compile(r"\s*([^\W\d_]+)\s*(?:[.,;:!?\N{EN DASH}\N{EM DASH}-]|$)")
+_OR: Final = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
+"""Joins the alternatives of a question: in English, German, and in French and Portuguese."""
+_MIN_ALTERNATIVE: Final = 3
 _MIN_GROUP: Final = 2
 _MAX_GROUP: Final = 8
 _MAX_GROUPS: Final = 8
@@ -109,29 +89,17 @@ _RELATIVE_TIME: Final = re.compile(
 """Words of a question whose answer depends on the day on which it is asked."""
 
 
-class FactKind(IntEnum):
-    """Kind of a fact. Where there are too many facts, those of the first kinds are kept."""
-
-    NUMBER = 0
-    NAME = 1
-    WORD = 2
-
-
 class ResponseFact(FrozenStruct):
-    """One fact of a response: its text, and the pattern that finds it; None where the text alone is enough.
+    """One fact of a response: its text, and the pattern that finds a word; None where the text alone is enough.
 
     `place` is where it first stands, as a share of the response.
     """
 
     text: str
-    kind: FactKind
     pattern: str | None = None
     place: float = 0.0
-
-    @property
-    def key(self) -> str:
-        """What makes two facts the same."""
-        return self.pattern or self.text
+    is_number: bool = False
+    """Whether it is found in whichever way it is written, as a number or date is."""
 
 
 class SharedFacts(FrozenStruct):
@@ -139,34 +107,126 @@ class SharedFacts(FrozenStruct):
 
     facts: tuple[ResponseFact, ...] = ()
     word_groups: tuple[tuple[str, ...], ...] = ()
-    """Words of one result of a tool. One of each group is enough: another wording may replace a word."""
+    """Words of which one of each group is enough: another wording may replace a word."""
     differing: tuple[str, ...] = ()
+    of_now: tuple[str, ...] = ()
+    """Texts that look like values of the moment of the responses, and are no facts."""
     omitted_count: int = 0
     """Facts beyond the limit."""
 
 
-def find_shared_facts(question: str, responses: Sequence[Response], moment: datetime | None = None) -> SharedFacts:
+class Wording(FrozenStruct):
+    """The words of all answers of an agent: one that answers to several questions have says nothing of one answer."""
+
+    counts: Mapping[str, int] = {}
+    """Number of questions whose answers have a word."""
+    size: int = 0
+    """Number of questions whose answers were counted."""
+
+    @classmethod
+    def from_answers(cls, answers: Iterable[Sequence[Response]]) -> Wording:
+        """Count the words of the responses to each question."""
+        words = [
+            {word.casefold() for one in responses for word in _WORD.findall(one.text[:STORED_RESPONSE])}
+            for responses in answers
+        ]
+        return cls(Counter(word for one in words for word in one), len(words))
+
+    def is_own(self, word: str, *, is_constant: bool) -> bool:
+        """Whether only answers to one question have this word.
+
+        Of too few questions nobody knows; then every word of an answer that is `is_constant`, the same each time, is.
+        """
+        if self.size <= _MIN_OTHER_ANSWERS:
+            return is_constant
+        return self.counts.get(word.casefold(), 0) <= 1
+
+
+def find_shared_facts(
+    question: str, responses: Sequence[Response], moment: datetime | None = None, wording: Wording | None = None
+) -> SharedFacts:
     """Find the facts that every response to the question has, in their order in the first response."""
     if not responses:
         return SharedFacts()
-    known = _KnownTexts(question, responses)
-    finder = _FactFinder(known, Clock.from_prompt(question, len(responses), moment))
     texts = [to_well_formed(response.text[:STORED_RESPONSE]) for response in responses]
-    by_response = [{fact.key: fact for fact in finder.iter_facts(text)} for text in texts]
-    first = by_response[0]
-    shared = [fact for key, fact in first.items() if all(key in found for found in by_response)]
-    keys = {fact.key for fact in shared}
-    differing = dict.fromkeys(fact.text for found in by_response for fact in found.values() if fact.key not in keys)
-    shared = _drop_contained(shared)
+    known = _KnownTexts(question, responses, texts)
+    finder = _FactFinder(known, Clock.from_prompt(question, len(responses), moment))
+    by_response = [finder.find_facts(text) for text in texts]
+    shared, differing = _compare_facts(by_response)
+    groups = list(_iter_word_groups(responses, texts, [fact.text for fact in shared]))
+    if not known.has_same_wording:
+        groups = [group for group in groups if len(group) >= _MIN_GROUP]
+    else:  # no other wording is known: each word is expected
+        places = ((word, texts[0].find(word)) for word in dict.fromkeys(word for group in groups for word in group))
+        shared += [replace(_build_word_fact(word), place=at / len(texts[0])) for word, at in places]
+        groups = []
+    words = _find_shared_words(known, texts, shared, wording or Wording())
+    shared = sorted(_drop_contained([*shared, *words.facts]), key=lambda fact: fact.place)
     chosen = _choose_facts(shared)
-    groups = tuple(_iter_word_groups(responses, texts, [fact.text for fact in shared]))
-    return SharedFacts(tuple(chosen), groups, tuple(differing), len(shared) - len(chosen))
+    named = {fact.text.casefold() for fact in shared}
+    return SharedFacts(
+        tuple(chosen),
+        (*groups, *words.word_groups),
+        tuple(text for text in differing if text.casefold() not in named),
+        tuple(finder.of_now),
+        len(shared) - len(chosen),
+    )
+
+
+def _compare_facts(by_response: Sequence[_FoundFacts]) -> tuple[list[ResponseFact], tuple[str, ...]]:
+    """Return the facts of the first response of which all others have a key too, and the texts of the other facts."""
+    everywhere = set.intersection(*({key for keys in found for key in keys} for found in by_response))
+    shared: dict[str, ResponseFact] = {}
+    for keys, fact in by_response[0].items():
+        key = next((one for one in keys if one in everywhere), None)
+        if key is not None:
+            is_as_written = key == keys[0]
+            shared.setdefault(key, fact if is_as_written else replace(fact, text=key))
+    differing = dict.fromkeys(
+        fact.text for found in by_response for keys, fact in found.items() if everywhere.isdisjoint(keys)
+    )
+    return list(shared.values()), tuple(differing)
+
+
+def _find_shared_words(
+    known: _KnownTexts, texts: Sequence[str], facts: Sequence[ResponseFact], wording: Wording
+) -> SharedFacts:
+    """Find the ordinary words that all texts share; the result has facts, and words of which one is enough.
+
+    They are only looked for where the answers share no number and no name: another wording of the same answer must not
+    fail. A word that stands alone at the beginning of each answer (`Yes, …`) is a fact; else those of a short answer,
+    or a few that no answer to another question has. Of more, one is enough.
+    """
+    if facts:
+        return SharedFacts()
+    by_text = [{_lower_first(match[0]): match for match in reversed([*_WORD.finditer(text)])} for text in texts]
+    rests = [{word for word in words if not known.is_repeated(word)} for words in by_text]
+    everywhere = set.intersection(*rests)
+    shared = [word for word in reversed(by_text[0]) if word in everywhere and word.isalpha()]
+    chosen = [word for word in shared if all(_stands_alone(word, text) for text in texts)]
+    more: Sequence[str] = ()
+    if not chosen:
+        content = [word for word in shared if _is_content_word(word)]
+        if min(map(len, rests)) <= _FEW_WORDS:
+            chosen = content or shared
+        else:
+            own = [word for word in content if wording.is_own(word, is_constant=known.has_same_wording)]
+            chosen, more = (own, ()) if len(own) <= _FEW_WORDS else ([], own[:_MAX_GROUP])
+    length = max(len(texts[0]), 1)
+    found = [replace(_build_word_fact(word), place=by_text[0][word].start() / length) for word in chosen]
+    return SharedFacts(tuple(found), (tuple(more),) if more else ())
+
+
+def _stands_alone(word: str, text: str) -> bool:
+    """Whether a text begins with this word and a sign that ends a clause, or is only this word."""
+    first = _FIRST_CLAUSE.match(text)
+    return first is not None and _lower_first(first[1]) == word
 
 
 def _iter_word_groups(
     responses: Sequence[Response], texts: Sequence[str], facts: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the lower-case words of each result of a tool that all responses have, if they are two or more.
+    """Yield the lower-case words of each result of a tool that all responses have.
 
     The words of a list of texts are one group. Words in facts are left out.
     """
@@ -180,7 +240,7 @@ def _iter_word_groups(
                 for word in words
                 if word not in known and all(re.search(rf"(?<!\w){re.escape(word)}", text) for text in texts)
             )
-            if len(group) >= _MIN_GROUP and group not in seen and len(seen) < _MAX_GROUPS:
+            if group and group not in seen and len(seen) < _MAX_GROUPS:
                 seen.add(group)
                 yield group[:_MAX_GROUP]
 
@@ -269,55 +329,86 @@ def _is_uncased_name(text: str) -> bool:
     return _MIN_NAME <= len(text) <= _MAX_FACT and text.lower() == text.upper() and any(map(str.isalpha, text))
 
 
-def _iter_named_texts(value: JsonValue) -> Iterator[str]:
-    """Yield the texts that have a name of their own, and are no members of a list."""
-    for member in value.values() if isinstance(value, dict) else ():
-        if isinstance(member, str):
-            yield member
-        else:
-            yield from _iter_named_texts(member)
+def list_alternatives(question: str) -> frozenset[str]:
+    """List the words that a question offers for a choice: `Lisbon` and `Porto` of `Lisbon or Porto?`.
+
+    These are the words next to an "or", and those before the commas of the same list, that do not stand on both sides.
+    """
+    found: set[str] = set()
+    for joint in _OR.finditer(question):
+        before = re.split(r"[.;:?!\n]", question[: joint.start()])[-1].split(",")
+        after = re.split(r"[,.;:?!\n]", question[joint.end() :])[0]
+        sides = [_WORD.findall(one) for one in (*before, after)]
+        for number, words in enumerate(sides):
+            others = {word.casefold() for at, one in enumerate(sides) if at != number for word in one}
+            in_order = words if number == len(sides) - 1 else reversed(words)
+            own = (one for one in in_order if one.casefold() not in others)
+            found.update([one.casefold() for one in own if len(one) >= _MIN_ALTERNATIVE or one.isdigit()][:1])
+    return frozenset(found)
 
 
 class _KnownTexts:
-    """Texts of the question, of the arguments and of the results of tools, in which names are looked up."""
+    """Texts of the question, of the arguments and results of tools, and of all responses."""
 
-    def __init__(self, question: str, responses: Sequence[Response]) -> None:
+    def __init__(self, question: str, responses: Sequence[Response], texts: Sequence[str]) -> None:
         calls = [call for response in responses for call in response.tool_calls]
-        self.question = question
         params = {text for call in calls for text in iter_leaf_texts(call.params)}
         results = {text for call in calls for text in iter_leaf_texts(call.result)}
         self.has_results = bool(results)
         """Whether the target reports what its tools returned."""
         self._tool_texts = "\n".join((*sorted(params), *sorted(results)))[:_MAX_KNOWN]
-        self._found: dict[tuple[str, bool, bool], bool] = {}
-        self.has_same_wording = len(responses) > 1 and len({response.text for response in responses}) == 1
+        self._found: dict[tuple[str, bool], bool] = {}
+        self.has_same_wording = len(texts) > 1 and len(set(texts)) == 1
         """Whether all of several responses have the same text."""
         self.uncased_params = [text for text in sorted(params) if _is_uncased_name(text)][:_MAX_FOUND]
         """Arguments in a script without capital letters."""
+        self._alternatives = list_alternatives(question)
         self._question_words = {word.casefold() for word in _WORD.findall(question)}
-        self._param_words = {text.casefold() for call in calls for text in _iter_named_texts(call.params)}
-        short = (text for call in calls for text in _iter_short_texts(call.result))
-        self._result_words = {word.casefold() for text in short for word in _WORD.findall(text)}
+        self._question_numbers = {key for token in iter_numbers(question) for key in token.keys}
+        self._tool_numbers = {key for token in iter_numbers(self._tool_texts) for key in token.keys}
+        self._tool_words = {word.casefold() for word in _WORD.findall(self._tool_texts)}
+        self._names = {
+            word
+            for text in texts
+            for begin, run in _iter_capital_runs(text)
+            for at, word in run
+            if at > begin or not _is_sentence_start(text, begin)
+        }
 
-    def has_name(self, name: str, *, exact: bool, only_tools: bool) -> bool:
-        """Whether the name stands in a text of a tool or, unless `only_tools`, in the question.
-
-        `exact`: with the same capital letters.
-        """
-        key = name, exact, only_tools
-        if key not in self._found:
-            text = self._tool_texts if only_tools else f"{self.question}\n{self._tool_texts}"
-            flags = re.NOFLAG if exact else re.IGNORECASE
-            self._found[key] = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, flags) is not None
-        return self._found[key]
-
-    def has_tool_word(self, word: str) -> bool:
-        """Whether a tool returned the word, or the question and an argument of a tool have it."""
+    def is_repeated(self, word: str) -> bool:
+        """Whether a word only repeats the question: no tool has it, and it is no alternative that is offered."""
         folded = word.casefold()
         forms = {folded, folded.removesuffix("s"), f"{folded}s"}
-        if folded in self._result_words:
-            return True
-        return not forms.isdisjoint(self._question_words) and not forms.isdisjoint(self._param_words)
+        if folded in self._alternatives or not forms.isdisjoint(self._tool_words):
+            return False
+        return not forms.isdisjoint(self._question_words)
+
+    def is_repeated_number(self, token: NumberToken) -> bool:
+        """Whether a number only repeats the question: no tool has it, and it is no alternative that is offered."""
+        if self._question_numbers.isdisjoint(token.keys) or not self._tool_numbers.isdisjoint(token.keys):
+            return False
+        return self._alternatives.isdisjoint({key.casefold() for key in token.keys})
+
+    def has_number(self, token: NumberToken) -> bool:
+        """Whether the question has a number, which is then none of this moment."""
+        return not self._question_numbers.isdisjoint(token.keys)
+
+    def is_name(self, name: str) -> bool:
+        """Whether a name has a capital letter in some response where no sentence begins."""
+        return all(word in self._names for word in name.split(" "))
+
+    def has_name(self, name: str, *, exact: bool) -> bool:
+        """Whether a tool has the name, or the question offers it as an alternative; `exact`: with the same capitals."""
+        key = name, exact
+        if key not in self._found:
+            flags = re.NOFLAG if exact else re.IGNORECASE
+            found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._tool_texts, flags)
+            self._found[key] = found is not None or name.casefold() in self._alternatives
+        return self._found[key]
+
+
+_FoundFacts: TypeAlias = dict[tuple[str, ...], ResponseFact]
+"""Facts of one response. Two that have a key in common are the same."""
 
 
 class _FactFinder:
@@ -326,41 +417,36 @@ class _FactFinder:
     def __init__(self, known: _KnownTexts, clock: Clock) -> None:
         self._known = known
         self._clock = clock
+        self.of_now: dict[str, None] = {}
+        """What looked like a value of this moment."""
 
-    def iter_facts(self, text: str) -> Iterator[ResponseFact]:
-        """Yield the facts in the order of the text, each once."""
+    def find_facts(self, text: str) -> _FoundFacts:
+        """Find the facts in the order of the text, each once."""
         length = max(len(text), 1)
-        names = list(self._iter_names(text))
-        named = {fact.text.casefold() for _, fact in names}
-        words = (one for one in self._iter_plain_words(text) if one[1].text not in named)
-        found = [*self._iter_numbers(text), *names, *words]
-        seen: set[str] = set()
-        for begin, fact in sorted(found, key=lambda one: one[0]):
-            if fact.key in seen:
-                continue
-            if len(seen) >= _MAX_FOUND:
-                return
-            seen.add(fact.key)
-            if is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT and _can_find(fact, text):
-                yield ResponseFact(fact.text, fact.kind, fact.pattern, begin / length)
+        names = [(begin, (fact.text,), fact) for begin, fact in self._iter_names(text)]
+        found: _FoundFacts = {}
+        for begin, keys, fact in sorted([*self._iter_numbers(text), *names], key=lambda one: one[0]):
+            if len(found) < _MAX_FOUND and is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT:
+                found.setdefault(keys, replace(fact, place=begin / length))
+        return found
 
-    def _iter_numbers(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
+    def _iter_numbers(self, text: str) -> Iterator[tuple[int, tuple[str, ...], ResponseFact]]:
         lists = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
-        for match in _FACT.finditer(text):
-            if match.start() in lists or not self._is_stable(match):
+        for token in iter_numbers(text):
+            if token.start in lists or self._known.is_repeated_number(token):
                 continue
-            yield match.start(), ResponseFact(match[0], FactKind.NUMBER, _build_number_pattern(match))
-        for match in _NUMBER_WORD.finditer(text):
-            pattern = _build_integer_pattern(_NUMBER_WORDS[match[0].lower()])
-            yield match.start(), ResponseFact(match[0].lower(), FactKind.NUMBER, pattern)
+            if not self._is_stable(token):
+                self.of_now[token.text] = None
+                continue
+            is_plain = len(token.text) >= _MIN_PLAIN_CODE and token.kind == "code" and token.keys == (token.text,)
+            yield token.start, token.keys, ResponseFact(token.text, is_number=not is_plain)
 
-    def _is_stable(self, match: re.Match[str]) -> bool:
-        text = match[0]
-        if text in self._known.question:
+    def _is_stable(self, token: NumberToken) -> bool:
+        if self._known.has_number(token):
             return True
-        if match["day_first"] or match["month_first"]:
-            return not any(map(self._clock.is_near, _iter_days(match, self._clock.now.year)))
-        return not self._clock.is_volatile(text)
+        if token.day:
+            return not any(map(self._clock.is_near, _iter_days(*token.day, self._clock.now.year)))
+        return not self._clock.is_volatile(token.text)
 
     def _iter_names(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
         """Yield names: words with capital letters.
@@ -369,49 +455,42 @@ class _FactFinder:
         only names that the question or a tool has.
         """
         capitals_say_nothing = _writes_nouns_with_capitals(text)
-        dates = [match.span() for match in _FACT.finditer(text) if match["day_first"] or match["month_first"]]
+        dates = [(one.start, one.start + len(one.text)) for one in iter_numbers(text) if one.kind == "date"]
         for begin, words in _iter_capital_runs(text):
             if _AFTER_NUMBER.search(text[max(0, begin - 3) : begin]):
                 continue
             kept = [(at, word) for at, word in words if not any(first <= at < last for first, last in dates)]
             while kept and kept[0][1] in _NO_NAMES:
                 kept = kept[1:]
-            at_start = bool(kept) and kept[0][0] == begin and self._is_start_of(text, begin)
-            if at_start or capitals_say_nothing or self._known.has_results:
-                kept = self._trim_to_known(
-                    kept, exact=at_start or capitals_say_nothing, only_tools=capitals_say_nothing
-                )
+            at_start = bool(kept) and kept[0][0] == begin and _is_sentence_start(text, begin)
+            if capitals_say_nothing or self._known.has_results:
+                kept = self._trim_to_known(kept, exact=at_start or capitals_say_nothing)
+            elif at_start and not self._known.is_name(kept[0][1]):
+                kept = self._trim_to_known(kept, exact=True)
+            while kept and self._known.is_repeated(kept[0][1]):
+                kept = kept[1:]
             name = " ".join(word for _, word in kept)
-            if len(name) >= _MIN_NAME and name not in _NO_NAMES:
-                yield kept[0][0], ResponseFact(name, FactKind.NAME, _build_name_pattern(name))
+            if len(name) >= _MIN_NAME and name not in _NO_NAMES and not self._known.is_repeated(kept[-1][1]):
+                yield kept[0][0], ResponseFact(name, _build_name_pattern(name))
         for name in self._known.uncased_params:
             if (at := text.find(name)) >= 0:
-                yield at, ResponseFact(name, FactKind.NAME)
+                yield at, ResponseFact(name)
 
-    def _trim_to_known(self, words: list[tuple[int, str]], *, exact: bool, only_tools: bool) -> list[tuple[int, str]]:
-        """Return the longest end of the run that the question or a tool has, or its longest beginning, or nothing.
+    def _trim_to_known(self, words: list[tuple[int, str]], *, exact: bool) -> list[tuple[int, str]]:
+        """Return the longest end of the run that is known, or its longest beginning, or nothing.
 
-        `exact`: with the same capital letters, because those of the response say nothing. `only_tools`: in the question
-        they say nothing either.
+        `exact`: with the same capital letters, because those of the response say nothing.
         """
         ends = [words[first:] for first in range(len(words))]
         beginnings = [words[:last] for last in range(len(words) - 1, 0, -1)]
         for part in (*ends, *beginnings):
-            if self._known.has_name(" ".join(word for _, word in part), exact=exact, only_tools=only_tools):
+            if self._known.has_name(" ".join(word for _, word in part), exact=exact):
                 return part
         return []
 
-    def _iter_plain_words(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
-        """Yield words of the tools, if the target writes the same text each time, so that no other wording is known."""
-        for match in _WORD.finditer(text) if self._known.has_same_wording else ():
-            word = match[0]
-            is_plain = word.islower() or (word[1:].islower() and self._is_start_of(text, match.start()))
-            if is_plain and _is_content_word(word) and self._known.has_tool_word(word):
-                yield match.start(), _build_word_fact(word)
 
-    @staticmethod
-    def _is_start_of(text: str, at: int) -> bool:
-        return _SENTENCE_START.search(text[max(0, at - 20) : at]) is not None
+def _is_sentence_start(text: str, at: int) -> bool:
+    return _SENTENCE_START.search(text[max(0, at - 20) : at]) is not None
 
 
 def _iter_capital_runs(text: str) -> Iterator[tuple[int, list[tuple[int, str]]]]:
@@ -446,83 +525,39 @@ def _build_name_pattern(name: str) -> str | None:
     return rf"\b{re.escape(name)}\b" if len(name) <= 3 and name.isascii() and name.isalnum() else None
 
 
-def _can_find(fact: ResponseFact, text: str) -> bool:
-    """Whether the pattern of the fact finds it where it stands, such as not within a run of digits and dots."""
-    return fact.pattern is None or Regex(fact.pattern).find(text) is not None
-
-
-def _build_number_pattern(match: re.Match[str]) -> str | None:
-    """Return the ECMAScript pattern that finds this number and no longer one; None where its text is enough."""
-    if match["stamp"] or match["iso"]:
-        return None
-    if match["code"]:
-        return None if len(match[0]) >= 5 else rf"\b{_escape_pattern(match[0])}\b"
-    if match["day_first"] or match["month_first"]:
-        day, month = _get_day_and_month(match)
-        short = f"{month[:3]}({month[3:]})?" if len(month) > 3 else month
-        ordinal = f"({_get_ordinal(day)})?"
-        return rf"\b{day}{ordinal} (of )?{short}\b|\b{short} {day}{ordinal}\b"
-    text = match[0]
-    sign = ""
-    if text[0] in "-\N{MINUS SIGN}":
-        sign, text = "[-\N{MINUS SIGN}]", text[1:]
-    if re.fullmatch(r"\d+\.\d+|\d\d:\d\d", text):
-        return rf"{sign or _WORD_BOUNDARY}{_escape_pattern(text)}(?!\d)"
-    if sign:
-        return rf"{sign}{_escape_pattern(text)}(?![.,:]?\d)"
-    return _build_integer_pattern(text)
-
-
-def _build_integer_pattern(digits: str) -> str:
-    """Return the pattern that finds a number and no longer one; a small number also as a word."""
-    pattern = rf"(?<!\d[.,:]?){_escape_pattern(digits)}(?![.,:]?\d)"
-    word = _WORDS_BY_NUMBER.get(digits)
-    return rf"{pattern}|\b[{word[0].upper()}{word[0]}]{word[1:]}\b" if word else pattern
-
-
 def _build_word_fact(word: str) -> ResponseFact:
     """Build the fact of a word, which may also begin a sentence; a plural also in the singular.
 
-    ECMAScript finds the ends of words only where these are ASCII: another word is found as it is.
+    ECMAScript finds the ends of words only where these are ASCII: of another word they are not looked for.
     """
+    first, rest = word[0], word[1:]
+    cases = f"[{first.upper()}{first}]" if len(first.upper()) == 1 and first.upper() != first else first
     if not word.isascii():
-        return ResponseFact(word, FactKind.WORD)
-    word = word.lower()
-    plural = f"{word[1:-1]}s?" if word.endswith("s") and not word.endswith("ss") else word[1:]
-    return ResponseFact(word, FactKind.WORD, rf"\b[{word[0].upper()}{word[0]}]{plural}\b")
+        return ResponseFact(word, f"{cases}{rest}")
+    has_plural = len(word) >= _MIN_LOWER_WORD and word.endswith("s") and not word.endswith("ss")
+    return ResponseFact(word, rf"\b{cases}{f'{rest[:-1]}s?' if has_plural else rest}\b")
 
 
-def _escape_pattern(text: str) -> str:
-    """Escape a text for an ECMAScript pattern, and no more of it than necessary."""
-    return re.sub(r"([\\^$.|?*+()\[\]{}/])", r"\\\1", text)
+def _lower_first(word: str) -> str:
+    """Return a word as it stands within a sentence."""
+    lower = word[0].lower()
+    return lower + word[1:] if len(lower) == 1 else word
 
 
-def _get_day_and_month(match: re.Match[str]) -> tuple[int, str]:
-    day, month = (match["day1"], match["month1"]) if match["day_first"] else (match["day2"], match["month2"])
-    return int(day), next(one for one in _MONTHS if one.startswith(month))
-
-
-def _get_ordinal(day: int) -> str:
-    if 11 <= day <= 13:
-        return "th"
-    return {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
-
-
-def _iter_days(match: re.Match[str], year: int) -> Iterator[date]:
+def _iter_days(day: int, month: int, year: int) -> Iterator[date]:
     """Yield the days that a date without a year may be."""
-    day, month = _get_day_and_month(match)
     for one in (year - 1, year, year + 1):
         with suppress(ValueError):  # 31 June, or 29 February
-            yield date(one, _MONTHS.index(month) + 1, day)
+            yield date(one, month, day)
 
 
 def _drop_contained(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
     """Leave out plain texts that are a part of another plain text."""
-    texts = [fact.text for fact in facts if fact.pattern is None]
+    texts = [fact.text for fact in facts if not fact.pattern and not fact.is_number]
     return [
         fact
         for fact in facts
-        if fact.pattern is not None or not any(fact.text != other and fact.text in other for other in texts)
+        if fact.pattern or fact.is_number or not any(fact.text != other and fact.text in other for other in texts)
     ]
 
 

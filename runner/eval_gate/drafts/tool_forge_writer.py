@@ -8,6 +8,7 @@ from typing import Final
 
 from eval_gate.drafts.case_format import DraftCase, DraftFormat
 from eval_gate.drafts.expectations import DraftExpectation, ToolMode
+from eval_gate.drafts.refusal import REFUSAL_RUBRIC
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.evaluator import ParamCheck
 from eval_gate.text.safe_output import neutralize_json
@@ -29,6 +30,7 @@ def build_expect(expectation: DraftExpectation) -> dict[str, JsonValue]:
         "toolParams": [_build_param(check) for check in expectation.params],
         "responseContains": list(expectation.contains),
         "responseContainsAny": [list(group) for group in expectation.contains_any],
+        "responseContainsNumber": list(expectation.numbers),
         "responseMatches": list(expectation.patterns),
         "responseNotContains": list(expectation.not_contains),
     }
@@ -49,13 +51,16 @@ def _build_param(check: ParamCheck) -> dict[str, JsonValue]:
 
 def build_tool_forge_case(case: DraftCase) -> dict[str, JsonValue]:
     """Build the case as it is written."""
-    return {
+    built: dict[str, JsonValue] = {
         "id": case.id,
         "description": case.expectation.description,
         "draft": True,
         "input": {"message": case.observation.question},
         "expect": build_expect(case.expectation),
     }
+    if case.expectation.refusal:
+        built["rubric"] = [dict(REFUSAL_RUBRIC)]
+    return built
 
 
 def build_tool_forge_text(cases: Sequence[dict[str, JsonValue]]) -> str:

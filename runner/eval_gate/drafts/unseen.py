@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.refusal import find_refusal_problem
 from eval_gate.model.conversation import Response, ToolSpec
 from eval_gate.text.escape import format_first_few, to_one_line
 
-_REFUSAL: Final = re.compile(
-    r"\b(?:I(?:'|’)?m (?:sorry|afraid|unable|not able)|I can(?:no|'|’)t|I am (?:sorry|unable|not able)|I won(?:'|’)t"
-    r"|unable to|not allowed to)\b",
-    re.IGNORECASE,
-)
 _MAX_LISTED: Final = 10
 _MAX_NAME: Final = 60
 
@@ -25,7 +20,7 @@ def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) 
     calls = [call for response in responses for call in response.tool_calls]
     called = {call.name for call in calls}
     unseen = []
-    if not any(map(_is_refusal, responses)):
+    if not any(any(one.refusals) or find_refusal_problem(one) for one in observations):
         unseen.append("a refusal: ask for something that the agent must not do")
     if _knows_calls(responses):
         if not any(call.success is False for call in calls):
@@ -41,10 +36,6 @@ def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) 
     if not any(one.earlier_messages for one in observations):
         unseen.append("a second turn of a conversation")
     return unseen
-
-
-def _is_refusal(response: Response) -> bool:
-    return _REFUSAL.search(response.text) is not None
 
 
 def _knows_calls(responses: Iterable[Response]) -> bool:

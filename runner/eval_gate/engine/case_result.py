@@ -262,10 +262,7 @@ class TrialTotals(NamedTuple):
 
     @classmethod
     def from_one(cls, one: TrialRecord) -> TrialTotals:
-        """Build the totals of a single execution without adding anything up.
-
-        Nearly every case has one execution.
-        """
+        """Build the totals of a single execution without adding anything up. Nearly every case has one execution."""
         return cls(
             one.duration_ms,
             one.attempts,

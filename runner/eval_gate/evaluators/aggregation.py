@@ -19,10 +19,7 @@ MAX_ERROR = 500
 
 
 async def score_case(context: EvaluationContext) -> CaseScore:
-    """Judge the response by the case's evaluators and rule.
-
-    Raises EvaluatorError when an evaluator could not judge.
-    """
+    """Judge the response by the case's evaluators and rule. Raises EvaluatorError when an evaluator could not judge."""
     match context.case.aggregation:
         case Aggregation.FIRST_FAILURE:
             return await _score_until_failure(context)

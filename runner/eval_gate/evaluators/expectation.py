@@ -232,6 +232,7 @@ _TEXT_PATTERNS: Final[Mapping[str, str]] = {
     "contains": "response contains {}",
     "contains-any": "response contains one of {}",
     "contains-all": "response contains all of {}",
+    "contains-number": "response contains the number {}",
     "icontains": "response contains {}, in upper or lower case",
     "icontains-any": "response contains one of {}, in upper or lower case",
     "icontains-all": "response contains all of {}, in upper or lower case",
@@ -296,6 +297,9 @@ _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
         f"response contains {_format_resolved_text(value, tokens)}" for value in spec.values
     ),
     specs.ResponseContainsAny: _describe_contains_any,
+    specs.ResponseContainsNumber: lambda spec, _: (
+        f"response contains the number {quote_one_line(value)}" for value in spec.values
+    ),
     specs.ResponseNotContains: lambda spec, tokens: (
         f"response does not contain {_format_resolved_text(one, tokens)}" for one in spec.values
     ),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from eval_gate.model.limits import STORED_CHECK
+from eval_gate.text.number_search import iter_numbers
 
 MAX_VALUE = 120
 MAX_LIST = 300
@@ -45,6 +46,13 @@ def format_score(score: float) -> str:
     """`0.67`; never `1.00` for what is less."""
     text = f"{score:.2f}"
     return "just below 1" if text == "1.00" and score < 1 else text
+
+
+def describe_missing_number(number: str, response: str) -> str:
+    """Say that a response lacks a number, and which ones it has instead: `expected 21; response has 12, 3`."""
+    there = dict.fromkeys(truncate(token.text, MAX_NAME) for token in islice(iter_numbers(response), MAX_LIST))
+    named = truncate(", ".join(there), MAX_LIST) if there else "none"
+    return f"expected the number {truncate(number)}; response has {named}"
 
 
 def format_times(count: int) -> str:

@@ -143,10 +143,7 @@ def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> J
 
 
 def _decompress_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:
-    """Decompress an archive member that uses zstd.
-
-    Python's own zipfile module supports zstd only from 3.14 on.
-    """
+    """Decompress an archive member that uses zstd. Python's own zipfile module supports zstd only from 3.14 on."""
     with require_extra("inspect", "an Inspect log in its .eval form"):
         import zstandard
     packed = _read_compressed(archive.fp, one)

@@ -111,10 +111,7 @@ def _parse_finite(text: str) -> float | None:
 
 
 def iter_json_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValue]]:
-    """Yield the JSON value of every line that is not empty, with its place.
-
-    Raises GateError.
-    """
+    """Yield the JSON value of every line that is not empty, with its place. Raises GateError."""
     for place, text in iter_raw_lines(file, shown):
         yield place, parse_value(text, place)
 
@@ -326,10 +323,7 @@ class _BatchReader:
 
 @contextmanager
 def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
-    """Open a JSON document to read it step by step.
-
-    Raises GateError if the file cannot be read.
-    """
+    """Open a JSON document to read it step by step. Raises GateError if the file cannot be read."""
     try:
         with file.open(encoding=detect_encoding(file), errors="replace") as stream:
             yield JsonReader(stream, shown)

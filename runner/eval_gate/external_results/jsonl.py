@@ -193,10 +193,7 @@ def _iter_rows(
 
 
 def _parse_cell(name: str, cell: str, place: RowPlace) -> JsonValue:
-    """Parse a table cell.
-
-    Lists are JSON. Tags may also be words separated by semicolons. Texts stay as they are.
-    """
+    """Parse a table cell. Lists are JSON. Tags may also be words separated by semicolons. Texts stay as they are."""
     if name == "tags" and not cell.lstrip().startswith("["):
         return [tag.strip() for tag in cell.split(";") if tag.strip()]
     if name in _LISTS:

@@ -428,10 +428,7 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
 
 
 def _parse_line(given: str, case: _Case) -> int:
-    """Return the line number of a test, counted from 1.
-
-    pytest counts from 0. Returns 1 for an invalid number.
-    """
+    """Return the line number of a test, counted from 1. pytest counts from 0. Returns 1 for an invalid number."""
     return max(int(given) + case.is_pytest, 1) if given.isdecimal() and len(given) < 10 else 1
 
 

@@ -77,10 +77,7 @@ def read_limited_result(path: Path, limit: int) -> bytes:
 
 
 def read_limited_raw(path: Path, limit: int) -> bytes:
-    """Read up to `limit` + 1 bytes of a file that no decision depends on, without any check.
-
-    Raises OSError.
-    """
+    """Read up to `limit` + 1 bytes of a file that no decision depends on, without any check. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(limit + 1)
 

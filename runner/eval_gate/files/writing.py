@@ -324,8 +324,5 @@ def can_open_folders() -> bool:
 
 
 def open_folder(path: Path) -> OpenFolder:
-    """Open the folder at this path, which must not be a link.
-
-    Raises OSError.
-    """
+    """Open the folder at this path, which must not be a link. Raises OSError."""
     return _DescriptorFolder(path) if can_open_folders() else _PathFolder(path)

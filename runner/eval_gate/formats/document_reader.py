@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Annotated, Final, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
@@ -22,10 +22,21 @@ from eval_gate.model.limits import FINDINGS
 from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.text.javascript.regex import find_pattern_problem
+from eval_gate.text.number_search import parse_number
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 Text = Annotated[str, Field(min_length=1)]
+
+
+def _require_number(text: str) -> str:
+    if parse_number(text) is None:
+        raise ValueError("expected one number, date or code, such as 1,250.40, 12 December or A-1043")
+    return text
+
+
+NumberText = Annotated[Text, AfterValidator(_require_number)]
+"""A number, date or code that a response contains in whichever way it is written."""
 CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Path = tuple[str | int, ...]
 _CASE_DEPTH: Final = 2

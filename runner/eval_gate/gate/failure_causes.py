@@ -37,10 +37,7 @@ def get_group_key(failure: str) -> str:
 
 
 def find_check_name(failure: str) -> str | None:
-    """Find the name of the check in a failure, or None.
-
-    A low score has none, because it comes from many checks.
-    """
+    """Find the name of the check in a failure, or None. A low score has none, because it comes from many checks."""
     found = _CHECK_PREFIX.match(failure)
     return found[1] if found and found[1] != LOW_SCORE else None
 

@@ -98,19 +98,13 @@ def write_check(client: GitHubClient, check: CheckContent) -> CheckRun:
 
 
 def list_checks_named(client: GitHubClient, name: str, head_sha: str) -> tuple[CheckRun, ...]:
-    """List the check runs of this name on the commit, newest first, at most the newest hundred.
-
-    Raises GitHubError.
-    """
+    """List the check runs of this name on the commit, newest first, at most the newest hundred. Raises GitHubError."""
     doing = f"looking for the check {name}"[:120]
     return tuple(sorted(_fetch_checks(client, name, head_sha, doing), key=lambda one: one.id, reverse=True))
 
 
 def list_commit_checks(client: GitHubClient, head_sha: str) -> tuple[CheckRun, ...]:
-    """List the check runs of any name on the commit, at most `MAX_CHECKS` (one thousand).
-
-    Raises GitHubError.
-    """
+    """List the check runs of any name on the commit, at most `MAX_CHECKS` (one thousand). Raises GitHubError."""
     doing = f"looking for the checks on {head_sha[:7]}"
     path = f"/commits/{quote(head_sha)}/check-runs"
     found = client.iter_items(doing, path, CheckRun, permission=PERMISSION, query={"filter": "all"}, key="check_runs")

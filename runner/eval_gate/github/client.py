@@ -339,10 +339,7 @@ def format_user_agent() -> str:
 
 
 def parse_response(model: type[Model], data: JsonValue, doing: str) -> Model:
-    """Validate the data against the expected model.
-
-    Raises GitHubError `server` if the data does not match it.
-    """
+    """Validate the data against the expected model. Raises GitHubError `server` if the data does not match it."""
     try:
         return model.model_validate(data)
     except ValidationError as error:

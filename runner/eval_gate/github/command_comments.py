@@ -140,10 +140,7 @@ class _QueryResponse(ApiResponse):
 
 
 def read_comment_page(client: GitHubClient, number: int, cursor: str | None) -> tuple[str, CommentedPull]:
-    """Fetch the repository's name and one page of comments of the pull request.
-
-    Raises GitHubError.
-    """
+    """Fetch the repository's name and one page of comments of the pull request. Raises GitHubError."""
     owner, _, name = client.repository.partition("/")
     doing = f"reading the comments on #{number}"
     variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": cursor}

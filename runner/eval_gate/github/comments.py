@@ -144,10 +144,7 @@ _ANY: Final = "<!-- eval-gate:v1 key="
 
 
 def format_marker(key: str) -> str:
-    """Format the marker that is the first line of this gate's comment.
-
-    `key` holds only `A-Za-z0-9._-`.
-    """
+    """Format the marker that is the first line of this gate's comment. `key` holds only `A-Za-z0-9._-`."""
     return f"{_ANY}{key} -->"
 
 

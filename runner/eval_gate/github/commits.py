@@ -124,19 +124,13 @@ class PullSide(ApiResponse):
 
 
 def get_repository(client: GitHubClient) -> RepositoryFacts:
-    """Fetch the repository's id and default branch.
-
-    Raises GitHubError.
-    """
+    """Fetch the repository's id and default branch. Raises GitHubError."""
     return client.get("reading the repository", "", RepositoryFacts, permission=CONTENTS)
 
 
 @cache
 def find_branch(client: GitHubClient, branch: str) -> BranchFacts | None:
-    """Fetch a branch, or return None if it no longer exists.
-
-    Raises GitHubError.
-    """
+    """Fetch a branch, or return None if it no longer exists. Raises GitHubError."""
     path = f"/branches/{quote(branch, safe='')}"
     doing = f"reading the branch {branch}"[:120]
     return find_or_none(lambda: client.get(doing, path, BranchFacts, permission=CONTENTS))
@@ -150,10 +144,7 @@ def compare_commits(client: GitHubClient, base: str, head: str) -> CommitDistanc
 
 
 def find_parents(client: GitHubClient, sha: str) -> tuple[str, ...] | None:
-    """Fetch the parents of a commit in order, or return None if GitHub does not know the commit.
-
-    Raises GitHubError.
-    """
+    """Fetch the parents of a commit in order, or return None if GitHub does not know the commit. Raises GitHubError."""
     doing = f"reading commit {sha[:40]}"
     path = f"/commits/{quote(sha, safe='')}"
     try:
@@ -213,18 +204,12 @@ def _sort_children_first(page: Sequence[CommitWithParents]) -> Iterator[str]:
 
 
 def get_workflow_run(client: GitHubClient, run_id: int) -> WorkflowRun:
-    """Fetch the workflow run of this id.
-
-    Raises GitHubError.
-    """
+    """Fetch the workflow run of this id. Raises GitHubError."""
     return client.get(f"reading run {run_id}", f"/actions/runs/{run_id}", WorkflowRun, permission=ACTIONS)
 
 
 def get_pull_request(client: GitHubClient, number: int) -> PullRequest:
-    """Fetch the pull request of this number.
-
-    Raises GitHubError.
-    """
+    """Fetch the pull request of this number. Raises GitHubError."""
     return client.get(f"reading pull request #{number}", f"/pulls/{number}", PullRequest, permission=PULLS)
 
 

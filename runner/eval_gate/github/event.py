@@ -124,10 +124,7 @@ class WorkflowEvent(_PayloadPart):
 
 
 def read_event(name: str, file: Path) -> WorkflowEvent:
-    """Read the event from its file.
-
-    Raises GateError `invalid-event` if the file cannot be used.
-    """
+    """Read the event from its file. Raises GateError `invalid-event` if the file cannot be used."""
     try:
         with file.open("rb") as stream:
             data = stream.read(MAX_EVENT_BYTES)

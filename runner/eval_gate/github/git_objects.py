@@ -249,10 +249,7 @@ def _inflate_data(data: bytes, size: int) -> bytes:
 
 
 def _apply_deltas(base: bytes, deltas: list[bytes]) -> bytes:
-    """Apply the deltas to the base, the last one first, and empty the list.
-
-    Raises ValueError and IndexError.
-    """
+    """Apply the deltas to the base, the last one first, and empty the list. Raises ValueError and IndexError."""
     while deltas:
         base = _apply_delta(base, deltas.pop())
     return base

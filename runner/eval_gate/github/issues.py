@@ -82,10 +82,7 @@ class _PostedComment(ApiResponse):
 
 
 def format_issue_marker(key: str) -> str:
-    """Format the marker that is the first line of the drift issue.
-
-    `key` holds only `A-Za-z0-9._-`.
-    """
+    """Format the marker that is the first line of the drift issue. `key` holds only `A-Za-z0-9._-`."""
     return f"<!-- eval-gate:drift:v1 key={key} -->"
 
 

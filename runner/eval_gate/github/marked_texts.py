@@ -30,10 +30,7 @@ class MarkedText(ApiResponse):
 
 
 def append_state(body: str, state: BaseModel) -> str:
-    """Append the state to the text as an invisible comment.
-
-    No text can end the encoded state early.
-    """
+    """Append the state to the text as an invisible comment. No text can end the encoded state early."""
     packed = base64.b64encode(state.model_dump_json(exclude_none=True).encode()).decode()
     return f"{body.rstrip()}\n<!-- eval-gate:state {packed} -->\n"
 

@@ -50,10 +50,7 @@ def append_summary(file: Path, markdown: str) -> bool:
 
 
 def _open_for_append(file: Path) -> BinaryIO:
-    """Open the file for appending.
-
-    Raises OSError, also if another user may have replaced the file.
-    """
+    """Open the file for appending. Raises OSError, also if another user may have replaced the file."""
     if not is_root():
         return file.open("ab")
     folder = os.open(file.parent, _FOLDER)

@@ -51,9 +51,6 @@ def run_git(folder: Path, *arguments: str) -> bytes | None:
 
 
 def read_git_line(folder: Path, *arguments: str) -> str | None:
-    """Run git like `run_git` and return its output as stripped text.
-
-    Return None if git fails or prints nothing.
-    """
+    """Run git like `run_git` and return its output as stripped text. Return None if git fails or prints nothing."""
     said = run_git(folder, *arguments)
     return None if said is None else said.decode("utf-8", "replace").strip() or None  # a branch may be called anything

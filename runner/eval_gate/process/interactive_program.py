@@ -24,10 +24,7 @@ class StreamingInput(ProgramInput):
         self._armed = False
 
     def open(self, identity: Identity | None, theirs: ExitStack) -> int:
-        """Open the pipe and return the end that the program reads from; `theirs` closes it.
-
-        Raises OSError.
-        """
+        """Open the pipe and return the end that the program reads from; `theirs` closes it. Raises OSError."""
         return self._open_pipe(identity, theirs)[0]
 
     def write(self, data: bytes) -> None:

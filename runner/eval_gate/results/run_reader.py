@@ -174,10 +174,7 @@ def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Se
 
 
 def require_baseline(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
-    """Find the baseline of a stored run.
-
-    Raises GateError `baseline-not-found` if there is none, even for `latest`.
-    """
+    """Find the baseline of a stored run. Raises GateError `baseline-not-found` if there is none, even for `latest`."""
     own, chosen, target = current.run_id, current.selections, current.target.name
     found = find_baseline(reference, output_dir, history, besides=own, chosen=chosen, target=target)
     if isinstance(found, NoBaseline):

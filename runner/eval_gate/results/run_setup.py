@@ -26,10 +26,7 @@ class RunSetup(FrozenStruct):
         return cls(run.targets or (run.target,), run.setup, run.suite_agents, run.sha)
 
     def iter_differences(self, other: RunSetup) -> Iterator[str]:
-        """Describe what differs in `other`: `target a: responsePath response → extra`.
-
-        The commit is not compared.
-        """
+        """Describe what differs in `other`: `target a: responsePath response → extra`. The commit is not compared."""
         before, after = self.setup or EvaluationSetup(), other.setup or EvaluationSetup()
         for change in compare_settings(before.settings, after.settings):
             yield format_setting_change(change)

@@ -272,10 +272,7 @@ class Sandbox:
 
 
 def require_handles() -> None:
-    """Check that this system can open files relative to a folder.
-
-    Raises OSError if it cannot.
-    """
+    """Check that this system can open files relative to a folder. Raises OSError if it cannot."""
     if not handles.SUPPORTED:
         raise OSError(errno.ENOTSUP, "file tools need a system that opens files relative to a folder")
 

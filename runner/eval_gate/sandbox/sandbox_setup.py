@@ -182,10 +182,7 @@ class SandboxSetup(FrozenStruct):
     limits: FolderLimits = field(default_factory=FolderLimits)
 
     def open_sandbox(self) -> Sandbox:
-        """Open the existing folder as a sandbox, or create a new sandbox with the initial files.
-
-        Raises OSError.
-        """
+        """Open the existing folder as a sandbox, or create a new sandbox with the initial files. Raises OSError."""
         if self.existing_folder is not None:
             return ExistingFolder(self.existing_folder, self.limits, self.reserved_names)
         return Sandbox(self.parent, self.limits, self.initial_files)

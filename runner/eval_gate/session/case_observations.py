@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.config.selection import Selection
-from eval_gate.config.settings import BaseAgentChoice, ResponseRetention, RunConfig
+from eval_gate.config.settings import BaseAgentChoice, ResponseRetention, RubricMode, RunConfig
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.refusal import build_refusal_evaluator
 from eval_gate.engine.journal import JOURNAL_NAME, TrialKey, TrialRecord, read_lines
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.writing import remove_file
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
-from eval_gate.model.execution import StoredCall, format_error
+from eval_gate.model.execution import Status, StoredCall, format_error
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.results.result_names import LATEST_NAME
@@ -46,9 +47,16 @@ class ObservedRun(FrozenStruct):
 
 
 async def observe_cases(
-    config: RunConfig, suites: Sequence[EvalSuite], context: RunContext, progress: RunObserver
+    config: RunConfig,
+    suites: Sequence[EvalSuite],
+    context: RunContext,
+    progress: RunObserver,
+    *,
+    judges_refusals: bool = False,
 ) -> ObservedRun:
-    """Run the cases `limits.trials` times each, and return the responses. Nothing is scored, compared or re-run.
+    """Run the cases `limits.trials` times each, and return the responses. Nothing is compared or re-run.
+
+    With `judges_refusals`, an LLM judge says of each response whether it refuses, if a judge is configured.
 
     Each finished execution is journalled, so that `context.resume` continues an interrupted run. Raises GateError
     before anything is requested.
@@ -59,7 +67,10 @@ async def observe_cases(
             "keepResponses is none, but drafts are made of responses",
             "allow it for this call: --keep-responses all",
         )
-    bare = tuple(replace(suite, cases=tuple(map(_strip_case, suite.cases))) for suite in suites)
+    asked = judges_refusals and config.judge is not None
+    bare = tuple(
+        replace(suite, cases=tuple(_strip_case(case, asks_judge=asked) for case in suite.cases)) for suite in suites
+    )
     context = replace(context, custom_suites=bare)
     session = open_session(_build_config(config), Selection(), context, NOT_REQUESTED)
     plan = await plan_run(session)
@@ -72,9 +83,10 @@ async def observe_cases(
     return ObservedRun(_build_observations(cases, records), tools, redactor, run, folder, executed.interrupted)
 
 
-def _strip_case(case: EvalCase) -> EvalCase:
-    """Return the case without evaluators, so that each response passes and no judge is called."""
-    return replace(case, evaluators=(), aggregation=Aggregation.ALL, draft=False, skip_reason=None)
+def _strip_case(case: EvalCase, *, asks_judge: bool) -> EvalCase:
+    """Return the case without its evaluators; with one for a judge, a response passes if it refuses."""
+    judged = (build_refusal_evaluator(_get_prompt_text(case.messages)),) if asks_judge else ()
+    return replace(case, evaluators=judged, aggregation=Aggregation.ALL, draft=False, skip_reason=None)
 
 
 def _build_config(config: RunConfig) -> RunConfig:
@@ -82,7 +94,7 @@ def _build_config(config: RunConfig) -> RunConfig:
     return replace(
         config,
         base_agent=BaseAgentChoice(),
-        judge=None,
+        rubric=RubricMode.ALWAYS,
         snapshot_enabled=False,
         policy=replace(config.policy, must_pass=(), reruns=0),
         limits=replace(config.limits, keep_responses=ResponseRetention.ALL),
@@ -113,6 +125,11 @@ def _build_observations(cases: Iterable[EvalCase], records: Sequence[TrialRecord
             question=_get_prompt_text(case.messages),
             responses=tuple(
                 _build_response(record, lists=lists) for record in by_case[case.key] if record.status.is_scored
+            ),
+            refusals=tuple(
+                record.status is Status.PASSED
+                for record in by_case[case.key]
+                if case.evaluators and record.status.is_scored
             ),
             earlier_messages=case.messages[:-1],
             errors=tuple(

@@ -53,10 +53,7 @@ def treat_errors_as_incomplete() -> Iterator[None]:
 
 
 async def evaluate_session(session: Session, progress: RunObserver) -> EvaluatedRun:
-    """Prepare and execute a run, decide its verdict, and store it.
-
-    Raises GateError.
-    """
+    """Prepare and execute a run, decide its verdict, and store it. Raises GateError."""
     made = await make_run(session, progress)
     with treat_errors_as_incomplete():
         return store_run(session, decide_verdict(made.take_result(), session.gate_inputs), made)

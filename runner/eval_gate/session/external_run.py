@@ -42,10 +42,7 @@ class ExternalRun(FrozenStruct):
 
 
 def read_external_results(config: RunConfig, paths: Sequence[str], context: RunContext) -> ExternalResults:
-    """Read the external results in these files, and mask the secrets in this environment.
-
-    Raises GateError.
-    """
+    """Read the external results in these files, and mask the secrets in this environment. Raises GateError."""
     rules = build_score_rules(config)
     found = load_external_results(paths, config.results.format, rules, build_redactor(context))
     unused = rules.list_unused_rules()

@@ -22,10 +22,7 @@ class PendingGateInputs(Protocol):
     """Inputs of the verdict that are still being fetched while the run is executed."""
 
     def wait_for_inputs(self) -> GateInputs:
-        """Wait for all inputs and return them.
-
-        This blocks, so do not call it in an event loop.
-        """
+        """Wait for all inputs and return them. This blocks, so do not call it in an event loop."""
         ...
 
     def stop_waiting(self) -> None:

@@ -83,10 +83,7 @@ class McpServerFile(FrozenStruct):
     notices: tuple[str, ...] = ()
 
     def select_servers(self, name: str | None) -> tuple[McpServerEntry, ...]:
-        """Return the servers with this name, or all servers if `name` is None.
-
-        Raises GateError if there is none.
-        """
+        """Return the servers with this name, or all servers if `name` is None. Raises GateError if there is none."""
         found = tuple(one for one in self.servers if name in {None, one.name})
         if found:
             return found

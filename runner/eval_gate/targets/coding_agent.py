@@ -80,10 +80,7 @@ def refuse_missing_file(request: Request, response_text: str) -> None:
 
 
 def _format_files_to_read(guidelines: Sequence[str], files: Sequence[str], files_word: str) -> str:
-    """Format the block of files to read that comes before everything else.
-
-    The result is empty if no file is given.
-    """
+    """Format the block of files to read that comes before everything else. The result is empty if no file is given."""
     lists = [("guideline files", guidelines), (files_word, files)]
     blocks = [
         "\n".join([f"Read all {word} before you begin:", *(f"* {format_file_link(path)}" for path in paths)])

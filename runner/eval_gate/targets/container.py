@@ -25,10 +25,7 @@ class ContainerProbe(FrozenStruct):
         return any(mark.exists() for mark in self.marker_files)
 
     def find_gateway(self) -> str | None:
-        """Find the address of the machine that the container runs on.
-
-        Return None if the address is unknown.
-        """
+        """Find the address of the machine that the container runs on. Return None if the address is unknown."""
         try:
             return parse_default_gateway(self.route_table.read_text(encoding="ascii"))
         except OSError:

@@ -113,10 +113,7 @@ class MockTarget(DescribedTarget[MockSettings]):
         return ("the responses are fixed: the target is a mock",)
 
     async def respond(self, request: Request) -> Response:
-        """Return the canned response after its delay.
-
-        Raises TargetError if the description gives an error instead.
-        """
+        """Return the canned response after its delay. Raises TargetError if the description gives an error instead."""
         started = time.perf_counter()
         await asyncio.sleep(self._choose_delay_s())
         answer = self._get_canned_response(request.case_id)

@@ -136,10 +136,7 @@ class SecretPolicy(Protocol):
     """Policy that decides which targets get which variables."""
 
     def __call__(self, secret_request: SecretRequest) -> None:
-        """Check that a target may get the variables that it requests.
-
-        Raises GateError if it must not.
-        """
+        """Check that a target may get the variables that it requests. Raises GateError if it must not."""
         ...
 
 

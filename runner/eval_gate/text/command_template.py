@@ -148,18 +148,12 @@ class CommandTemplate(FrozenStruct):
 
     @classmethod
     def from_file_format(cls, text: str) -> Self:
-        """Parse the template of the text that stands for one file in a command.
-
-        Raises ValueError.
-        """
+        """Parse the template of the text that stands for one file in a command. Raises ValueError."""
         return cls._parse_template(text, FILE_PLACEHOLDERS)
 
     @classmethod
     def from_rerun_command(cls, text: str) -> Self:
-        """Parse the template of a command with which another tool re-runs cases.
-
-        Raises ValueError.
-        """
+        """Parse the template of a command with which another tool re-runs cases. Raises ValueError."""
         return cls._parse_template(text, RERUN_PLACEHOLDERS)
 
     @classmethod

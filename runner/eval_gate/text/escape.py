@@ -65,10 +65,7 @@ def _mark_line_break(blanks: re.Match[str]) -> str:
 
 
 def format_first_few(things: Sequence[Thing], most: int, shown: Callable[[Thing], str] = str) -> str:
-    """Format at most `most` things and the number of the others: `a, b and 3 more`.
-
-    `shown` formats each of them.
-    """
+    """Format at most `most` things and the number of the others: `a, b and 3 more`. `shown` formats each of them."""
     more = len(things) - most
     return ", ".join(map(shown, things[:most])) + (f" and {more} more" if more > 0 else "")
 

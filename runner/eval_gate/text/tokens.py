@@ -46,10 +46,7 @@ def find_snapshot_tokens(text: str) -> tuple[str, ...]:
 
 
 def find_unknown_tokens(text: str) -> tuple[str, ...]:
-    """Find what looks like a token but has an unknown source, such as `{{env:HOME}}`.
-
-    It stays literal text.
-    """
+    """Find what looks like a token but has an unknown source, such as `{{env:HOME}}`. It stays literal text."""
     return tuple(match[0] for match in _ANY_SOURCE.finditer(text) if match[1] not in SOURCES)
 
 

@@ -53,7 +53,7 @@ def test_tool_forge__case__is_ordered_as_a_person_writes_it() -> None:
     assert list(case) == ["id", "description", "draft", "input", "expect"]
     assert list(case["expect"]) == [
         *("toolsCalled", "toolParams", "noToolErrors", "responseNonEmpty"),
-        *("responseContains", "responseMatches", "responseNotContains"),
+        *("responseContains", "responseContainsNumber", "responseNotContains"),
     ]
     assert (case["id"], case["draft"]) == ("gs-get-weather-001", True)
     assert case["input"] == {"message": WEATHER.question}
@@ -73,16 +73,16 @@ def test_agentv__case__is_ordered_as_a_person_writes_it() -> None:
         "        expected:\n"
         "          - {tool: get_weather, args: {city: Lisbon, days: 1}, args_match: superset}\n"
         "      - {type: contains-all, value: [Lisbon]}\n"
-        '      - {type: regex, value: "(?<!\\\\d[.,:]?)21(?![.,:]?\\\\d)"}\n'
+        '      - {type: contains-number, value: "21"}\n'
         '      - {type: contains, value: "{\\"", negate: true}\n'
     )
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_file__read_as_strictly_as_a_run_can__has_each_question_as_a_draft(name: str, tmp_path: Path) -> None:
-    others = [observe("Who are you?", "I am a bot and I answer questions about the weather."), observe("42?", "42")]
+    others = [observe("Who are you?", "I am Aria, a bot for the weather."), observe("How many?", "42")]
     cases = load(name, tmp_path, build(name, WEATHER, *others))
-    assert [case.messages[-1].content for case in cases] == [WEATHER.question, "Who are you?", "42?"]
+    assert [case.messages[-1].content for case in cases] == [WEATHER.question, "Who are you?", "How many?"]
     assert all(case.draft and case.evaluators and not case.warnings for case in cases)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from eval_gate.drafts.expectations import DraftExpectation, ToolMode, derive_expectation
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.refusal import REFUSAL
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.text.secret import MASK
@@ -60,7 +61,7 @@ def test_tools__others_each_time__are_left_out_and_said() -> None:
 def test_tools__none_is_called__no_tool_is_expected() -> None:
     found = derive([], [])
     assert (found.tool_mode, found.tools, found.no_tool_errors) == (ToolMode.IN_ORDER, (), False)
-    assert found.description == "calls no tool, answers with 21, Lisbon"
+    assert found.description == "calls no tool, answers with 21"
 
 
 def test_tools__unknown__nothing_is_expected_of_them() -> None:
@@ -139,17 +140,24 @@ def test_raw_json__no_response_has_it__none_is_expected() -> None:
     assert derive([call()], text='It is {"celsius": 21} in Lisbon.').not_contains == ()
 
 
-def test_refusal__response_without_facts__its_phrases_are_not_expected() -> None:
-    found = derive([], text="Which city do you mean? I cannot guess it.", question="How is it?")
-    assert found.not_contains == ("I'm sorry", "I can't", "unable to")
-    assert found.description == "calls no tool, answers in words"
+def test_response_without_facts__whatever_it_says__forbids_nothing_and_checks_nothing() -> None:
+    found = derive([], text="Which one of all of these do you mean? It is not to be known.", question="How is it?")
+    assert (found.not_contains, found.checks_nothing, found.description) == ((), True, "calls no tool")
+
+
+def test_refusal__as_a_judge_says__is_expected_and_nothing_else_of_the_text() -> None:
+    responses = (Response(text="I can only help with the 3 orders."), Response(text="No, only with the 3 orders."))
+    found = derive_expectation(Observation("Who won?", responses, refusals=(True, True)), NOW)
+    assert (found.refusal, found.facts, found.patterns, found.checks_nothing) == (REFUSAL, (), (), False)
+    assert found.description == "calls no tool, refuses"
+    assert derive_expectation(Observation("Who won?", responses, refusals=(False, False)), NOW).numbers == ("3",)
 
 
 def test_half_an_answer__no_fact_in_the_second_half__is_noticed_by_its_length() -> None:
     text = "It is 21 now, and it stays dry and calm and mild until the evening."
     found = derive([], text=text)
     assert found.patterns[-1] == rf"[\s\S]{{{int(len(text) * 0.6)}}}"
-    assert derive([], text=f"{text} The low is 14.").patterns[-1].startswith("(?<!")
+    assert derive([], text=f"{text} The low is 14.").patterns == ()
 
 
 def test_empty_response__is_not_expected_to_have_text() -> None:

@@ -25,8 +25,8 @@ def test_unseen__one_answer_with_one_tool__names_all_the_rest() -> None:
 
 
 def test_unseen__all_of_it_was_seen__names_nothing() -> None:
-    failed = Response(text="I'm sorry, but I can't find it.", tool_calls=(ToolCall(name="list_alerts", success=False),))
-    turn = Observation("And now?", (Response(text="Fine."),), (Message(role="user", content="Hello"),))
+    failed = Response(text="There is none.", tool_calls=(ToolCall(name="list_alerts", success=False),))
+    turn = Observation("And now?", (Response(text="I can't help with it."),), (Message(role="user", content="Hello"),))
     tools = [ToolSpec(name="get_weather"), ToolSpec(name="list_alerts")]
     assert list_unseen([Observation("How?", (ANSWER, failed)), turn], tools) == []
 

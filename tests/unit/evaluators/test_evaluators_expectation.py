@@ -68,6 +68,7 @@ CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
         specs.ResponseContains(values=("Sunday", "two\nlines")),
         ['response contains "Sunday"', 'response contains "two lines"'],
     ),
+    (specs.ResponseContainsNumber(values=("21",)), ['response contains the number "21"']),
     (specs.ResponseContainsAny(groups=(("a", "b"),)), ['response contains one of "a", "b"']),
     (specs.ResponseNotContains(values=("{",)), ['response does not contain "{"']),
     (specs.ResponseMatches(patterns=(r"\d+",)), [r"response matches /\d+/"]),

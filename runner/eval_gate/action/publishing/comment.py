@@ -368,10 +368,7 @@ def build_ownership_test(ours: Publication) -> IsOwnComment:
 
 
 def read_publication(ours: Publication, comment: StickyComment) -> Publication | None:
-    """Read the result that a comment of this gate shows.
-
-    Returns None if the comment holds no state.
-    """
+    """Read the result that a comment of this gate shows. Returns None if the comment holds no state."""
     state = comment.state
     if state is None:
         return None

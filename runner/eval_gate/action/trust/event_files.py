@@ -60,10 +60,7 @@ class EventFiles:
     """Files of the commit of one step's event."""
 
     def __init__(self, environment: WorkflowEnvironment, settings: StepSettings) -> None:
-        """Prepare the checks of files for one step's event.
-
-        Raises GateError if the event cannot be read.
-        """
+        """Prepare the checks of files for one step's event. Raises GateError if the event cannot be read."""
         self._workspace = Path(os.path.realpath(environment.workspace))
         self._event = environment.event_name
         self.proof = choose_proof(self._event)

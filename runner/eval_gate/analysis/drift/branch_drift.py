@@ -77,10 +77,7 @@ def find_model_changes(levels: Sequence[RunLevels]) -> tuple[ModelChange, ...]:
 def find_change_between(
     changes: Sequence[ModelChange], levels: Sequence[RunLevels], good: RunLevels, bad: RunLevels
 ) -> ModelChange | None:
-    """Return the newest model change after the run `good` and up to the run `bad`.
-
-    Return None if there is none.
-    """
+    """Return the newest model change after the run `good` and up to the run `bad`. Return None if there is none."""
     places = {one.run_id: at for at, one in enumerate(levels)}
     first, last = places[good.run_id], places[bad.run_id]
     return next((one for one in changes if last <= places[one.new_run.run_id] < first), None)

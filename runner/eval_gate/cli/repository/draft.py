@@ -11,12 +11,12 @@ from eval_gate.config.setting import Panel
 
 USED = (
     *("agentEndpoint", "agentProtocol", "agentFunction", "target", "targets", "provider", "model", "baseUrl"),
-    *("systemPromptPath", "concurrency", "waitFor", "maxRetries", "requestsPerMinute", "passEnv"),
+    *("systemPromptPath", "judge", "concurrency", "waitFor", "maxRetries", "requestsPerMinute", "passEnv"),
     *("toolRegistryPath", "timeoutMs", "maxCostUsd", "keepResponses", "outputDir"),
 )
 """The configuration keys that apply to a draft."""
 COMMON = (
-    *("output", "file_format", "trials", "agentEndpoint", "agentFunction", "target", "targets"),
+    *("output", "file_format", "trials", "agentEndpoint", "agentFunction", "target", "targets", "judge"),
     *("toolRegistryPath", "config"),
     *("from_log", "from_traces", "from_results", "proxy", "review", "accept", "drop", "update", "yes"),
 )

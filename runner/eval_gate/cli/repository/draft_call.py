@@ -104,6 +104,7 @@ class DraftCall(FrozenStruct):
             ("-o", self.output is not None and not mode.writes_new_file),
             ("QUESTIONS", bool(self.files) and mode.writes_new_file and mode is not DraftMode.QUESTIONS),
             ("--field", bool(self.fields) and mode is not DraftMode.LOG),
+            ("--judge", "judge" in self.flags and mode is not DraftMode.QUESTIONS),
             ("--yes", self.assume_yes and mode is not DraftMode.UPDATE),
             ("--resume", self.resume is not None and mode is not DraftMode.QUESTIONS),
         ]

@@ -80,8 +80,9 @@ def _ask_questions(call: DraftCall, output: Path, config: RunConfig) -> Observed
     suite = read_questions(root / call.files[0], root, format_path(root / output, root))
     make_folder(output.parent)
     context = RunContext(root, os.environ, find_git_facts(os.environ, root), call.resume)
+    progress = create_progress(call.verbosity)
     with reserve_stdout():
-        return run_async(observe_cases(config, [suite], context, create_progress(call.verbosity)))
+        return run_async(observe_cases(config, [suite], context, progress, judges_refusals=True))
 
 
 def _build_set(observed: ObservedRun) -> ObservationSet:
@@ -106,12 +107,13 @@ def _build_empty_error(drafts: DraftFile, run_id: str | None) -> GateError:
 
 
 def _list_problems(skipped: Sequence[SkippedObservation]) -> list[Problem]:
-    """List why questions got no case, each reason once, with the place of its first question."""
-    by_reason: dict[str, list[Observation]] = {}
+    """List why questions got no case: each question that has responses, and each reason of the others once."""
+    by_reason: dict[tuple[str, str], list[Observation]] = {}
     for one in skipped:
-        by_reason.setdefault(to_one_line(one.reason, _MAX_REASON), []).append(one.observation)
+        question = one.observation.question if one.observation.responses else ""
+        by_reason.setdefault((to_one_line(one.reason, _MAX_REASON), question), []).append(one.observation)
     problems = []
-    for reason, observations in by_reason.items():
+    for (reason, _), observations in by_reason.items():
         where, more = observations[0].location, len(observations) - 1
         others = f" and {format_count(more, 'other question')}" if more else ""
         said = f"{_format_question(observations[0])}{others}: {reason}"

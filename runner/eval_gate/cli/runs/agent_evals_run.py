@@ -271,10 +271,7 @@ def _iter_suite_files(folder: Path) -> Iterator[Path]:
 
 
 def _check_suite_name(wanted: str) -> None:
-    """Check that the name of a suite is a single name and not a path.
-
-    Raises GateError if it is not.
-    """
+    """Check that the name of a suite is a single name and not a path. Raises GateError if it is not."""
     try:
         names = split_path(wanted)
     except SandboxError as error:

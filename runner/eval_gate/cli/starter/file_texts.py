@@ -140,20 +140,38 @@ def render_workflow(
 
     `config_says` is whether the configuration names the target, so that the workflow need not repeat it.
     """
-    shared = {"[main]": f"[{_format_scalar(_escape_pattern(branch), flow=True)}]", "eval-gate.yaml": config_name}
+    changes = {"[main]": f"[{_format_scalar(_escape_pattern(branch), flow=True)}]", "eval-gate.yaml": config_name}
+    is_here = agent.kind is AgentPlace.AGENT_HERE
+    text = _fill_template("workflow.yml", changes | (_build_address_changes(agent) if is_here else {}))
     env = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in agent.secrets]
     env += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in agent.variables]
     inputs = _list_inputs(agent, config_says=config_says)
-    text = "".join(f"          {name}: {_format_scalar(value)}\n" for name, value in inputs.items() if value)
-    with_inputs = f"        with:\n{text}" if text else ""
-    if agent.kind is AgentPlace.AGENT_HERE:
-        found = _fill_template("workflow-agent.yml", shared | _build_address_changes(agent))
-        found = _INPUTS.sub(lambda _: with_inputs + (f"        env:\n{''.join(env)}" if env else ""), found)
-        return _fill_start_step(found, agent.start, NEEDED_PYTHON in manifests)
-    if env:
-        found = _fill_template("workflow-model.yml", shared)
-        return found.replace("          OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}\n", "".join(env)) + with_inputs
-    return _fill_template("workflow-elsewhere.yml", shared) + with_inputs
+    given = [f"          {name}: {_format_scalar(value)}\n" for name, value in inputs.items() if value]
+    block = "".join(["        env:\n", *env] if env else [] if is_here else [_NO_SECRETS])
+    block += "".join(["        with:\n", *given] if given else [])
+    text = _INPUTS.sub(lambda _: block, text)
+    if is_here:
+        return _fill_start_step(text, agent.start, NEEDED_PYTHON in manifests)
+    return _ABOUT.sub(_ABOUT_SECRETS if env else _ABOUT_TARGET, _AGENT_STEPS.sub("", text))
+
+
+_AGENT_STEPS: Final = re.compile(
+    r"(?ms)^      - name: Start the agent\n.*?(?=^      - uses: eval-gate/)|^      - name: Show the agent's output\n.*"
+)
+"""The steps of the workflow for an agent on the same machine."""
+_ABOUT: Final = re.compile(r"(?m)^# TODO: change the step .*\n.*\n")
+_ABOUT_SECRETS: Final = """\
+# TODO: add the key as a secret of the repository, with the name below `env:`. Pull requests from forks and from
+# Dependabot have no secrets, and end with an error that says so.
+"""
+_ABOUT_TARGET: Final = """\
+# The target runs elsewhere, or the action starts it. Start everything else that the evals need in a step before the
+# action. An agent that is deployed only from the default branch is not the agent of the pull request.
+"""
+_NO_SECRETS: Final = """\
+        # env:
+        #   AGENT_TOKEN: ${{ secrets.AGENT_TOKEN }}  # for targets that need it; empty for forks and Dependabot
+"""
 
 
 def _list_inputs(agent: EvaluatedAgent, *, config_says: bool) -> dict[str, str | None]:

@@ -20,10 +20,7 @@ from eval_gate.session.history_update import build_next_history
 
 
 def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
-    """Find what became worse up to this run.
-
-    Raises GateError if there is no such run.
-    """
+    """Find what became worse up to this run. Raises GateError if there is no such run."""
     config = load_settings_part(("outputDir", "history", "passScore"), flags)
     found = find_baseline(reference, Path(config.output_dir), config.history)
     if isinstance(found, NoBaseline):

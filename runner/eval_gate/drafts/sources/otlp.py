@@ -69,10 +69,7 @@ class _Entry(NamedTuple):
 
 
 def read_spans(source: SourceFile) -> TraceContent:
-    """Read all spans and give each the events and log records of it.
-
-    Raises GateError `invalid-draft-source`.
-    """
+    """Read all spans and give each the events and log records of it. Raises GateError `invalid-draft-source`."""
     spans: dict[SpanKey, TraceSpan] = {}
     events: list[tuple[SpanKey, SpanEvent]] = []
     notes: list[str] = []

@@ -30,10 +30,7 @@ class SourceFile(NamedTuple):
     data: bytes
 
     def iter_lines(self) -> Iterator[SourceLine]:
-        """Yield every line that is not blank.
-
-        Raises GateError for a line that is too long.
-        """
+        """Yield every line that is not blank. Raises GateError for a line that is too long."""
         begin, number, size = 0, 0, len(self.data)
         while begin < size:
             number += 1

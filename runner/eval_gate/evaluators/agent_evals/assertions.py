@@ -41,10 +41,7 @@ _FENCE: Final = "```"
 
 
 async def evaluate_contains(spec: OutputContains, context: EvaluationContext) -> EvaluatorScore:
-    """Check that the response contains the value.
-
-    If case does not matter, both sides are compared in lower case.
-    """
+    """Check that the response contains the value. If case does not matter, both sides are compared in lower case."""
     text = context.response.text
     if contains_text(spec.value, text, case_sensitive=spec.case_sensitive):
         return pass_assertion(spec, f"Output contains {double_quote(spec.value)}", spec.value, text)

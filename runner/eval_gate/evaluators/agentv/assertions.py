@@ -18,13 +18,22 @@ from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, Unrepor
 from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.evaluators.trace import list_calls
 from eval_gate.evaluators.weighted_mean import compute_weighted_mean
-from eval_gate.evaluators.wording import MAX_VALUE, double_quote, format_names, limit_items, truncate
+from eval_gate.evaluators.wording import (
+    MAX_VALUE,
+    describe_missing_number,
+    double_quote,
+    format_names,
+    limit_items,
+    truncate,
+)
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.agentv import ExecutionMetrics, FieldAccuracy, FieldCheck, Metric, MetricLimit, TextAssertion
 from eval_gate.model.usage import add_up
+from eval_gate.struct import replace
 from eval_gate.text.distinct_values import format_distinct_numbers, format_distinct_values
 from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
+from eval_gate.text.number_search import has_number
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, is_json, parse_untrusted_json
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
@@ -50,6 +59,8 @@ async def evaluate_text_assertion(spec: TextAssertion, context: EvaluationContex
             await context.patterns.search(spec.values[0], text, spec.flags),
             f"matches /{truncate(spec.values[0])}/{truncate(spec.flags, 20)}",
         )
+    if spec.type == "contains-number":
+        return _evaluate_number(spec, text)
     if spec.type == "is-json":
         return _build_score(spec, is_json(text), "is JSON")
     if spec.type in {"starts-with", "ends-with", "equals"}:
@@ -80,6 +91,14 @@ def _evaluate_contains(spec: TextAssertion, text: str) -> EvaluatorScore:
     if shown is not None:
         return _build_score(spec, not missing, f"contains {double_quote(shown)}")
     return _build_score(spec, not missing, f"contains all of {format_names(missing or spec.values)}")
+
+
+def _evaluate_number(spec: TextAssertion, text: str) -> EvaluatorScore:
+    score = _build_score(spec, has_number(text, spec.values[0]), f"contains the number {truncate(spec.values[0])}")
+    if score.passed:
+        return score
+    sentence = to_well_formed(describe_missing_number(spec.values[0], text))
+    return replace(score, misses=(sentence,), error=f"{to_well_formed(truncate(spec.name))}: {sentence}")
 
 
 def _build_score(spec: TextAssertion, holds: object, what: str) -> EvaluatorScore:

@@ -57,19 +57,13 @@ MAX_QUOTED: Final = 200
 
 
 async def evaluate_code_judge(spec: CodeJudge, context: EvaluationContext) -> EvaluatorScore:
-    """Score the response with the command of a `CodeJudge`.
-
-    Raises EvaluatorError if the command returns no score.
-    """
+    """Score the response with the command of a `CodeJudge`. Raises EvaluatorError if the command returns no score."""
     verdict = await run_judge_command(spec.name, spec, _build_judge_input(context), context)
     return score_from_verdict(spec.name, verdict, {"command": format_command(spec)})
 
 
 async def evaluate_code_grader(spec: CodeGrader, context: EvaluationContext) -> EvaluatorScore:
-    """Score the response with the command of a `CodeGrader`.
-
-    Raises EvaluatorError if the command returns no score.
-    """
+    """Score the response with the command of a `CodeGrader`. Raises EvaluatorError if the command returns no score."""
     finished = await run_command(spec.name, spec, _build_grader_input(spec, context), context)
     trouble = None if _is_plain_failure(finished) else find_failure(finished, get_time_limit(spec))
     if trouble is not None:

@@ -129,37 +129,25 @@ def _remove_whitespace(text: str) -> str:
 
 
 def parse_number(value: JsonValue) -> float | None:
-    """Return the value if it is a finite number, else None.
-
-    `true` is not a number, and `1e999` is not finite.
-    """
+    """Return the value if it is a finite number, else None. `true` is not a number, and `1e999` is not finite."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if isinstance(value, int) or math.isfinite(value) else None
 
 
 def clamp_score(score: float, limit: float) -> float:
-    """Limit a score to the range from 0 to `limit`.
-
-    The score may be an integer of thousands of digits.
-    """
+    """Limit a score to the range from 0 to `limit`. The score may be an integer of thousands of digits."""
     return float(min(max(score, 0), limit)) + 0.0
 
 
 def fit_to_scale(score: float, limit: float) -> float | None:
-    """Return a score from 0 to `limit`, with rounding errors removed.
-
-    Returns None for a score of another scale.
-    """
+    """Return a score from 0 to `limit`, with rounding errors removed. Returns None for a score of another scale."""
     rounding = ROUNDING * limit
     return clamp_score(score, limit) if -rounding <= score <= limit + rounding else None
 
 
 def format_raw_score(score: float) -> str:
-    """Format the score as it was given, truncated.
-
-    An integer may have thousands of digits.
-    """
+    """Format the score as it was given, truncated. An integer may have thousands of digits."""
     return truncate(str(score), MAX_SHOWN)
 
 

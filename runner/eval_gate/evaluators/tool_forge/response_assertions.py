@@ -9,11 +9,18 @@ from collections.abc import Iterable, Iterator
 
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore
 from eval_gate.evaluators.tool_forge.assertion_tally import AssertionTally
-from eval_gate.evaluators.wording import double_quote, format_names, single_quote, truncate
+from eval_gate.evaluators.wording import (
+    describe_missing_number,
+    double_quote,
+    format_names,
+    single_quote,
+    truncate,
+)
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.javascript.strings import format_js_number
+from eval_gate.text.number_search import has_number
 from eval_gate.text.tokens import resolve_tokens
 
 BYTES_PER_TOKEN = 4
@@ -60,6 +67,18 @@ async def evaluate_response_contains_any(spec: specs.ResponseContainsAny, contex
             return tally.finish_failed(f"expected one of {format_names(members)} in response but found none")
         elif all(members):
             tally.add_pass()
+    return tally.finish_passed(of_values=True)
+
+
+async def evaluate_response_contains_number(
+    spec: specs.ResponseContainsNumber, context: EvaluationContext
+) -> EvaluatorScore:
+    """Every number, date or code is in the text, in whichever way it is written there."""
+    tally = AssertionTally(spec.type)
+    for value in spec.values:
+        if not has_number(context.response.text, value):
+            return tally.finish_failed(describe_missing_number(value, context.response.text))
+        tally.add_pass()
     return tally.finish_passed(of_values=True)
 
 

@@ -26,6 +26,7 @@ TABLE: Final[EvaluatorTable] = {
     specs.ResponseNonEmpty: response_assertions.evaluate_response_non_empty,
     specs.ResponseContains: response_assertions.evaluate_response_contains,
     specs.ResponseContainsAny: response_assertions.evaluate_response_contains_any,
+    specs.ResponseContainsNumber: response_assertions.evaluate_response_contains_number,
     specs.ResponseNotContains: response_assertions.evaluate_response_not_contains,
     specs.ResponseMatches: response_assertions.evaluate_response_matches,
     specs.MaxLatency: response_assertions.evaluate_max_latency,

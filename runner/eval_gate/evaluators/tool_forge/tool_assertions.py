@@ -76,10 +76,7 @@ async def evaluate_tools_called_any_order(spec: ToolsCalledAnyOrder, context: Ev
 
 
 async def evaluate_tools_acceptable(spec: ToolsAcceptable, context: EvaluationContext) -> EvaluatorScore:
-    """Check that the set of called tools is one of the acceptable sets.
-
-    Repeated calls do not matter (A-03).
-    """
+    """Check that the set of called tools is one of the acceptable sets. Repeated calls do not matter (A-03)."""
     tally, called = AssertionTally(spec.type), _list_called_names(spec, context)
     sets = [frozenset() if spec.NONE in one else frozenset(one) for one in spec.sets]
     if frozenset(called) in sets:

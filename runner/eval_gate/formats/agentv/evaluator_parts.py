@@ -93,10 +93,7 @@ class EvaluatorPartReader:
             return None, None
 
     def read_command(self, raw: JsonValue, path: Path) -> Command | None:
-        """Read a command: a shell line, or a program with its arguments.
-
-        Return None after reporting a problem.
-        """
+        """Read a command: a shell line, or a program with its arguments. Return None after reporting a problem."""
         if isinstance(raw, str) and raw.strip():
             return raw
         if isinstance(raw, list) and raw and all(isinstance(word, str) for word in raw) and raw[0]:

@@ -261,10 +261,7 @@ class EvaluatorReader:
         )
 
     def _read_expected_calls(self, raw: JsonValue, path: Path) -> tuple[str, ...]:
-        """Read the expected tool names, in their order.
-
-        Arguments get a warning, because they are not compared.
-        """
+        """Read the expected tool names, in their order. Arguments get a warning, because they are not compared."""
         if not isinstance(raw, list):
             self._findings.add_problem(f"expected a list of calls, got {describe_value(raw)}", path)
             return ()

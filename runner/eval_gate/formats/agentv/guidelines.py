@@ -59,10 +59,7 @@ def matches_glob(path: str, patterns: Sequence[str]) -> bool:
 
 
 def load_guidelines(repository: EvalRepository) -> Guidelines:
-    """Load the guideline patterns nearest to the eval file, or the defaults.
-
-    Raises GateError for invalid patterns.
-    """
+    """Load the guideline patterns nearest to the eval file, or the defaults. Raises GateError for invalid patterns."""
     for name in CONFIG_FILES:
         for place in repository.iter_parent_folders():
             patterns = _load_patterns(place / name, repository)

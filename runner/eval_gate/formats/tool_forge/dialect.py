@@ -340,6 +340,8 @@ def _iter_response_assertions(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
         yield _intern_spec(specs.ResponseContains(values=tuple(expect.response_contains)))
     if expect.response_contains_any is not None:
         yield _intern_spec(specs.ResponseContainsAny(groups=tuple(map(tuple, expect.response_contains_any))))
+    if expect.response_contains_number is not None:
+        yield _intern_spec(specs.ResponseContainsNumber(values=tuple(expect.response_contains_number)))
     if expect.response_not_contains is not None:
         yield _intern_spec(specs.ResponseNotContains(values=tuple(expect.response_not_contains)))
     patterns = (*(expect.response_matches or ()), *((expect.regex_pattern,) if expect.regex_pattern else ()))

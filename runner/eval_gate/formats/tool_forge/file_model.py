@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from eval_gate.formats.document_reader import CaseId, FileModel, Text
+from eval_gate.formats.document_reader import CaseId, FileModel, NumberText, Text
 from eval_gate.model.limits import CASES
 
 Positive = Annotated[float, Field(gt=0)]
@@ -49,6 +49,10 @@ class Expect(FileModel):
     )
     response_contains_any: list[list[str]] | None = Field(
         default=None, description="The response contains at least one of each group."
+    )
+    response_contains_number: list[NumberText] | None = Field(
+        default=None,
+        description="The response contains all of these numbers, dates and codes, in whichever way they are written.",
     )
     response_not_contains: list[str] | None = Field(
         default=None, description="The response contains none of these, case-sensitive."

@@ -313,10 +313,7 @@ class HistoryEvidence:
 
 
 def build_history_evidence(baseline: Baseline, pass_score: float) -> HistoryEvidence:
-    """Build the evidence from the history that ends with this baseline.
-
-    The returned object caches what it computes.
-    """
+    """Build the evidence from the history that ends with this baseline. The returned object caches what it computes."""
     return HistoryEvidence(baseline, pass_score)
 
 

@@ -229,10 +229,7 @@ def _compute_log_poisson(failures: float, mean: float) -> float:
 
 
 def find_bad_days(days: Sequence[BranchRun]) -> tuple[BranchRun, ...]:
-    """Find the runs that failed far more than most, for the reports.
-
-    They decide nothing.
-    """
+    """Find the runs that failed far more than most, for the reports. They decide nothing."""
     if not days or max(day.failures for day in days) > _MAX_FAILURES:
         return ()
     level = median(day.failures / max(day.expected, _NO_VARIANCE) for day in days)

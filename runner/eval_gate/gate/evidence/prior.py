@@ -65,10 +65,7 @@ class Prior(FrozenStruct):
         return _add_history(self, counts.passes, counts.failures)
 
     def adjust_to_day(self, day: DayFactors) -> Prior:
-        """Return the prior for a day that multiplies failures by these factors.
-
-        This prior itself does not change.
-        """
+        """Return the prior for a day that multiplies failures by these factors. This prior itself does not change."""
         return _adjust_to_day(self, day) if day else self
 
     @property

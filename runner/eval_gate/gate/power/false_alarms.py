@@ -113,10 +113,7 @@ def compute_promised_share(cases: CaseGroups) -> float:
 
 
 def fit_mixture(seen: SeenCounts) -> FlakinessMixture | None:
-    """Fit the two kinds of cases that explain best what was seen.
-
-    Return None if one kind explains it about as well.
-    """
+    """Fit the two kinds of cases that explain best what was seen. Return None if one kind explains it about as well."""
     known = [
         (passes, failures, number)
         for (passes, failures), number in sorted(seen)

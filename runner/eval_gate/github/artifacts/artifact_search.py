@@ -240,10 +240,7 @@ class _BaselineRuns:
             yield from self._iter_trusted(runs)
 
     def iter_artifacts(self, runs: Iterable[WorkflowRun]) -> Iterator[Artifact]:
-        """Yield the artifacts of the runs that may be a baseline.
-
-        At most `MAX_RUNS` runs are queried in all.
-        """
+        """Yield the artifacts of the runs that may be a baseline. At most `MAX_RUNS` runs are queried in all."""
         for run in runs:
             if run.id in self._asked:
                 continue

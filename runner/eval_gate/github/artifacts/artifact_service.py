@@ -250,10 +250,7 @@ class _SignedUrlResponse(ApiResponse):
 
 
 def find_own_artifact(client: GitHubClient, service: ArtifactService, name: str) -> OwnArtifact | None:
-    """Find the newest artifact of this name in this run, or return None.
-
-    Raises GitHubError.
-    """
+    """Find the newest artifact of this name in this run, or return None. Raises GitHubError."""
     run, job = parse_backend_ids(service.token)
     message = {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, "name_filter": name}
     found = (

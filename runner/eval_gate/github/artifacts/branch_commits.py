@@ -81,10 +81,7 @@ class BranchCommits:
         return sha in self._line
 
     def iter_before(self, sha: str) -> Iterator[str]:
-        """Yield the commit and its first parents, newest first, as far as they were listed.
-
-        No request is sent.
-        """
+        """Yield the commit and its first parents, newest first, as far as they were listed. No request is sent."""
         return iter_first_parents(sha, self._parents)
 
     def _start_listing(self) -> None:

@@ -1,6 +1,7 @@
 """Specifications of current AgentV assertions that need no LLM judge, one class for each kind.
 
-Source: AgentV 4.42.4 (its documentation of graders). docs/agentv.md lists the supported features.
+Source: AgentV 4.42.4 (its documentation of graders); `contains-number` is an addition to its format. docs/agentv.md
+lists the supported features.
 """
 
 from typing import Annotated, Literal
@@ -15,6 +16,7 @@ TextQuestion = Literal[
     "contains",
     "contains-any",
     "contains-all",
+    "contains-number",
     "icontains",
     "icontains-any",
     "icontains-all",

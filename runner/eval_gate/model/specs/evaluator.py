@@ -123,6 +123,18 @@ class ResponseContainsAny(EvaluatorSpec, kw_only=True):
         return not any(group and all(group) for group in self.groups)
 
 
+class ResponseContainsNumber(EvaluatorSpec, kw_only=True):
+    """The response contains every number, date or code, in whichever way it is written (`text.number_search`)."""
+
+    type: Literal["responseContainsNumber"] = "responseContainsNumber"
+    values: tuple[str, ...]
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether there is no value."""
+        return not self.values
+
+
 class ResponseNotContains(EvaluatorSpec, kw_only=True):
     """The response contains none of the values, case-sensitive. Values may contain tokens."""
 

@@ -144,10 +144,7 @@ def _find_key(member: Node) -> str | None:
 
 
 def _parse_text(node: Node) -> str | UnknownValue:
-    """Evaluate a string, a template without interpolation, or a sum of these.
-
-    Returns UNKNOWN for anything else.
-    """
+    """Evaluate a string, a template without interpolation, or a sum of these. Returns UNKNOWN for anything else."""
     parts = []
     for operand in _iter_operands(node):
         if operand.type == "string":
@@ -164,10 +161,7 @@ def _parse_text(node: Node) -> str | UnknownValue:
 
 
 def _iter_operands(node: Node) -> Iterator[Node]:
-    """Yield the operands of a sum from left to right.
-
-    A node that is not a sum is its own only operand.
-    """
+    """Yield the operands of a sum from left to right. A node that is not a sum is its own only operand."""
     pending = [node]
     while pending:
         current = unwrap_expression(pending.pop())
@@ -206,10 +200,7 @@ def _unescape(source: str) -> str | None:
 
 
 def _parse_number(source: str) -> int | float | UnknownValue:
-    """Parse a plain decimal number, or return UNKNOWN.
-
-    Other notations are too rare in a schema to be supported.
-    """
+    """Parse a plain decimal number, or return UNKNOWN. Other notations are too rare in a schema to be supported."""
     digits = source.removeprefix("-").strip()
     if not _DECIMAL.fullmatch(digits):
         return UnknownValue.VALUE

@@ -57,10 +57,7 @@ class SourceFiles:
         return found
 
     def resolve_import(self, specifier: str, importer: Path) -> Path:
-        """Return the file that `from 'specifier'` refers to in `importer`.
-
-        Raises SourceError.
-        """
+        """Return the file that `from 'specifier'` refers to in `importer`. Raises SourceError."""
         if not specifier.startswith("."):
             raise SourceError(f'"{specifier[:80]}" is not a relative path')
         outside = False
@@ -87,10 +84,7 @@ class SourceFiles:
         return module
 
     def parse_file(self, file: Path) -> ParsedModule:
-        """Parse a file, even if it has syntax errors.
-
-        Raises SourceError if the source cannot be read.
-        """
+        """Parse a file, even if it has syntax errors. Raises SourceError if the source cannot be read."""
         file = file.resolve()
         if file not in self._modules:
             if len(self._modules) >= MAX_FILES:

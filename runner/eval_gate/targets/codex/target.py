@@ -192,10 +192,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
     def _build_error(
         self, what: str, finished: FinishedProgram | None, log: CodexLog, fault: TargetFault = TargetFault.REFUSED
     ) -> TargetError:
-        """Build an error with the end of the output and the path of the log.
-
-        The quoted output is truncated.
-        """
+        """Build an error with the end of the output and the path of the log. The quoted output is truncated."""
         parts = [what]
         if finished is not None:
             streams = (("stderr", finished.stderr), ("stdout", finished.stdout))

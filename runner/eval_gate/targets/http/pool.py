@@ -52,10 +52,7 @@ class QuietConnector(TCPConnector):
     """
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:  # noqa: ASYNC109 (aiohttp's name)
-        """Return a connection for one request on which no data has arrived unasked.
-
-        Raises the errors of aiohttp.
-        """
+        """Return a connection for one request on which no data has arrived unasked. Raises the errors of aiohttp."""
         while True:
             connection = await super().connect(req, traces, timeout)
             if _is_quiet(connection):
@@ -81,10 +78,7 @@ class LocalResolver(ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Resolve a host name to its addresses, in the order of the system.
-
-        Raises OSError.
-        """
+        """Resolve a host name to its addresses, in the order of the system. Raises OSError."""
         try:
             if host.lower().rstrip(".").rpartition(".")[2] != "localhost":
                 return await super().resolve(host, port, family)

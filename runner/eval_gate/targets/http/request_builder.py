@@ -67,10 +67,7 @@ class RequestBuilder:
         return self.resolve_url(found) if same else None
 
     def build_request(self, request: Request, values: PlaceholderValues | None = None) -> HttpRequest:
-        """Build the request for one case.
-
-        Raises TargetError if the request must not be sent.
-        """
+        """Build the request for one case. Raises TargetError if the request must not be sent."""
         settings = self._settings
         values = values or self.build_values(request)
         url = self._build_url(values) if self._per_case else self.url
@@ -107,10 +104,7 @@ class RequestBuilder:
         return json.dumps(body).encode()
 
     def _build_url(self, values: PlaceholderValues) -> URL:
-        """Build the address for one case.
-
-        Raises TargetError if the values of the case would lead to another path.
-        """
+        """Build the address for one case. Raises TargetError if the values of the case would lead to another path."""
         text = fill_address(self._written, values.__getitem__)
         address, mark, fragment = text.partition("#")
         if self._query:

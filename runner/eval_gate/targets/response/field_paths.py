@@ -98,10 +98,7 @@ class FieldPath(FrozenStruct):
 
     @classmethod
     def parse(cls, text: str) -> FieldPath:
-        """Parse a field path.
-
-        Raises ValueError with a message for people if the path is invalid.
-        """
+        """Parse a field path. Raises ValueError with a message for people if the path is invalid."""
         if len(text) > PATH_CHARACTERS:
             raise ValueError(f"is a path of more than {PATH_CHARACTERS:,} characters")
         rest = text.strip().removeprefix("$")
@@ -117,10 +114,7 @@ class FieldPath(FrozenStruct):
         return cls(text, tuple(steps), key if isinstance(key, str) else None, _is_gathering(steps))
 
     def to_gathering(self) -> FieldPath:
-        """Return the same path to every member of the list there.
-
-        A path that gathers already is returned unchanged.
-        """
+        """Return the same path to every member of the list there. A path that gathers already is returned unchanged."""
         return self if self.is_gathering else FieldPath(self.text, (*self.steps, EachMember()), is_gathering=True)
 
     def find_first(self, document: JsonValue) -> JsonValue | MissingValue:
@@ -222,8 +216,5 @@ def _strip_quotes(text: str) -> str:
 
 
 def _format_scalar(value: JsonValue) -> str | None:
-    """Format a scalar as JSON, such as `true`, `1` or `null`.
-
-    Return None for a list or a mapping.
-    """
+    """Format a scalar as JSON, such as `true`, `1` or `null`. Return None for a list or a mapping."""
     return None if isinstance(value, list | dict) else dump_compact_json(value)

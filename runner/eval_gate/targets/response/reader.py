@@ -174,10 +174,7 @@ class ResponseReader:
         return self.calls.path.has_value(document) or self.is_without_calls(document)
 
     def find_model(self, document: JsonValue) -> str | None:
-        """Find the name of the model in a response or in one of its events.
-
-        Return None if the model is not given.
-        """
+        """Find the name of the model in a response or in one of its events. Return None if the model is not given."""
         if self._model is None:
             return None
         found = (
@@ -212,10 +209,7 @@ def _is_part_list(value: JsonValue | MissingValue) -> bool:
 
 
 def find_usage(document: JsonValue) -> Usage | None:
-    """Find the token counts in the `usage` of a response.
-
-    Return None if the response has no usage.
-    """
+    """Find the token counts in the `usage` of a response. Return None if the response has no usage."""
     usage = document.get("usage") if isinstance(document, dict) else None
     if not isinstance(usage, dict):
         return None
@@ -367,10 +361,7 @@ class CallReader:
         return self.join_fragments([said] if more is None else [more, said], place, escaped=escaped)
 
     def read_fragment(self, call: JsonValue, place: str) -> CallFragment:
-        """Read everything about a tool call that is at this place.
-
-        Raises ResponseShapeError.
-        """
+        """Read everything about a tool call that is at this place. Raises ResponseShapeError."""
         name = self._name.find_first(call)
         success = _parse_success(self._success.find_first(call), f"{place}.{self._success}")
         if self._error is not None and _is_present(problem := self._error.find_first(call)):

@@ -126,10 +126,7 @@ def describe_union_errors(details: Sequence[ErrorDetails]) -> str:
 
 
 def list_errors(error: ValidationError) -> list[ErrorDetails]:
-    """List the errors, or only their number if they are very many.
-
-    Naming an error costs a thousand bytes.
-    """
+    """List the errors, or only their number if they are very many. Naming an error costs a thousand bytes."""
     if error.error_count() <= MISTAKES:
         return error.errors(include_url=False)
     said = f"{error.error_count():,} mistakes, too many to list: is this the right kind of file?"

@@ -40,10 +40,7 @@ class Decompressor:
         self._begun = False
 
     def iter_pieces(self, data: bytes) -> Iterator[bytes]:
-        """Decompress the next bytes, and yield them in pieces of bounded size.
-
-        Raises DecompressionError.
-        """
+        """Decompress the next bytes, and yield them in pieces of bounded size. Raises DecompressionError."""
         if self._kind is None:
             yield data
             return

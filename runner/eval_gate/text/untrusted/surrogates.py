@@ -49,10 +49,7 @@ def has_surrogates(value: JsonValue) -> bool:
 
 
 def replace_surrogates(value: JsonValue) -> JsonValue:
-    """Replace lone surrogates in all texts of a value, and return it.
-
-    Lists and mappings are changed in place.
-    """
+    """Replace lone surrogates in all texts of a value, and return it. Lists and mappings are changed in place."""
     whole: list[JsonValue] = [value]
     open_: list[list[JsonValue] | dict[str, JsonValue]] = [whole]
     while open_:

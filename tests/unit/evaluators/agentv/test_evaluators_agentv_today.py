@@ -60,6 +60,8 @@ def sequence(mode: str, *expected: ExpectedCall, **fields) -> CallSequence:
         ("contains-all", ("a", "x"), "abc", False),
         ("icontains-any", ("X", "C"), "abc", True),
         ("icontains-all", ("A", "C"), "abc", True),
+        ("contains-number", ("1,250.40",), "it costs 1250.4", True),
+        ("contains-number", ("1,250.40",), "it costs 1,205.40", False),
         ("starts-with", (" a",), "\n\ufeffabc", True),
         ("ends-with", ("c\t",), "abc\u3000", True),
         ("equals", ("abc",), " abc\n", True),
@@ -78,6 +80,11 @@ def test_text__answer__holds_or_not(kind, values, answer, holds) -> None:
     turned = said_of(TextAssertion(type=kind, values=values, negate=True), answer)
     assert (turned.score, turned.hits, turned.misses) == (float(not holds), found.misses, found.hits)
     assert (turned.error is None) is not holds
+
+
+def test_number__not_in_the_answer__says_which_numbers_are() -> None:
+    found = said_of(TextAssertion(type="contains-number", values=("21",)), "It is 12.")
+    assert found.error == "contains-number: expected the number 21; response has 12"
 
 
 @pytest.mark.parametrize("negate", [False, True])

@@ -16,6 +16,7 @@ from eval_gate.model.specs.evaluator import (
     ParamCheck,
     ResponseContains,
     ResponseContainsAny,
+    ResponseContainsNumber,
     ResponseMatches,
     ResponseNonEmpty,
     ResponseNotContains,
@@ -251,6 +252,16 @@ def test_response_contains_any__every_group__needs_a_member() -> None:
     judgement = judged(ResponseContainsAny(groups=groups), response=said("rain in Oslo"))
     assert outcome(judgement) == ("responseContainsAny: expected one of [Rome, Roma] in response but found none", 2, 0)
     assert outcome(judged(ResponseContainsAny(groups=((), ("ok",))))) == (None, 1, 1)
+
+
+@pytest.mark.contract("responseContainsNumber")
+def test_response_contains_number__written_in_any_way__holds_and_a_failure_says_what_the_file_says() -> None:
+    spec = ResponseContainsNumber(values=("12 December", "1,250.40"))
+    assert outcome(judged(spec, response=said("On Dec 12 it costs 1 250,40 EUR."))) == (None, 2, 0)
+    found = judged(spec, response=said("On 12 December it costs 1,205.40 EUR."))
+    error = "responseContainsNumber: expected the number 1,250.40; response has 12 December, 1,205.40"
+    assert outcome(found) == (error, 2, 0)
+    assert judged(spec, response=said("No idea.")).error.endswith("expected the number 12 December; response has none")
 
 
 @pytest.mark.contract("tokens.unresolved.responseContainsAny")

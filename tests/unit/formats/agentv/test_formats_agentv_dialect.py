@@ -19,8 +19,8 @@ def repository(tmp_path) -> Repository:
 
 
 KNOWN = (
-    "llm_judge, code_judge, tool_trajectory, composite, rubrics, code-grader, contains, contains-any, regex, is-json, "
-    "skill-trigger, execution-metrics, latency, cost, token-usage, field-accuracy"
+    "llm_judge, code_judge, tool_trajectory, composite, rubrics, code-grader, contains, contains-any, contains-number, "
+    "regex, is-json, skill-trigger, execution-metrics, latency, cost, token-usage, field-accuracy"
 )
 
 

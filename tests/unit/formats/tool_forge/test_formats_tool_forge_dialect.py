@@ -21,6 +21,7 @@ ALL_KEYS = {
     "regexPattern": "b",
     "responseMatches": ["a"],
     "responseNotContains": ["x"],
+    "responseContainsNumber": ["1,250.40"],
     "responseContainsAny": [["y"]],
     "responseContains": ["z"],
     "responseNonEmpty": True,
@@ -126,9 +127,10 @@ def test_load__every_key__becomes_an_assertion_in_the_contracts_order() -> None:
     loaded = load(expecting(**ALL_KEYS)).cases[0]
     assert [spec.type for spec in loaded.evaluators] == [
         *("toolsCalled", "toolsNotCalled", "toolParams", "noToolErrors", "responseNonEmpty", "responseContains"),
-        *("responseContainsAny", "responseNotContains", "responseMatches", "maxLatencyMs", "maxTokens"),
+        *("responseContainsAny", "responseContainsNumber", "responseNotContains", "responseMatches"),
+        *("maxLatencyMs", "maxTokens"),
     ]
-    assert msgspec.structs.asdict(loaded.evaluators[8])["patterns"] == ("a", "b")
+    assert msgspec.structs.asdict(loaded.evaluators[9])["patterns"] == ("a", "b")
     assert loaded.warnings == ()
 
 
@@ -178,6 +180,10 @@ def test_location__case__is_its_line() -> None:
         ([5], "[0]: expected a mapping, got the number 5"),
         (expecting(toolsCalled="x"), '[0].expect.toolsCalled: expected a list, got text "x"'),
         (expecting(toolsCalled=[1]), "[0].expect.toolsCalled[0]: expected text, got the number 1"),
+        (
+            expecting(responseContainsNumber=["many"]),
+            "[0].expect.responseContainsNumber[0]: expected one number, date or code, such as 1,250.40",
+        ),
         (expecting(responseContainsAny=["a"]), '[0].expect.responseContainsAny[0]: expected a list, got text "a"'),
         (expecting(toolsAcceptable=[]), "[0].expect.toolsAcceptable: needs at least 1, got an empty list"),
         (expecting(toolsAcceptable=["a"]), '[0].expect.toolsAcceptable[0]: expected a list, got text "a"'),

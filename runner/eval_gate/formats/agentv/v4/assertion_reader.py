@@ -33,6 +33,7 @@ from eval_gate.text.sources.validation_errors import describe_value
 TEXT_ASSERTION_MODELS: Final[Mapping[str, type[old.AgentVEvaluator]]] = {
     **dict.fromkeys(("contains", "icontains", "starts-with", "ends-with", "equals"), file_model.OneTextAssertion),
     **dict.fromkeys(("contains-any", "contains-all", "icontains-any", "icontains-all"), file_model.TextListAssertion),
+    "contains-number": file_model.NumberAssertion,
     "regex": file_model.RegexAssertion,
     "is-json": file_model.IsJsonAssertion,
 }
@@ -101,6 +102,7 @@ class AssertionReader:
         match found:
             case (
                 file_model.OneTextAssertion()
+                | file_model.NumberAssertion()
                 | file_model.TextListAssertion()
                 | file_model.RegexAssertion()
                 | file_model.IsJsonAssertion()
@@ -124,6 +126,7 @@ class AssertionReader:
     def _read_text(
         self,
         found: file_model.OneTextAssertion
+        | file_model.NumberAssertion
         | file_model.TextListAssertion
         | file_model.RegexAssertion
         | file_model.IsJsonAssertion,

@@ -21,6 +21,7 @@ from eval_gate.formats.agentv.file_model import (
     Text,
     Weight,
 )
+from eval_gate.formats.document_reader import NumberText
 
 CRITERIA: Final = ("criteria", "expected_outcome")
 OUTPUT: Final = ("expected_output",)
@@ -36,6 +37,13 @@ class OneTextAssertion(AgentVEvaluator):
 
     type: str
     value: Text
+
+
+class NumberAssertion(AgentVEvaluator):
+    """The response contains a number, date or code, in whichever way it is written: an addition to AgentV's format."""
+
+    type: str
+    value: NumberText
 
 
 class TextListAssertion(AgentVEvaluator):

@@ -82,10 +82,7 @@ def drop_largest_falls(cases: Sequence[ScoredCase], count: int) -> list[ScoredCa
 
 
 def compute_score_finding(cases: Sequence[ScoredCase], limit: float) -> ScoreFinding:
-    """Compute the finding over the scores of all these cases.
-
-    `limit` is the accepted chance of a false drop.
-    """
+    """Compute the finding over the scores of all these cases. `limit` is the accepted chance of a false drop."""
     falls = [case.fall for case in cases]
     mean = math.fsum(falls) / len(falls)
     chance = 1.0

@@ -223,10 +223,7 @@ class _CallTracker:
         self.open: list[tuple[str, str]] = []
 
     def add_turn(self, message: Message, index: int) -> None:
-        """Add a turn of the model, whose tool calls now wait for their results.
-
-        A call without an id gets one.
-        """
+        """Add a turn of the model, whose tool calls now wait for their results. A call without an id gets one."""
         self.open = [(call.id or f"call_{index}_{number}", call.name) for number, call in enumerate(message.tool_calls)]
         self._names |= dict(self.open)
 

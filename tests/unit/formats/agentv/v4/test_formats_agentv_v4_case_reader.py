@@ -318,6 +318,10 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
         ),
         (asserted("{include: x}"), "5: tests[0].assertions[0].include: assertions of another file"),
         (asserted("{type: contains}"), "5: tests[0].assertions[0].value: is missing"),
+        (
+            asserted("{type: contains-number, value: many}"),
+            "5: tests[0].assertions[0].value: expected one number, date or code, such as 1,250.40",
+        ),
         (asserted("{type: contains-any, value: []}"), "5: tests[0].assertions[0].value: "),
         (asserted("{type: regex, value: a, flags: gg}"), '5: tests[0].assertions[0].flags: "gg" are not flags'),
         (asserted("{type: execution-metrics}"), "5: tests[0].assertions[0]: sets no limit"),
