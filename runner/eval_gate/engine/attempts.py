@@ -102,11 +102,9 @@ def _describe_failure(trial_record: TrialRecord, attempts: str) -> TrialRecord:
 
 
 def _add_totals(shown: TrialRecord, records: Sequence[TrialRecord], *, joins_scores: bool) -> TrialRecord:
-    """Return the shown attempt with duration, usage and cost of all of them.
-
-    Unknown tool calls of any attempt count, unless the shown one passes and is enough.
-    """
+    """Add duration, usage and cost of all attempts to the one that is shown."""
     whole = TrialTotals.from_records(records)
+    # unknown tool calls of any attempt count, unless the shown one passes and is enough
     decisive = (shown,) if shown.status is Status.PASSED and not joins_scores else (shown, *records)
     failed = sum(one.status is not Status.PASSED for one in records)
     mixed = shown.status is Status.PASSED and failed

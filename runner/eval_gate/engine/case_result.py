@@ -290,16 +290,10 @@ class TrialTotals(NamedTuple):
 def _require_all_parts(
     whole: _Sum | None, records: Sequence[TrialRecord], of: Callable[[TrialRecord], object]
 ) -> _Sum | None:
-    """Return the sum `whole`, or None if a scored execution lacks its part.
-
-    Executions without a score are not required to have one: their usage may be unknown.
-    """
+    """Return the sum only if every scored execution has its part: usage of the others may be unknown."""
     return None if any(of(one) is None for one in records if one.status.is_scored) else whole
 
 
 def _choose_unscored_status(records: Sequence[TrialRecord]) -> Status:
-    """Return the status of a case without a score: skipped if every trial was skipped, else error.
-
-    Trials are skipped in a dry run.
-    """
+    """Choose the status of a case without a score; trials are skipped in a dry run."""
     return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR

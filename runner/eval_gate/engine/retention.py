@@ -77,10 +77,7 @@ def _drop_model_name(details: CaseDetails) -> CaseDetails:
 
 
 async def _redact_record(trial_record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
-    """Mask the matches of the patterns in a trial with `***`, and truncate its texts only after that.
-
-    If the patterns take too long, no text is kept: a text that could not be searched may contain anything.
-    """
+    """Mask the matches in a trial, then truncate it; a text that could not be searched may contain anything."""
     masked = TextMasking()
     _map_texts(trial_record, masked.collect_text)
     warnings = trial_record.warnings
@@ -165,11 +162,7 @@ def build_text_details(text: str, margin: int = 0) -> CaseDetails:
 
 
 def _truncate_calls(response: Response, margin: int) -> tuple[StoredCall, ...]:
-    """Return the first tool calls of the response, with long arguments and results truncated.
-
-    The arguments are those that the target reported in its messages, if these list the same number of calls:
-    arguments that are not a mapping are only there.
-    """
+    """Return the first tool calls, truncated, with the arguments from messages: only these may be no mapping."""
     reported = [call for message in response.messages or () for call in message.tool_calls]
     told = len(reported) == len(response.tool_calls)
     return tuple(
@@ -191,10 +184,7 @@ def _truncate_call(call: ToolCall, given: JsonValue, limit: int) -> StoredCall:
 
 
 def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
-    """Return the first messages of a conversation that fit the limit, with each text truncated.
-
-    A text has the same limit as a response.
-    """
+    """Return the first messages that fit the limit, each text truncated like a response."""
     kept: list[Message] = []
     room = STORED_CONVERSATION
     for message in islice(messages, STORED_MESSAGES):
@@ -221,10 +211,7 @@ def _truncate_message(message: Message, margin: int) -> Message:
 
 
 def _truncate_message_call(call: ToolCall, limit: int) -> ToolCall:
-    """Return a tool call for storage in a message, without its result, which the next message contains.
-
-    Arguments that are longer than `limit` become one text.
-    """
+    """Return a tool call for storage in a message, without its result, which the next message contains."""
     params = truncate_json(call.params, limit)
     if isinstance(params, dict) and call.result is None:
         return call

@@ -199,10 +199,7 @@ class Run:
             await asyncio.gather(checking, stopping, return_exceptions=True)
 
     def _abandon_target(self, target: Target, reason: str, cause: tuple[ErrorCause | None, str | None]) -> None:
-        """Stop sending requests to this target for the given reason; other targets of the run go on.
-
-        `cause` is the cause and the hint of the error.
-        """
+        """Stop sending requests to this target for the given reason; other targets of the run go on."""
         if self._stopped is None:
             self._stopped, self._stop_cause = reason, cause
         self._healthy[id(target)] = False
@@ -289,10 +286,7 @@ class Run:
         return self._stopped is not None
 
     async def _rerun_suspects(self, confirming: RerunPolicy, journal: Journal) -> None:
-        """Run again what is in doubt, turn by turn; a run that is resumed goes on where it was.
-
-        Called a second time where more cases were run since: what was decided stays decided.
-        """
+        """Re-run suspected cases by turns; if called again after more cases ran, decided ones stay decided."""
         known, self._in_doubt = self._in_doubt, set()
         # what was run more often because it is new is to be found once more
         result = self._build_result(0.0, fresh=frozenset())
@@ -334,10 +328,7 @@ class Run:
     async def _run_base_agent(
         self, base_agent: BaseAgentRun, confirming: RerunPolicy, allowance: RerunAllowance
     ) -> bool:
-        """Ask the base branch's agent as long as the gate is red and it may turn that.
-
-        Whether it cleared anything, so that cases which were spared for that are to be run again after all.
-        """
+        """Run the base agent while it may turn a failed gate; if it cleared cases, spared re-runs are due after all."""
         askable, asked = self._plan.list_base_agent_cases(), False
         with report_waiting_to(self._observer.on_wait):
             while self._stopped is None:
@@ -372,21 +363,13 @@ class Run:
         return confirming.new_cases if confirming is not None else frozenset()
 
     def _can_begin(self, job: TrialJob, wait_s: float) -> bool:
-        """Return whether an execution may begin, and count it if it is a re-run.
-
-        A first execution always may. A re-run may as long as the re-run budget lasts, including the wait of `wait_s`
-        seconds before it.
-        """
+        """Whether an execution may begin: a first one always, a re-run (counted) if it and its wait fit the budget."""
         if job.trial < self._plan.limits.trials or self._allowance is None:
             return True
         return self._allowance.try_begin(1 + len(job.preceding_jobs), wait_s=wait_s)
 
     def _plan_next_rerun(self, case: EvalCase) -> TrialJob | None:
-        """Plan the next re-run of a case, or return None if there is none.
-
-        Re-runs of one case run one after the other. If the case depends on files of earlier cases, plan the next suite
-        re-run of all due cases that share its folder.
-        """
+        """Plan the next re-run of a case; with files of earlier cases, a suite re-run of all that share its folder."""
         if self._is_over_budget():
             return None
         if case.dependent:
@@ -397,10 +380,7 @@ class Run:
         return TrialJob(case, max((record.trial for record in records), default=first - 1) + 1)
 
     def _plan_suite_rerun(self, cases: Sequence[EvalCase]) -> TrialJob | None:
-        """Plan the next suite re-run of cases that share a folder, up to the last case that is due.
-
-        Return None if there is none.
-        """
+        """Plan the next suite re-run of cases that share a folder, up to the last case that is due."""
         numbers = [number for case in cases for number in self._trials.list_numbers(case.key)]
         begin = max(self._get_first_rerun(case) for case in cases)
         due = [case.key in self._due and self._should_rerun(case, self._list_reruns(case)) for case in cases]
@@ -452,7 +432,7 @@ class Run:
             self._allowance.add_cost(usd)
 
     def _iter_affordable(self, jobs: Iterable[TrialJob]) -> Iterator[TrialJob]:
-        """Yield the jobs until the cost budget is used up. Executions in flight at that moment still finish."""
+        """Yield the jobs until the cost budget is used up; executions in flight at that moment still finish."""
         budget = self._plan.limits.max_cost_usd
         for job in jobs:
             if budget is not None and self._spent >= budget:
@@ -480,10 +460,7 @@ class Run:
         )
 
     async def _write_record(self, journal: Journal, trial_record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
-        """Append the trial to the journal, and return it as written, with its place.
-
-        If the trial holds a value that cannot be encoded, an evaluation error is written instead.
-        """
+        """Append the trial to the journal, or an evaluation error if it cannot be encoded; return what was written."""
         try:
             return trial_record, journal.append(trial_record)
         except ValueError as error:
@@ -506,10 +483,7 @@ class Run:
             await rewrite_lines(self._folder / JOURNAL_NAME, self._prepare_record)
 
     def _resume_from_journal(self, written: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
-        """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again.
-
-        So do all of a suite whose cases work on each other's files, where one of them does.
-        """
+        """Keep the scored trials of an earlier process; cases that share files run again if one of them does."""
         plan, trials = self._plan, self._trials
         known = {case.key: case for case in plan.list_runnable_cases()}
         fingerprints, others = ExecutionFingerprints.from_plan(plan), 0
@@ -564,11 +538,7 @@ class Run:
         return [job for job in jobs if job.key not in finished]
 
     def _build_result(self, wall_ms: float, *, over: bool = False, fresh: Set[CaseKey] | None = None) -> RunResult:
-        """Build the run result from all trials so far.
-
-        If `over`, this run releases its trials and cases. `fresh` holds the new cases, whose further executions are not
-        re-runs; with None, the re-run policy names them.
-        """
+        """Build the result so far. `over`: trials are released. `fresh`: new cases, which the policy names if None."""
         held_back = self._held_back and self._stopped is None
         control = self._control
         progress = RunProgress(

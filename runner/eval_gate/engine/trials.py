@@ -212,16 +212,14 @@ class TrialRunner:
         return max(due - time.monotonic(), 0.0)
 
     async def _wait_between_reruns(self, job: TrialJob, wait_s: float) -> None:
-        """Let others go between two executions of a case, as a bad minute must not be all that is seen of it.
-
-        Not where somebody bounded what re-runs may take: a bound that ends amid all cases would leave none decided.
-        """
+        """Let others go between two executions of a case, as a bad minute must not be all that is seen of it."""
         if self._spread_s:
             now = time.monotonic()
             if wait_s and now >= self._told_until:
                 self._told_until = now + wait_s
                 report_waiting(f"rerun-interval {self._limits.rerun_interval}: a re-run waits {wait_s:.1f} s")
             await yield_slot(wait_s)
+        # a re-run budget that ends amid all cases would leave none decided
         elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
             await yield_slot()
 
@@ -294,10 +292,7 @@ class TrialRunner:
         return await self._store_artifacts(scored, files)
 
     async def _store_artifacts(self, trial_record: TrialRecord, files: Sequence[FileEntry]) -> TrialRecord:
-        """Store the workspace artifacts of a failing trial, and return it with a warning about them.
-
-        The warning names the file. Nothing is stored for a preparatory execution.
-        """
+        """Store the workspace artifacts of a failing trial, and add a warning that names the file."""
         workspace_artifacts = self._shared.artifacts
         if (
             workspace_artifacts is None
@@ -324,10 +319,7 @@ class TrialRunner:
             raise TargetError(said, fault=TargetFault.LATE, hint=_TIMEOUT_HINT) from error
 
     def _get_timeout_ms(self, case: EvalCase) -> float | None:
-        """Return the timeout of the case, else that of the run, in milliseconds.
-
-        Return None if the case has no timeout and the target has one of its own.
-        """
+        """Return the timeout of the case, else that of the run unless the target has one of its own."""
         if case.timeout_ms is not None:
             return case.timeout_ms
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
@@ -503,10 +495,7 @@ async def request_batches(
 async def _await_batch(
     target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
 ) -> Mapping[str, Response]:
-    """Await the responses to a batch of jobs, or return none if the run is stopped first.
-
-    Raises TargetError.
-    """
+    """Await the responses to a batch of jobs, or return none if the run is stopped first."""
     asking = asyncio.ensure_future(_request_batch(target, group, limits))
     stopping = asyncio.ensure_future(stop.wait())
     try:

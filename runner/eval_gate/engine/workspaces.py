@@ -166,7 +166,7 @@ def _render_page(trial_record: TrialRecord, files: Sequence[tuple[str, str]], un
 
 
 def _format_inline_code(text: str) -> str:
-    """Format a path or id as inline code in Markdown. Control characters and backticks become question marks."""
+    """Format a path or id as inline code in Markdown, without characters that could end it."""
     plain = re.sub(r"[\x00-\x1f\x7f`]", "?", text)
     return f"`{plain}`"
 
@@ -178,11 +178,7 @@ def remove_artifacts(folder: Path) -> None:
 
 
 def _build_file_name(trial_record: TrialRecord) -> str:
-    """Build the name of the file for the workspace artifacts of a trial.
-
-    The name is the same for the same execution, also in a resumed run. From the names of the eval file and the
-    case, it contains only letters, digits, `.` and `-`.
-    """
+    """Build a file name that is the same in a resumed run, and safe whatever the eval file and case are called."""
     whole = f"{trial_record.eval_file}\0{trial_record.case_id}\0{trial_record.trial}".encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(whole).hexdigest()[:8]
     parts = (Path(trial_record.eval_file).stem, trial_record.case_id)

@@ -69,12 +69,7 @@ async def _score_all(context: EvaluationContext) -> CaseScore:
 
 
 async def _score_weighted(context: EvaluationContext) -> CaseScore:
-    """All of them; the score is their weighted mean, and only 1 passes (AgentV, "Score Aggregation").
-
-    A case with a pass score passes from that score, unless it misses something that is required.
-
-    Each counts as one assertion, however many things it looks at. One of weight 0 is recorded and counts for nothing.
-    """
+    """Score the weighted mean of all evaluators; without a pass score, only 1 passes (AgentV, "Score Aggregation")."""
     specs = context.case.evaluators
     if not specs:
         raise EvaluatorError("the case has no evaluators")
@@ -99,10 +94,7 @@ def _build_case_score(
     passed: bool,
     assertions_run: int | None = None,
 ) -> CaseScore:
-    """Build the score of a case from the results of all its evaluators, or of the first ones.
-
-    Each evaluator that can fail counts as one assertion, unless `assertions_run` gives the number.
-    """
+    """Build the score of a case from the results of all its evaluators, or of the first ones."""
     # lists, not generators: this is done for every case, and most have a handful of evaluators that say nothing else
     specs = context.case.evaluators
     return CaseScore(
@@ -122,10 +114,7 @@ def _build_case_score(
 
 
 def _find_shortfall(specs: Sequence[EvaluatorSpec], evaluations: Sequence[EvaluatorScore]) -> str | None:
-    """Return the error of the first counting evaluator that is below the full score.
-
-    Returns None if the case passes. If every evaluator has weight 0, the returned sentence says so.
-    """
+    """Find the error of the first counting evaluator below the full score, or say that all have weight 0."""
     counted = [
         (spec, said) for spec, said in zip(specs, evaluations, strict=True) if spec.weight > 0 or said.zeroes_case
     ]

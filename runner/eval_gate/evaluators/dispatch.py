@@ -91,10 +91,7 @@ def _get_evaluator(kind: type[EvaluatorSpec]) -> EvaluatorFunction:
 
 
 def _apply_floor(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorScore:
-    """Apply the minimum score of an evaluator: a lower score is a veto, and sets the score of the case to zero.
-
-    Source: AgentV 4.42.4, `required` and `min_score` of an assertion.
-    """
+    """Turn a score below the minimum into a veto and a case score of 0 (AgentV 4.42.4, `required` and `min_score`)."""
     if isinstance(spec, NamedEvaluatorSpec) and spec.floor is not None and evaluation.score < spec.floor:
         score, floor = format_value_and_limit(evaluation.score, spec.floor, 2)
         said = evaluation.error or f"{truncate(spec.name)}: score {score}"

@@ -104,19 +104,12 @@ def _iter_lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
 
 
 def _to_one_line(text: str) -> str:
-    """Return the text without line breaks.
-
-    A very long text is shortened to a length that still exceeds the limit of a line, so that the truncation is
-    visible.
-    """
+    """Join the lines of a text, at most a few times the limit of a line, so that its truncation stays visible."""
     return " ".join(text[: 4 * STORED_CHECK].split()) + ("…" if len(text) > 4 * STORED_CHECK else "")
 
 
 def _format_resolved_text(text: str, tokens: TokenData) -> str:
-    """Quote a text as it is compared, with its tokens resolved.
-
-    If a token cannot be resolved, the text keeps its tokens as written.
-    """
+    """Quote a text as it is compared, with its tokens resolved if they can be."""
     found = resolve_tokens(text, tokens).text
     return quote_one_line(text if found is None else found)
 

@@ -147,10 +147,7 @@ def _message_to_json(message: OutputMessage) -> JsonValue:
 
 
 def _drop_missing(item: OutputCall | TraceEvent) -> JsonValue:
-    """Convert a call or event to JSON without its missing fields.
-
-    All names except `duration_ms` are single words, so they are the same in JSON.
-    """
+    """Convert a call or event to JSON without missing fields; `duration_ms` is the only name of more than a word."""
     return {
         "durationMs" if key == "duration_ms" else key: value
         for key, value in structs.asdict(item).items()

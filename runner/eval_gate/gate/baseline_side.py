@@ -139,11 +139,7 @@ def drop_response_text(side: BaselineResult) -> BaselineResult:
 def _find_earlier_runs(
     recorded: Comparison | None, baseline: RunResult, history: History, pass_score: float
 ) -> tuple[tuple[RecentRun, ...], Mapping[CaseKey, str] | None]:
-    """Return the earlier runs, and their outcomes by case if the run result knows more than `history`.
-
-    The second value is None otherwise. A stored run that is checked again may have its baseline, but no history any
-    more.
-    """
+    """Return the earlier runs, with outcomes from the run result if the history of a stored run is gone since."""
     if (
         recorded is not None
         and recorded.baseline.run_id == baseline.run_id

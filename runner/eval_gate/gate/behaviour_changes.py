@@ -255,11 +255,7 @@ def _iter_places(baseline: Behaviour, current: Behaviour) -> Iterator[_Place]:
 
 
 def _keeps_changing(runs: Sequence[Sequence[object]]) -> bool:
-    """Whether a value varies by itself, by what each run of the branch had, newest first.
-
-    It does if executions of one run differ, or if it changed between neighboring runs twice or at least every second
-    time. A value that changed once, long ago or not, may be a change of code.
-    """
+    """Whether a value varies by itself: one that changed only once may be a change of code."""
     if any(one != run[0] for run in runs for one in run):
         return True
     changes = sum(one[0] != other[0] for one, other in pairwise(runs))
@@ -461,11 +457,7 @@ def add_behaviour_changes(
 
 
 def _redact_baseline(run: RunResult, baseline: RunResult, history: History, patterns: Sequence[str]) -> RunResult:
-    """Mask the matches of the `redact` patterns in the cases of the baseline that behave differently.
-
-    The baseline may have been stored before a pattern existed. Without the masks, its values would be shown, and each
-    mask would be a change. If the patterns take too long, only names of tools are left to compare.
-    """
+    """Mask the baseline, which may be older than a pattern: else its values would show, and each mask be a change."""
     keys, earlier, cases = (
         {one.change.key for one in _find_all(run, baseline, history)},
         find_earlier_keys(baseline, run),
@@ -478,6 +470,7 @@ def _redact_baseline(run: RunResult, baseline: RunResult, history: History, patt
     try:
         masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
     except PatternError:
+        # too slow to search: only names of tools are left to compare
         return baseline.replace_cases({key: _map_case_details(case, drop_response) for key, case in chosen.items()})
     return baseline.replace_cases(
         {

@@ -191,10 +191,7 @@ def _mark_unreachable(case: CaseResult) -> CaseResult:
 
 
 def _classify_error(evidence: CaseEvidence, current: CaseResult) -> CaseClass:
-    """Classify a case that ended in an error.
-
-    An agent error is about the agent, as a failure is. Any other error says nothing about it.
-    """
+    """Classify a case that ended in an error: only an agent error is about the agent, as a failure is."""
     if evidence.unscored_in_baseline:
         return CaseClass.STILL_ERRORED
     if current.error_kind is not ErrorKind.AGENT_ERROR or evidence.newest_result is None:

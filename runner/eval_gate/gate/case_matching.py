@@ -196,10 +196,7 @@ def _get_short_name_in_file(key: CaseKey, case: CaseResult) -> Hashable:
 
 
 def _get_short_name(key: CaseKey, case: CaseResult) -> Hashable:
-    """Return the suite without any prefix and the case id, or None for a case with a fingerprint.
-
-    The prefix is whatever comes before the last `: ` of the suite.
-    """
+    """Return the suite without its prefix (up to the last `: `) and the case id; None for a case with a fingerprint."""
     return None if case.fingerprint is not None else (key.suite.rpartition(": ")[2], key.case_id)
 
 

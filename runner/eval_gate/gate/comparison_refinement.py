@@ -283,10 +283,7 @@ def iter_dependent_cases(run: RunResult) -> Iterator[tuple[CaseKey, int]]:
 
 
 def _select_scored_cases(facts: Sequence[CaseFacts], run: RunResult, prior_evidence: PriorEvidence) -> list[ScoredCase]:
-    """Select the graded cases whose scores can be tested together.
-
-    The scores are those of first executions, as in every test of the suite.
-    """
+    """Select the graded cases to test together by the scores of first executions, as in every test of the suite."""
     cases, scored = run.index_cases(), []
     for one in facts:
         history = prior_evidence.case_evidence.get(one.key, NO_CASE_EVIDENCE).score_history

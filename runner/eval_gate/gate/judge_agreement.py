@@ -173,10 +173,7 @@ def _build_judge(name: str, graded: Sequence[CaseFingerprints], known: JudgeComp
 
 
 def _is_applicable(one: JudgeAgreementRecord, graded: Sequence[CaseFingerprints], *, whole: bool) -> bool:
-    """Whether the judge was compared as it grades here: by a prompt that it has here, and by a rubric or expectation.
-
-    A part of a run may have none of the cases that people labelled.
-    """
+    """Whether the judge was compared as it grades here; a part of a run may have none of the labelled cases."""
     prompts = {yardstick.grader for yardstick in graded}
     if not (prompts & set(one.prompts) if one.prompts else None in prompts):
         return False

@@ -101,10 +101,7 @@ def _collect_pairs(
 def _iter_compared_cases(
     comparison: Comparison, run: RunResult, baseline: RunResult
 ) -> Iterator[tuple[CaseResult, CaseResult]]:
-    """Yield each case that both runs scored with the same fingerprint: in the baseline, then in this run.
-
-    A case that was compared with another run than the baseline is left out.
-    """
+    """Yield each case that this run and the baseline itself scored with the same fingerprint, the baseline's first."""
     here, there, earlier = run.index_cases(), baseline.index_cases(), find_earlier_keys(baseline, run)
     for change in comparison.changes:
         if not change.change.is_compared or change.compared_with is not None:
@@ -185,11 +182,7 @@ def _is_passing(result: EvaluatorResult, pass_score: float) -> bool | None:
 
 
 def _infer_passed_check(case: CaseResult, other: CaseResult) -> _Outcome | None:
-    """Return a full pass for an evaluator without a stored result, if a case that passed has dropped it.
-
-    A large run result keeps no passed checks of a case that passed: its fingerprint stands for them. Without this, only
-    cases that failed would count. None in all other cases.
-    """
+    """Infer a passed check that a large run result dropped: otherwise only cases that failed would count."""
     then, now = case.fingerprints, other.fingerprints
     if not case.passed or case.graded or case.flaky or case.text is not None or then is None or now is None:
         return None

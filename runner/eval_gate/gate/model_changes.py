@@ -41,10 +41,7 @@ def iter_model_notes(current: RunResult, baseline: RunResult) -> Iterator[str]:
 def _find_model_difference(
     current: RunResult, baseline: RunResult, named: Callable[[CaseResult], str | None]
 ) -> tuple[str, str, str] | None:
-    """Find the model names in the baseline and in this run, and in how many cases they differ.
-
-    Return None if both sides have the same models, or if the baseline names none.
-    """
+    """Find the model names in the baseline and in this run, and in how many cases they differ."""
     before = {key: name for key, case in baseline.iter_cases() if (name := named(case))}
     if not before:
         return None

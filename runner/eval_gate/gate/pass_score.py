@@ -76,10 +76,7 @@ def _apply_to_trial(trial: Trial, pass_score: float) -> Trial:
 
 
 def _recount_summary(summary: Summary, before: list[CaseResult], after: list[CaseResult]) -> Summary:
-    """Update the passed, failed and flaky counts and the pass rate of a summary.
-
-    Everything else stays as it was counted.
-    """
+    """Update the counts that depend on the pass score; everything else stays as it was counted."""
     more = sum(case.passed for case in after) - sum(case.passed for case in before)
     flaky = sum(case.flaky for case in after) - sum(case.flaky for case in before)
     passed, failed = summary.passed + more, summary.failed - more

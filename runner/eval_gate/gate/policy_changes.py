@@ -83,24 +83,18 @@ def find_policy_changes(baseline: RunPolicy, current: RunPolicy) -> tuple[SetupC
 
 
 def _adopt_typed_rules(baseline: RunPolicy, current: RunPolicy) -> RunPolicy:
-    """Replace rules of the earlier policy by those of `current` if a person types them, or did so earlier.
-
-    A pull request changes rules in its files, not at a terminal. In CI, options are part of a workflow, which is such
-    a file.
-    """
-    if current.typed_settings is None:
+    """Take over rules that a person types now or typed then: a pull request changes rules in its files only."""
+    if current.typed_settings is None:  # in CI, options are part of a workflow, which is such a file
         return baseline
     typed = {*current.typed_settings, *(baseline.typed_settings or ())} & _TYPED_RULES
     return replace(baseline, **{name: getattr(current, name) for name in typed})
 
 
 def _compare_fail_on(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
-    """Whoever says one of the two defaults for the first time, the command line's or the action's, loosens nothing.
-
-    What nobody had said asks for no more than the milder of them.
-    """
+    """Compare `fail-on`: naming a default of the command line or the action for the first time loosens nothing."""
     if set(baseline.fail_on) == set(current.fail_on) or (baseline.fail_on_default and current.fail_on_default):
         return
+    # a default asks for no more than the milder of the two
     base = (
         min(_get_base_level(baseline), _BASE_LEVELS["regressions"])
         if baseline.fail_on_default

@@ -191,11 +191,7 @@ class Reruns:
         )
 
     def _note_confirmed(self, key: CaseKey, reruns: Sequence[Trial]) -> None:
-        """Count a confirmed regression, for which others may be spared.
-
-        Where many were late, one that was late every time counts with as many others only: before that nobody can say
-        whether these cases hang or the day is slow.
-        """
+        """Count a confirmed regression; hanging cases count only together, as the day may just be slow."""
         if self._is_hanging(key, reruns):
             self._hanging.add(key)
             if len(self._hanging) < ENOUGH_CONFIRMED:
@@ -219,12 +215,10 @@ class Reruns:
         return left is not None and decide_next_step(left, self._confirmation) is RerunStep.AGAIN
 
     def _build_suspects(self, run: RunResult, doubtful: Sequence[CaseKey]) -> Suspects:
-        """Build the suspected regressions, with what is needed to leave out re-runs.
-
-        No re-run is left out if no regression fails the gate. Re-runs of must-pass cases are never left out.
-        """
+        """Build the suspected regressions, with what is needed to leave out re-runs."""
         question = self._question
         cases = run.index_cases()
+        # re-runs of must-pass cases are never left out: their suspicion is another one
         mine = [key for key in doubtful if self._facts[key].suspicion is Suspicion.REGRESSION]
         enough = compute_shard_share(run.shard.count if run.shard else 1)
         causes = {key: get_group_key(find_cause(cases[key]) or "") for key in mine}

@@ -128,11 +128,9 @@ def _apply_regression_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
 
 
 def _apply_suite_rule(rule_input: RuleInput, finding: SuiteFinding) -> RuleFinding:
-    """All cases together: many small drops that no single case can show. Nothing is left of it where all are waived.
-
-    With trials its cases may all pass most of them: those that failed some are the ones that could be waived.
-    """
+    """Build the finding about all cases together: many small drops that no single case shows, unless all are waived."""
     assert rule_input.comparison is not None
+    # with trials, all cases of a drop may pass: those that failed some are the ones that could be waived
     left = any(
         change.grounds is not None
         and change.grounds.kind is GroundKind.SUITE_DROP
@@ -358,10 +356,7 @@ def _apply_coverage_rule(run: RunResult, least: float) -> RuleFinding:
 
 
 def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """Yield the findings of the rules about removed, changed and new failing cases.
-
-    These rules ask for a look whenever a change touches such a case or a policy rule. They need a baseline.
-    """
+    """Yield the findings of rules that ask for a look whenever a change touches such a case or a policy rule."""
     if rule_input.comparison is None:
         return
     measured = rule_input.comparison.setup_changes or SetupChanges()

@@ -113,10 +113,7 @@ def find_setup_changes(
 
 
 def _add_default_coverage(policy: RunPolicy, run: RunResult) -> RunPolicy:
-    """Add the default minimum coverage of external results to a policy that has none.
-
-    A run of Eval Gate itself keeps its policy.
-    """
+    """Add the default minimum coverage to a policy without one, for external results only."""
     if policy.min_coverage is not None or not run.is_external:
         return policy
     return replace(policy, min_coverage=DEFAULT_EXTERNAL_COVERAGE)
@@ -240,10 +237,7 @@ def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKe
 def _compare_fingerprints(
     baseline: CaseResult, current: CaseResult, programs: ProgramComparison, *, passed: bool, fixed_snapshot: bool
 ) -> Iterator[SetupChangeKind]:
-    """Yield the kinds of differences between the fingerprints of a case.
-
-    A change of its prompt or checks only matters if the case passed. A change of what scores it always matters.
-    """
+    """Yield the differences of a case: in prompt and checks only if it passed, in what scores it always."""
     one, other = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
     asked = {
         SetupChangeKind.EXPECTATION: (one.expectation, other.expectation),
@@ -277,10 +271,7 @@ def _compare_fingerprints(
 
 
 def _refine_kind(kind: SetupChangeKind, baseline: CaseResult, current: CaseResult) -> SetupChangeKind:
-    """Return the kind of difference, or a more specific one if the case checks less than before.
-
-    Only a case that passes shows that.
-    """
+    """Return a more specific kind if the case checks less than before, which only a case that passes shows."""
     before, after = (case.assertions_run + case.assertions_skipped for case in (baseline, current))
     if kind is SetupChangeKind.PROMPT or not current.passed:
         return kind
@@ -292,11 +283,7 @@ def _refine_kind(kind: SetupChangeKind, baseline: CaseResult, current: CaseResul
 def _find_external_changes(
     baseline: CaseResult, current: CaseResult, parts: Iterable[SetupChangeKind]
 ) -> Iterator[SetupChangeKind]:
-    """Yield what an external case that passes does without: a scorer, its verdict, or what it was held against.
-
-    The same number of scorers with another name is another expectation. Yield nothing if `parts` already has such a
-    difference.
-    """
+    """Yield what a passing external case lacks now: a scorer, its verdict, or what it was held against."""
     if not baseline.passed or not current.passed or _EXPECTATION_KINDS.intersection(parts):
         return
     one, other = (case.fingerprints or CaseFingerprints() for case in (baseline, current))
@@ -310,29 +297,23 @@ def _find_external_changes(
     )
     if baseline.assertions_run > current.assertions_run:
         yield SetupChangeKind.FEWER_CHECKS if current.assertions_run else SetupChangeKind.NO_CHECKS
-    elif after and before.keys() - after.keys():
+    elif after and before.keys() - after.keys():  # as many scorers with another name: another expectation
         yield SetupChangeKind.EXPECTATION
     elif any(after.get(name) == UNDECIDED_TYPE and kind != UNDECIDED_TYPE for name, kind in before.items()):
         yield SetupChangeKind.NO_LONGER_DECIDES
 
 
 def _can_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool:
-    """Whether its answer was a recorded one, or a model graded it: of a judge's replies no record says so.
-
-    Nobody records what a command says. Of a judge that is not among those on record nobody knows what it is.
-    """
+    """Whether the response, or the judge's reply, may come from a recording: of replies no run result says so."""
     who = _get_judge(case)
     if case.details.replayed or who is None:
         return case.details.replayed
     known = [judge for judge in judges if judge.identity in who]
-    return not known or any(judge.model is not None for judge in known)
+    return not known or any(judge.model is not None for judge in known)  # commands are never recorded
 
 
 def _find_skipped_checks(baseline: CaseResult, current: CaseResult) -> SetupChangeKind | None:
-    """Return a difference if the case passes because values for its checks are missing, or None.
-
-    The case has the same checks, but fewer of them could run, whatever the reason.
-    """
+    """Find out whether the case passes because values for its checks are missing: the same checks, but fewer ran."""
     if (
         not current.passed
         or current.assertions_skipped <= baseline.assertions_skipped
@@ -360,10 +341,7 @@ def _is_snapshot_comparable(
 
 
 def _compare_targets(baseline: RunResult, current: RunResult, *, moved: bool) -> Iterator[SetupChange]:
-    """Other addresses, programs and models behind the same names; where no name is the same, another target.
-
-    `moved`: the cases say that.
-    """
+    """Compare targets of the same name; without any, it is another target, unless the cases say so (`moved`)."""
     before, after = _index_by_name(baseline), _index_by_name(current)
     same = [name for name in after if name in before]
     if not same and not moved:

@@ -87,10 +87,7 @@ class Suspects(FrozenStruct):
         return first + rest[: max(self.allowed_regressions + 1 - sum(key not in self.non_blocking for key in first), 0)]
 
     def _alternate_causes(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
-        """Order the suspects by turns over the causes: the first of each cause, then the second ones.
-
-        Suspects that cannot make the gate fail come last.
-        """
+        """Order the suspects by turns over the causes; those that cannot make the gate fail come last."""
         seen, places = Counter[str](), dict[CaseKey, tuple[bool, int]]()
         for key in mine:
             of = key in self.non_blocking, self.causes[key]

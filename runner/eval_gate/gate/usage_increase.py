@@ -64,10 +64,7 @@ def compute_increase(pairs: UsagePairs, most: float) -> UsageIncrease:
 
 
 def _compute_ratio(baseline: float, current: float) -> float:
-    """Compute the usage of this run divided by that of the baseline.
-
-    Return infinity if something that used nothing now uses something.
-    """
+    """Compute the usage compared with the baseline: infinity if something that used nothing now uses something."""
     if baseline > 0:
         return current / baseline
     return math.inf if current > 0 else 1.0

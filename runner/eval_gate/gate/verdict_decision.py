@@ -241,10 +241,7 @@ def _build_plain_comparison(
 
 
 def _get_prior_evidence(run: RunResult, inputs: GateInputs) -> PriorEvidence:
-    """Return the prior evidence, from the run result if the run was compared with the same baseline.
-
-    The false alarm rate and the pass score have to be the same too. Otherwise the evidence comes from the history.
-    """
+    """Return the run result's prior evidence if it was collected for this same comparison, else collect it."""
     baseline, policy, waivers = inputs.baseline, inputs.policy, inputs.waivers
     assert isinstance(baseline, Baseline)
     then = baseline.result
@@ -313,10 +310,7 @@ def _find_earlier_keys(run: RunResult, inputs: GateInputs) -> Mapping[CaseKey, C
 def _add_renamed_waivers(
     comparison: Comparison, waiving: AppliedWaivers | None, run: RunResult, baseline: RunResult
 ) -> Comparison:
-    """Add to a comparison, as a loosened rule, the cases that are waived only by their new name.
-
-    Only waivers of the waiver file count.
-    """
+    """Add, as a loosened rule, the cases that the waiver file waives only by their new name."""
     earlier = find_earlier_keys(baseline, run)
     found = find_waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
     if not found or comparison.setup_changes is None:

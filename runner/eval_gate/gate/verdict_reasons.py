@@ -146,10 +146,7 @@ def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
 
 
 def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Cases that look regressed, and whose re-runs broke or were never made: by these the verdict is not known.
-
-    Where it would be the same if all of them were regressions it is known.
-    """
+    """Find suspected regressions without results of re-runs, unless the verdict would be the same if all are real."""
     if rule_input.comparison is None or policy.is_report_only:
         return ()
     open_cases = [
@@ -234,11 +231,7 @@ def _list_unscored_must_pass(rule_input: RuleInput, policy: Policy) -> list[str]
 
 
 def _find_lost_patterns(rule_input: RuleInput, policy: Policy) -> Mapping[str, tuple[str, ...]]:
-    """Find the must-pass patterns that lost all their cases since the baseline, with the ids of these.
-
-    The cases were deleted or renamed, or lost the tag. A run of only some cases cannot show this. For such a run,
-    `_list_unscored_must_pass` lists the missing cases.
-    """
+    """Find must-pass patterns that lost all cases; of a partial run, `_list_unscored_must_pass` lists the missing."""
     if rule_input.baseline is None or not has_all_cases(rule_input.run):
         return {}
     return find_lost_patterns(rule_input.baseline, rule_input.run, policy.must_pass)
@@ -249,10 +242,7 @@ def _find_absent_cases(rule_input: RuleInput) -> AbsentCases:
 
 
 def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
-    """Find the cases that passed in the baseline, or in the newest run that could score them.
-
-    The result has the names in the baseline and, for renamed cases, those in this run too.
-    """
+    """Find the cases that passed in the last run that scored them, by their baseline and current names."""
     if rule_input.baseline is None or rule_input.comparison is None:
         return ()
     lost = rule_input.comparison.evidence.unscored_in_baseline if rule_input.comparison.evidence else ()
@@ -276,10 +266,7 @@ def _format_cases(count: int) -> str:
 
 
 def _find_unexplained_reasons(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
-    """Failures and low scores that only the baseline could explain, when it may exist and could not be had.
-
-    Where nothing fails there can be no regression, and the baseline is not missed.
-    """
+    """Find failures and low scores that only a missing baseline could explain; without any, it is not needed."""
     if absent is None:
         return _find_uncovered_reasons(rule_input, policy) or _find_rename_reasons(rule_input, policy)
     if not absent.unavailable:

@@ -254,10 +254,7 @@ def _format_prompt_lines(sides: ResponseComparison, failure: str | None) -> list
 
 
 def _format_responses(sides: ResponseComparison, around: int) -> list[str]:
-    """Format the notes about the responses, then their difference.
-
-    If only one side has a response, format that one. Equal responses are shown once.
-    """
+    """Format the notes about the responses, then their difference, or the one response if there is no other."""
     found = sides.compare_responses(around)
     notes = [" ".join(sides.notes)] if sides.notes else []
     if found is None:
@@ -324,10 +321,7 @@ def _render_shared_table(
     parts: Sequence[tuple[Sequence[_Column], Callable[[CaseRow], str]]],
     most: str = "",
 ) -> str:
-    """Render a table whose shared columns stand once above it, each part as the text of its first row.
-
-    If all columns are shared, the table is a list of names. `most` follows if the last part is not shared.
-    """
+    """Render a table with the columns that all rows share stated once above it; `most` explains the last part."""
     said, own = list[str](), list[_Column]()
     for columns, once in parts:
         if all(_is_uniform(rows, column) for column in columns):
@@ -454,10 +448,7 @@ def _format_evidence(row: CaseRow) -> str:
 
 
 def _find_common_evidence(rows: Sequence[CaseRow]) -> tuple[str, ...] | None:
-    """Find the evidence that most rows share.
-
-    Return None if all rows share it, at most half of them do, or too few to be worth stating.
-    """
+    """Find the evidence that most rows share, if it is worth stating apart from the rows."""
     lines, number = Counter(row.evidence_lines for row in rows).most_common(1)[0]
     return lines if _MIN_SHARED_ROWS <= number < len(rows) and number * 2 > len(rows) else None
 

@@ -298,11 +298,7 @@ def format_provenance(view: ReportView) -> str:
 
 
 def _describe_merge(view: ReportView) -> str:
-    """Describe how the evaluated commit relates to the base branch: merged into it, or not yet.
-
-    The text is empty if the base branch or the head is unknown. It says if no checkout names the commit and only
-    the workflow does.
-    """
+    """Describe if the evaluated commit is merged into the base branch, and if only the workflow names it."""
     context, base = view.context, view.comparison.baseline.base_sha if view.comparison else None
     if context.is_believed and context.workspace_sha:
         named = format_code_span(context.workspace_sha[:7])

@@ -77,10 +77,7 @@ def build_rerun_command(
 
 
 def _choose_patterns(chosen: Sequence[str], result: RunResult) -> list[tuple[str, int]]:
-    """Patterns that find these cases and no other one, and how many each finds.
-
-    Where there are too many names, `refund/*` stands for all cases of the run that begin so, if all are among these.
-    """
+    """Choose patterns that find only these cases, such as `refund/*` where there are many; count what each finds."""
     if len(chosen) <= MAX_PATTERNS or result.eval_paths is None or result.shard is not None:
         return [(_build_glob(case_id), 1) for case_id in chosen]  # what else the eval files hold is not known
     wanted = frozenset(chosen)
@@ -152,10 +149,7 @@ def build_case_rerun_command(case_id: str, command: str, before: Sequence[str] =
 
 
 def _build_glob(case_id: str) -> str:
-    """Build the glob by which `--case` finds this case.
-
-    The option splits its value at commas, strips blanks at both ends, and reads globs.
-    """
+    """Build the glob of one case for `--case`, which splits at commas, strips blanks, and reads globs."""
     glob = "".join(
         "?" if char == "," or is_invisible(char) else f"[{char}]" if char in "*?[" else char for char in case_id
     )
@@ -164,10 +158,7 @@ def _build_glob(case_id: str) -> str:
 
 
 def _select_cases(result: RunResult) -> list[str]:
-    """Regressions, score drops and what could not be decided if there are any, else everything that is no pass.
-
-    What somebody accepted or set aside is not among them.
-    """
+    """Select regressions, score drops and inconclusive cases, or else all that did not pass; waived ones never."""
     waived = result.waived_keys
     if result.comparison is not None:
         worse = [*result.comparison.select_changes(CaseClass.REGRESSION), *result.comparison.list_score_drops()]
@@ -183,11 +174,7 @@ def _select_cases(result: RunResult) -> list[str]:
 
 
 def _redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """Mask URLs and keys in command line arguments.
-
-    Only the values of options are masked as keys. Arguments after `--` are paths and stay as they are, like every
-    other argument that is not a URL.
-    """
+    """Mask URLs, and keys in values of options; arguments after `--` are paths and stay as they are."""
     shown: list[str] = []
     of_option = False
     for place, argument in enumerate(arguments):

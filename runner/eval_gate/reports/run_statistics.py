@@ -175,10 +175,7 @@ def compute_pass_rates(run: RunResult) -> PassRates:
 
 
 def _compute_baseline_rate(facts: BaselineFacts | None, aside: list[PassCount]) -> float | None:
-    """Compute the pass rate of the baseline without the cases in `aside`.
-
-    Return None if the rate is unknown or no case remains.
-    """
+    """Compute the pass rate of the baseline without the cases in `aside`."""
     if facts is None or not facts.pass_rate:
         return facts.pass_rate if facts else None
     judged = round(facts.passed / facts.pass_rate) - len(aside)

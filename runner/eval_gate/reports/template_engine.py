@@ -67,10 +67,7 @@ def build_environment(
 
 
 def _build_bytecode_cache(*, html: bool) -> BytecodeCache:
-    """Build the cache of templates that the same version of the engine compiled before.
-
-    Templates that are compiled later are added. The cache works without a writable folder.
-    """
+    """Build the cache of compiled templates, which belong to one version of the engine."""
     import jinja2
 
     class TemplateCache(jinja2.FileSystemBytecodeCache):

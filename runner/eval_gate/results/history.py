@@ -412,10 +412,7 @@ def match_fingerprints(one: str, other: str) -> FingerprintMatch:
 
 
 def _add_run(known: CaseHistory | None, case: CaseResult, runs: int, before: CaseResult | None) -> CaseHistory:
-    """Add a run to the front of a case's history; a new case has no entries for older runs.
-
-    `runs` is the number of older runs, and `before` the case in the newest of them, if that run is at hand.
-    """
+    """Add a run to a case's history of `runs` older runs; `before` is the case in the newest of them, if at hand."""
     yardsticks = known.fingerprints if known else ()
     older = known.runs if known else f"{NO_ENTRY} " * runs
     first, again = split_executions(case)

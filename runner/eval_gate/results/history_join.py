@@ -55,10 +55,7 @@ def _collect_behaviours(key: CaseKey, ledgers: Sequence[History]) -> dict[str, s
 
 
 def _collect_entries(key: CaseKey, ledgers: Sequence[History]) -> dict[str, tuple[str, HistoryEntry]]:
-    """Collect the fingerprint and entry of a case, by run id.
-
-    If several histories have a run, the first of them counts.
-    """
+    """Collect the fingerprint and entry of a case, by run id; the first history that has a run counts."""
     seen: dict[str, tuple[str, HistoryEntry]] = {}
     for ledger in reversed(ledgers):
         case = ledger.get_case(key)

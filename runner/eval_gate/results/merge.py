@@ -86,10 +86,7 @@ def describe_part_differences(runs: Sequence[RunResult]) -> tuple[str, ...]:
 
 
 def _merge_selections(runs: Sequence[RunResult]) -> tuple[CaseSelection, ...]:
-    """Merge the selections of cases of all parts.
-
-    Return an empty tuple if all parts selected every case, or if a part is missing or does not state its selection.
-    """
+    """Merge the selections of all parts; none if all cases are selected, or if a part is missing or states none."""
     if describe_missing_shards(runs) or not any(run.partial for run in runs):
         return ()
     told = [run.selections if run.partial else (CaseSelection(),) for run in runs]
@@ -97,17 +94,13 @@ def _merge_selections(runs: Sequence[RunResult]) -> tuple[CaseSelection, ...]:
 
 
 def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Comparison | None:
-    """Merge the comparisons of all parts, if they are based on the same evidence.
-
-    With the result, the gate decides about the merged run as it did about each part. No class in it is final, and
-    only the merged run shows which cases were removed since the baseline. Return None if evidence is missing or
-    differs.
-    """
+    """Merge the comparisons of all parts, so that the gate decides about the whole as it did about each part."""
     compared = [run.comparison for run in runs if run.comparison is not None]
     if len(compared) < len(runs) or len({one.evidence for one in compared}) != 1 or compared[0].evidence is None:
         return None
     changes = {change.key: change for one in compared for change in one.changes}
     keys = [CaseKey(suite.eval_file, case.id) for suite in suites for case in suite.cases]
+    # no class is final, and only the whole shows which cases were removed
     return replace(
         compared[0],
         changes=tuple(changes[key] for key in keys if key in changes),
@@ -233,10 +226,7 @@ def _get_workflow_run(run: RunResult) -> int | None:
 
 
 def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
-    """Yield the facts that cannot both be true of two shards of one run.
-
-    A fact that either shard does not state contradicts nothing.
-    """
+    """Yield what cannot be true of two shards of one run; what either does not state contradicts nothing."""
     names = f"{_format_part(one)} and {_format_part(other)}"
     if one.sha and other.sha and one.sha != other.sha:
         yield f"{names} evaluated different commits: {one.sha[:12]}, {other.sha[:12]}"
@@ -326,10 +316,7 @@ def _describe_other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
 
 
 def _describe_other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
-    """Describe how the setup of a part differs from that of the first part.
-
-    Each case keeps the setup that it was evaluated with.
-    """
+    """Describe how a part's setup differs from the first one's: each case keeps the setup it was evaluated with."""
     found = [] if run is first else list(RunSetup.from_run(first).iter_differences(RunSetup.from_run(run)))
     return (
         (f"{_format_part(first)} and {_format_part(run)} have different setups: {'; '.join(found)}",) if found else ()

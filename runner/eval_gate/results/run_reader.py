@@ -134,11 +134,7 @@ def _find_named_baseline(
 
 
 def _find_history_up_to(run: RunResult, record: Path, among: Iterable[StoredRun]) -> History:
-    """Find the history that ends with `run`: the one stored with it, or a longer one built from `among`.
-
-    The runs in `among`, newest first, are read only if the stored history lacks one of the older runs. So a run is
-    the same baseline, whether it is named by its id or found through `latest` or its folder.
-    """
+    """Find the history that ends with `run`: the same one, whether the run is named by id, `latest` or folder."""
     beside = trim_to_run(find_history(record), run).trim_to(run)
     known = {one.run_id for one in beside.runs}
     older = list(islice(dropwhile(lambda one: one.head.run_id != run.run_id, among), 1, MAX_RUNS))
@@ -303,7 +299,7 @@ def is_run_reference(reference: str) -> bool:
 
 
 def _to_path(reference: str) -> Path:
-    """Convert a reference to a path. A reference that the file system rejects becomes a path that does not exist."""
+    """Convert a reference to a path, which does not exist if the file system rejects the reference."""
     path = Path(reference)
     try:
         path.exists()
@@ -353,10 +349,7 @@ def list_stored_runs(folder: Path, taken: FileFilter = accept_any_file) -> list[
 
 
 def _list_run_files(folder: Path, below: str = RUN_GLOB, taken: FileFilter = accept_any_file) -> list[tuple[int, Path]]:
-    """List the run results of a folder with their times of writing, the last written first.
-
-    The times are in nanoseconds.
-    """
+    """List the run results of a folder with their times of writing in nanoseconds, the last written first."""
     return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below) if taken(file)), reverse=True)
 
 
@@ -368,12 +361,7 @@ def _read_heads(files: Iterable[tuple[int, Path]], last: Path | None = None) -> 
 def _sort_newest_first(
     files: Iterable[tuple[int, Path]], read: Callable[[bytes, str], RunResult], last: Path | None
 ) -> list[tuple[RunResult, Path]]:
-    """Read these files with `read` and return the results with their files, newest first.
-
-    Runs with a timestamp in the future come at the end. Of the others, the run in `last`, which this machine made
-    last, comes first, whatever its timestamp. The rest is sorted by timestamp, corrected if it is later than the
-    time at which the file was written.
-    """
+    """Return results with files: the `last` that this machine made comes first, runs from the future come last."""
     found = [(read(_read_file(file), str(file)), when, file) for when, file in files]
 
     def newer(one: tuple[RunResult, int, Path]) -> tuple[bool, bool, datetime, int]:
@@ -401,10 +389,7 @@ def _iter_covering(
     chosen: Sequence[CaseSelection],
     but: Collection[str],
 ) -> Iterator[StoredRun]:
-    """Yield the complete runs of `target` that cover every case in `chosen` and are not a shard.
-
-    The run `besides` and the targets named in `but` are left out.
-    """
+    """Yield the complete, unsharded runs of `target` that cover every case in `chosen`, without `besides` and `but`."""
     for one in stored_runs:
         run = one.head
         whole = run.complete and run.covers(chosen) and run.shard is None
@@ -418,10 +403,7 @@ def _format_reference(stored_run: StoredRun) -> str:
 
 
 def _locate_newest(folder: Path, taken: FileFilter) -> Path:
-    """Locate the run result that a folder stands for: its own, or that of its newest complete run.
-
-    Without a complete run, it is that of the newest run. Raises GateError if the folder holds no run.
-    """
+    """Locate the run result that a folder stands for: its own, else its newest complete run, else its newest."""
     own = folder / RUN_NAME
     if own.is_file():
         return own
@@ -441,10 +423,7 @@ def _build_not_found(folder: Path, what: str) -> GateError:
 
 
 def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
-    """Build the error for a folder without a complete run to compare with.
-
-    It has the exit code of an incomplete run, because it says nothing about the run under evaluation.
-    """
+    """Build the error without a complete baseline, with the exit code INCOMPLETE: it says nothing about this run."""
     why = newest.stop_reason or "the newest run was interrupted"
     return GateError(
         "baseline-incomplete",
@@ -468,10 +447,7 @@ def read_archived_head(file: Path, shown: str) -> RunResult:
 
 
 def _read_archive_entry(file: Path, shown: str) -> tuple[bytes, str]:
-    """Read the run result in an archive, and return it with its name in errors.
-
-    Raises GateError `invalid-run-result` if there is not exactly one, or the archive cannot be read.
-    """
+    """Read the one run result in an archive, and return it with its name in errors."""
     try:
         found = read_entry(file, RUN_NAME, MAX_RESULT_BYTES)
     except ArchiveError as error:

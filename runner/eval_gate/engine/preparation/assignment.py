@@ -47,11 +47,7 @@ def assign_targets(suites: Sequence[EvalSuite], catalog: TargetCatalog, config: 
 def _look_up(
     cases: Sequence[EvalCase], find: Callable[[str, str | None], Resolved], *, decided: bool
 ) -> dict[TargetKey, Resolved]:
-    """Resolve every pair of suite and target name of the cases once, with `find`.
-
-    Raises the first GateError, with the location of the case that names the target. If `decided`, the targets do
-    not depend on the cases, so the error names no case.
-    """
+    """Resolve every pair of suite and target name once; an error names the case, unless all is `decided` without it."""
     found: dict[TargetKey, Resolved] = {}
     for case in cases:
         place = case.suite, case.target
@@ -107,10 +103,7 @@ class _JudgeBuilder:
         return Judges(defaults, named)
 
     def _find_named(self, case: EvalCase, name: str) -> tuple[str, Grader]:
-        """Return the LLM judge that an evaluator of the case names.
-
-        Raises GateError, with the location of the case if the error has no other.
-        """
+        """Find the LLM judge that an evaluator names; an error without a location gets that of the case."""
         try:
             return self._catalog.get_grader(case.suite, name)
         except GateError as error:
@@ -134,10 +127,7 @@ class _JudgeBuilder:
 
 
 def _iter_wanted_judges(case: EvalCase, rubric: RubricMode) -> Iterator[tuple[str | None, bool]]:
-    """Yield the LLM judges that a case names, and whether the case requires each of them.
-
-    A rubric requires none: it is skipped without a judge. With `RubricMode.NEVER`, rubrics are left out.
-    """
+    """Yield the judges that a case names, and whether it requires each: a rubric is skipped without a judge."""
     for spec in case.evaluators:
         if isinstance(spec, Rubric) and rubric is RubricMode.NEVER:
             continue

@@ -82,10 +82,7 @@ def describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
 
 
 def _check_base_agent(base: TargetIdentity, main: TargetIdentity, *, by_name: bool) -> tuple[str, ...]:
-    """Check that the base agent is not the evaluated agent, and return a notice where only their paths tell them apart.
-
-    Raises GateError `base-agent-is-target`.
-    """
+    """Check that the base agent is not the evaluated agent; give notice if only their paths tell them apart."""
     same, notices = by_name and base.name == main.name, tuple[str, ...]()
     if base.provider == main.provider == "http":
         one, other = parse_agent_address(base.identity), parse_agent_address(main.identity)
@@ -103,11 +100,6 @@ def _check_base_agent(base: TargetIdentity, main: TargetIdentity, *, by_name: bo
 
 
 def _build_choice(main: TargetChoice, endpoint: SecretAddress[str] | None, name: str | None) -> TargetChoice:
-    """Build the base agent's target choice.
-
-    From the choice of the run it takes only the concurrency, waiting time and retries, and the preset for an
-    endpoint or the targets for a name.
-    """
     preset = main.protocol if endpoint is not None else None
     return TargetChoice(
         endpoint=endpoint,

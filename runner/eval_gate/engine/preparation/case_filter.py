@@ -108,13 +108,9 @@ def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardPl
 
 
 def _filter_suites(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """Return the suites with the selected cases of all shards together.
-
-    If the selection names cases by their earlier outcome (`keys`), the cases before them are run, too: without the
-    files of those, a case gives another result. A selection by names, tags or tiers gets a notice instead
-    (`describe_missed_files`).
-    """
+    """Select cases of all shards; cases selected by `keys`, their earlier outcome, come with those before them."""
     return tuple(
+        # a selection by names, tags or tiers gets a notice instead (`describe_missed_files`)
         replace(suite, cases=cases if selection.keys is None else _add_preceding_cases(suite.cases, cases))
         for suite in suites
         if (cases := tuple(case for case in suite.cases if selection.includes_case(case.key, case.tags, suite.tier)))
@@ -134,10 +130,7 @@ def describe_missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuit
 
 
 def _add_preceding_cases(cases: Sequence[EvalCase], chosen: Collection[EvalCase]) -> tuple[EvalCase, ...]:
-    """Return the chosen cases of a suite, with the cases on whose files they depend.
-
-    These are all cases before a chosen dependent case.
-    """
+    """Add to the chosen cases those before a dependent one: without their files it gives another result."""
     ids = {case.id for case in chosen}
     last = max((at for at, case in enumerate(cases) if case.dependent and case.id in ids), default=-1)
     return tuple(case for at, case in enumerate(cases) if at <= last or case.id in ids)
@@ -234,10 +227,7 @@ def _build_items(suites: Sequence[EvalSuite], baseline: RunResult | None) -> lis
 
 
 def _compute_durations(baseline: RunResult | None) -> Mapping[CaseKey, int]:
-    """How long one execution of each case took, in microseconds; only what was judged says how long a case takes.
-
-    Empty for a run of some cases only: every shard would know other durations.
-    """
+    """Compute microseconds of an execution by case; a run of some cases has none: every shard would know others."""
     if baseline is None or baseline.eval_paths is None or baseline.shard is not None:
         return {}
     return {

@@ -155,10 +155,7 @@ async def _check_baseline_files(
 async def _read_registry(
     config: RunConfig, context: RunContext, *, offline: bool
 ) -> tuple[ToolRegistry | None, tuple[str, ...]]:
-    """Read the tool registry, and return it with notices for people.
-
-    Return None instead of the registry if none is configured, or if `offline` prevents reading it.
-    """
+    """Read the tool registry, if it is configured and not `offline`, and return it with notices for people."""
     location, root, environment = config.tool_registry_path, context.root, context.environment
     if not location:
         return None, ()
@@ -300,10 +297,7 @@ async def _build_plan(
 
 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
-    """Build the context in which targets are built: tools, recording, timeout, secrets and so on.
-
-    The folders in which agents work are not part of it.
-    """
+    """Build the context in which targets are built, without the folders in which agents work."""
     shared = Path(config.output_dir) / RECORDING_NAME
     known = read_recording(shared) if config.recording in {RecordingMode.REPLAY, RecordingMode.AUTO} else None
     kept = ResponseRetention.NONE is not config.limits.keep_responses
@@ -322,11 +316,7 @@ def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) ->
 
 
 def _read_baseline_responses(known: RecordingFile | None, context: RunContext) -> Sequence[RecordedResponse]:
-    """Read the responses that the baseline received, from the recording in the baseline's folder.
-
-    Return nothing if no recording is replayed, or if the baseline has no readable one: the report then says that
-    the origin of the responses is unknown.
-    """
+    """Read the responses that the baseline received; without them, the report calls their origin unknown."""
     if known is None or not known.entries or context.baseline_folder is None:
         return ()
     try:
@@ -336,11 +326,7 @@ def _read_baseline_responses(known: RecordingFile | None, context: RunContext) -
 
 
 def _find_recording_file(config: RunConfig, shared: BuildContext, context: RunContext) -> str | None:
-    """Return the path of the recording that was there before this run and that the run may replay.
-
-    Return None if there is none, or if it is that of the baseline. A program that runs before the recording is
-    read, such as that of a registry, could replace the responses in it.
-    """
+    """Find the recording, unless it is the baseline's: a program that runs before it is read could replace it."""
     recording = shared.recording
     if not recording.has_earlier_responses or recording.digest == context.baseline_recording_digest:
         return None
@@ -367,10 +353,7 @@ def _build_tool_specs(registry: ToolRegistry | None) -> tuple[ToolSpec, ...]:
 
 
 def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[str, ...]:
-    """Return a notice if cases check tools of a model and no tool registry is configured.
-
-    A model that knows no tools cannot call one, so the notice explains the failures in advance.
-    """
+    """Describe that a model without a tool registry knows no tools, to explain failures in advance."""
     asked = any(
         assigned.targets[case.suite, case.target].takes_stubs
         for suite in inputs.suites
@@ -424,10 +407,7 @@ def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -
 
 
 def _check_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
-    """Check that every case with stubs has a target that takes stubs, such as a model.
-
-    Raises GateError otherwise: such a case must not run against an endpoint as if it had no stubs.
-    """
+    """Check that cases with stubs have a target that takes them: none may run as if it had no stubs."""
     problems = [
         Problem(f"case {case.id} has stubs", file=case.location.file, line=case.location.line, field="stubs")
         for suite in suites
@@ -468,11 +448,7 @@ def _check_workspaces(suites: tuple[EvalSuite, ...], assigned: Assignment) -> No
 
 
 async def _read_snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:
-    """Capture the snapshot, or return None if none is configured or it is disabled.
-
-    Assertions that need it are then skipped. Raises GateError if the snapshot is enabled without a source, or
-    cannot be captured.
-    """
+    """Capture the snapshot if one is configured and enabled; without it, assertions that need it are skipped."""
     configured = config.snapshot_path is not None or config.snapshot_command is not None
     if config.snapshot_enabled and not configured:
         raise GateError(

@@ -87,19 +87,13 @@ def _list_tracked(folder: Path) -> tuple[str, ...] | None:
 
 
 def _list_untracked(folder: Path) -> tuple[str, ...]:
-    """List what git does not track below the folder, without result folders of this program.
-
-    A folder that is untracked as a whole is one entry.
-    """
+    """List what git does not track, without result folders; a folder that is untracked as a whole is one entry."""
     listed = _list_git_paths(folder, "--others", "--directory", "--no-empty-directory") or ()
     return tuple(one for one in listed if not (folder / one / LATEST_NAME).is_file())
 
 
 def _list_git_paths(folder: Path, *arguments: str) -> tuple[str, ...] | None:
-    """List the paths below the folder that `git ls-files` reports, relative to the folder.
-
-    Return None if the folder is in no checkout, or if git fails.
-    """
+    """List the paths below the folder that `git ls-files` reports, relative to the folder."""
     top, folder = find_checkout(folder), folder.resolve()
     if top is None:
         return None

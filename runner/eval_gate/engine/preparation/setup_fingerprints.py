@@ -168,19 +168,13 @@ def list_target_folders(programs: TargetPrograms, root: Path, suites: Iterable[s
 
 
 def _fingerprint_prompt(case: EvalCase, tmp: str | None) -> str | None:
-    """Return the fingerprint of the case's prompt, with the files that its agent finds.
-
-    The files (`tmp`) are included if the case uses files: the assertions may be about them.
-    """
+    """Fingerprint the prompt, with the files of `tmp` if the case uses files: assertions may be about them."""
     with_files = tmp is not None and case.uses_files
     return compute_digest([case.prompt_fingerprint, tmp]) if with_files else case.prompt_fingerprint
 
 
 def _fingerprint_agent(suite: EvalSuite) -> str | None:
-    """Compute the fingerprint of the agent that the suite describes for all its cases, or None.
-
-    The agent's name and the model that the suite names have no effect.
-    """
+    """Fingerprint the agent that the suite describes; its name and the model that the suite names have no effect."""
     agent = next((case.agent for case in suite.cases if case.agent is not None), None)
     return compute_agent_setup(agent).fingerprint if agent else None
 
@@ -252,19 +246,13 @@ def _list_judges(case: EvalCase, judges: Judges) -> list[AnyJudge]:
 
 
 def _fingerprint_judges(case: EvalCase, judges: Judges) -> str | None:
-    """Compute the fingerprint of the setup of the case's LLM judges.
-
-    Return None if the case has no LLM judge, or if no judge describes its setup.
-    """
+    """Fingerprint the setup of the case's LLM judges, if any describes it."""
     found = {fingerprint for judge in _list_judges(case, judges) if (fingerprint := judge.target_identity.fingerprint)}
     return compute_setup_fingerprint(sorted(found)) if found else None
 
 
 def _digest_token_values(case: EvalCase, data: TokenData, *, snapshot: bool) -> str | None:
-    """Compute a digest of the values of the case's tokens, either those of the snapshot or all others.
-
-    Return None if the case has no such tokens. A token that is not found has no value.
-    """
+    """Compute a digest of the values of the case's tokens, either those of the snapshot or all others."""
     found: dict[str, JsonValue] = {}
     for text in chain.from_iterable(map(iter_token_texts, case.evaluators)):
         of_snapshot = find_snapshot_tokens(text)

@@ -138,11 +138,7 @@ def _parse_object(data: bytes, source: str) -> JsonValue:
 
 
 async def _run_command(command: Command) -> bytes:
-    """Run the command, and return what it prints to stdout.
-
-    The command is ended when it takes too long or prints too much. Raises _CaptureError then, and if the command
-    fails.
-    """
+    """Run the command within its limits of time and output, and return what it prints to stdout."""
     try:
         finished = await run(command)
     except ProcessError as error:
@@ -163,10 +159,7 @@ def _format_stderr_end(finished: FinishedProgram) -> str:
 
 
 async def _read_source(location: str, root: Path, time_limit_s: float, redact: Redactor) -> tuple[str, bytes]:
-    """Read a file or URL, and return its name for people and its content.
-
-    Raises _CaptureError if the address does not respond within `time_limit_s` seconds.
-    """
+    """Read a file or URL, and return its name for people and its content."""
     if not location.lower().startswith(("http://", "https://")):
         name = describe_name(location)
         return name, _read_file(root / location, name)

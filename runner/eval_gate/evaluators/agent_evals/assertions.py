@@ -163,7 +163,6 @@ async def evaluate_file_json_path(spec: FileJsonPath, context: EvaluationContext
 
 
 def _read_file_text(spec: SuiteAssertion, path: str, context: EvaluationContext) -> str:
-    """Return the text of the file at `path`. Raises SandboxError with the reason if the text is not available."""
     found = _get_entry(spec, path, context)
     if found.text is None:
         raise SandboxError(found.problem or NO_FILE)
@@ -171,7 +170,6 @@ def _read_file_text(spec: SuiteAssertion, path: str, context: EvaluationContext)
 
 
 def _get_entry(spec: SuiteAssertion, path: str, context: EvaluationContext) -> FileEntry:
-    """Return the file or folder at `path`. Raises SandboxError if nothing exists at that path."""
     found = _find_entry(spec, path, context)
     if found is None:
         raise SandboxError(MISSING)
@@ -179,11 +177,7 @@ def _get_entry(spec: SuiteAssertion, path: str, context: EvaluationContext) -> F
 
 
 def _find_entry(spec: SuiteAssertion, path: str, context: EvaluationContext) -> FileEntry | None:
-    """Return the file or folder at `path`, or None if nothing exists there.
-
-    Raises SandboxError for a path that is not allowed, or that is a link or leads through one. Raises
-    EvaluatorError if the response carries no information about files.
-    """
+    """Find the file or folder at `path`, which may neither be a link nor lead through one."""
     if context.response.files is None:
         raise EvaluatorError(
             f"{truncate(spec.name)}: the target has no files to check: only a model that runs as the "
@@ -246,10 +240,7 @@ def _build_details(spec: SuiteAssertion, message: str, expected: JsonValue, seen
 
 
 def _truncate_value(value: JsonValue) -> JsonValue:
-    """Return the value unchanged, or the beginning of its text if a result file cannot hold it.
-
-    That is the case if the text is too long or is not well-formed Unicode.
-    """
+    """Return the value, or the beginning of its text if a result file cannot hold it: too long, or no valid Unicode."""
     text = as_text(value)
     kept = to_well_formed(truncate(text, MAX_SEEN_CHARACTERS))
     return value if kept == text else kept

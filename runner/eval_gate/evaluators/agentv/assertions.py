@@ -142,10 +142,7 @@ async def evaluate_field_accuracy(spec: FieldAccuracy, context: EvaluationContex
 
 
 def _extract_json(text: str) -> JsonValue:
-    """Parse the JSON object in the response, from its first brace to its last.
-
-    Text around the object is ignored. Returns None if the text between the braces is not valid JSON.
-    """
+    """Parse the JSON object in the response, from its first brace to its last; text around it is ignored."""
     bare = _FENCE.sub("", text)
     start, end = bare.find("{"), bare.rfind("}")
     try:
@@ -183,10 +180,7 @@ def _find_number_mismatch(check: FieldCheck, given: float | None, expected: floa
 
 
 def _parse_number(value: object) -> float | None:
-    """Return a number, or the number that a text begins with, or None.
-
-    Booleans and numbers that are not finite give None.
-    """
+    """Parse a number, or the finite number that a text begins with; a boolean is none."""
     if isinstance(value, str):
         found = _NUMBER.match(value)
         value = float(found[1]) if found else None
@@ -267,10 +261,7 @@ async def evaluate_execution_metrics(spec: ExecutionMetrics, context: Evaluation
 
 
 def _check_limit(limit: MetricLimit, response: Response) -> tuple[str, bool | None]:
-    """Return a sentence about one limit and whether the response keeps it.
-
-    The second value is None if the target does not report the number.
-    """
+    """Describe one limit, and return whether the response keeps it, or None if the target reports no number."""
     what, unit, read = _METRICS[limit.of]
     value = read(response)
     if value is None:

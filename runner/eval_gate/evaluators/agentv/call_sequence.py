@@ -85,10 +85,7 @@ def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[Reported
 
 
 def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
-    """Check that the calls begin with the expected ones, in the same order.
-
-    AgentV names additional calls, but does not count them in the score.
-    """
+    """Check that the calls begin with the expected ones; AgentV names further calls, but does not count them."""
     for number, (step, call) in enumerate(zip(expected, calls, strict=False), 1):
         if call.name == step.tool:
             _compare_step(step, call, number, tally)
@@ -200,11 +197,7 @@ async def evaluate_skill_trigger(spec: SkillTrigger, context: EvaluationContext)
 
 
 def _uses_skill(skill: str, call: ReportedCall) -> bool:
-    """Return whether a call uses the skill.
-
-    A call of the skill tool uses the skill that it names. Any other call uses it by reading a file of the skill, or
-    by returning a path of its folder.
-    """
+    """Whether a call uses the skill: by name, by reading a file of the skill, or by returning a path of its folder."""
     tool, folder = call.name.lower(), f"skills/{skill}/"
     args = call.args if isinstance(call.args, dict) else {}
     if tool == "skill" and skill in as_text(args.get("skill") or ""):

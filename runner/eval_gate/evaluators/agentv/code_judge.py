@@ -93,12 +93,7 @@ def _read_plain_output(finished: FinishedProgram) -> str:
 def _parse_grader_verdict(
     spec: CodeGrader, finished: FinishedProgram
 ) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
-    """Parse the output of a grader into its score, hits and misses.
-
-    The score is that of the printed object, or the share of its passed assertions if it has no score. Plain words,
-    or no output at all, count as 1. A failing exit code counts as 0. Raises EvaluatorError if the output cannot be
-    read.
-    """
+    """Parse a grader's output into score, hits and misses: words or nothing count as 1, a failing exit code as 0."""
     words = _read_plain_output(finished)
     if finished.code:
         return 0.0, (), (words or finished.ending,)
@@ -296,10 +291,7 @@ class _NoVerdictError(Exception):
 
 
 def _parse_object(printed: bytes) -> dict[str, JsonValue]:
-    """Parse the single JSON object that the command printed.
-
-    Raises `_NoVerdictError` if the output is anything else.
-    """
+    """Parse the single JSON object that the command printed."""
     try:
         value = parse_untrusted_json(printed.decode("utf-8-sig"), pairs=require_single_score)
     except UnicodeDecodeError as error:
@@ -338,10 +330,7 @@ def format_output_start(printed: bytes) -> str:
 
 
 def _build_judge_input(context: EvaluationContext) -> JsonValue:
-    """Build the input of a judge command.
-
-    As AgentV defines it, the names are in snake_case at the top level and in camelCase below.
-    """
+    """Build a judge command's input; AgentV has names in snake_case at the top level and in camelCase below."""
     brief, response = get_brief(context), context.response
     return {
         "question": brief.question,

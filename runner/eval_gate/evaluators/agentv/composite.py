@@ -112,11 +112,7 @@ def _measure_depth(spec: EvaluatorSpec) -> int:
 
 
 def _merge_members(spec: Composite, own: EvaluatorScore, members: Sequence[_Member]) -> EvaluatorScore:
-    """Combine the aggregator's score with the findings and the cost of all members.
-
-    A failed requirement of a member with a weight above 0 applies to the composite, whatever score the aggregator
-    gives.
-    """
+    """Combine the aggregator's score with the members' findings; a veto holds unless the member has weight 0."""
     said = [member.evaluation for member in members]
     veto = next((one.evaluation for one in members if one.evaluation.vetoed and one.weight > 0), None)
     error = own.error
@@ -143,7 +139,7 @@ def _merge_members(spec: Composite, own: EvaluatorScore, members: Sequence[_Memb
 
 
 def _average_members(spec: Composite, members: Sequence[_Member]) -> EvaluatorScore:
-    """Score the weighted mean of the members. A member of weight 0 does not count; its findings are kept."""
+    """Score the weighted mean of the members; one of weight 0 does not count, but its findings are kept."""
     counted = [member.evaluation for member in members if member.weight > 0]
     short = next((evaluation for evaluation in counted if is_below_full(evaluation)), None)
     error = None if counted else "every member has weight 0"
@@ -171,11 +167,6 @@ def _score_passing_share(spec: Composite, members: Sequence[_Member]) -> Evaluat
 
 
 def _has_passed(member: _Member) -> bool:
-    """Return whether a member passes.
-
-    A composite with a threshold passes at that threshold; every other member passes at a score of 0.8 without a
-    veto.
-    """
     spec = member.spec
     if isinstance(spec, Composite) and isinstance(spec.aggregator, ThresholdAggregator):
         return member.evaluation.score >= spec.aggregator.threshold
@@ -221,7 +212,7 @@ def render_prompts(name: str, aggregator: JudgeAggregator, results: str) -> Prom
 
 
 def _build_results(members: Sequence[_Member]) -> dict[str, JsonValue]:
-    """Build the member results that an aggregator receives, by member name. A repeated name gets a number."""
+    """Build the member results that an aggregator receives, by member name; a repeated name gets a number."""
     results: dict[str, JsonValue] = {}
     for member in members:
         name, number = member.name, 1

@@ -82,10 +82,7 @@ def _check_minimums(minimums: dict[str, int], calls: Sequence[str]) -> _Trajecto
 
 
 def _check_in_order(expected: Sequence[str], calls: Sequence[str]) -> _TrajectoryFindings:
-    """Every step is called after the one before it; other calls may stand between. Positions count from 1.
-
-    A step that is not found is passed over, so that the steps behind it are told apart too.
-    """
+    """Check that each step follows the one before, whatever lies between; a missing step is passed over."""
     found = _TrajectoryFindings()
     positions: defaultdict[str, list[int]] = defaultdict(list)
     for position, name in enumerate(calls, 1):

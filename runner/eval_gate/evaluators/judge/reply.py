@@ -59,10 +59,7 @@ def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
 
 
 def _parse_verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
-    """Parse a verdict from an object with a finite number `score`, or return None.
-
-    Every other field may be missing or wrong.
-    """
+    """Parse a verdict from an object with a finite number `score`; every other field may be missing or wrong."""
     score = parse_number(found.get("score"))
     if score is None:
         return None
@@ -102,10 +99,7 @@ def find_first_valid(
 
 
 def _iter_objects(text: str) -> Iterator[tuple[dict[str, JsonValue], int, int]]:
-    """Every JSON object from the left, nested ones after the one around them, with where it begins and ends.
-
-    Hostile replies make the search end early, never long: each beginning and each character read has its price.
-    """
+    """Yield JSON objects with their place, outer before inner; a hostile reply ends the search early, never late."""
     work = MAX_WORK
     for match in _START.finditer(text):
         start = match.start()

@@ -43,12 +43,7 @@ _TOOL_SPECS: Final = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolsNo
 
 
 def _get_calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCall, ...]:
-    """Return the tool calls of the response.
-
-    Raises EvaluatorError if the tool calls are unknown, which differs from a response without calls. If the target
-    promises a list of calls and it is missing, the list counts as empty: a single response does not show whether
-    the target ever lists calls (`engine.unknown_tool_calls` finds that out).
-    """
+    """Return the tool calls; `engine.unknown_tool_calls` finds out whether a target ever lists those it promises."""
     if context.response.tool_calls_known is False and not has_reported_calls(context.response):
         raise UnknownCallsError(f"{spec.type}: {CALLS_UNKNOWN}: the target does not report its tool calls")
     return context.response.tool_calls
@@ -139,10 +134,7 @@ async def evaluate_tool_params(spec: ToolParams, context: EvaluationContext) -> 
 async def _find_param_failure(
     check: ParamCheck, call: ToolCall, context: EvaluationContext, tally: AssertionTally
 ) -> str | None:
-    """Return what is wrong with one parameter, or None.
-
-    Returns None if the check passes, and also if a token is unresolved; the check then counts as skipped.
-    """
+    """Find what is wrong with one parameter; with an unresolved token, the check counts as skipped."""
     present = check.param_name in call.params
     if check.assertion in {"exists", "notExists"}:
         if present is (check.assertion == "exists"):
@@ -158,10 +150,7 @@ async def _find_param_failure(
 
 
 def _resolve_expected(check: ParamCheck, context: EvaluationContext, tally: AssertionTally) -> tuple[str, ...] | None:
-    """Return the expected texts with their tokens resolved, or None if a token is unresolved.
-
-    Only `oneOf` has more than one text.
-    """
+    """Resolve the tokens of the expected texts, if they all can be; only `oneOf` has more than one text."""
     values = check.value if check.assertion == "oneOf" and isinstance(check.value, list) else [check.value]
     texts: list[str] = []
     for value in values:

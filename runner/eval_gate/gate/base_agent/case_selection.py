@@ -167,10 +167,7 @@ def _select_batch(
 def _find_clearable_regressions(
     current: RunResult, comparison: Comparison, inputs: GateInputs, askable: Set[CaseKey]
 ) -> list[CaseChange]:
-    """List the regressions that count against the gate and that the base agent may clear.
-
-    Waived cases do not count. A must-pass case has to pass even if the base agent fails it too.
-    """
+    """List the regressions that the base agent may clear; a must-pass case has to pass even if it fails there too."""
     cases = current.index_cases()
     return [
         one
@@ -182,11 +179,7 @@ def _find_clearable_regressions(
 
 
 def _select_witnesses(current: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
-    """Select the cases with the best histories among those that pass here without a failure.
-
-    There are at most three. Replayed cases are left out. The selection does not depend on which cases the base
-    agent has run, so a selected case stays selected in the next round.
-    """
+    """Select the steadiest passing cases, whatever the base agent has run: the next round selects the same ones."""
     cases = current.index_cases()
     steady = [
         one

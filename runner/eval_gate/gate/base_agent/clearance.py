@@ -152,12 +152,7 @@ def _clear_case(
     *,
     together: bool,
 ) -> ClassifiedCase:
-    """Reclassify a regression by the base agent's results.
-
-    A flaky case that is part of a drop of the suite changes too; all other cases stay as they are. A must-pass case
-    has to pass even if the base agent fails it too. With `together`, the base agent's results explain the drop of
-    the whole suite, and the cases that are part of it are cleared.
-    """
+    """Reclassify a regression by the base agent's results, which explain the drop of the whole suite if `together`."""
     grounds, seen = one.grounds, base_agent_results.get_counts(one.key)
     if together and one.case_class is CaseClass.FLAKY and grounds is not None and grounds.kind is GroundKind.SUITE_DROP:
         return replace(one, grounds=replace(grounds, kind=GroundKind.MIXED, base_agent=seen))
@@ -192,11 +187,7 @@ def _build_cleared_grounds(grounds: Grounds) -> Grounds:
 def _recheck_suite_finding(
     settlement: Classification, facts: Sequence[CaseFacts], base_agent_results: BaseAgentResults
 ) -> SuiteFinding:
-    """Recheck a drop of the suite against the base agent's fresh results for all cases.
-
-    Return the finding unchanged if the suite did not drop, the base agent does not work, or too few cases have
-    results.
-    """
+    """Recheck a drop of the suite against the base agent's fresh results, if it has them for enough of the cases."""
     found = settlement.suite_finding
     if not found.is_drop or not base_agent_results.is_working:
         return found

@@ -151,10 +151,7 @@ class HistoryEvidence:
         return sum(number for seen, number in self._list_level_runs() if can_look_fixed(one for _, one in seen))
 
     def _list_level_runs(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, CaseRun]], int]]:
-        """List what the runs of the current level saw of the branch's own cases, once for each kind.
-
-        Each entry has the runs with their places, newest first, and the number of cases of that kind.
-        """
+        """List the level's runs with their places, newest first, and the number of cases, for each kind of case."""
         seen = ((self._list_case_runs(*kind), number) for kind, number in self._count_kinds(quarantined).items())
         return [([one for one in all_of if one[0] < self.level_run_count], number) for all_of, number in seen]
 
@@ -226,12 +223,7 @@ class HistoryEvidence:
     def _find_newest_scored(
         self, case_history: CaseHistory, like: Sequence[FingerprintMatch]
     ) -> tuple[int, HistoryEntry] | None:
-        """Find the newest run that scored a case, and its history entry.
-
-        The first value is the place among the comparable runs. Runs with the same setup fingerprint come first, then
-        those with the same case fingerprint. Return None if there is neither. `like` says how each fingerprint of the
-        case matches the one of this run.
-        """
+        """Find place and entry of the newest run that scored a case; runs with the same setup fingerprint go first."""
         judged = [
             (at, entry)
             for at, entry in self._list_entries(case_history)
@@ -259,10 +251,7 @@ class HistoryEvidence:
         return self._histories[runs, fits]
 
     def _list_case_runs(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, CaseRun]]:
-        """List what the comparable runs saw of a case, each with its place among them.
-
-        Only entries whose fingerprint is marked in `fits` count.
-        """
+        """List what the comparable runs saw of a case, by place; only fingerprints marked in `fits` count."""
         return _build_case_runs(runs, fits, self._comparable_runs, self._pass_score)
 
     @cached_property
@@ -290,10 +279,7 @@ class HistoryEvidence:
         return found
 
     def _build_score_history(self, case_history: CaseHistory, measured: str, *, same: bool) -> ScoreHistory | None:
-        """Build the score history of a case for the fingerprint `measured`, or None without scores.
-
-        `same` says whether this run has the same setup fingerprint. Without it, the scores by run are left out.
-        """
+        """Build a case's score history, with scores by run only if this run has the `same` setup fingerprint."""
         seen = {
             at: score
             for at, entry in self._list_entries(case_history)
@@ -365,10 +351,7 @@ def _find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:
 def _build_case_runs(
     runs: str, fits: tuple[bool, ...], names: tuple[_ComparableRun, ...], pass_score: float
 ) -> list[tuple[int, CaseRun]]:
-    """Most cases of a suite have the same past to the letter, so it is only worked out once.
-
-    In an outage, errors of a case that was not answered wrong do not count: else they would be failures in the history.
-    """
+    """Build the runs of a case, cached because most cases of a suite have the same history to the letter."""
     entries = CaseHistory(runs=runs).decode_entries_unchecked()
     found = []
     for at, run in enumerate(names):
@@ -376,6 +359,7 @@ def _build_case_runs(
         if entry is not None and fits[entry.fingerprint_index]:
             first, again = count_executions(entry.first, pass_score), count_executions(entry.reruns, pass_score)
             seen = CaseRun(run.run_id, first, again, run.sha)
+            # errors of an outage would be failures in the history
             if run.outage and not seen.answered.all.failures:
                 seen = seen.answered
             if seen.first.executions:

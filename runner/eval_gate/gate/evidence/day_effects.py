@@ -253,10 +253,7 @@ def _compute_log_chance(day: BranchRun, level: float, spread: float) -> float:
 
 
 def _distribute_weights(weights: Sequence[float], runs: int) -> tuple[tuple[float, float], ...]:
-    """Convert the weights of the variances into weights of the factors of one more run.
-
-    The factors are relative to the mean of `runs` runs. Each variance stands for a gamma distribution.
-    """
+    """Convert weights of gamma variances to weights of one more run's factors, relative to the mean of `runs` runs."""
     sums = [0.0] * len(_FACTORS)
     for spread, weight in zip(DAY_VARIANCES[1:], weights[1:], strict=True):
         for at, share in enumerate(_discretize_gamma(spread * (1 + 1 / runs))):
@@ -276,10 +273,7 @@ def _discretize_gamma(variance: float) -> tuple[float, ...]:
 
 
 def _compute_poisson_tail(number: float, mean: float) -> float:
-    """Compute the chance of at least `number` rare events.
-
-    `number` need not be whole (the incomplete gamma function).
-    """
+    """Compute the chance of at least `number` rare events; it need not be whole (the incomplete gamma function)."""
     if number <= 0.0:
         return 1.0
     if number >= _FEW_FAILURES:  # Wilson and Hilferty 1931

@@ -136,10 +136,7 @@ def _find_streak(case_runs: Sequence[CaseRun]) -> Sequence[CaseRun]:
 
 
 def _is_level_change(streak: Sequence[CaseRun], older: Sequence[CaseRun], among: int) -> bool:
-    """Whether a case that mostly passed broke with the first run of the streak, or one that mostly failed was mended.
-
-    And does not just happen to end so: the chance of that is the suite's test with this one case in it.
-    """
+    """Whether the streak broke or fixed a case, and not by chance: the suite test with this one case decides."""
     now, before = _sum_counts(one.all for one in streak), _sum_counts(one.first for one in older)
     if now.is_failing == before.is_failing:
         return False

@@ -49,17 +49,14 @@ def compute_sign_chance(differences: Sequence[float]) -> float:
 
 
 def _count_extreme_signs(sizes: Sequence[int], total: int) -> float:
-    """Compute the share of all assignments of signs whose sum is at least `total`, or at most its negative.
-
-    One large number is the table: slot `n` counts the assignments whose negative differences add up to `n`. No count
-    exceeds the `2 ** len(sizes)` assignments, so it fits its slot. A sum of slots is the remainder of a division by
-    a slot of ones, as a digit sum is the remainder of a division by nine.
-    """
+    """Compute the share of all assignments of signs whose sum is at least `total`, or at most its negative."""
+    # slot `n` of the table counts assignments whose negative differences add up to `n`: at most 2 ** len(sizes)
     slot = len(sizes) + 1
     table = 1
     for size in sizes:
         table += table << size * slot
     slots = (sum(sizes) - total) // 2 + 1  # negative differences that leave a sum of `total` or more
+    # dividing by a slot of ones leaves the sum of the slots, as dividing by nine leaves a digit sum
     tail = (table & ((1 << slots * slot) - 1)) % ((1 << slot) - 1)
     return min(2 * tail / (1 << len(sizes)), 1.0)
 

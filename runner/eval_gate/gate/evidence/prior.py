@@ -98,10 +98,7 @@ class Prior(FrozenStruct):
 
 
 def _compute_log_chances(current: Counts) -> list[float]:
-    """Compute the log-chance of these results in one given order, at each failure rate.
-
-    The first value is that of steady cases, followed by one value for each of `RATES`.
-    """
+    """Compute the log-chance of these results in one given order: of steady cases, then at each of `RATES`."""
     return [
         current.passes * log_pass + current.failures * log_fail
         for log_pass, log_fail in zip(_LOG_PASS_RATES, _LOG_FAILURE_RATES, strict=True)
@@ -176,10 +173,7 @@ def _build_prior(weights: Sequence[float]) -> Prior:
 
 @lru_cache(2_000)
 def _adjust_to_day(prior: Prior, day: DayFactors) -> Prior:
-    """Multiply the failure rates of a prior by the factors of a day.
-
-    A rate between two of `RATES` is split between them so that the mean is right.
-    """
+    """Multiply failure rates by a day's factors; a rate between two of `RATES` is split so that the mean is right."""
     weights = [0.0] * len(RATES)
     for factor, share in day:
         for weight, rate in zip(prior.weights, RATES, strict=True):

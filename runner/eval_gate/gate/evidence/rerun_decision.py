@@ -216,17 +216,12 @@ class RerunCriteria(FrozenStruct):
         return RerunStep.AGAIN if remaining and reachable else RerunStep.INCONCLUSIVE
 
     def _get_all_failed_threshold(self, doubt: Suspicion, counts: Counts, planned: int) -> float:
-        """Return the evidence that makes a case that failed all `planned` executions a regression.
-
-        It replaces `threshold` for such a case. A case that never failed in its history needs none. A case that did
-        needs the evidence that was computed for such cases, since some of many fail every time by chance. With fewer
-        executions than that computation assumed, a case that is `is_unsteady` has to reach `threshold`.
-        """
+        """Return the evidence that confirms a case that failed all executions: among many, some do by chance."""
         if doubt is not Suspicion.REGRESSION or not self.max_reruns or not counts.failures:
             return 0.0
         if self.all_failed_threshold is not None and planned >= self.execution_limits.max_total:
             return self.all_failed_threshold
-        return self.threshold if is_unsteady(counts) else 0.0
+        return self.threshold if is_unsteady(counts) else 0.0  # fewer executions than were assumed
 
     def _compute_evidence(self, doubt: Suspicion, counts: Counts, current: Counts) -> float:
         return compute_e_value(*self._to_failing_suspicion(doubt, counts, current), self._get_day(doubt))
@@ -236,11 +231,7 @@ class RerunCriteria(FrozenStruct):
         return () if doubt in _PASSING else self.day
 
     def _to_failing_suspicion(self, doubt: Suspicion, counts: Counts, current: Counts) -> tuple[Prior, Counts, Counts]:
-        """Turn a suspicion into a question about failing: the prior, the history and the results of this run.
-
-        A new pass swaps passes and failures, and uses the default prior. The suite's own histories say nothing about
-        passing too often.
-        """
+        """Turn the question to one about failing; the suite's histories say nothing about passing too often."""
         if doubt in _PASSING:
             return DEFAULT_PRIOR, counts.inverse, current.inverse
         return self.prior, counts, current

@@ -104,10 +104,7 @@ def _run_test(kinds: Counter[Stratum], days: DayEffects, wide: float) -> _SuiteT
 def _compute_multiplicity(
     steady: Counter[Stratum], unsteady: Counter[Stratum], tested: list[_SuiteTest], wide: float
 ) -> float:
-    """How much likelier it is that one of both chances is so small than that the smaller one is: from 1 to 2.
-
-    On a day like any other, where both are known exactly; days move both alike.
-    """
+    """Compute how much likelier one of both chances is so small than this one: 1 to 2; days move both the same way."""
     least = min(one.chance_without_days for one in tested)
     if compute_moments(steady)[1] + compute_moments(unsteady)[1] > wide or least <= 0.0:
         return 2.0
@@ -129,10 +126,7 @@ def _compute_multiplicity(
 
 
 def _find_tail_start(chances: list[float], least: float) -> int:
-    """Find the first place from which on the chances add up to `least` or less.
-
-    Return the length of `chances` if there is no such place.
-    """
+    """Find the first place, or the end, from which on the chances add up to `least` or less."""
     tails = _compute_tails(chances)
     return next((at for at, tail in enumerate(tails) if tail <= least * (1 + 1e-9)), len(tails))
 

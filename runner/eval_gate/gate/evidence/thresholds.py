@@ -203,10 +203,7 @@ def _build_table(unchanged: Prior, runs: int) -> EvidenceTable:
 
 
 def _compute_reach_chance(table: EvidenceTable, executions: ExecutionLimits, bar: float) -> float:
-    """Compute the chance that a case fails at first and then reaches the evidence `bar`.
-
-    It needs two failures at least. A case fails at first if it does not pass more than half of its trials.
-    """
+    """Compute the chance that a case fails first (at most half of its trials pass) and then reaches `bar`."""
     trials, runs = executions.trials, executions.max_total
     # by passes; the rest of the executions are failures
     ways, found = {passes: math.comb(trials, passes) for passes in range(trials // 2 + 1)}, 0.0

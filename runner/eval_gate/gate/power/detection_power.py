@@ -111,10 +111,7 @@ def _compute_case_detection(trees: Sequence[ExecutionTree]) -> CaseDetection:
 
 
 def _compute_mean_chance(trees: Sequence[ExecutionTree], rate: float) -> float:
-    """Compute the mean chance, over all cases, that a case failing at `rate` is found.
-
-    Return 0 without cases.
-    """
+    """Compute the mean chance, over all cases, that a case failing at `rate` is found."""
     number = sum(tree.group.number for tree in trees)
     return (
         math.fsum(tree.compute_regression_chance(rate) * tree.group.number for tree in trees) / number

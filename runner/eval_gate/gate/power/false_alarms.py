@@ -200,10 +200,7 @@ def _add_counts(group: CaseGroup, number: int, more: Counts) -> CaseGroup:
 
 
 def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
-    """Count the passes and failures of every case in the history and in this run.
-
-    Regressions, and new and changed cases that always failed, are left out: these cases may really be broken.
-    """
+    """Count passes and failures of each case, in history and this run, except cases that may really be broken."""
     comparison, results = run.comparison, run.index_cases()
     assert comparison is not None
     assert comparison.evidence is not None

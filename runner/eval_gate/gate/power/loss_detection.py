@@ -96,10 +96,7 @@ class ExecutionTree(FrozenStruct, dict=True):
         return RerunPaths(trials - failures, failures, math.comb(trials, failures))
 
     def _compute_first_failure_chance(self, rate: float) -> float:
-        """Compute the chance that at least half of the trials fail.
-
-        A case passes only if more than half of its trials pass.
-        """
+        """Compute the chance that at least half of the trials fail: a case passes if more than half pass."""
         return math.fsum(
             chance
             for failures, chance in enumerate(self.compute_failure_chances(rate))
@@ -246,10 +243,7 @@ def _draw_binomial(uniform: float, number: int, share: float) -> int:
 
 @lru_cache(4_096)
 def _compute_cumulative_chances(number: int, share: float) -> tuple[int, list[float]]:
-    """Compute the cumulative chances of a binomial distribution.
-
-    Return the smallest number that matters, and from there on the chances of at most as many.
-    """
+    """Compute binomial chances of at most as many, from the smallest number that matters on."""
     mean, spread = number * share, math.sqrt(number * share * (1 - share))
     lowest, highest = max(0, int(mean - 8 * spread)), min(number, int(mean + 8 * spread) + 8)
     orders = math.lgamma(number + 1)

@@ -127,10 +127,7 @@ def _group_by_id(known: Iterable[_NamedCase]) -> Mapping[str, list[_NamedCase]]:
 
 
 def _normalize_name(name: str) -> str:
-    """Normalize a name, so that all spellings of one text are equal.
-
-    A comment is typed in a browser, an eval file in an editor. A name that is too long stays as it is.
-    """
+    """Make all spellings of a name equal: a comment is typed in a browser, an eval file in an editor."""
     return unicodedata.normalize("NFC", name) if len(name) <= MAX_NORMALIZED else name
 
 

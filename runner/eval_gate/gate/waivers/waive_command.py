@@ -164,7 +164,6 @@ def _parse_line(line: str) -> Command:
 
 
 def _parse_waiver(line: str) -> WaiveCommand:
-    """Parse one line as a command that waives. Raises ValueError with a sentence that says what is wrong."""
     if len(line) > MAX_LINE:
         raise ValueError(f"the command is longer than {MAX_LINE:,} characters")
     words, reason = _split_words(line.removeprefix(COMMAND_NAME))
@@ -227,10 +226,7 @@ def _split_cases_and_options(words: Sequence[_Word]) -> tuple[tuple[str, ...], _
 
 
 def _split_words(text: str) -> tuple[list[_Word], str | None]:
-    """Split a command into the words before `--` and the text after it, or None without a `--`.
-
-    Raises ValueError with a sentence that says what is wrong.
-    """
+    """Split a command into the words before `--` and the text after it, None without a `--`."""
     words: list[_Word] = []
     place = 0
     while place < len(text):
@@ -262,10 +258,7 @@ def _is_command_like(line: str) -> bool:
 
 
 def _iter_unquoted_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines outside of fences, quotations, indented code and hidden comments.
-
-    This follows Markdown roughly.
-    """
+    """Yield the lines outside of fences, quotations, indented code and comments; this follows Markdown roughly."""
     fence: str | None = None
     hidden = quotation = False
     for line in lines:

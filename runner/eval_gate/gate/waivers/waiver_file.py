@@ -208,10 +208,7 @@ class _WaiverReader:
         )
 
     def _read_text(self, place: _EntryPlace, name: str, entry: dict[str, JsonValue]) -> str | None:
-        """Read the text of a field; return None if it is left out or is no text.
-
-        A missing required field, a value that is no text, and a problem in the text are reported.
-        """
+        """Read the text of a field, and report what is wrong with it, also a required one that is missing."""
         value = entry.get(name)
         if value is None:
             if name in entry:

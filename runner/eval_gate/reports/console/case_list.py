@@ -134,10 +134,7 @@ def _render_rest(rows: Sequence[CaseRow], style: ConsoleStyle, margin: str = "  
 
 
 def _render_responses(rows: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[str]:
-    """Render a line each for the responses of the baseline and of this run to the first of these cases.
-
-    A line is omitted if its text is unknown. Equal responses share a line.
-    """
+    """Render a line each for the responses of baseline and this run to the first case; equal ones share a line."""
     then, now = _format_responses(rows[0])
     both = (("both", now),) if then == now else (("baseline", then), ("this run", now))
     margin = "    first:  " if len(rows) > 1 else " " * 4
@@ -149,11 +146,7 @@ def _render_responses(rows: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[
 
 
 def _format_responses(row: CaseRow) -> tuple[str, str]:
-    """Format the responses of the baseline and of this run, with tool calls only if they differ.
-
-    Long responses begin shortly before their first difference. Without a baseline, the first text is empty, and of a
-    case without a score, whose error is its failure, the second.
-    """
+    """Format both responses from shortly before their first difference, with tool calls only if these differ."""
     before, case = row.case_change.baseline_result if row.case_change else None, row.case
     if case is None:
         return "", ""

@@ -117,10 +117,7 @@ def _render_waivers(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
 def _render_waiver(
     style: ConsoleStyle, name: str, words: WaiverText | None, seen: str = "", *, above: str | None = None
 ) -> Iterator[str]:
-    """Render the terms of a waiver and the evidence of its case.
-
-    With `above`, the line refers to the case that already shows the terms.
-    """
+    """Render the terms of a waiver, or which case `above` already shows them, and the evidence of its case."""
     terms = f"see {above} above" if above else to_console_line(words.terms if words else "", MAX_TERMS)
     parts = "; ".join(filter(None, [terms, seen]))
     yield from style.wrap_text(f"{truncate_text(to_console_line(name), MAX_ID)}: {parts}", begin="  ", indent=" " * 4)

@@ -100,10 +100,7 @@ def wrap_parts(
 
 
 def _split_parts(parts: Iterable[str], room: int, between: str, *, whole: bool) -> Iterator[tuple[str, str]]:
-    """Split the parts that are wider than `room` into words; yield each piece with its separator.
-
-    With `whole`, no part is split.
-    """
+    """Split parts wider than `room` into words, unless `whole`; yield each piece with its separator."""
     for part in parts:
         if whole or measure_width(part) <= room:
             yield between, part
@@ -112,10 +109,7 @@ def _split_parts(parts: Iterable[str], room: int, between: str, *, whole: bool) 
 
 
 def _escape_workflow_command(line: str, rest: str) -> str:
-    """Escape `::` at the start of a line, which a GitHub runner would read as a workflow command.
-
-    `line` is the text of the line before `rest`.
-    """
+    """Escape `::` at the start of a line, which a GitHub runner would read as a workflow command."""
     return f": :{rest[2:]}" if rest.startswith("::") and not line.strip() else rest
 
 

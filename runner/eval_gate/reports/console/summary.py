@@ -106,11 +106,7 @@ class _ConsoleSummary:
             yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")
 
     def _render_verdict(self) -> Iterator[str]:
-        """Render the verdict as the last block, because people read a log from its end.
-
-        The block has the reasons, the setup changes, the next step, the path of the result, and the commands to re-run
-        or waive cases.
-        """
+        """Render the verdict as the last block, because people read a log from its end."""
         view, style = self._view, self._style
         words, colour = {
             Outcome.PASSED: ("GATE PASSED", "green"),
@@ -148,10 +144,7 @@ class _ConsoleSummary:
             yield from wrap_command("waive:  ", context.waive_command, style)
 
     def _render_reasons(self, words: str, colour: str, reasons: Sequence[str], ended: str) -> Iterator[str]:
-        """Render the verdict and its reasons on one line, or each reason on its own line if that is too long.
-
-        The exit code, `ended`, follows the first reason.
-        """
+        """Render the verdict and its reasons on one line if they fit; the exit code, `ended`, follows the first."""
         style = self._style
         together = style.to_displayable(f"{words}: {'; '.join(reasons)}{ended}")
         if measure_width(together) <= style.width:

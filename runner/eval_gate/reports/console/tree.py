@@ -98,7 +98,7 @@ def _build_cells(row: CaseRow, case: CaseResult, style: ConsoleStyle) -> Cells:
 
 
 def _render_case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[str]:
-    """Render one line per case. In a narrow output, ids lose their middle, and descriptions their end or all."""
+    """Render one line per case; in a narrow output, ids lose their middle, and descriptions their end or all."""
     ids, words, times, results = (max(map(measure_width, column), default=0) for column in zip(*rows, strict=True))
     ids, words, results = min(ids, MAX_ID), min(words, MAX_DESCRIPTION), min(results, style.width // 2)
     room = style.width - _MARGIN - sum(len(_GAP) + columns for columns in (times, results) if columns)

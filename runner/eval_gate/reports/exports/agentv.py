@@ -69,13 +69,10 @@ def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[
 
 
 def _collect_misses(case: CaseResult) -> list[str]:
-    """Collect what the evaluators missed.
-
-    For a failure that no evaluator saw, such as a timeout, return the error of the case. If an LLM judge named no
-    misses or returned no score, the list stays empty (AgentV specification).
-    """
+    """Collect what the evaluators missed, or the error of a failure that none of them saw, such as a timeout."""
     misses = [miss for result in case.evaluator_results for miss in result.misses]
     unseen = not misses and not (case.graded and case.evaluator_results)
+    # empty if an LLM judge named no misses or returned no score (AgentV specification)
     return [case.error] if unseen and case.error and case.status is Status.FAILED else misses
 
 

@@ -159,11 +159,7 @@ def _format_change(row: CaseRow) -> list[str]:
 
 
 def _format_both_results(row: CaseRow) -> list[str]:
-    """Format the results of the baseline and of this run as lines.
-
-    Return an empty list without a baseline result, and for a case with evidence from its history, which states
-    both.
-    """
+    """Format both results as lines, unless the row has evidence from its history, which states both."""
     both = [
         f"{name}: {words}" for name, words in (("baseline", row.baseline_result), ("here", row.current_result)) if words
     ]
@@ -171,10 +167,7 @@ def _format_both_results(row: CaseRow) -> list[str]:
 
 
 def _explain_result(case: CaseResult, row: CaseRow, least: float) -> str:
-    """Explain the result of a case.
-
-    A graded case gives its score, such as `score 0.67`, and one line for each evaluator that took points off.
-    """
+    """Explain the result of a case; a graded one gives its score and each evaluator that took points off."""
     word = case.status.value.replace("_", " ")
     if not case.status.is_scored:
         error = format_error(case.error, case.error_hint)

@@ -177,10 +177,7 @@ def _format_cost(dollars: float | None) -> str | None:
 
 
 def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
-    """Build the data of one execution: response, tool calls and conversation, truncated by `cut`.
-
-    Tool calls without stored arguments are listed by name only. What is missing is counted.
-    """
+    """Build the data of one execution, truncated by `cut`; what is missing is counted."""
     answer = _truncate_text(details.response, cut)
     kept = details.tool_calls
     calls = [_build_tool_call(call, cut) for call in kept[: cut.max_parts]]

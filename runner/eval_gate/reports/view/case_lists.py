@@ -45,10 +45,7 @@ _SECONDARY_REASONS: Final = frozenset({"all-agent-errors"})
 
 
 def _select_rows(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cached_property[tuple[CaseRow, ...]]:
-    """Build a cached property of the unwaived notable rows for which `holds` is true.
-
-    With `by_drop`, the largest score drop comes first.
-    """
+    """Build a cached property of the unwaived notable rows that `holds` is true for, largest drop first `by_drop`."""
 
     def select_rows(lists: CaseLists) -> tuple[CaseRow, ...]:
         found = (row for row in lists.notable if not row.waiver and holds(row))
@@ -58,10 +55,7 @@ def _select_rows(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> 
 
 
 def _select_class(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
-    """Build a cached property of the rows of one class, waived ones included.
-
-    It is meant for classes that are not failures, and does not work for `still_passing`.
-    """
+    """Build a cached property of the rows of one class, waived ones too; not for failures or `still_passing`."""
     return cached_property(
         lambda lists: (
             tuple(row for row in (*lists.notable, *lists.rows.removed) if row.change_class is wanted)

@@ -62,10 +62,7 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
 
 
 def _find_failed_details(case: CaseResult) -> CaseDetails | None:
-    """Find the details of a failed execution of a case that passed in the end.
-
-    Return None if there are none, or if the case did not pass.
-    """
+    """Find the details of a failed execution of a case that passed in the end."""
     failed = (trial.details for trial in case.trials if trial.status is Status.FAILED)
     return next((details for details in failed if details is not None), None) if case.passed else None
 

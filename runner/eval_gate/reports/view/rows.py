@@ -445,11 +445,7 @@ def _format_score(tally: PassCount, least: float) -> str:
 
 
 def _format_baseline_result(change: CaseChange | None, least: float) -> str | None:
-    """`pass`, or with recent runs `pass (history: 8 of 10 pass)`: how often the case passes without this change.
-
-    Of a case that is compared with another run than the baseline `pass at def5678 (history: 8 of 10 pass)`.
-    Of a graded case `0.90`, and its mean over recent runs: `0.90, 0.86 over 10 runs`.
-    """
+    """Format `pass at def5678 (history: 8 of 10 pass)`, or for a graded case `0.90, 0.86 over 10 runs` (the mean)."""
     if change is None or change.baseline is None:
         return None
     baseline, record = change.baseline, change.case_history

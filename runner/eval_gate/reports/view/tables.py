@@ -110,10 +110,7 @@ def _build_age_row(baseline: BaselineFacts | None, context: ReportContext, *, st
 
 
 def _build_pass_score_row(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ...]:
-    """Build the row of the score that the other rules count as a pass.
-
-    It is empty if that score is the specification's 1, or no graded case has a score.
-    """
+    """Build the row of the pass score; none for the specification's 1, or if no graded case has a score."""
     graded = [case for _, case in run.iter_cases() if case.graded and case.status.is_scored]
     if verdict.pass_score >= 1.0 or not graded:
         return ()

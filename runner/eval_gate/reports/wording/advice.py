@@ -429,10 +429,7 @@ def _select_errors(run: RunResult, code: str) -> Sequence[CaseResult | Trial]:
 
 
 def _narrow_owner(run: RunResult, owner: Owner) -> Owner:
-    """Return the owner, or UNKNOWN if anything else in the run may be the change's.
-
-    That nothing is known of any error is never a reason to call the change unrelated.
-    """
+    """Return the owner, or UNKNOWN if anything else, such as an unknown error, may be the change's."""
     if not owner.is_unrelated_to_change:
         return owner
     failed = run.summary.failed or select_counted_changes(run, CaseClass.REGRESSION, CaseClass.INCONCLUSIVE)

@@ -231,10 +231,7 @@ def _describe_other_run(change: CaseChange) -> str | None:
 
 
 def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None:
-    """Describe how many failures would be conclusive, in the same units as the evidence.
-
-    The text goes with every phrase of doubt and of certainty. Return None if nothing was tested.
-    """
+    """Describe how many failures would be conclusive, in the same units as the evidence."""
     if grounds.chance is None or change not in _TESTED:
         return None  # nothing was tested
     if grounds.kind in {GroundKind.MUST_PASS, GroundKind.EVIDENCE}:
@@ -325,10 +322,7 @@ def describe_suite_finding(finding: SuiteFinding, *, others: bool = False) -> st
 
 
 def _describe_day_variation(finding: SuiteFinding) -> str | None:
-    """Describe how the variation between the branch's own runs affects the chance of a suite drop.
-
-    Return None if the history shows no variation, or if the difference is not noticeable.
-    """
+    """Describe how the variation between the branch's own runs affects the chance of a suite drop."""
     chance = finding.chance_if_runs_equal
     if chance is None or chance * _NOTICEABLE_FACTOR > finding.chance:
         return None

@@ -106,20 +106,14 @@ def _find_must_pass_regressions(run: RunResult) -> str | None:
 
 
 def _format_counted_errors(run: RunResult, limit: str) -> str:
-    """Format the errors that count: `4 new errors (limit 0): 1 agent error, 2 agent unreachable, 1 evaluation error`.
-
-    The other cases without a score are regressions, or had no score in the baseline either.
-    """
+    """Format new errors, `2 new errors (limit 0): 2 agent errors`; others are regressions or were errors before."""
     found = [case.error_kind for case in iter_new_errors(run, run.comparison)]
     kinds = format_error_kind_counts(found)
     return f"{format_count(len(found), 'new error')} (limit {limit}){f': {kinds}' if kinds else ''}"
 
 
 def _format_regressions(run: RunResult) -> str | None:
-    """Count the regressions, with agent errors, suspected regressions and cases of a suite drop among them.
-
-    Return None if there are no regressions.
-    """
+    """Count the regressions, with agent errors, suspected regressions and cases of a suite drop among them."""
     alone, dropped = split_regressions(run)
     suspected = find_suspected_regressions(run)
     broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
@@ -280,10 +274,7 @@ def _describe_progress(summary: Summary) -> str:
 
 
 def _describe_pass_count(run: RunResult) -> str:
-    """Describe how many cases pass: `7 of 8 cases pass (baseline: 8 of 8), 2 not run.`, as a sentence.
-
-    `after re-runs` follows if some cases pass only because of these.
-    """
+    """Describe how many cases pass: `7 of 8 cases pass (baseline: 8 of 8) after re-runs, 2 not run`."""
     passed = {key for key, case in run.iter_cases() if case.passed}
     again = any(one.key in passed for one in select_counted_changes(run, CaseClass.REGRESSION))
     others = {"not run": run.summary.not_run, "skipped": run.summary.skipped}

@@ -103,10 +103,7 @@ def _list_fields(kind: type[Struct]) -> tuple[tuple[str, str, object], ...]:
 
 
 def _split_list(empty: bytes, opened: bytes) -> tuple[bytes, bytes]:
-    """Split JSON text at the empty list that `opened` begins, into the text before and after its items.
-
-    The first match is that list, because the text of a JSON string has no unescaped quote.
-    """
+    """Split at the first `opened`, which is the list: the text of a JSON string has no unescaped quote."""
     head, _, rest = empty.partition(opened)
     return head + opened, rest
 

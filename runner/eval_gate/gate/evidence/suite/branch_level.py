@@ -60,12 +60,7 @@ def _select_changing_cases(runs: Sequence[Mapping[_Key, Counts]]) -> list[_CaseC
 
 
 def _compute_change_chance(cases: list[_CaseCounts], length: int, limit: float) -> tuple[float, float]:
-    """Compute the chance that the `length` newest runs differ so much from the older ones.
-
-    The direction with the smaller chance counts. The chance is 1 if only the worse half of the worse runs makes
-    them worse, at this `limit`. The second value tells apart chances that are close to zero: it is lower where the
-    difference is larger.
-    """
+    """Compute the chance of such a change, and a value that tells apart chances close to zero."""
     runs = range(len(cases[0])) if cases else range(0)
     newer, older = runs[:length], runs[length:]
     chances = [(1.0, 0.0)]
@@ -73,7 +68,7 @@ def _compute_change_chance(cases: list[_CaseCounts], length: int, limit: float) 
         if len(worse) < 2:
             continue
         by_failures = sorted(worse, key=lambda at: (sum(case[at][1] for case in cases), -at))
-        milder = by_failures[: (len(worse) + 1) // 2]
+        milder = by_failures[: (len(worse) + 1) // 2]  # not only the worse half may make them worse
         strata, without_worst = ([_build_stratum(case, some, better) for case in cases] for some in (worse, milder))
         if (
             is_conspicuous(strata)

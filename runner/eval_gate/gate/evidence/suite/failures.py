@@ -173,10 +173,7 @@ def compute_sum_distribution(kinds: Counter[Stratum]) -> tuple[int, list[float]]
 
 @lru_cache(maxsize=10_000)
 def _compute_hypergeometric(runs: int, failures: int, drawn: int) -> tuple[int, tuple[float, ...]]:
-    """Compute the distribution of the failures among `drawn` of `runs` executions.
-
-    Return the smallest possible number of failures, and the chances from there on.
-    """
+    """Compute the chances of each number of failures among `drawn` executions, from the least possible number on."""
     least, most = max(0, drawn - (runs - failures)), min(drawn, failures)
     ways = math.comb(runs, drawn)
     shares = tuple(

@@ -136,11 +136,7 @@ def _compute_exact_tail(strata: Sequence[_Shares], seen: int) -> float | None:
 
 
 def _compute_normal_tail(strata: Sequence[_Shares], seen: int) -> float:
-    """Compute the chance of a sum of at least `seen` with the normal distribution.
-
-    The sum of many cases follows it except far out in its tail, where the normal distribution gives too small a
-    chance. The returned chance is therefore at least 1 in 100,000.
-    """
+    """Compute the normal chance of at least `seen`, never below 1 in 100,000: far out in the tail it is too small."""
     mean = math.fsum(loss * share for shares in strata for loss, share in shares)
     squares = math.fsum(loss * loss * share for shares in strata for loss, share in shares)
     variance = squares - math.fsum(math.fsum(loss * share for loss, share in shares) ** 2 for shares in strata)
@@ -150,15 +146,12 @@ def _compute_normal_tail(strata: Sequence[_Shares], seen: int) -> float:
 
 
 def _compute_saddlepoint_tail(strata: Sequence[_Shares], seen: int) -> float:
-    """Compute the chance of a sum of at least `seen` with the formula of Lugannani and Rice.
-
-    The result is exact if the sum cannot be larger.
-    """
+    """Compute the chance of a sum of at least `seen` with the formula of Lugannani and Rice."""
     mean = math.fsum(loss * share for shares in strata for loss, share in shares)
     if seen <= mean:
         return 1.0  # nothing rests on it
     if seen >= sum(shares[-1][0] for shares in strata):
-        return math.prod(shares[-1][1] for shares in strata)
+        return math.prod(shares[-1][1] for shares in strata)  # exact, as the sum cannot be larger
     low, high = 0.0, 1 / max(shares[-1][0] for shares in strata)
     while _compute_cumulants(strata, high)[1] < seen:
         low, high = high, high * 2
@@ -196,10 +189,7 @@ def _compute_cumulants(strata: Sequence[_Shares], at: float) -> tuple[float, flo
 
 
 def _compute_run_chance(cases: Sequence[ScoredCase], fall: float) -> float:
-    """Compute the chance of such a fall from how much the mean scores of whole runs differ.
-
-    Return 0 if there are too few runs, or if their means do not differ.
-    """
+    """Compute the chance of such a fall from how much the mean scores of whole runs differ."""
     runs = []
     for at in range(max(len(case.history) for case in cases)):
         off = [
