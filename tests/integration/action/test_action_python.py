@@ -32,7 +32,9 @@ def read_steps() -> list[dict]:
 def find_commands() -> dict[str, str]:
     """The command of the workflow, and the one that takes its place."""
     run = next(step["run"] for step in read_steps() if step.get("name") == "Run the evals")
-    return {"a test": run.splitlines()[-1], "the command line": read_block("console").removeprefix("$ ").strip()}
+    command = read_block("console").removeprefix("$ ").strip()
+    configured = command.replace(" --agent-function my_agent:answer", "")
+    return {"a test": run.splitlines()[-1], "the command line": command, "its configuration": configured}
 
 
 def run_step(job, command: str) -> None:
@@ -44,12 +46,14 @@ def run_step(job, command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("which", ["a test", "the command line"])
+@pytest.mark.parametrize("which", ["a test", "the command line", "its configuration"])
 def test_page__its_workflow__compares_publishes_and_names_the_planted_change(job, github, which) -> None:
     command = find_commands()[which]
     (inputs,) = [step["with"] for step in read_steps() if step["uses" if "uses" in step else "run"].startswith("eval-")]
     (job.workspace / "my_agent.py").write_text(AGENT)
     (job.workspace / "test_agent.py").write_text(read_block("python"))
+    if which == "its configuration":
+        (job.workspace / "eval-gate.yaml").write_text("agentFunction: my_agent:answer\n")
     run_step(job, command)
     job.begin_run(event="push")
     pushed = job.step("push", push_event(github), inputs)
