@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
-_VERSION: Final = re.compile(r"[\d.]+$")
-"""Version in the name of a program, such as `python3.12`."""
+_VERSION: Final = "0123456789."
+"""Characters of a version at the end of the name of a program, such as `python3.12`."""
 
 
 class ProgramKind(NamedTuple):
@@ -85,7 +84,7 @@ def list_read_files(words: Iterable[str]) -> tuple[str, ...]:
     names, suffixes = set[str](), set[str]()
     for word in words:
         place = PurePath(word)
-        names |= {place.name, _VERSION.sub("", place.name)}
+        names |= {place.name, place.name.rstrip(_VERSION)}
         suffixes.add(place.suffix)
     found = (kind.files for kind in KINDS if kind.programs & names or kind.suffixes & suffixes)
     return tuple(dict.fromkeys(file for files in found for file in files))

@@ -6,7 +6,6 @@ What git tracks always counts, also where a rule ignores it or a cache holds it:
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,7 +20,6 @@ _GENERATED: Final = frozenset(
 )
 """Names of caches and installed packages, which programs and package managers make themselves."""
 _MAX_RULES_BYTES: Final = 1_000_000
-_TRAILING_BLANKS: Final = re.compile(r"(?<!\\)[ \t]+$")
 
 
 class RepositoryFiles:
@@ -131,8 +129,14 @@ def _read_rules(file: Path) -> list[_IgnoreRule]:
         text = read_limited_raw(file, _MAX_RULES_BYTES).decode("utf-8", "surrogateescape")
     except OSError:
         return []
-    lines = (_TRAILING_BLANKS.sub("", line) for line in text.splitlines())
+    lines = map(_strip_blanks, text.splitlines())
     return [_parse_rule(line) for line in lines if line.strip("!/") and not line.startswith("#")]
+
+
+def _strip_blanks(line: str) -> str:
+    """Remove the blanks at the end of a line, but for one that is escaped."""
+    stripped = line.rstrip(" \t")
+    return f"{stripped} " if stripped.endswith("\\") and stripped != line else stripped
 
 
 def _parse_rule(line: str) -> _IgnoreRule:
