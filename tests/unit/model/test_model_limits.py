@@ -27,6 +27,7 @@ OTHERS = {
     "files/reading.py: MAX_POINTER_BYTES": "a format of Git LFS",
     "formats/outlines.py: _MAX_EVENTS": "the beginning of a file, by which it is recognized",
     "formats/outlines.py: _MAX_DEPTH": "the same",
+    "formats/outlines.py: _MAX_LINES": "the same",
     "formats/agentv/guidelines.py: MAX_FOLDER_DEPTH": "folders above a file of the repository",
     "formats/agentv/v4/case_files.py: MAX_SEARCHED_FILES": "files of a folder of the repository, not what is in them",
     "reports/console/case_list.py: MAX_NAMED_CALLS": "what is shown of an answer",
