@@ -32,6 +32,10 @@ MEANT = (
         "JSON lines in capitals": ("b.JSONL", LINE + "x\n"),
         "tool-forge as lines": ("b.jsonl", json.dumps(CASE)),
         "too many values": ("b.yaml", FORGE + "".join(FORGE.replace("gs-2", f"gs-{n}") for n in range(3, 8_600))),
+        "too many values before its cases": ("b.yaml", "notes:\n" + "- x\n" * 50_000 + "cases:\n" + FORGE),
+        "too many values to look at": ("b.yaml", "- x\n" * 400_000),
+        "UTF-16": ("b.json", FINE.encode("utf-16")),
+        "UTF-16 lines": ("b.jsonl", LINE.encode("utf-16")),
         "case for cases": ("z.golden.json", json.dumps({"case": [CASE]})),
         "cases is an object": ("z.golden.json", json.dumps({"cases": {"gs-1": CASE}})),
         "cases is null": ("z.golden.json", '{"metadata": {"tier": "golden"}, "cases": null}'),
@@ -52,10 +56,10 @@ MEANT = (
 )
 
 
-def write(folder: Path, name: str, text: str) -> Path:
+def write(folder: Path, name: str, text: str | bytes) -> Path:
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
     return file
 
 

@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
-from io import BytesIO
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -16,6 +15,7 @@ from pydantic import JsonValue
 
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.file_paths import RESULT_FILES, format_path
+from eval_gate.files.reading import read_limited_raw
 from eval_gate.formats.base import Broken, Dialect, Document, EvalSource, Mine, Notation, NotMine, ReadOptions
 from eval_gate.formats.dialect_names import DIALECT_NAMES as NAMES
 from eval_gate.formats.documents import JSON, is_too_large, parse_document, read_bytes
@@ -217,8 +217,7 @@ def is_run_folder(folder: Path) -> bool:
     """
     result = folder / RESULT_FILES[0]
     try:
-        with result.open("rb") if result.is_file() else BytesIO() as file:
-            found = _RUN_ID.search(file.read(_HEAD_BYTES))
+        found = _RUN_ID.search(read_limited_raw(result, _HEAD_BYTES)) if result.is_file() else None
     except OSError:
         return False
     return found is not None and found[1].decode() == folder.name

@@ -9,8 +9,9 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 
-_MAX_EVENTS: Final = 40_000
+_MAX_EVENTS: Final = 400_000
 """Values, and ends of lists and mappings, that are looked at."""
+_MAX_LINES: Final = 20_000
 _MAX_DEPTH: Final = 6
 """No format needs more levels to be recognized."""
 _TOKEN: Final = re.compile(
@@ -18,12 +19,16 @@ _TOKEN: Final = re.compile(
 )
 
 
+_UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
+"""What stands for bytes that are no UTF-8."""
+
+
 class Outline(FrozenStruct):
     """The documents of a refused file, with every scalar as text, and whether that is all of them."""
 
     documents: tuple[JsonValue, ...]
     is_complete: bool = True
-    """False for a mistake of syntax behind which anything may stand."""
+    """False where anything may stand behind what could be read."""
 
 
 def outline_yaml(data: bytes) -> Outline:
@@ -33,7 +38,9 @@ def outline_yaml(data: bytes) -> Outline:
 
     built, anchors = _OutlineBuilder(), dict[str, JsonValue]()
     try:
-        for event in islice(yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), _MAX_EVENTS):
+        for number, event in enumerate(yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))):
+            if number == _MAX_EVENTS:
+                return Outline(tuple(built.documents), is_complete=False)
             if isinstance(event, events.CollectionEndEvent):
                 built.close_container()
             elif isinstance(event, events.AliasEvent):
@@ -51,7 +58,8 @@ def outline_yaml(data: bytes) -> Outline:
 def outline_json(data: bytes) -> Outline:
     """Outline JSON. Comments, trailing commas and words without quotes, as in JSON5, are no obstacle."""
     built, has_containers = _OutlineBuilder(), False
-    for token in islice(_TOKEN.finditer(data.decode("utf-8-sig", "replace")), 2 * _MAX_EVENTS):
+    whole = data.decode("utf-8-sig", "replace")
+    for token in islice(_TOKEN.finditer(whole), 2 * _MAX_EVENTS):
         match token[0]:
             case "{" | "[" as sign:
                 has_containers = True
@@ -64,13 +72,15 @@ def outline_json(data: bytes) -> Outline:
                 built.end_member()
             case text if not text.startswith((":", "//", "/*")):
                 built.place_value(text.strip("\"'"))
-    return Outline(tuple(built.documents), is_complete=has_containers and not built.depth)
+    is_complete = has_containers and not built.depth and _UNREADABLE not in whole
+    return Outline(tuple(built.documents), is_complete=is_complete)
 
 
 def outline_lines(data: bytes) -> Outline:
     """Outline JSON lines, as one document with a list `cases`. A broken line says nothing of the others."""
-    lines = islice((line for line in data.split(b"\n") if line.strip()), _MAX_EVENTS // 10)
-    return Outline(({"cases": [one for line in lines for one in outline_json(line).documents]},))
+    lines = islice((line for line in data.split(b"\n") if line.strip()), _MAX_LINES)
+    is_text = _UNREADABLE not in data.decode("utf-8-sig", "replace") and b"\0" not in data
+    return Outline(({"cases": [one for line in lines for one in outline_json(line).documents]},), is_complete=is_text)
 
 
 class _OutlineBuilder:
