@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -161,9 +162,18 @@ class ProgramFiles:
             self._nameless[to_one_line(text, MAX_COMMAND)] = self.format_relative_path(str(folders[0]))
             yield _Unit(str(folders[0]), ("*",))
         yield from (_Unit(place, read) for place in self._iter_places_above([*loaded, *map(str, folders)]) if read)
-        for file in self._repository.iter_files(str(self.root)) if self._named else ():
-            if any(covers_file(pattern, self.format_relative_path(file)) for pattern in self._named):
-                yield _Unit(os.path.dirname(file), (os.path.basename(file),))  # noqa: PTH119, PTH120
+        yield from self._named_units
+
+    @cached_property
+    def _named_units(self) -> tuple[_Unit, ...]:
+        """The files that `graderFiles` names."""
+        files = self._repository.iter_files(str(self.root)) if self._named else ()
+        names = [(file, self.format_relative_path(file)) for file in files]
+        return tuple(
+            _Unit(os.path.dirname(file), (os.path.basename(file),))  # noqa: PTH119, PTH120
+            for file, name in names
+            if any(covers_file(pattern, name) for pattern in self._named)
+        )
 
     def _iter_units_by_name(self, names: _Names, root: str) -> Iterator[_Unit]:
         """Yield the files of the root that the programs in it name or import, and those that these name."""

@@ -11,6 +11,7 @@ from eval_gate.engine.judge_targets import Judges
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.setup_fingerprints import build_measurement, build_setup_fingerprints
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
+from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.specs.evaluator import (
@@ -156,3 +157,20 @@ def test_merge__parts_measured_alike__keep_it_and_others_do_not() -> None:
 
     assert merge_runs([part(1, 3), part(2, 3)], "joined").setup == EvaluationSetup(trials=3)
     assert merge_runs([part(1, 3), part(2, 1)], "joined").setup is None
+
+
+def test_merge__parts_with_programs_of_their_own_cases__has_all_of_them() -> None:
+    def part(number: int):
+        name = f"checks/{number}"
+        programs = ComparedPrograms(
+            files=(ComparedFile(path="checks/shared", digest="0"), ComparedFile(path=name, digest="1")),
+            programs=(ComparedProgram(key=f"k{number}", places=(name, "checks/shared")),),
+        )
+        suite = make_suite_result({f"c{number}": "passed"}, eval_file=f"e{number}")
+        return make_run(suite, setup=EvaluationSetup(trials=1, programs=programs))
+
+    setup = merge_runs([part(2), part(1)], "joined").setup
+    assert setup is not None
+    assert setup.programs is not None
+    assert [file.path for file in setup.programs.files] == ["checks/1", "checks/2", "checks/shared"]
+    assert setup.programs.get_files(["k2"]) == {"checks/2": "1", "checks/shared": "0"}
