@@ -80,6 +80,13 @@ def test_validate__an_ending_in_capitals__is_read(tmp_path, ending) -> None:
     assert "2 cases in 2 suites" in done.stdout, done.stderr
 
 
+@pytest.mark.parametrize("keys", [{"prompts": [], "tests": []}, {"evalId": "x", "results": []}])
+def test_validate__keys_of_another_tool_beside_cases__do_not_hide_them(tmp_path, keys) -> None:
+    write(tmp_path, "evals/a.golden.json", FINE)
+    write(tmp_path, "evals/b.json", json.dumps({"cases": [CASE], **keys}))
+    assert "2 cases in 2 suites" in gate(tmp_path, "validate").stdout
+
+
 @pytest.mark.parametrize("name", ["run.json", "latest.json"])
 def test_validate__a_file_that_is_called_like_results__does_not_hide_its_folder(tmp_path, name) -> None:
     write(tmp_path, "evals/a.golden.json", FINE)

@@ -383,10 +383,13 @@ def recognize_document(
     only other tools' files have comes before all, and what may be theirs after.
     """
     other = identify_document(value)
-    if other is not None and other.is_certain:
-        return other
     suffix = path.suffix.lower() if path.suffix.lower() in SUFFIXES else ".json"
     answers = {name: one.recognize(value, is_named=one.is_own_name(path)) for name, one in DIALECTS.items()}
+    if other is not None and other.is_certain:
+        # two keys of another tool hide no evals
+        if not any(isinstance(one, Mine) and one.is_certain for one in answers.values()):
+            return other
+        answers = {name: one for name, one in answers.items() if isinstance(one, Mine) and one.is_certain}
     for name, answer in answers.items():
         if isinstance(answer, Mine) and suffix in DIALECTS[name].notations:
             return DIALECTS[name]
