@@ -275,7 +275,7 @@ def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
 
 
 def _find_red_commit(draft: CommentDraft, earlier: CommentState | None, head: str) -> str | None:
-    """Find the commit whose regressions are not known to be fixed; an earlier one if this result only did not pass."""
+    """Find the commit whose regressions are not known to be fixed: `head`, or an earlier one if this run has none."""
     if draft.outcome is Outcome.PASSED:
         return None
     return head if draft.has_regressions else (earlier.red_sha if earlier else None)

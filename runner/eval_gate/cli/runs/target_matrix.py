@@ -137,7 +137,7 @@ def _add_renamed_baseline(
     output_dir: Path,
     chosen: Sequence[CaseSelection],
 ) -> Mapping[str, Baseline | NoBaseline]:
-    """Give targets without a run the newest passed run of one that is not evaluated now: they may be renamed."""
+    """Give targets without a run the newest passed run of one no longer evaluated: they may have been renamed."""
     if reference != LATEST or not any(isinstance(one, Baseline) for one in found.values()):
         return found
     other = find_newest_passed(output_dir, chosen=chosen, but=found.keys())
