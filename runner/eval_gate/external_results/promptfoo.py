@@ -253,7 +253,7 @@ def _iter_prompts(file: Path, shown: str) -> Iterator[tuple[int, str]]:
 
 
 def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
-    """Count each `promptIdx` within its provider: one more prompt or provider shifts all that follow."""
+    """Map each `promptIdx` to a number within its provider: one more prompt or provider shifts all that follow."""
     by_provider: dict[str, set[int]] = {}
     for at, provider in asked:
         by_provider.setdefault(provider, set()).add(at)
