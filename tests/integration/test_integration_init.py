@@ -341,7 +341,7 @@ def test_init__evals_of_several_places__are_taken_into_the_configuration(tmp_pat
 def test_init__evals_beside_something_broken__are_named_one_by_one(tmp_path) -> None:
     write_suite(tmp_path, 1)
     (tmp_path / "evals").rename(tmp_path / "checks")
-    (tmp_path / "checks/other.json").write_text("{ // a remark\n}")
+    (tmp_path / "checks/other.json").write_text('{"cases": [{"id": "a", "expect": {}}')
     assert init(tmp_path).returncode == 0
     assert config(tmp_path)["evals"] == ["checks/weather.golden.json"]
     assert gate(tmp_path, "validate").returncode == 0

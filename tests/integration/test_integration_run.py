@@ -315,13 +315,14 @@ def test_run__cases_in_yaml__are_those_of_json(tmp_path) -> None:
     text = "- id: a\n  input: {message: hi}\n  expect: {responseContains: [ok]}\n"
     (tmp_path / "evals" / "a.golden.yaml").write_text(text)
     (tmp_path / "evals" / "b.yml").write_text("cases:\n" + text.replace("id: a", "id: gs-b"))
-    agentv = "- id: c\n  input: hi\n  criteria: greets\n"
-    (tmp_path / "evals" / "c.cases.yaml").write_text(agentv)  # which only a suite of AgentV reads
+    agentv = "- id: c\n  input: hi\n  assertions: [{type: contains, value: ok}]\n"
+    (tmp_path / "evals" / "c.cases.yaml").write_text(agentv)
+    (tmp_path / "evals" / "d.eval.yaml").write_text("tests: c.cases.yaml\n")
     with agent() as running:
         done = gate(tmp_path, "run", "--agent-endpoint", running.url)
     assert done.returncode == 0, done.stdout + done.stderr
     found = {suite["evalFile"]: suite["cases"][0]["id"] for suite in record(tmp_path)["suites"]}
-    assert found == {"evals/a.golden.yaml": "a", "evals/b.yml": "gs-b"}
+    assert found == {"evals/a.golden.yaml": "a", "evals/b.yml": "gs-b", "evals/d.eval.yaml": "c"}
     (tmp_path / "evals" / "a.golden.yaml").write_text(text.replace("responseContains: [ok]", "maxLatencyMs: 0"))
     said = gate(tmp_path, "validate").stderr
     assert "evals/a.golden.yaml:3: [0].expect.maxLatencyMs: must be > 0.0, got the number 0" in said

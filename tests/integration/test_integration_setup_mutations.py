@@ -401,7 +401,10 @@ def with_other_line_ends(_: st.DrawFn, one: SetUp) -> None:
 
 def with_settings_without_effect(draw: st.DrawFn, one: SetUp) -> None:
     for name, target in one.targets.items():
-        pool = WITHOUT_EFFECT[one.kinds[name]]
+        preset = target.get("agentProtocol") if one.kinds[name] == "cli" else None  # it reads the response alone
+        pool = {
+            key: value for key, value in WITHOUT_EFFECT[one.kinds[name]].items() if key != "modelPath" or not preset
+        }
         target.update({key: pool[key] for key in draw(st.sets(st.sampled_from(sorted(pool))))})
         if one.asked_of(name) and draw(st.booleans()):
             target["judgeTarget"] = "j0"
@@ -449,7 +452,7 @@ def with_other_order(_: st.DrawFn, one: SetUp) -> None:
     for case in one.files["evals/b.golden.json"]:
         case["description"] = "said otherwise"
     one.files["evals/b.golden.json"].reverse()
-    one.files["evals/more/notes.md"] = "nobody reads this"
+    one.files["notes/more.md"] = "nobody reads this"
     one.files["targets.yaml"]["targets"].append({"name": "unused", "provider": "mock"})
 
 

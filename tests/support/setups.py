@@ -45,6 +45,23 @@ LEAST: Final[Mapping[str, Mapping[str, Json]]] = {
     "codex": {"provider": "codex"},
 }
 """What a description of each kind needs at least."""
+RESPONSE: Final[Mapping[str, tuple[Json, ...]]] = {
+    "responseFormat": ("text", "ndjson"),
+    "events": ({"text": "delta"}, {"text": "piece"}),
+    "failure": (["error"], ["problem"]),
+    "responsePath": ("extra", ["extra", "more"]),
+    "toolCallsPath": ("started", "ended"),
+    "noToolCallsPath": ("response", "extra"),
+    "nameField": ("tool", "function"),
+    "argsField": ("args", "hint"),
+    "successField": ("ok", "done"),
+    "errorField": ("error", "problem"),
+    "durationField": ("took", "ms"),
+    "resultField": ("gave", "output"),
+    "idField": ("call", ["call", "key"]),
+    "toolResults": ({"path": "results", "idField": "id"}, {"path": "results", "idField": "call"}),
+}
+"""Where a response of JSON has its parts, of every kind of target that returns one."""
 VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
     "http": {
         "url": ("http://agent.test/other", "http://elsewhere.test/chat"),  # a query there is the setting `query`
@@ -57,26 +74,14 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
         "query": ({"mode": "a"}, {"mode": "b"}),
         "messageTemplate": ("{{role}}: {{content}}", "{{role}} said {{content}}"),
         "session": ("case",),
-        "responseFormat": ("text", "ndjson"),
-        "events": ({"text": "delta"}, {"text": "piece"}),
-        "failure": (["error"], ["problem"]),
-        "responsePath": ("extra", ["extra", "more"]),
-        "toolCallsPath": ("started", "ended"),
-        "noToolCallsPath": ("response", "extra"),
-        "nameField": ("tool", "function"),
-        "argsField": ("args", "hint"),
-        "successField": ("ok", "done"),
-        "errorField": ("error", "problem"),
-        "durationField": ("took", "ms"),
-        "resultField": ("gave", "output"),
-        "idField": ("call", ["call", "key"]),
-        "toolResults": ({"path": "results", "idField": "id"}, {"path": "results", "idField": "call"}),
+        **RESPONSE,
         "poll": ({"idPath": "job"}, {"idPath": "id"}),
         "providerBatching": (True,),
     },
     "cli": {
         "commandTemplate": ("python3 agent.py --kind {PROMPT}", "python3 other.py {PROMPT}"),
         "agentProtocol": ("claude-code", "gemini-cli"),
+        **RESPONSE,
         "filesFormat": ("@{path}", "{basename}"),
         "cwd": ("programs", "."),
         "timeoutSeconds": (4, 5),
@@ -137,15 +142,17 @@ EXCLUDES: Final[Mapping[str, frozenset[str]]] = {
     "requestTemplate": frozenset({"form"}),
     "form": frozenset({"requestTemplate", "requestFields", "agentProtocol"}),
     "requestFields": frozenset({"form"}),
-    "agentProtocol": frozenset({"form", "providerBatching"}),
-    "providerBatching": frozenset({"agentProtocol"}),
+    "agentProtocol": frozenset({"form", "providerBatching", *RESPONSE}),
+    "providerBatching": frozenset({"agentProtocol", "responseFormat", "events"}),
+    **{name: frozenset({"agentProtocol"}) for name in RESPONSE},
+    **{name: frozenset({"agentProtocol", "providerBatching"}) for name in ("responseFormat", "events")},
 }
 """Settings that cannot stand beside each other."""
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, Json]]] = {
     "http": {"workers": 3, "maxRetries": 1, "initialDelayMs": 5, "waitFor": 1, "maxResponseBytes": 5000}
     | {"backoffFactor": 3, "maxDelayMs": 9, "retryableStatusCodes": [500], "healthcheck": "http://agent.test/up"}
     | {"modelPath": "by"},
-    "cli": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True},
+    "cli": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True, "modelPath": "by"},
     "mock": {"workers": 3},
     "model": {"workers": 3, "maxRetries": 1, "initialDelayMs": 5, "maxDelayMs": 9, "backoffFactor": 3}
     | {"retryableStatusCodes": [500]},
@@ -170,6 +177,7 @@ OF_THE_RUN: Final[Mapping[str, tuple[Json, ...]]] = {
     "rerunInterval": ("1s", "2s"),
     "rerunCacheBusting": (True,),
     "rerunCommand": ("again {ids}", "anew {ids}"),
+    "graderFiles": (["prompts/*.md"], ["snapshot.json"]),
 }
 """The same of settings of the run that are compared by their own value."""
 RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {

@@ -56,7 +56,9 @@ def truncate_middle(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def shorten_error(text: str, limit: int = MAX_TEXT) -> str:
-    """Put an error on one line of at most `limit` characters, which keeps its beginning and its end."""
+    """Put an error on one line of at most `limit` characters. One of several lines keeps its beginning and its end."""
+    if len(text.splitlines()) < 2:
+        return to_one_line(text, limit)
     return truncate_middle(to_one_line(text, 3 * len(text)), limit)  # a line break becomes three characters
 
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Final
+
+_MAX_DATE_SECONDS: Final = 86_400
 
 
 def parse_retry_after(value: str) -> float | None:
-    """Parse a number of seconds or a date to seconds from now; None if it is neither (RFC 9110, 10.2.3)."""
+    """Parse a number of seconds or a date to seconds from now; None if it is neither (RFC 9110, 10.2.3).
+
+    A date that is more than a day ahead comes from a wrong clock, and counts as none.
+    """
     try:
         seconds = float(value)
     except ValueError:
@@ -17,4 +23,6 @@ def parse_retry_after(value: str) -> float | None:
         except (ValueError, OverflowError):  # a year of twenty digits
             return None
         seconds = max((due.replace(tzinfo=due.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
+        if seconds > _MAX_DATE_SECONDS:
+            return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
