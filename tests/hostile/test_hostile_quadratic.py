@@ -93,7 +93,7 @@ def test_finding_3__command_template__lines_take_linear_time() -> None:
 
     with within_cpu(2):
         CommandTemplate.from_command("echo {PROMPT}\n" + "#\n" * 100_000)
-    with pytest.raises(ValueError, match="here-document"):
+    with pytest.raises(ValueError, match="behind <<"):
         CommandTemplate.from_command("cat <<EOF\n{PROMPT}\nEOF\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -368,8 +369,8 @@ def _fill_command(command: str, names: Sequence[str], listed: Path, output: Path
             "ids": " ".join(map(quote_for_shell, names)),
             "id": quote_for_shell(names[0]),
             "ids_regex": quote_for_shell(f"^({'|'.join(map(_escape_pattern, names))})$"),
-            "ids_file": quote_for_shell(str(listed)),
-            "output": quote_for_shell(str(output)),
+            "ids_file": shlex.quote(str(listed)),
+            "output": shlex.quote(str(output)),
         }
     )
 

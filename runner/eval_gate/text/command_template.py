@@ -1,15 +1,15 @@
 """Command templates: find their placeholders and fill in values quoted for the shell.
 
-Source: agentv evaluation spec, "CLI Template Configuration"; agentv behaviour 5.3. `ShellPosition` tells which word of
-a line names its program. What only the shell knows when it runs the line (an alias, a variable that turns out to be
-empty, a program that starts another one) is not seen.
+Source: agentv evaluation spec, "CLI Template Configuration"; agentv behaviour 5.3. A value is quoted, so it is safe
+where no quotes are open. That is known only where all of the template before it is plain: what every shell reads in the
+same way. What only the shell knows when it runs the line (an alias, a variable that turns out to be empty, a program
+that starts another one) is not seen.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Self
 
 from eval_gate.errors import find_nearest
@@ -24,112 +24,30 @@ FILE_PLACEHOLDERS: Final = ("path", "basename")
 RERUN_PLACEHOLDERS: Final = ("ids", "id", "ids_regex", "ids_file", "output")
 """What a command may hold that has another tool run cases again."""
 
-_NAME: Final = re.compile(r"\{([A-Za-z_]+)\}")
-_HERE_DOCUMENT: Final = re.compile(r"(?<!<)<<(?!<)")
-_EXPANSION: Final = re.compile(r"\$\{[A-Za-z0-9_]+(?:[:#%+=?-][^'\"`$\\{}()\n]*)?\}")
-"""A variable in braces, such as `${MODEL:-small}`, that holds nothing which opens something else."""
-_BACKQUOTED: Final = re.compile(r"""`(?:[^`'"\\#$<(]|\$(?![('"\[{])|<(?!<)|'[^'`]*'|"[^"`\\$]*")*`""")
-"""A command in backquotes that ends at the same place for a shell that looks into it and for one that does not."""
-_ESCAPING: Final = re.compile(r"\$'(?![^'\\]*')")
-"""The quotes in which a backslash stands before a quote for one shell, and at the end for another."""
-_CASE: Final = re.compile(r"(?<![A-Za-z0-9_])case(?![A-Za-z0-9_])")
-_ARITHMETIC: Final = ("$((", "((", "$[")
-_BLANK: Final = ("", " ", "\t", "\n")
-_WORD_BREAKS: Final = (*_BLANK, ";", "|", "&")
-"""Behind these a line may go on without making one sign of two."""
-_NEVER_CLOSED: Final = "\0"
-"""End mark of what nothing closes: no template contains it."""
-_AMBIGUOUS: Final = "\0\0"
-"""End mark of what shells read differently; no template contains it either."""
 _SAFE_PLACEHOLDERS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION", "ids_file", "output"})
 """Their values are ours, and hold nothing that means something to a shell."""
-_PREFIXES: Final = frozenset(
-    {"if", "then", "else", "elif", "while", "until", "do", "!", "{", "}", "fi", "done", "time", "coproc"}
+_LISTS: Final = frozenset({"FILES", "ids"})
+"""Their values are any number of words; with none of them, what is on both sides is joined: `<{FILES}<`."""
+_NAME: Final = re.compile(r"\{([A-Za-z_]+)\}")
+_PLACEHOLDER: Final = rf"""(?P<placeholder>(?P<quote>["']?){_NAME.pattern}(?P=quote))"""
+"""Quotes with nothing else in them belong to it."""
+_LITERAL: Final = r"""(?:[^\s'"`\\$<>|&;()\[\#{]+|\{|(?<!\w)\[|(?<=[^\s<>|&;()])\#)"""
+"""Neither the `[` behind a name, as bash evaluates what it holds, nor the `#` of a comment."""
+_VARIABLE: Final = r"""\$(?:[A-Za-z0-9_]+|[\#?]|\{[A-Za-z0-9_]+(?:[:\#%+=?-][^'"`$\\{}()\n]*)?\})"""
+_QUOTED: Final = rf"""'[^']*'|"(?:[^"\\`$]+|\\[\s\S]|{_VARIABLE})*+"|\\\S"""
+_REDIRECTION: Final = r"[<>]&[0-9-]|(?:>>?|<)(?![<>&|(])"
+_TOKEN: Final = re.compile(
+    rf"{_PLACEHOLDER}|(?P<word>{_LITERAL}|{_VARIABLE}|{_QUOTED}|{_REDIRECTION})|(?P<blank>[ \t]+(?:\\\n[ \t]*)*)"
+    r"|(?P<separator>[\n;&|)]|\((?!\())|(?P<comment>(?<!\S)\#[^\n]*)|(?P<rest>[\s\S]+)"
 )
-"""Words after which another command is named."""
-_BODIES: Final = {"for": "do", "select": "do", "function": "{"}
-"""Words whose second word after them may begin a list of commands: `for x do`, `function f {`."""
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=")
-_BETWEEN_WORDS: Final = " \t"
-_ENDS: Final = "\n;&|"
-
-
-class ShellPosition:
-    """State of a shell command list while it is read: which word comes next and what it means."""
-
-    def __init__(self) -> None:
-        self._words: list[str] = []
-        """Words of the current command: the name of the program and its arguments."""
-        self._word = ""
-        self._leads_elsewhere = False
-        """The next word is where a `<` or `>` leads."""
-        self._pattern = False
-        """What is read is a pattern of a `case`."""
-
-    @property
-    def is_program_name(self) -> bool:
-        """Whether what stands here would be the name of a program, or a part of it."""
-        elsewhere = self._words or self._leads_elsewhere or self._pattern
-        return not elsewhere and not _ASSIGNMENT.match(self._word)
-
-    @property
-    def is_between_words(self) -> bool:
-        """Whether another word begins here, or a comment."""
-        return not self._word
-
-    def append(self, text: str) -> None:
-        """Add text to the word that is being read."""
-        self._word += text
-
-    def read_sign(self, sign: str, before: str) -> None:
-        """Read a character that is not quoted and opens nothing.
-
-        `before` is the character before it, empty if a backslash makes that one a part of a word.
-        """
-        if sign in _BETWEEN_WORDS:
-            self._end_word()
-        elif sign in "&|" and before and before in "<>":
-            return  # 2>&1, and >| file
-        elif sign in "<>":
-            if self._word.isdigit():
-                self._word = ""
-            self._end_word()
-            self._leads_elsewhere = True
-        elif sign == ")":
-            self.begin_command()
-        elif sign in _ENDS:
-            self._end_word()
-            if not self._pattern:
-                self.begin_command()
-            self._pattern = self._pattern or (before == ";" and sign in ";&")
-        else:
-            self._word += sign
-
-    def begin_command(self) -> None:
-        """Another command begins."""
-        self._words, self._word, self._leads_elsewhere, self._pattern = [], "", False, False
-
-    def _end_word(self) -> None:
-        word, self._word = self._word, ""
-        if not word:
-            return
-        if self._leads_elsewhere:
-            self._leads_elsewhere = False
-        elif self._pattern:
-            self._pattern = word != "esac"
-        elif self._words or not (word in _PREFIXES or _ASSIGNMENT.match(word)):
-            self._words.append(word)
-            self._apply_keywords()
-
-    def _apply_keywords(self) -> None:
-        """After `case x in` come patterns, after `for x do` a command."""
-        if len(self._words) != 3:
-            return
-        first, _, third = self._words
-        if first == "case" and third == "in":
-            self._words, self._pattern = [], True
-        elif _BODIES.get(first) == third:
-            self._words = []
+"""The rest begins where a template is no longer plain, as with `$(`, a backquote or a here-document."""
+_FILE_FORMAT: Final = re.compile(rf"(?:{_PLACEHOLDER}|{_LITERAL}|[ \t])*+")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_NO_PROGRAM: Final = re.compile(r"[-{!]|[^=<>]*[=<>]|(?:if|then|elif|else|while|until|do|time)\Z")
+"""A word behind which another one may be the program: an option of `time`, an assignment, a redirection, a keyword."""
+_NAMING: Final = frozenset({"for", "select", "function", "coproc"})
+"""Keywords behind which a name, and then a command may stand, unless it is `for x in`."""
+_SIGNS: Final = {"'": "quotes", '"': "quotes", "`": "backquotes", "#": "a comment"}
 
 
 class CommandTemplate(FrozenStruct):
@@ -140,16 +58,16 @@ class CommandTemplate(FrozenStruct):
 
     @classmethod
     def from_command(cls, text: str) -> Self:
-        """Parse the template of a shell command.
-
-        Lower-case braces and the shell's own `${NAME}` stay. Raises ValueError.
-        """
+        """Parse the template of a shell command; lower-case braces and `${NAME}` stay. Raises ValueError."""
         return cls._parse_template(text, PLACEHOLDERS)
 
     @classmethod
     def from_file_format(cls, text: str) -> Self:
         """Parse the template of the text that stands for one file in a command. Raises ValueError."""
-        return cls._parse_template(text, FILE_PLACEHOLDERS)
+        template = cls._parse_template(text, FILE_PLACEHOLDERS)
+        if _FILE_FORMAT.fullmatch(text) is None:
+            raise ValueError("contains signs that a shell reads: write {path} and {basename} with plain words only")
+        return template
 
     @classmethod
     def from_rerun_command(cls, text: str) -> Self:
@@ -161,215 +79,81 @@ class CommandTemplate(FrozenStruct):
         if "\0" in text:
             raise ValueError("contains a NUL character, which no command can contain")
         texts, names, end = [], [], 0
-        for begin, after, name in _TemplateScanner(text, known).find_placeholders():
-            texts.append(text[end:begin])
-            names.append(name)
-            end = after
+        for token, words, begin in _read_tokens(text):
+            for found in _NAME.finditer(text, *token.span()):
+                if not _is_placeholder(found, known):
+                    continue
+                if found[1] not in _SAFE_PLACEHOLDERS:
+                    _check_quoting(found, token)
+                    if known is not FILE_PLACEHOLDERS:
+                        _check_program(found, words, begin)
+                replaced = token if token.lastgroup == "placeholder" else found
+                texts.append(text[end : replaced.start()])
+                names.append(found[1])
+                end = replaced.end()
         return cls((*texts, text[end:]), tuple(names))
 
     def render(self, words: Mapping[str, str]) -> str:
-        """Render the text with each placeholder replaced by its quoted value.
-
-        All placeholders are replaced in one pass, so text within a value is never replaced.
-        """
-        parts = [self.texts[0]]
-        for name, text in zip(self.names, self.texts[1:], strict=True):
-            parts += [words[name], text]
-        return "".join(parts)
+        """Render the text with quoted values. It is one pass, so text within a value is never replaced."""
+        parts = (words[name] + text for name, text in zip(self.names, self.texts[1:], strict=True))
+        return self.texts[0] + "".join(parts)
 
 
 def quote_for_shell(value: str) -> str:
-    """Quote a value as one word of a POSIX shell."""
-    # one that needs no quotes may be an assignment, `PATH=x`, where a template begins with it
-    return f"'{value}'" if "=" in value and shlex.quote(value) == value else shlex.quote(value)
+    """Quote a value as one word of a POSIX shell. One without quotes could join what is beside it: `$x{PROMPT}`."""
+    return "'" + value.replace("'", "'\"'\"'") + "'"
 
 
-_UNSAFE_PLACES: Final = {
-    "\n": "a comment",
-    "`": "backquotes",
-    ")": "arithmetic",
-    "]": "arithmetic",
-    "": "arithmetic",
-    _NEVER_CLOSED: "a here-document",
-    _AMBIGUOUS: "or after a case, ${…}, `…`, $'…' or a line continuation in a word (too complex to quote)",
-}
-"""Descriptions of places where a placeholder is not allowed, by the end mark."""
+def _is_placeholder(found: re.Match[str], known: Collection[str]) -> bool:
+    """Whether these braces are a placeholder. Raises ValueError if they look like one, and are none."""
+    name, before = found[1], found.string[max(found.start() - 1, 0) : found.start()]
+    if name in known:
+        if before == "$":
+            raise ValueError(f"contains ${{{name}}}, which is a shell variable: write {{{name}}} without the $")
+        return True
+    if before in {"$", "\\"} or not (name.isupper() or known is FILE_PLACEHOLDERS):
+        return False
+    meant = f" (did you mean {{{close}}}?)" if (close := find_nearest(name, known)) else ""
+    listed = ", ".join(f"{{{one}}}" for one in known)
+    raise ValueError(f"contains the unknown placeholder {{{name}}}{meant}; known: {listed}")
 
 
-class _TemplateScanner:
-    """Reads a template as the shell will, as far as quotes go: a value inside quotes would be read as code."""
+def _read_tokens(text: str) -> Iterator[tuple[re.Match[str], list[str], int]]:
+    """Read each token, with the words before it from the name of the program on, and where its own word begins."""
+    words, begin = list[str](), 0
+    for token in _TOKEN.finditer(text):
+        yield token, words, begin
+        if token.lastgroup == "separator":
+            words, begin = [], token.end()
+        elif token.lastgroup == "blank" and not text.endswith(("<", ">"), begin, token.start()):
+            word = text[begin : token.start()]  # with a redirection, and what that leads to
+            if word and (words or not _NO_PROGRAM.match(word)):
+                words.append(word)
+            begin = token.end()
 
-    def __init__(self, text: str, known: Collection[str]) -> None:
-        self._text = text
-        self._known = known
-        self._inside: list[tuple[str, int]] = []
-        """What is open: the sign that closes it, and where it begins."""
-        self._here_document = _HERE_DOCUMENT.search(text)
-        self._escape_end = 0
-        """Behind the last backslash and the character that it makes a part of a word."""
-        self._positions = [ShellPosition()]
-        """Where in a command it is: in the whole line, and in each thing that is open and holds commands of its own."""
 
-    def find_placeholders(self) -> list[tuple[int, int, str]]:
-        """Where each begins and ends, and its name. Raises ValueError for one that is unknown or not in a safe place.
-
-        Quotes with nothing else in them belong to the placeholder: its value brings its own.
-        """
-        found, place = [], 0
-        while place < len(self._text):
-            name = self._match_placeholder(place)
-            if name is None:
-                place += self._read_sign(place)
-                continue
-            after = place + len(name) + 2
-            if self._is_alone_in_quotes(place, after):
-                self._inside.pop()
-                found.append((place - 1, after + 1, name))
-                place = after + 1
-            else:
-                self._check_quoting(name)
-                found.append((place, after, name))
-                place = after
-            self._check_position(name)
-        return found
-
-    def _match_placeholder(self, place: int) -> str | None:
-        match = _NAME.match(self._text, place)
-        if match is None:
-            return None
-        name, dollar = match[1], place > 0 and self._text[place - 1] == "$"
-        if name in self._known:
-            if dollar:
-                raise ValueError(f"contains ${{{name}}}, which is a shell variable: write {{{name}}} without the $")
-            return name
-        if dollar or not (name.isupper() or self._known is FILE_PLACEHOLDERS):
-            return None
-        listed = ", ".join(f"{{{one}}}" for one in self._known)
-        close = find_nearest(name, self._known)
-        meant = f" (did you mean {{{close}}}?)" if close else ""
-        raise ValueError(f"contains the unknown placeholder {{{name}}}{meant}; known: {listed}")
-
-    @property
-    def _closing_sign(self) -> str:
-        return self._inside[-1][0] if self._inside else ""
-
-    def _is_alone_in_quotes(self, place: int, after: int) -> bool:
-        if self._closing_sign not in {'"', "'"} or (place > 1 and self._text[place - 2] == "$"):
-            return False  # some shells have a kind of quotes that begins with $, and reads escapes
-        return self._inside[-1][1] == place - 1 and self._text[after : after + 1] == self._closing_sign
-
-    def _check_quoting(self, name: str) -> None:
-        if self._closing_sign in {"", ")"} and not self._is_in_arithmetic:
-            return
-        if name in _SAFE_PLACEHOLDERS:
-            return
-        where = _UNSAFE_PLACES.get(self._closing_sign, "quotes")
-        instead = {"PROMPT": ", or use {PROMPT_FILE}", "ids": ", or use {ids_file}"}.get(name, "")
+def _check_program(found: re.Match[str], words: list[str], begin: int) -> None:
+    """Check that a value would not name a program, or be a part of its name. Raises ValueError if it would."""
+    if words and (words[0] not in _NAMING or words[2:3] == ["in"]):
+        return
+    if words or found[1] in _LISTS or not _ASSIGNMENT.match(found.string, begin):
         raise ValueError(
-            f"contains {{{name}}} inside {where}, where the shell could run parts of its value as code:"
-            f" values are quoted already, so move the placeholder outside{instead}"
+            f"contains {found[0]} in the place of a program, so its value would choose what runs:"
+            " write the program's name there and the placeholder after it"
         )
 
-    def _check_position(self, name: str) -> None:
-        """Refuse a placeholder that names the program (text in quotes begins no new word), else add it to the word."""
-        position = self._positions[-1]
-        if self._known is not FILE_PLACEHOLDERS and name not in _SAFE_PLACEHOLDERS and position.is_program_name:
-            raise ValueError(
-                f"contains {{{name}}} in the place of a program, so its value would choose what runs:"
-                " write the program's name there and the placeholder after it"
-            )
-        position.append("{}")
 
-    @property
-    def _is_in_arithmetic(self) -> bool:
-        """Whether this is within arithmetic, where shells evaluate what a quoted value holds."""
-        return any(self._text.startswith(_ARITHMETIC, begin) for _, begin in self._inside)
-
-    def _read_sign(self, place: int) -> int:
-        """Note what the sign here opens or closes; how many signs it is."""
-        sign, closing = self._text[place], self._closing_sign
-        if sign == closing:
-            self._close_context()
-        elif closing in {"'", "\n", _NEVER_CLOSED, _AMBIGUOUS}:
-            pass
-        elif sign == "\\":
-            return self._read_backslash(place)
-        elif sign == "$":
-            return self._read_dollar(place)
-        elif sign == "`":
-            self._open_context(sign if _BACKQUOTED.match(self._text, place) else _AMBIGUOUS, place)
-        elif sign == '"' or (sign == "'" and closing != '"'):
-            self._positions[-1].append(sign)
-            self._inside.append((sign, place))
-        elif closing != '"':
-            self._read_unquoted(place)
-        return 1
-
-    def _read_backslash(self, place: int) -> int:
-        """Read a backslash and the character after it, which loses its special meaning, and return 2."""
-        before, after = self._text[place - 1 : place], self._text[place + 2 : place + 3]
-        self._escape_end = place + 2
-        if not self._text.startswith("\n", place + 1):
-            self._positions[-1].append("\\")
-        # a shell removes the line end, and may join the two characters around it into one sign
-        elif before == "$" or (self._closing_sign != '"' and before not in _WORD_BREAKS and after not in _BLANK):
-            self._inside.append((_AMBIGUOUS, place))
-        return 2
-
-    def _open_context(self, closing: str, place: int) -> None:
-        """Open a context that holds words of its own."""
-        self._inside.append((closing, place))
-        self._positions.append(ShellPosition())
-
-    def _close_context(self) -> None:
-        closing, begin = self._inside.pop()
-        if closing == "\n":  # a comment
-            self._end_line(begin)
-        elif closing not in {"'", '"'}:
-            del self._positions[-1]
-            if self._text[begin] == "(" and self._text[max(begin - 1, 0) : begin] not in {"<", ">"}:
-                self._positions[-1].begin_command()  # behind f() comes what it does
-            else:
-                self._positions[-1].append("$")
-
-    def _read_dollar(self, place: int) -> int:
-        """Read a `$` and a command, arithmetic or variable that it opens, and return the number of characters read."""
-        text = self._text
-        if text.startswith("$(", place):
-            self._open_context(")", place)
-            return 2
-        if text.startswith("$[", place):
-            self._open_context("]", place)
-            return 2
-        self._positions[-1].append("$")
-        if self._closing_sign != '"' and _ESCAPING.match(text, place):
-            self._inside.append((_AMBIGUOUS, place))
-            return 1
-        named = _NAME.match(text, place + 1)
-        if text.startswith("${", place) and not (named and named[1] in self._known):  # that is a mistake of its own
-            found = _EXPANSION.match(text, place)
-            if found:
-                return found.end() - place
-            self._inside.append((_AMBIGUOUS, place))
-        return 1
-
-    def _read_unquoted(self, place: int) -> None:
-        """Parentheses; a comment, to the end of its line; and a here-document, whose text are the lines below."""
-        text = self._text
-        if text[place] == "(":
-            self._open_context(")", place)
-        elif self._inside and text[place] == "c" and _CASE.match(text, place):
-            self._inside.append((_AMBIGUOUS, place))  # the `)` of its patterns closes nothing
-        elif text[place] == "#" and self._positions[-1].is_between_words:
-            self._inside.append(("\n", place))
-        elif text[place] == "\n":
-            self._end_line(place)
-        else:
-            before = "" if place == self._escape_end else text[place - 1 : place]
-            self._positions[-1].read_sign(text[place], before)
-
-    def _end_line(self, place: int) -> None:
-        """End the line at `place`; if it announces a here-document, its text begins on the next line."""
-        if self._here_document is not None and self._here_document.end() <= place:
-            self._inside.append((_NEVER_CLOSED, place))
-        self._positions[-1].read_sign("\n", "")
+def _check_quoting(found: re.Match[str], token: re.Match[str]) -> None:
+    """Check that a placeholder is outside of all quotes, and is no list that would join signs. Raises ValueError."""
+    if token.lastgroup != "placeholder":
+        sign = token[0][:2].strip() or ascii(token[0][0]).strip("'")
+        where = f"inside{' or behind' * (token.lastgroup == 'rest')} {_SIGNS.get(sign[0], sign)}"
+    elif found[1] in _LISTS and (joined := re.compile(r"[#<>(\[]").match(found.string, token.end())):
+        where = f"directly before {joined[0]}"
+    else:
+        return
+    instead = {"PROMPT": ", or use {PROMPT_FILE}", "ids": ", or use {ids_file}"}.get(found[1], "")
+    raise ValueError(
+        f"contains {found[0]} {where}, where the shell could run parts of its value as code:"
+        f" values are quoted already, so write {found[0]} alone{instead}"
+    )

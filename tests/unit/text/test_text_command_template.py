@@ -42,7 +42,11 @@ def shell(line: str, cwd) -> str:
         "printf %s '{PROMPT}'",
         "(printf %s {PROMPT})",
         "# don't\nprintf %s {PROMPT}",
-        "printf %s \"$(printf %s {PROMPT}; echo .)\" | sed '$ s/.$//'",
+        "if true; then\n  printf %s \\\n    {PROMPT}\nfi",
+        'x={PROMPT}; printf %s "$x"',
+        "x=; printf %s $x{PROMPT}",
+        'for x in {PROMPT}; do printf %s "$x"; done',
+        'printf %s "${x:-}"\'\'{PROMPT}"" "$(true)"',
     ],
 )
 def test_template__placeholder_substitution_rules__values_arrive_as_they_are(tmp_path, template, value) -> None:
@@ -103,10 +107,24 @@ def test_of_command__other_braces__stay(text) -> None:
         ("bash -c 'agent {PROMPT}'", "quotes"),
         ('agent "{PROMPT}{EVAL_ID}"', "quotes"),
         ('agent "\\"{PROMPT}"', "quotes"),
-        ("agent $'{PROMPT}'", "quotes"),
-        ("agent `cat {FILES}`", "backquotes"),
+        ("agent $'{PROMPT}'", "or behind $'"),
+        ('agent "$(basename {FILES})"', "or behind quotes"),
+        ("$(agent) {PROMPT}", "or behind $("),
+        ("agent `cat {FILES}`", "or behind backquotes"),
+        ("agent `agent 'a b'` {PROMPT}", "or behind backquotes"),
         ("agent # {PROMPT}", "a comment"),
-        ("agent <<END\n{PROMPT}\nEND", "a here-document"),
+        ("agent <<END\n{PROMPT}\nEND", "or behind <<"),
+        ("agent <<< x\nother {PROMPT}", "or behind <<"),
+        ("agent >| log {PROMPT}", "or behind >|"),
+        ("cd x &&\\\nagent {PROMPT}", "or behind \\"),
+        ("agent $((1 + {PROMPT}))", "or behind $("),
+        ("((1 + {PROMPT}))", "or behind (("),
+        ("x[{PROMPT}]=1", "or behind [{"),
+        ("x[ {PROMPT} ]=1", "or behind ["),
+        ("x\\[ {PROMPT}; y[ {PROMPT} ]=1", "or behind ["),
+        ("agent \r {PROMPT}", "or behind \\r"),
+        ('agent "${x:-"{PROMPT}"}"', "or behind quotes"),
+        ('agent "$(case x in x) agent "{PROMPT}";; esac)"', "or behind quotes"),
     ],
 )
 def test_of_command__placeholder_where_it_would_be_read_as_code__is_refused(text, where) -> None:
@@ -145,7 +163,15 @@ def test_of_command__shells_begin_and_end_what_is_quoted_elsewhere__is_refused(t
         "{} --fast",
         "x=1 {}",
         "x=${x:-small} {}; agent",
-        "x='a b' y+=c z[1]=2 {}",
+        "x='a b' y+=c {}",
+        "time -p {}",
+        "{,} {}",
+        "{OUTPUT_FILE}{}",
+        "> {} agent",
+        "agent &>log {}",
+        "coproc x { {}; }",
+        "if function f { {}; }",
+        "case x in\n{}) agent;; esac",
         "2>log {}",
         "> log x=1 {}",
         "agent 2>&1 {EVAL_ID}; {}",
@@ -155,18 +181,15 @@ def test_of_command__shells_begin_and_end_what_is_quoted_elsewhere__is_refused(t
         "agent | {}",
         "agent\n{}",
         "agent # {\n{}",
-        "agent \\\n a;\\\n{}",
         "! {}",
         "( {} )",
-        "agent $( {})",
-        'agent "$({})"',
         "{ {}; }",
         "time {}",
         "if {}; then agent; fi",
         "if agent; then {}; fi",
         "if agent; then agent; elif {}; then agent; else agent; fi",
         "if agent; then agent; else {}; fi",
-        "th\\\n  en; while {}; do agent; done",
+        "while {}; do agent; done",
         "until agent; do {}; done",
         "for x in {EVAL_ID}; do {}; done",
         "for x do {}; done",
@@ -198,36 +221,47 @@ def test_of_command__value_that_would_name_the_program__is_refused(text, name) -
         "x={} agent",
         "x={}; agent",
         "x+={} agent",
-        "x[0]={} agent",
-        "> {} agent",
         "agent 2>&1 {}",
         "agent >&2 {}",
-        "agent >| log {}",
+        "agent > log {}",
         "agent 2> log {}",
         "agent a2> log {}",
         "agent then {}",
         "agent x=1 {}",
         "agent; agent \\\n {}",
-        "cd x &&\\\nagent {}",
+        "cd x && \\\n  agent {}",
         '"agent" {}',
         "'if' {}",
         "$AGENT {}",
         "${AGENT:-agent} {}",
-        "$(agent) {}",
+        "agent {} $(agent) `agent`",
+        "time -p agent {}",
+        "agent out/{}.json",
+        "agent $HOME/{}",
         "for x in {}; do agent; done",
         "case {} in a) agent {};; b|c) agent {};; esac; agent {}",
-        "case x in {}) agent;; {}) agent;; esac",
-        "case x in\n{}) agent\n;;\n{}) agent;; esac",
+        "case x in {}) agent;; esac",
         "(agent {}) && { agent {}; } || ! agent {}",
         "f() { agent {}; }; f {}",
         "if agent {}; then agent {}; else agent {}; fi",
-        "agent `agent 'a b'` {}",
         "agent 'a\\\nb' \"c\\\nd\" {}",
-        "{OUTPUT_FILE} {}",
     ],
 )
 def test_of_command__value_behind_a_program__is_taken(text) -> None:
     assert "PROMPT" in CommandTemplate.from_command(text.replace("{}", "{PROMPT}")).names
+
+
+@pytest.mark.parametrize("sign", ["<", ">", "#", "(", "["])
+def test_of_command__list_that_may_be_empty_before_a_sign__is_refused(sign) -> None:
+    with pytest.raises(ValueError, match=r"contains \{FILES\} directly before") as caught:
+        CommandTemplate.from_command(f"agent <{{FILES}}{sign}END\n{{PROMPT}}\nEND")
+    assert f"directly before {sign}, where the shell" in str(caught.value)
+
+
+def test_of_command__list_in_an_assignment__is_refused() -> None:
+    """Its second word would be the program."""
+    with pytest.raises(ValueError, match="in the place of a program"):
+        CommandTemplate.from_command("x={FILES} agent")
 
 
 def test_of_file__value_at_the_beginning__names_no_program() -> None:
@@ -240,10 +274,9 @@ def test_of_file__value_at_the_beginning__names_no_program() -> None:
         'sh -c "agent > {OUTPUT_FILE}"',
         "sh -c 'agent {ATTEMPT} < {PROMPT_FILE} > {OUTPUT_FILE}'",
         'agent "a" {PROMPT} "b"{FILES}"c"',
-        "agent <<< x\nother {PROMPT}",
         "echo $# {PROMPT}",
         "echo a#b {PROMPT}",
-        'agent "$(basename {FILES})"',
+        'agent "$(paste -sd, {PROMPT_FILE})"',
     ],
 )
 def test_of_command__placeholder_that_is_harmless_there__is_taken(text) -> None:
@@ -259,14 +292,21 @@ def test_of_command__quotes_of_others__are_left_alone() -> None:
     ("text", "file", "shown"),
     [
         ("{path}", "/a b/c d.md", "'/a b/c d.md'"),
-        ("--file {path}", "/a.md", "--file /a.md"),
+        ("--file {path}", "/a.md", "--file '/a.md'"),
         ("{basename}={path}", "/x/it's.md", "'it'\"'\"'s.md'='/x/it'\"'\"'s.md'"),
-        ("@'{path}'", "/a.md", "@/a.md"),
+        ("@'{path}'", "/a.md", "@'/a.md'"),
     ],
 )
 def test_of_file__path_and_basename__are_escaped_each(text, file, shown) -> None:
     words = {"path": quote_for_shell(file), "basename": quote_for_shell(file.rpartition("/")[2])}
     assert CommandTemplate.from_file_format(text).render(words) == shown
+
+
+@pytest.mark.parametrize("text", ["{path}'", "{path} #", "{path};", "'a' {path}", "$x{path}", "{path}\n", "a `"])
+def test_of_file__signs_of_a_shell__are_refused(text) -> None:
+    """They would hold for the rest of the command, and the files after this one."""
+    with pytest.raises(ValueError, match="contains"):
+        CommandTemplate.from_file_format(text)
 
 
 @pytest.mark.parametrize("text", ["{paht}", "{PATH}", "{name}"])

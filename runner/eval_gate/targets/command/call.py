@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -100,9 +101,6 @@ class CommandRunner:
             "PROMPT": call.prompt,
             "GUIDELINES": call.guidelines,
             "EVAL_ID": call.eval_id,
-            "ATTEMPT": str(call.attempt),
-            "SESSION": str(uuid.uuid4()),
-            "OUTPUT_FILE": str(folder.path / output),
         }
         for name in self._template.names:
             if "\0" in given.get(name, ""):
@@ -113,9 +111,11 @@ class CommandRunner:
                 )
         values = {name: quote_for_shell(to_well_formed(value)) for name, value in given.items()}
         values["FILES"] = " ".join(self._format_file(file) for file in call.files)
+        values |= {"ATTEMPT": str(call.attempt), "SESSION": str(uuid.uuid4())}
+        values["OUTPUT_FILE"] = shlex.quote(str(folder.path / output))
         if self.has_placeholder("PROMPT_FILE"):
             written = folder.write("prompt.txt", to_well_formed(call.prompt).encode())
-            values["PROMPT_FILE"] = quote_for_shell(str(written))
+            values["PROMPT_FILE"] = shlex.quote(str(written))
         return values
 
     def _format_file(self, file: str) -> str:

@@ -340,7 +340,7 @@ def test_respond__nul_in_the_prompt__is_an_error_that_names_the_way_out(tmp_path
 @pytest.mark.contract("cli.prompt-file")
 def test_respond__prompt_too_long_for_an_argument__says_to_use_a_file(tmp_path) -> None:
     message = refused("echo {PROMPT}", tmp_path, request("x" * 200_000)).message
-    assert message.startswith("CLI error: the command has 200,005 characters with its values, more than the system")
+    assert message.startswith("CLI error: the command has 200,007 characters with its values, more than the system")
     assert message.endswith("the longest is {PROMPT}: use {PROMPT_FILE} instead")
     message = refused("echo {GUIDELINES}", tmp_path, request(guidelines="x" * 200_000)).message
     assert message.endswith("the longest is {GUIDELINES}: let the command read this from files")
