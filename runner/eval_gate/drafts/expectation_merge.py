@@ -10,9 +10,11 @@ from typing import Final, TypeAlias
 
 from eval_gate.drafts.agentv_writer import build_assertions
 from eval_gate.drafts.expectations import DraftExpectation
+from eval_gate.drafts.response_facts import ResponseFact
 from eval_gate.drafts.tool_forge_writer import build_expect
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.number_search import has_number, parse_number
 from eval_gate.text.tokens import find_tokens
 
 Part: TypeAlias = Mapping[str, JsonValue]
@@ -135,8 +137,7 @@ class ExpectationMerger:
         facts = [
             fact
             for fact in self._found.facts
-            if (fact.pattern is None or fact.pattern not in patterns)
-            and not any(fact.text in one or one in fact.text for one in literals if one)
+            if not (fact.pattern and fact.pattern in patterns) and not any(_covers(one, fact) for one in literals)
         ]
         own = {fact.pattern for fact in self._found.facts}
         return _TextParts(
@@ -213,6 +214,13 @@ class ExpectationMerger:
         if part["type"] != "contains-all":
             return []
         return [text for text in _list_texts(part) if not await self._fails({**part, "value": [text]})]
+
+
+def _covers(literal: str, fact: ResponseFact) -> bool:
+    """Whether a literal that passes expects a fact already; a number is never a part of another one."""
+    if fact.is_number:
+        return has_number(literal, fact.text)
+    return fact.text in literal or (literal in fact.text and literal != "" and parse_number(literal) is None)
 
 
 def _replace_routing(expect: Part, routing: str, derived: Part) -> dict[str, JsonValue]:

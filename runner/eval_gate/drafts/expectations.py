@@ -150,7 +150,7 @@ def derive_expectation(
         call_args=args,
         params=checks,
         no_tool_errors=tools.has_tools and bool(calls) and all(call.success is True for call in calls),
-        non_empty=all(text.strip() for text in texts),
+        non_empty=all(text.replace("\ufeff", "").strip() for text in texts),  # which patterns take for a blank
         contains=tuple(fact.text for fact in shared.facts if not fact.pattern and not fact.is_number),
         contains_any=shared.word_groups,
         numbers=tuple(fact.text for fact in shared.facts if fact.is_number),

@@ -43,8 +43,6 @@ _NOUN_CAPITALS: Final = frozenset(
 """Words of a language that writes each noun with a capital letter."""
 _MIN_NOUN_CAPITALS: Final = 3
 _MIN_NAME: Final = 2
-_MIN_PLAIN_CODE: Final = 5
-"""Characters of a code from which its text is enough: no longer code is likely to have it in it."""
 _MAX_NAME_WORDS: Final = 8
 _MAX_FOUND: Final = 300
 """Facts of one response that are compared with those of the others."""
@@ -208,7 +206,10 @@ def _find_shared_words(
             own = [word for word in content if wording.is_own(word, is_constant=known.has_same_wording)]
             chosen, more = (own, ()) if len(own) <= _FEW_WORDS else ([], own[:_MAX_GROUP])
     length = max(len(texts[0]), 1)
-    found = [replace(_build_word_fact(word), place=by_text[0][word].start() / length) for word in chosen]
+    found = [
+        replace(_build_word_fact(word), text=match[0], place=match.start() / length)
+        for word, match in ((word, by_text[0][word]) for word in chosen)
+    ]
     return SharedFacts(tuple(found), (tuple(more),) if more else ())
 
 
@@ -430,8 +431,7 @@ class _FactFinder:
             if not self._is_stable(token):
                 self.of_now[token.text] = None
                 continue
-            is_plain = len(token.text) >= _MIN_PLAIN_CODE and token.kind == "code" and token.keys == (token.text,)
-            yield token.start, token.keys, ResponseFact(token.text, is_number=not is_plain)
+            yield token.start, token.keys, ResponseFact(token.text, is_number=True)
 
     def _is_stable(self, token: NumberToken) -> bool:
         if self._known.has_number(token):
