@@ -185,10 +185,7 @@ def _iter_glob_matches(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Pat
 
 
 def _walk_folder(folder: Path) -> Iterator[Path]:
-    """Files below `folder` that may hold evals, but not hidden ones, results, or what a link leads away to.
-
-    Raises GateError `file-unreadable` for a folder that cannot be looked into: there may be evals in it.
-    """
+    """Find files below `folder` that may hold evals, but not hidden ones, results, or those behind a link."""
     try:
         entries = sorted(folder.iterdir())
     except OSError as error:
@@ -450,10 +447,7 @@ def _is_own_name(file: Path) -> bool:
 
 
 def _require_utf8_name(shown: str) -> None:
-    """Check that the name of a file is UTF-8, because results identify a suite by it.
-
-    Raises GateError otherwise: no result could hold the name.
-    """
+    """Check that the name of a file is UTF-8, because results identify a suite by it."""
     if not is_well_formed(shown):
         problem = Problem("its name is not UTF-8: rename it", file=shown)
         raise GateError("file-unreadable", f"{shown} has a name that is not UTF-8", problems=[problem])

@@ -117,10 +117,7 @@ class EvaluatorReader:
         return tuple(spec for spec in specs if spec is not None)
 
     def _build_criteria_rubric(self, texts: Sequence[str], path: Path) -> EvaluatorSpec | None:
-        """Build one rubric from the plain texts of a list, or return None after reporting a problem.
-
-        One LLM judge scores all of them in one request, and each has the weight of one assertion.
-        """
+        """Build one rubric, for one request to an LLM judge, of the texts of a list that each count as an assertion."""
         checks = self.parts.read_checks(list(texts), path)
         return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
 
@@ -148,10 +145,7 @@ class EvaluatorReader:
         return None
 
     def _check_member_keys(self, found: file_model.AgentVEvaluator, path: Path, depth: int) -> None:
-        """Report keys that a member of a composite may not have, such as `required`.
-
-        Such a key applies only to the evaluator as a whole.
-        """
+        """Report keys that apply only to an evaluator as a whole, such as `required`, in a member of a composite."""
         if not depth:
             return
         for key in ("negate", "required", "min_score"):
@@ -295,10 +289,7 @@ class EvaluatorReader:
         return Composite(members=members, aggregator=aggregator, **read_common_fields(found))
 
     def _check_member_names(self, members: Sequence[EvaluatorSpec], path: Path) -> list[str]:
-        """Return the members' names, and report names that are not unique.
-
-        Weights and results refer to members by name. A member's own weight gets a warning, because it is not read.
-        """
+        """Return the members' names, by which weights and results refer to them, and report those not unique."""
         names = [member.name for member in members]
         for name, times in Counter(names).items():
             if times > 1:

@@ -79,10 +79,7 @@ def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *
 def _find_unknown_expectations(
     case: ToolForgeCase, path: Path, findings: Findings, *, is_unchecked: bool
 ) -> dict[Path, str]:
-    """Find the expectations that nobody checks, with words: in `expect`, or beside it by a name that belongs there.
-
-    Where nothing else is checked, a key that resembles `expect` or `rubric` is one too.
-    """
+    """Find expectations that nobody checks, in `expect` or beside it; a misspelt `expect` if nothing is checked."""
     known = get_known_keys(Expect)
     found = {}
     for key in (case.expect.model_extra if case.expect else None) or {}:
