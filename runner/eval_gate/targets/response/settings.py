@@ -19,19 +19,13 @@ _OWN_RESPONSE_PATH: Final = "response"
 
 
 def _check_path(text: str) -> str:
-    """Check that a path can be parsed, and return it.
-
-    Raises ValueError if it cannot.
-    """
+    """Check that a path can be parsed, and return it. Raises ValueError if it cannot."""
     FieldPath.parse(text)
     return text
 
 
 def _check_condition(text: str) -> str:
-    """Check that a condition can be parsed, and return it.
-
-    Raises ValueError if it cannot.
-    """
+    """Check that a condition can be parsed, and return it. Raises ValueError if it cannot."""
     PathCondition.parse(text)
     return text
 
