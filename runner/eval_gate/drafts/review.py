@@ -8,15 +8,13 @@ from typing import Final
 
 from eval_gate.drafts.case_edit import CaseFile, RawCase
 from eval_gate.drafts.stored_responses import StoredResponses
-from eval_gate.drafts.update import UNSCORED
+from eval_gate.drafts.update import UNSCORED, list_failures
 from eval_gate.errors import GateError, Problem, format_suggestion
-from eval_gate.evaluators.aggregation import score_case
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorError
+from eval_gate.evaluators.base import EvaluatorError
 from eval_gate.evaluators.expectation import describe_expectation
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.struct import replace
 from eval_gate.text import globs
 from eval_gate.text.escape import to_console_line
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
@@ -147,21 +145,16 @@ def _render_call(call: ToolCall) -> str:
 
 async def describe_stored_check(case: EvalCase, stored: StoredResponses, tokens: TokenData) -> str:
     """Describe whether the stored responses pass a case, such as after an edit. LLM judges and programs do not run."""
-    kept = tuple(spec for spec in case.evaluators if not isinstance(spec, UNSCORED))
-    left_out = len(case.evaluators) - len(kept)
-    if not kept:
+    left_out = sum(isinstance(spec, UNSCORED) for spec in case.evaluators)
+    if left_out == len(case.evaluators):
         return "nothing in the case can be checked with the stored responses"
     matcher = PatternMatcher()
-    passed, why = 0, None
     try:
-        for response in stored.responses:
-            score = await score_case(EvaluationContext(replace(case, evaluators=kept), response, tokens, matcher))
-            passed += score.passed
-            why = why or (None if score.passed else score.error or "the score is too low")
+        failures = await list_failures(case, stored.responses, tokens, matcher)
     except (EvaluatorError, PatternWorkerError) as error:
         return f"the stored responses cannot be checked: {to_console_line(str(error), 500)}"
     finally:
         await matcher.aclose()
-    said = f"{passed} of {len(stored.responses)} stored responses pass"
+    said = f"{len(stored.responses) - len(failures)} of {len(stored.responses)} stored responses pass"
     unchecked = f" ({left_out} not checked: an LLM judge or a program decides)" if left_out else ""
-    return f"{said}{unchecked}{f': {to_console_line(why, 500)}' if why else ''}"
+    return f"{said}{unchecked}{f': {to_console_line(failures[0], 500)}' if failures else ''}"
