@@ -39,10 +39,7 @@ def list_drafts(file: CaseFile) -> tuple[EvalCase, ...]:
 
 
 def select_drafts(files: Iterable[CaseFile], names: Sequence[str]) -> frozenset[CaseKey]:
-    """Find the drafts with these ids, the drafts that a glob matches, or all of them.
-
-    Raises GateError `draft-not-found` with every name that is no draft.
-    """
+    """Find drafts by id or glob, or all. Raises GateError `draft-not-found` with every name that is no draft."""
     cases = [case for file in files for case in file.suite.cases]
     drafts = [case for case in cases if case.draft]
     found: set[CaseKey] = set()
@@ -69,10 +66,7 @@ def select_drafts(files: Iterable[CaseFile], names: Sequence[str]) -> frozenset[
 
 
 def decide_drafts(file: CaseFile, *, accepted: Collection[str] = (), dropped: Collection[str] = ()) -> CaseFile:
-    """Remove the mark of the accepted drafts and the dropped drafts themselves, and return the changed file.
-
-    Nothing is written. Raises GateError.
-    """
+    """Return the file with accepted drafts unmarked and dropped ones removed, unwritten. Raises GateError."""
     marked = {case.id: case for case in list_drafts(file)}
     raw = file.find_raw_cases(marked[name] for name in accepted if name in marked)
     changes: dict[str, RawCase | None] = {name: _remove_mark(one) for name, one in raw.items()}

@@ -67,10 +67,7 @@ class ObservedCase(FrozenStruct):
 async def update_case(
     file: CaseFile, case: EvalCase, observed: ObservedCase, tokens: TokenData, moment: datetime | None = None
 ) -> CaseUpdate:
-    """Update the expectations of a case that fail now. Nothing is written.
-
-    Raises GateError for a case that cannot be edited.
-    """
+    """Update what a case expects and fails now, unwritten. Raises GateError if it cannot be edited."""
     responses = observed.scored.responses
     if observed.scored.errors or not responses:
         count = len(observed.scored.errors) + len(responses)
@@ -121,10 +118,7 @@ async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _Respons
 async def list_failures(
     case: EvalCase, responses: Sequence[Response], tokens: TokenData, matcher: PatternMatcher
 ) -> list[str]:
-    """List why responses do not pass a case without its LLM judges and programs.
-
-    Raises EvaluatorError and PatternWorkerError.
-    """
+    """List why responses fail a case without its judges and programs. Raises EvaluatorError, PatternWorkerError."""
     scored = replace(case, evaluators=tuple(spec for spec in case.evaluators if not isinstance(spec, UNSCORED)))
     if not scored.evaluators:
         return []

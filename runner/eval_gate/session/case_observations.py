@@ -171,10 +171,7 @@ def _build_call(call: StoredCall) -> ToolCall:
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove the folder of a run whose drafts are written, and the folders above it that it leaves empty.
-
-    Raises GateError.
-    """
+    """Remove the folder of a run whose drafts are written, and folders left empty above. Raises GateError."""
     for file in folder.iterdir():
         remove_file(file)
     folder.rmdir()

@@ -36,10 +36,7 @@ def to_list(value: object) -> object:
 
 
 def _check_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Check that all paths can be parsed, and return them.
-
-    Raises ValueError for a path that cannot be parsed or is empty.
-    """
+    """Check that all paths can be parsed, and return them. Raises ValueError for an invalid or empty one."""
     if not all(texts):
         raise ValueError("must not be empty")
     return tuple(map(_check_path, texts))
