@@ -173,7 +173,7 @@ class CaseReader:
         return self._evaluators.read_evaluators(raw[key], (*path, key))
 
     def _read_evaluators(self, raw: dict[str, JsonValue], path: Path, defaults: FileDefaults) -> EvaluatorSet:
-        """Read the case's own evaluators, after the rubric of its `rubrics`, or take those of the file."""
+        """Read the case's own evaluators, or take the file's; the rubric of `rubrics` comes first, or is alone."""
         specs = self._read_evaluator_list(raw.get("execution"), (*path, "execution"))
         key = find_used_name(raw, file_model.EVALUATORS)
         if specs is None:
@@ -210,7 +210,7 @@ def summarize_outcome(outcome: str) -> str:
 
 
 def _relativize_folders(value: JsonValue, repository: EvalRepository) -> JsonValue:
-    """Make folders relative to the repository, the same in every checkout, and leave default fields out."""
+    """Make folders relative to the repository, the same in every checkout; default fields are left out."""
     match value:
         case dict():
             return {

@@ -117,7 +117,7 @@ class EvaluatorReader:
         return tuple(spec for spec in specs if spec is not None)
 
     def _build_criteria_rubric(self, texts: Sequence[str], path: Path) -> EvaluatorSpec | None:
-        """Build one rubric, for one request to an LLM judge, of the texts of a list that each count as an assertion."""
+        """Build one rubric, scored in one request, in which each text has the weight of one assertion."""
         checks = self.parts.read_checks(list(texts), path)
         return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
 
@@ -145,7 +145,7 @@ class EvaluatorReader:
         return None
 
     def _check_member_keys(self, found: file_model.AgentVEvaluator, path: Path, depth: int) -> None:
-        """Report keys that apply only to an evaluator as a whole, such as `required`, in a member of a composite."""
+        """Report keys of a composite's member that apply only to the evaluator as a whole, such as `required`."""
         if not depth:
             return
         for key in ("negate", "required", "min_score"):
@@ -289,11 +289,12 @@ class EvaluatorReader:
         return Composite(members=members, aggregator=aggregator, **read_common_fields(found))
 
     def _check_member_names(self, members: Sequence[EvaluatorSpec], path: Path) -> list[str]:
-        """Return the members' names, by which weights and results refer to them, and report those not unique."""
+        """Check that the members' names, by which weights and results refer to them, are unique; return them."""
         names = [member.name for member in members]
         for name, times in Counter(names).items():
             if times > 1:
                 self._findings.add_problem(f'several members have the name "{name}": give each its own name', path)
+        # a member's own weight is not read
         for member in members:
             if member.weight != 1:
                 message = f'the weight of the member "{member.name}" is ignored: put it into the aggregator\'s weights'

@@ -99,7 +99,7 @@ def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
 
 
 def _iter_problems(value: JsonValue) -> Iterator[tuple[list[int], str]]:
-    """Yield the problems of the patterns, each with the index of the pattern, unless it is about the list."""
+    """Yield the problems of the patterns, each with its pattern's index, or without one for the whole list."""
     if not isinstance(value, list):
         yield [], f"expected a list of patterns, got {describe_value(value)}; [] means no guidelines"
         return

@@ -56,7 +56,7 @@ def _is_in_case(path: Sequence[str | int]) -> bool:
 
 
 def _parse_jsonl(data: bytes, path: Path, shown: str) -> Document:
-    """Parse the cases of all lines, with the settings of the YAML companion file unless that is a suite itself."""
+    """Parse the cases of all lines, with the settings of the YAML companion file unless it is a suite itself."""
     values, numbers = _parse_lines(data, shown)
     cases: dict[str, JsonValue] = {_CASES_KEY: values}
     speaker = _find_companion(path) if is_agentv_suite(cases) else None
@@ -76,7 +76,7 @@ JSONL: Final = {_SUFFIX: Notation(_parse_jsonl, outline_lines)}
 
 
 def _find_companion(path: Path) -> Path | None:
-    """Find the YAML companion file of a JSONL file. A link is not followed, because it may lead anywhere."""
+    """Return the YAML companion file of a JSONL file; a link is not followed, because it may lead anywhere."""
     candidates = (path.with_suffix(suffix) for suffix in YAML)
     return next((one for one in candidates if one.is_file() and not one.is_symlink()), None)
 

@@ -302,7 +302,7 @@ def _intern_spec(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
 
 
 def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
-    """Yield the assertions in the order of the contract; a key is one even with the value `[]`."""
+    """Yield the assertions in the order of the contract ("Assertion Execution"), each present key, even `[]`."""
     yield from _iter_tool_assertions(expect)
     yield from _iter_response_assertions(expect)
 

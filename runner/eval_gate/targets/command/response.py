@@ -97,7 +97,7 @@ class _Omissions:
 
 
 def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Response | None:
-    """Parse the response in a JSON object; one without messages and text has a format of the program's own."""
+    """Parse the response; an object without messages and text is JSON with a format of the program's own."""
     messages = _parse_messages(document, lost)
     if not messages and "text" not in document:
         return None
@@ -198,7 +198,7 @@ def _parse_event(raw: JsonValue) -> TraceEvent | None:
 
 
 def _collect_calls(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
-    """Collect a trace's tool calls; a result is part of the call, or of the `tool_result` with the same id."""
+    """Collect tool calls; a result is part of the call event or of the `tool_result` event with the same id."""
     results = {event.id: event.output for event in trace if event.type == "tool_result" and event.id is not None}
     return tuple(
         ToolCall(

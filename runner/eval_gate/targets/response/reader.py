@@ -138,7 +138,7 @@ class ResponseReader:
         )
 
     def _get_text(self, document: JsonValue, *, silent: bool) -> str:
-        """Return the text at the first path that leads to one, which may be empty if `silent`: beside tool calls."""
+        """Return the text at the first path that leads to one; a response with tool calls (`silent`) may have none."""
         for path in self._texts:
             found = _find_text_at(document, path)
             if found is not None:
@@ -177,7 +177,7 @@ class ResponseReader:
 
 
 def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
-    """Find the text at a path. The texts of several messages are joined line by line."""
+    """Find the text at a path; the texts of several messages are joined line by line."""
     if not path.is_gathering:
         return extract_text(path.find_first(document))
     values = path.find_all(document).values

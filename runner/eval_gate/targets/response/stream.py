@@ -354,7 +354,7 @@ class StreamCollector:
 
 
 def _extract_event_text(event: IncomingEvent, *, json: bool) -> str | None:
-    """Extract the text of an event that is plain text or a JSON text; with `json`, any other text is refused."""
+    """Extract the text of an event that is plain text (unless `json` requires JSON) or a JSON value."""
     value = event.value
     if json and isinstance(value, MissingValue):
         raise ResponseShapeError("a line of the response is not JSON")

@@ -51,7 +51,7 @@ def parse_events(content: str) -> ProgramEvents:
 
 
 def _parse_objects(text: str) -> tuple[Event, ...] | None:
-    """Parse a text that is a JSON object or a list of them. Raises UntrustedJsonError if it is too large."""
+    """Parse the objects in a text that is a JSON object or a list of them."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
