@@ -81,12 +81,12 @@ CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
         (
             "targets:\n- name: desk\n  provider: codex\n  response_path: data.reply\n",
             "targets.yaml:4: targets[desk].response_path",
-            "is a setting of http and cli and python targets; this one is of the kind codex",
+            "is a setting of http, cli and python targets; this one is of the kind codex",
         ),
         (
             "targets:\n- name: desk\n  url: http://x/\n  command: agent {PROMPT}\n",
             "targets.yaml:4: targets[desk].command",
-            "is a setting of cli and codex and vscode targets; this one is of the kind http",
+            "is a setting of cli, codex and vscode targets; this one is of the kind http",
         ),
         (
             CLI + "  headers: {}\n",

@@ -75,10 +75,7 @@ class CaseFile(FrozenStruct):
         return _build_edit_error(case.location.file, f"{case.id} is not in {self.shown_as} itself")
 
     def replace_cases(self, cases: Mapping[str, RawCase | None]) -> CaseFile:
-        """Replace cases by id, or remove those whose new value is None, and return the file with its new text.
-
-        Nothing is written. Raises GateError.
-        """
+        """Return the file with these cases replaced by id, or removed if None, unwritten. Raises GateError."""
         self.find_raw_cases(case for case in self.suite.cases if case.id in cases)
         old: list[JsonValue] = [*self.list_raw_cases()]
         changed = [cases.get(str(raw.get("id")), raw) if isinstance(raw, dict) else raw for raw in old]

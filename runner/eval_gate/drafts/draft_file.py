@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -12,11 +12,11 @@ from eval_gate.drafts.case_format import CaseNumbering, DraftCase, DraftFormat
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
 from eval_gate.drafts.refusal import find_refusal_problem
-from eval_gate.drafts.response_facts import Wording, is_masked
+from eval_gate.drafts.response_facts import Wording
 from eval_gate.drafts.tool_forge_writer import TOOL_FORGE
+from eval_gate.drafts.update import list_failures
 from eval_gate.errors import GateError, format_suggestion
-from eval_gate.evaluators.aggregation import score_case
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorError
+from eval_gate.evaluators.base import EvaluatorError
 from eval_gate.files.file_paths import format_path
 from eval_gate.formats.base import EvalSource, ReadOptions
 from eval_gate.formats.discovery import DIALECTS
@@ -24,10 +24,10 @@ from eval_gate.formats.documents import parse_document
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.limits import DRAFT_QUESTION
-from eval_gate.model.specs.evaluator import Rubric, RubricJudge
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
 from eval_gate.text.quoting import quote_name, quote_value
+from eval_gate.text.secret import MASK
 from eval_gate.text.tokens import TokenData
 from eval_gate.text.untrusted.surrogates import is_well_formed
 
@@ -127,14 +127,15 @@ def _derive_cases(
 
 def _find_problem(observation: Observation, form: DraftFormat) -> str | None:
     """Find why no case can be written for an observation; None if one can."""
-    texts = [observation.question, *_iter_texts(observation)]
+    contents = (message.content for message in observation.earlier_messages)
+    texts = [observation.question, *(one for one in contents if isinstance(one, str))]
     if not observation.responses:
         return observation.errors[0] if observation.errors else _NO_RESPONSE
     if observation.earlier_messages and not form.has_earlier_messages:
         return f"it is a further turn of a conversation, which the format {form.name} does not have: use agentv"
     if not observation.question.strip():
         return "the question is empty"
-    if any(map(is_masked, texts)):
+    if any(MASK in text for text in texts):
         return "it holds a secret or personal data, which was masked"
     if not all(map(is_well_formed, texts)):
         return "it is not valid Unicode"
@@ -143,12 +144,6 @@ def _find_problem(observation: Observation, form: DraftFormat) -> str | None:
     if form is AGENTV and any("${{" in text for text in texts):
         return "it holds ${{, which the format agentv takes for a variable"
     return None
-
-
-def _iter_texts(observation: Observation) -> Iterator[str]:
-    for message in observation.earlier_messages:
-        if isinstance(message.content, str):
-            yield message.content
 
 
 def _build_text(cases: Sequence[DraftCase], form: DraftFormat) -> str:
@@ -177,25 +172,12 @@ async def _find_failing_cases(
             if one.messages[-1].content != case.observation.question:
                 failing.append((case, "its format would change the question, such as blanks at its end"))
                 continue
-            error = await _find_failure(one, case, matcher)
-            if error is not None:
-                failing.append((case, f"its own responses would not pass: {error}"))
+            try:
+                failures = await list_failures(one, case.observation.responses, TokenData(), matcher)
+            except (EvaluatorError, PatternWorkerError) as error:
+                failures = [str(error)]
+            if failures:
+                failing.append((case, f"its own responses would not pass: {failures[0]}"))
     finally:
         await matcher.aclose()
     return failing
-
-
-async def _find_failure(eval_case: EvalCase, case: DraftCase, matcher: PatternMatcher) -> str | None:
-    """Find why a response would not pass. What an LLM judge found in the responses is not asked again."""
-    kept = tuple(one for one in eval_case.evaluators if not isinstance(one, Rubric | RubricJudge))
-    if not kept:
-        return None
-    unjudged = replace(eval_case, evaluators=kept)
-    for response in case.observation.responses:
-        try:
-            score = await score_case(EvaluationContext(unjudged, response, TokenData(), matcher))
-        except (EvaluatorError, PatternWorkerError) as error:
-            return str(error)
-        if not score.passed:
-            return score.error or "they score too low"
-    return None

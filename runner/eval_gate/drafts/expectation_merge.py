@@ -10,14 +10,18 @@ from typing import Final, TypeAlias
 
 from eval_gate.drafts.agentv_writer import build_assertions
 from eval_gate.drafts.expectations import DraftExpectation
+from eval_gate.drafts.response_facts import ResponseFact
 from eval_gate.drafts.tool_forge_writer import build_expect
 from eval_gate.model.base import JsonValue
-from eval_gate.struct import FrozenStruct
+from eval_gate.text.json_leaves import iter_texts
+from eval_gate.text.number_search import has_number, parse_number
 from eval_gate.text.tokens import find_tokens
 
 Part: TypeAlias = Mapping[str, JsonValue]
 PartCheck: TypeAlias = Callable[[Part], Awaitable[bool]]
 """Whether a part of an expectation, written as in its format, fails for at least one of the responses."""
+_TextParts: TypeAlias = tuple[Sequence[str], Sequence[tuple[str, ...]], Sequence[str], Sequence[str]]
+"""Expectations of the text: texts, groups of which one is enough, numbers, and patterns."""
 _ROUTING: Final = ("toolsCalled", "toolsCalledAnyOrder", "toolsAcceptable")
 _TEXT_KEYS: Final = ("responseContains", "responseContainsAny", "responseContainsNumber", "responseMatches")
 _LITERALS: Final = ("contains", "contains-all")
@@ -35,20 +39,6 @@ _CALL_COUNT: Final = frozenset({"type", "max_tool_calls"})
 """The keys of a limit of calls, which says that no tool is called, or how many are."""
 _KEPT_FIELDS: Final = ("name", "weight", "required", "min_score")
 """Fields of an assertion that say how it counts, not what it expects."""
-
-
-class _TextParts(FrozenStruct):
-    """Expectations of the text: texts, groups of which one is enough, numbers, and patterns."""
-
-    contains: tuple[str, ...] = ()
-    groups: tuple[tuple[str, ...], ...] = ()
-    numbers: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is expected."""
-        return not (self.contains or self.groups or self.numbers or self.patterns)
 
 
 class ExpectationMerger:
@@ -78,7 +68,11 @@ class ExpectationMerger:
 
     async def _list_failing(self, old: Part, key: str) -> list[JsonValue]:
         """List the elements of a list that fail. Those with tokens, which somebody wrote by hand, count as passing."""
-        return [one for one in _get_list(old, key) if not _has_token(one) and await self._fails({key: [one]})]
+        return [
+            one
+            for one in _get_list(old, key)
+            if not any(map(find_tokens, iter_texts(one))) and await self._fails({key: [one]})
+        ]
 
     async def _merge_params(self, old: Part, derived: Part, *, tools_changed: bool) -> list[JsonValue]:
         """Merge the checks of parameters. With other tools, checks of tools that are not called any more give way."""
@@ -110,14 +104,11 @@ class ExpectationMerger:
             with_groups=bool(failing[groups]),
             with_lengths=bool(failing[patterns]) or single_fails,
         )
-        if added.is_empty and not any(passing.values()):
+        if not any(added) and not any(passing.values()):
             return  # nothing would be expected of the text any more
-        found: tuple[Sequence[str | tuple[str, ...]], ...] = (
-            *(added.contains, added.groups, added.numbers, added.patterns),
-        )
-        for key, more in zip(_TEXT_KEYS, found, strict=True):
+        for key, more in zip(_TEXT_KEYS, added, strict=True):
             if key in old or more:
-                fresh: list[JsonValue] = [list(one) if isinstance(one, tuple) else one for one in more]
+                fresh: list[JsonValue] = [one if isinstance(one, str) else list(one) for one in more]
                 new[key] = _merge_list(_get_list(old, key), failing[key], fresh)
         if single_fails:
             del new["regexPattern"]
@@ -135,18 +126,15 @@ class ExpectationMerger:
         facts = [
             fact
             for fact in self._found.facts
-            if (fact.pattern is None or fact.pattern not in patterns)
-            and not any(fact.text in one or one in fact.text for one in literals if one)
+            if not (fact.pattern and fact.pattern in patterns) and not any(_covers(one, fact) for one in literals)
         ]
         own = {fact.pattern for fact in self._found.facts}
-        return _TextParts(
-            contains=tuple(fact.text for fact in facts if not fact.pattern and not fact.is_number),
-            groups=tuple(one for one in self._found.contains_any if with_groups and list(one) not in groups),
-            numbers=tuple(fact.text for fact in facts if fact.is_number),
-            patterns=(
-                *(fact.pattern for fact in facts if fact.pattern),
-                *(one for one in self._found.patterns if with_lengths and one not in own and one not in patterns),
-            ),
+        lengths = [one for one in self._found.patterns if with_lengths and one not in own and one not in patterns]
+        return (
+            [fact.text for fact in facts if not fact.pattern and not fact.is_number],
+            [one for one in self._found.contains_any if with_groups and list(one) not in groups],
+            [fact.text for fact in facts if fact.is_number],
+            [fact.pattern for fact in facts if fact.pattern] + lengths,
         )
 
     async def merge_assertions(self, old: Sequence[JsonValue]) -> list[JsonValue]:
@@ -178,7 +166,7 @@ class ExpectationMerger:
             with_groups=_GROUP in types,
             with_lengths=_PATTERN in types,
         )
-        if added.is_empty and not any(parts.values()) and not any(one["type"] in _TEXT_TYPES for one in others):
+        if not any(added) and not any(parts.values()) and not any(one["type"] in _TEXT_TYPES for one in others):
             return list(old)  # nothing would be expected of the text any more
         return list(self._iter_text_assertions(old, failing, parts, added))
 
@@ -189,30 +177,36 @@ class ExpectationMerger:
         passing: Mapping[int, Sequence[JsonValue]],
         added: _TextParts,
     ) -> Iterator[JsonValue]:
+        contains, groups, numbers, patterns = added
         first = next(one for one in old if one in failing)
         listed = next((one for one in failing if _as_part(one)["type"] == "contains-all"), None)
         for one in old:
             if one not in failing:
                 yield one
                 continue
-            texts: list[JsonValue] = [*passing[id(one)], *(added.contains if one is listed else ())]
+            texts: list[JsonValue] = [*passing[id(one)], *(contains if one is listed else ())]
             if texts:
                 yield {**_as_part(one), "value": texts}
             if one is first:
-                if listed is None and added.contains:
-                    text, *more = added.contains
-                    yield (
-                        _build_assertion("contains-all", [text, *more]) if more else _build_assertion("contains", text)
-                    )
-                yield from (_build_assertion(_GROUP, [*group]) for group in added.groups)
-                yield from (_build_assertion(_NUMBER, number) for number in added.numbers)
-                yield from (_build_assertion(_PATTERN, pattern) for pattern in added.patterns)
+                if listed is None and contains:
+                    is_one = len(contains) == 1
+                    yield _build_assertion(*(("contains", contains[0]) if is_one else ("contains-all", [*contains])))
+                yield from (_build_assertion(_GROUP, [*group]) for group in groups)
+                yield from (_build_assertion(_NUMBER, number) for number in numbers)
+                yield from (_build_assertion(_PATTERN, pattern) for pattern in patterns)
 
     async def _list_passing_texts(self, part: Part) -> list[str]:
         """List the texts of a failing list that pass by themselves."""
         if part["type"] != "contains-all":
             return []
         return [text for text in _list_texts(part) if not await self._fails({**part, "value": [text]})]
+
+
+def _covers(literal: str, fact: ResponseFact) -> bool:
+    """Whether a literal that passes expects a fact already; a number is never a part of another one."""
+    if fact.is_number:
+        return has_number(literal, fact.text)
+    return fact.text in literal or (literal in fact.text and literal != "" and parse_number(literal) is None)
 
 
 def _replace_routing(expect: Part, routing: str, derived: Part) -> dict[str, JsonValue]:
@@ -260,18 +254,6 @@ def _as_part(value: JsonValue) -> dict[str, JsonValue]:
 def _list_texts(part: Part) -> list[str]:
     value = part.get("value")
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
-
-
-def _has_token(value: JsonValue) -> bool:
-    match value:
-        case str():
-            return bool(find_tokens(value))
-        case list():
-            return any(map(_has_token, value))
-        case dict():
-            return any(map(_has_token, value.values()))
-        case _:
-            return False
 
 
 def _is_about_tools(assertion: JsonValue) -> bool:

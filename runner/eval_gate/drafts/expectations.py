@@ -20,17 +20,17 @@ from eval_gate.drafts.response_facts import (
     SharedFacts,
     Wording,
     find_shared_facts,
-    has_fact_in_second_half,
     is_safe_text,
     iter_leaf_texts,
 )
 from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import ParamCheck
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.json_leaves import iter_texts
 
 _RAW_JSON: Final = '{"'
 _EXPECTED_CALLS: Final = 50
@@ -142,7 +142,9 @@ def derive_expectation(
     patterns = [fact.pattern for fact in shared.facts if fact.pattern]
     if not refusal:
         patterns += _iter_length_patterns(shared.facts, texts)
-    differing = [*tools.remarks, *params.differing, *_describe_texts(shared.differing)]
+    differing = [*tools.remarks, *params.differing]
+    if shared.differing:
+        differing.append(f"in the response: {_format_names(shared.differing)}")
     return DraftExpectation(
         tool_mode=tools.tool_mode,
         tools=tools.tools,
@@ -150,7 +152,7 @@ def derive_expectation(
         call_args=args,
         params=checks,
         no_tool_errors=tools.has_tools and bool(calls) and all(call.success is True for call in calls),
-        non_empty=all(text.strip() for text in texts),
+        non_empty=all(text.replace("\ufeff", "").strip() for text in texts),  # which patterns take for a blank
         contains=tuple(fact.text for fact in shared.facts if not fact.pattern and not fact.is_number),
         contains_any=shared.word_groups,
         numbers=tuple(fact.text for fact in shared.facts if fact.is_number),
@@ -158,10 +160,7 @@ def derive_expectation(
         not_contains=(_RAW_JSON,) if calls and not any(_RAW_JSON in text for text in texts) else (),
         facts=shared.facts,
         refusal=refusal,
-        remarks=(
-            *_iter_remarks(observation, differing, params.volatile, shared.omitted_count),
-            *_iter_remarks_of_now(shared, clock),
-        ),
+        remarks=tuple(_iter_remarks(observation, differing, params.volatile, shared, asks_about_now=clock.is_relative)),
     )
 
 
@@ -209,7 +208,7 @@ class _ParamDerivation:
     def iter_checks(self, responses: Sequence[Response]) -> Iterator[ParamCheck]:
         """Yield the checks of the first call of each tool that every response called."""
         for tool in dict.fromkeys(call.name for call in responses[0].tool_calls):
-            calls = [_find_first_call(tool, response) for response in responses]
+            calls = [next((one for one in response.tool_calls if one.name == tool), None) for response in responses]
             present = [call.params for call in calls if call is not None]
             if len(present) < len(responses):
                 continue
@@ -264,42 +263,25 @@ class _ParamDerivation:
 
 def _is_expectable(value: JsonValue) -> bool:
     """Whether a value can be written as an expectation: it is short, and nothing in it is masked, hidden or a token."""
-    return len(dump_compact_json(value)) <= _MAX_VALUE and all(map(is_safe_text, _iter_texts_and_keys(value)))
-
-
-def _iter_texts_and_keys(value: JsonValue) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for member in value:
-                yield from _iter_texts_and_keys(member)
-        case dict():
-            for key, member in value.items():
-                yield key
-                yield from _iter_texts_and_keys(member)
-
-
-def _find_first_call(tool: str, response: Response) -> ToolCall | None:
-    return next((call for call in response.tool_calls if call.name == tool), None)
+    return len(dump_compact_json(value)) <= _MAX_VALUE and all(map(is_safe_text, iter_texts(value, with_keys=True)))
 
 
 def _iter_length_patterns(facts: Iterable[ResponseFact], texts: Sequence[str]) -> Iterator[str]:
     """Yield a pattern for a minimum length, where no fact would tell half of the answer from all of it."""
     lengths = [len(text.strip()) for text in texts]
     least = min(lengths)
-    if least >= _MIN_LENGTH and max(lengths) <= least * _MAX_LENGTH_RATIO and not has_fact_in_second_half(facts):
+    in_second_half = any(fact.place >= 0.5 for fact in facts)
+    if least >= _MIN_LENGTH and max(lengths) <= least * _MAX_LENGTH_RATIO and not in_second_half:
         yield rf"[\s\S]{{{int(least * _LENGTH_SHARE)}}}"
 
 
-def _describe_texts(texts: Sequence[str]) -> list[str]:
-    if not texts:
-        return []
-    return [f"in the response: {format_first_few([to_one_line(one, _MAX_SHOWN) for one in texts], _MAX_LISTED)}"]
-
-
 def _iter_remarks(
-    observation: Observation, differing: Sequence[str], volatile: Sequence[str], omitted_count: int
+    observation: Observation,
+    differing: Sequence[str],
+    volatile: Sequence[str],
+    shared: SharedFacts,
+    *,
+    asks_about_now: bool,
 ) -> Iterator[str]:
     count = len(observation.responses)
     failed = dict.fromkeys(
@@ -311,20 +293,20 @@ def _iter_remarks(
         yield f"Left out, because it differed between {count} executions: {'; '.join(differing)}"
     if volatile:
         yield f"Only sent, because the value looks like one of this moment: {format_first_few(volatile, _MAX_LISTED)}"
-    if omitted_count:
-        yield f"{omitted_count} more numbers and names of the response are not expected"
+    if shared.omitted_count:
+        yield f"{shared.omitted_count} more numbers and names of the response are not expected"
     if observation.errors:
         yield f"{len(observation.errors)} of {count + len(observation.errors)} executions had no response"
-
-
-def _iter_remarks_of_now(shared: SharedFacts, clock: Clock) -> Iterator[str]:
-    """Yield what was left out as a value of this moment, and what may be one because the question asks about now."""
     if shared.of_now:
         yield f"Left out as values of this moment: {format_first_few(shared.of_now, _MAX_LISTED)}"
     numbers = [fact.text for fact in shared.facts if fact.is_number]
-    if clock.is_relative and numbers:
+    if asks_about_now and numbers:
         yield f"The question depends on the day, so these may differ later: {format_first_few(numbers, _MAX_LISTED)}"
 
 
 def _format_tools(names: Sequence[str]) -> str:
-    return format_first_few([to_one_line(name, _MAX_SHOWN) for name in names], _MAX_LISTED) if names else "no tool"
+    return _format_names(names) if names else "no tool"
+
+
+def _format_names(names: Sequence[str]) -> str:
+    return format_first_few([to_one_line(name, _MAX_SHOWN) for name in names], _MAX_LISTED)

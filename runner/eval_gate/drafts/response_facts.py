@@ -18,6 +18,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DRAFT_FACTS, STORED_RESPONSE
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.json_leaves import iter_leaves
 from eval_gate.text.number_search import NumberToken, iter_numbers
 from eval_gate.text.safe_output import INVISIBLE
 from eval_gate.text.secret import MASK
@@ -43,8 +44,6 @@ _NOUN_CAPITALS: Final = frozenset(
 """Words of a language that writes each noun with a capital letter."""
 _MIN_NOUN_CAPITALS: Final = 3
 _MIN_NAME: Final = 2
-_MIN_PLAIN_CODE: Final = 5
-"""Characters of a code from which its text is enough: no longer code is likely to have it in it."""
 _MAX_NAME_WORDS: Final = 8
 _MAX_FOUND: Final = 300
 """Facts of one response that are compared with those of the others."""
@@ -77,7 +76,7 @@ _UNSAFE: Final = re.compile(rf"[\x00-\x1f{INVISIBLE}]|{re.escape(MASK)}|\{{\{{|\
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX_ID: Final = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,}", re.IGNORECASE)
 _LONG_NUMBER: Final = re.compile(r"\d{9,}")
-_ISO_DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?!\d)")
+_ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")
 _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 _EPOCH_DIGITS: Final = (10, 13)
 _NEAR_NOW: Final = timedelta(days=8)
@@ -208,7 +207,10 @@ def _find_shared_words(
             own = [word for word in content if wording.is_own(word, is_constant=known.has_same_wording)]
             chosen, more = (own, ()) if len(own) <= _FEW_WORDS else ([], own[:_MAX_GROUP])
     length = max(len(texts[0]), 1)
-    found = [replace(_build_word_fact(word), place=by_text[0][word].start() / length) for word in chosen]
+    found = [
+        replace(_build_word_fact(word), text=match[0], place=match.start() / length)
+        for word, match in ((word, by_text[0][word]) for word in chosen)
+    ]
     return SharedFacts(tuple(found), (tuple(more),) if more else ())
 
 
@@ -283,42 +285,21 @@ class Clock(FrozenStruct):
         """Whether a text looks like a value of this moment, such as a time stamp of today."""
         if self.has_one_response and any(one.fullmatch(text) for one in (_UUID, _HEX_ID, _LONG_NUMBER, _STAMP)):
             return True
-        if match := _ISO_DATE.match(text):
-            try:
-                return self.is_near(date(int(match[1]), int(match[2]), int(match[3])), has_time=len(text) > 10)
-            except ValueError:
-                return False
+        if _ISO_DATE.match(text):
+            with suppress(ValueError):
+                return self.is_near(date.fromisoformat(text[:10]))
         if text.isascii() and text.isdigit() and len(text) in _EPOCH_DIGITS:
             return abs(int(text[:10]) - self.now.timestamp()) < _NEAR_NOW.total_seconds()
         return text == str(self.now.year)
 
-    def is_near(self, day: date, *, has_time: bool = False) -> bool:
+    def is_near(self, day: date) -> bool:
         """Whether a day is today, or near today and the answer depends on the day."""
-        distance = abs(day - self.now.date())
-        if has_time and not self.is_relative:
-            return distance == timedelta(0)
-        return distance == timedelta(0) or (self.is_relative and distance <= _NEAR_NOW)
+        return abs(day - self.now.date()) <= (_NEAR_NOW if self.is_relative else timedelta(0))
 
 
 def iter_leaf_texts(value: JsonValue) -> Iterator[str]:
     """Yield the texts and numbers of a JSON value, without keys, true, false and null."""
-    match value:
-        case str():
-            yield value
-        case bool() | None:
-            return
-        case int() | float():
-            yield str(value)
-        case list():
-            for member in value:
-                yield from iter_leaf_texts(member)
-        case dict():
-            for member in value.values():
-                yield from iter_leaf_texts(member)
-
-
-def _is_uncased_name(text: str) -> bool:
-    return _MIN_NAME <= len(text) <= _MAX_FACT and text.lower() == text.upper() and any(map(str.isalpha, text))
+    return (str(one) for one in iter_leaves(value) if one is not None and not isinstance(one, bool))
 
 
 def list_alternatives(question: str) -> frozenset[str]:
@@ -352,7 +333,11 @@ class _KnownTexts:
         self._found: dict[tuple[str, bool], bool] = {}
         self.has_same_wording = len(texts) > 1 and len(set(texts)) == 1
         """Whether all of several responses have the same text."""
-        self.uncased_params = [text for text in sorted(params) if _is_uncased_name(text)][:_MAX_FOUND]
+        self.uncased_params = [
+            text
+            for text in sorted(params)
+            if _MIN_NAME <= len(text) <= _MAX_FACT and text.lower() == text.upper() and any(map(str.isalpha, text))
+        ][:_MAX_FOUND]
         """Arguments in a script without capital letters."""
         self._alternatives = list_alternatives(question)
         self._question_words = {word.casefold() for word in _WORD.findall(question)}
@@ -430,8 +415,7 @@ class _FactFinder:
             if not self._is_stable(token):
                 self.of_now[token.text] = None
                 continue
-            is_plain = len(token.text) >= _MIN_PLAIN_CODE and token.kind == "code" and token.keys == (token.text,)
-            yield token.start, token.keys, ResponseFact(token.text, is_number=not is_plain)
+            yield token.start, token.keys, ResponseFact(token.text, is_number=True)
 
     def _is_stable(self, token: NumberToken) -> bool:
         if self._known.has_number(token):
@@ -442,7 +426,7 @@ class _FactFinder:
 
     def _iter_names(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
         """Yield words with capital letters; only known names where these say little or tool results are known."""
-        capitals_say_nothing = _writes_nouns_with_capitals(text)
+        capitals_say_nothing = len(_NOUN_CAPITALS.intersection(_WORD.findall(text))) >= _MIN_NOUN_CAPITALS
         dates = [(one.start, one.start + len(one.text)) for one in iter_numbers(text) if one.kind == "date"]
         for begin, words in _iter_capital_runs(text):
             if _AFTER_NUMBER.search(text[max(0, begin - 3) : begin]):
@@ -497,11 +481,6 @@ def _iter_capital_runs(text: str) -> Iterator[tuple[int, list[tuple[int, str]]]]
         yield run[0][0], run
 
 
-def _writes_nouns_with_capitals(text: str) -> bool:
-    words = {match[0] for match in _WORD.finditer(text) if match[0].islower()}
-    return len(words & _NOUN_CAPITALS) >= _MIN_NOUN_CAPITALS
-
-
 def _build_name_pattern(name: str) -> str | None:
     """Return a pattern for a short name, which may be a part of a longer word; None for a long one."""
     return rf"\b{re.escape(name)}\b" if len(name) <= 3 and name.isascii() and name.isalnum() else None
@@ -546,13 +525,3 @@ def _choose_facts(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
         return list(facts)
     step = (len(facts) - 1) / (DRAFT_FACTS - 1)
     return [facts[round(number * step)] for number in range(DRAFT_FACTS)]
-
-
-def has_fact_in_second_half(facts: Iterable[ResponseFact]) -> bool:
-    """Whether the first place of some fact is in the second half of the response."""
-    return any(fact.place >= 0.5 for fact in facts)
-
-
-def is_masked(text: str) -> bool:
-    """Whether a part of the text was masked."""
-    return MASK in text

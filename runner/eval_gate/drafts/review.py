@@ -8,15 +8,13 @@ from typing import Final
 
 from eval_gate.drafts.case_edit import CaseFile, RawCase
 from eval_gate.drafts.stored_responses import StoredResponses
-from eval_gate.drafts.update import UNSCORED
+from eval_gate.drafts.update import UNSCORED, list_failures
 from eval_gate.errors import GateError, Problem, format_suggestion
-from eval_gate.evaluators.aggregation import score_case
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorError
+from eval_gate.evaluators.base import EvaluatorError
 from eval_gate.evaluators.expectation import describe_expectation
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.struct import replace
 from eval_gate.text import globs
 from eval_gate.text.escape import to_console_line
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
@@ -41,10 +39,7 @@ def list_drafts(file: CaseFile) -> tuple[EvalCase, ...]:
 
 
 def select_drafts(files: Iterable[CaseFile], names: Sequence[str]) -> frozenset[CaseKey]:
-    """Find the drafts with these ids, the drafts that a glob matches, or all of them.
-
-    Raises GateError `draft-not-found` with every name that is no draft.
-    """
+    """Find drafts by id or glob, or all. Raises GateError `draft-not-found` with every name that is no draft."""
     cases = [case for file in files for case in file.suite.cases]
     drafts = [case for case in cases if case.draft]
     found: set[CaseKey] = set()
@@ -71,10 +66,7 @@ def select_drafts(files: Iterable[CaseFile], names: Sequence[str]) -> frozenset[
 
 
 def decide_drafts(file: CaseFile, *, accepted: Collection[str] = (), dropped: Collection[str] = ()) -> CaseFile:
-    """Remove the mark of the accepted drafts and the dropped drafts themselves, and return the changed file.
-
-    Nothing is written. Raises GateError.
-    """
+    """Return the file with accepted drafts unmarked and dropped ones removed, unwritten. Raises GateError."""
     marked = {case.id: case for case in list_drafts(file)}
     raw = file.find_raw_cases(marked[name] for name in accepted if name in marked)
     changes: dict[str, RawCase | None] = {name: _remove_mark(one) for name, one in raw.items()}
@@ -147,21 +139,16 @@ def _render_call(call: ToolCall) -> str:
 
 async def describe_stored_check(case: EvalCase, stored: StoredResponses, tokens: TokenData) -> str:
     """Describe whether the stored responses pass a case, such as after an edit. LLM judges and programs do not run."""
-    kept = tuple(spec for spec in case.evaluators if not isinstance(spec, UNSCORED))
-    left_out = len(case.evaluators) - len(kept)
-    if not kept:
+    left_out = sum(isinstance(spec, UNSCORED) for spec in case.evaluators)
+    if left_out == len(case.evaluators):
         return "nothing in the case can be checked with the stored responses"
     matcher = PatternMatcher()
-    passed, why = 0, None
     try:
-        for response in stored.responses:
-            score = await score_case(EvaluationContext(replace(case, evaluators=kept), response, tokens, matcher))
-            passed += score.passed
-            why = why or (None if score.passed else score.error or "the score is too low")
+        failures = await list_failures(case, stored.responses, tokens, matcher)
     except (EvaluatorError, PatternWorkerError) as error:
         return f"the stored responses cannot be checked: {to_console_line(str(error), 500)}"
     finally:
         await matcher.aclose()
-    said = f"{passed} of {len(stored.responses)} stored responses pass"
+    said = f"{len(stored.responses) - len(failures)} of {len(stored.responses)} stored responses pass"
     unchecked = f" ({left_out} not checked: an LLM judge or a program decides)" if left_out else ""
-    return f"{said}{unchecked}{f': {to_console_line(why, 500)}' if why else ''}"
+    return f"{said}{unchecked}{f': {to_console_line(failures[0], 500)}' if failures else ''}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from msgspec import MsgspecError, json
 
@@ -20,6 +20,8 @@ from eval_gate.model.base import Record, decode_json
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
 
+_Key: TypeAlias = tuple[str, str | None]
+"""Id and question, if this is a text. A case whose question was edited has no stored responses."""
 MAX_BYTES: Final = 100_000_000
 """Size of the file; the oldest responses make room for new ones."""
 
@@ -48,12 +50,6 @@ def build_stored_responses(case_id: str, observation: Observation) -> StoredResp
     )
 
 
-class _Key(NamedTuple):
-    case_id: str
-    question: str | None
-    """The last message of the case, if it is a text. A case whose question was edited has no stored responses."""
-
-
 class ResponseStore:
     """The stored responses of a folder of results, found by the id and the question of a case."""
 
@@ -69,7 +65,7 @@ class ResponseStore:
 
     def add(self, added: Iterable[StoredResponses]) -> None:
         """Store responses, in place of those of the same cases. Raises GateError, and then nothing has changed."""
-        new = {_Key(one.case_id, one.question): one for one in added}
+        new = {(one.case_id, one.question): one for one in added}
         kept = {key: one for key, one in self._read().items() if key not in new}
         self._write(kept | new)
 
@@ -91,7 +87,7 @@ class ResponseStore:
             raise self._build_error(error.strerror or "not readable") from error
         except MsgspecError as error:
             raise self._build_error("not as it was written") from error
-        return {_Key(one.case_id, one.question): one for one in found}
+        return {(one.case_id, one.question): one for one in found}
 
     def _write(self, stored: Mapping[_Key, StoredResponses]) -> None:
         """Write the newest responses that there is room for, or remove the file when there are none."""
@@ -114,4 +110,4 @@ class ResponseStore:
 
 def _get_key(case: EvalCase) -> _Key:
     content = case.messages[-1].content if case.messages else None
-    return _Key(case.id, content if isinstance(content, str) else None)
+    return case.id, content if isinstance(content, str) else None

@@ -19,6 +19,7 @@ from eval_gate.drafts.expectation_merge import ExpectationMerger, Part
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
 from eval_gate.errors import GateError
+from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError
 from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.formats.agentv.detection import find_used_name
@@ -29,7 +30,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs import evaluator as specs
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.value_edit import is_same_value
@@ -66,10 +67,7 @@ class ObservedCase(FrozenStruct):
 async def update_case(
     file: CaseFile, case: EvalCase, observed: ObservedCase, tokens: TokenData, moment: datetime | None = None
 ) -> CaseUpdate:
-    """Update the expectations of a case that fail now. Nothing is written.
-
-    Raises GateError for a case that cannot be edited.
-    """
+    """Update what a case expects and fails now, unwritten. Raises GateError if it cannot be edited."""
     responses = observed.scored.responses
     if observed.scored.errors or not responses:
         count = len(observed.scored.errors) + len(responses)
@@ -115,6 +113,17 @@ async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _Respons
     if name is None or not isinstance(listed, list):
         return None
     return {**raw, name: await merger.merge_assertions(listed)}
+
+
+async def list_failures(
+    case: EvalCase, responses: Sequence[Response], tokens: TokenData, matcher: PatternMatcher
+) -> list[str]:
+    """List why responses fail a case without its judges and programs. Raises EvaluatorError, PatternWorkerError."""
+    scored = replace(case, evaluators=tuple(spec for spec in case.evaluators if not isinstance(spec, UNSCORED)))
+    if not scored.evaluators:
+        return []
+    scores = [await score_case(EvaluationContext(scored, one, tokens, matcher)) for one in responses]
+    return [score.error or "the score is too low" for score in scores if not score.passed]
 
 
 class _ResponseScoring:

@@ -73,10 +73,7 @@ class EvaluationContext(FrozenStruct):
     """The folder in which the target worked; None if the case has none."""
 
     def get_changes(self, name: str) -> str | None:
-        """Return what changed in the workspace, for the evaluator `name`; None for nothing, or without a workspace.
-
-        Raises EvaluatorError if that is not known.
-        """
+        """Return what changed in the workspace, if there is one. Raises EvaluatorError if that is not known."""
         if self.workspace is None:
             return None
         if self.workspace.problem is not None:

@@ -61,10 +61,7 @@ def describe_expectation(case: EvalCase, tokens: TokenData) -> Expectation:
 
 
 def describe_evaluator(spec: specs.EvaluatorSpec, tokens: TokenData) -> Iterator[str]:
-    """Yield the lines that describe one evaluator.
-
-    Raises LookupError for a class that has no description.
-    """
+    """Yield the lines that describe one evaluator. Raises LookupError for a class that has no description."""
     lines = _DESCRIBERS.get(type(spec))
     if lines is None:
         raise LookupError(f"no words for an evaluator {type(spec).__name__}")

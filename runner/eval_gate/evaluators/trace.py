@@ -53,10 +53,7 @@ def has_reported_calls(response: Response) -> bool:
 
 
 def list_called_tools(response: Response) -> list[str] | None:
-    """List the names of the called tools in order, or return None if the calls are unknown.
-
-    A call counts whatever the role of the message that holds it.
-    """
+    """List the called tools in order, whatever the role of the message; None if the calls are unknown."""
     if response.messages:
         return [call.tool for message in response.messages for call in message.tool_calls]
     if response.trace is not None:

@@ -34,10 +34,7 @@ def double_quote(text: str) -> str:
 
 
 def format_names(values: Iterable[str]) -> str:
-    """Format names as a list in a sentence, such as `[get_weather, get_forecast]`.
-
-    Each name and the whole list are truncated.
-    """
+    """Format names as `[get_weather, get_forecast]`, each of them and the whole list truncated."""
     # more than these cannot be shown, and there may be very many
     return f"[{truncate(', '.join(truncate(value, MAX_NAME) for value in islice(values, MAX_LIST)), MAX_LIST)}]"
 

@@ -205,10 +205,7 @@ def may_hold_evals(file: Path) -> bool:
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether a run of this program wrote the folder: its result has the folder's name as its id.
-
-    A file that is only called like a result hides no evals.
-    """
+    """Whether a run wrote the folder, whose name is then its result's id; a file called so hides no evals."""
     result = folder / RESULT_FILES[0]
     try:
         found = _RUN_ID.search(read_limited_raw(result, _HEAD_BYTES)) if result.is_file() else None

@@ -121,10 +121,7 @@ class Findings(Struct):
             self.add(f"/{pattern[:80]}/ matches every response: this always passes", path, silent=True)
 
     def skip_case(self, unknown: Iterable[str], path: Path) -> None:
-        """Skip a case whose expectations are all unknown: it would pass with every response.
-
-        `unknown` describes the unknown keys.
-        """
+        """Skip a case with only `unknown` expectations, described in words: every response would pass."""
         message = f"nothing is checked: {'; '.join(islice(unknown, _MAX_KEYS))}"
         self._keep(Finding(message, path, silent=True, mistake=MistakeKind.UNKNOWN_EXPECTATIONS))
 

@@ -32,10 +32,7 @@ def is_too_large(data: bytes) -> bool:
 
 
 def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> Document:
-    """Parse the document in `data`.
-
-    Raises GateError with the file and line of the mistake.
-    """
+    """Parse the document in `data`. Raises GateError with the file and line of the mistake."""
     if is_too_large(data):
         problem = Problem(f"larger than {MAX_BYTES:,} bytes", file=shown)
         raise GateError("file-unreadable", f"{shown} is too large", "split it into several files", problems=[problem])
@@ -43,10 +40,7 @@ def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> D
 
 
 def parse_yaml(data: bytes, shown: str, *, any_number: bool = False) -> Document:
-    """Parse the document from YAML.
-
-    The YAML library is loaded with the first such file.
-    """
+    """Parse the document from YAML. The YAML library is loaded with the first such file."""
     from eval_gate.text.sources import yaml
 
     return Document(*yaml.parse_yaml(data, shown, any_number=any_number))

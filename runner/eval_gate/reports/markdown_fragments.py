@@ -32,10 +32,7 @@ _MAX_INLINE: Final = 3
 
 
 def format_name_link(row: CaseRow) -> str:
-    """Format a case's name as code for a table cell, linked to its place on the page.
-
-    Without a page, the link leads to the case's line in the eval file.
-    """
+    """Format a case's name as code for a table cell, linked to its place on the page or in its file."""
     shown, url = format_code_cell(row.label), row.page_url or row.url
     return f"[{shown}]({url})" if url else shown
 
@@ -72,10 +69,7 @@ def format_links(view: ReportView) -> str:
 
 
 def format_evidence_cell(row: CaseRow) -> str:
-    """Format the evidence of a case for a table cell, one line per item.
-
-    A waived case also gives its failure, because its table has no column for it.
-    """
+    """Format the evidence of a case, one line per item; a waived case also gives its failure."""
     said = [escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines]
     said += (
         [format_code_cell(failure)] if row.waiver and (failure := row.shorten_failure()) else []
@@ -84,10 +78,7 @@ def format_evidence_cell(row: CaseRow) -> str:
 
 
 def format_terms_cell(waiver: WaiverText) -> str:
-    """Format the effect, end and source of a waiver for a table cell.
-
-    The cell also says if the waiver is new in this pull request.
-    """
+    """Format a waiver's effect, end and source for a table cell, and whether this pull request adds it."""
     new = "<br>**new in this pull request**" if waiver.new else ""
     return f"{waiver.effect} until {waiver.expiry}<br>{_format_source(waiver)}{new}"
 
@@ -109,10 +100,7 @@ def _format_source(waiver: WaiverText) -> str:
 
 
 def format_names(rows: Sequence[CaseRow], limit: int) -> str:
-    """Format case names, at most `limit`: `a`, `b` and 3 more.
-
-    A graded case has its scores after its name: `a` 0.60 → 0.55 (−0.05).
-    """
+    """Format at most `limit` case names: `a`, `b` and 3 more; graded with scores: `a` 0.60 → 0.55 (−0.05)."""
     return _format_names(rows, limit, lambda row: row.scores or "")
 
 
@@ -139,10 +127,7 @@ def _format_names(rows: Sequence[CaseRow], limit: int, details: Callable[[CaseRo
 
 
 def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
-    """Format case names grouped by their reason: `a`, `b` (needs a judge); `c` (no question).
-
-    Groups beyond a limit are only counted.
-    """
+    """Format names by reason: `a`, `b` (needs a judge); `c` (no question). Some groups are only counted."""
     groups: dict[str, list[CaseRow]] = defaultdict(list)
     for row in rows:
         groups[row.reason or row.failure_summary or "no reason given"].append(row)

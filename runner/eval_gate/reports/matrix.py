@@ -265,10 +265,7 @@ def _build_cell(case: CaseResult) -> MatrixCell:
 
 
 def build_totals(matrix: Matrix) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Build the last rows of every table: the name of a total and its text for each target.
-
-    Counts that are 0 for every target are omitted.
-    """
+    """Build the last rows of every table, totals by target, without counts that are 0 everywhere."""
     counts = (("failed", "failed"), ("errors", "errored"), ("skipped", "skipped"), ("not run", "not_run"))
     columns = [target.summary for target in matrix.targets]
     lines = [("passed", [f"{one.passed} of {one.total_cases}" if one else MISSING_CELL for one in columns])]

@@ -102,10 +102,7 @@ def _format_preparatory_cases(patterns: Sequence[tuple[str, int]], result: RunRe
 
 
 def find_preparatory_cases(chosen: Sequence[str], result: RunResult) -> list[str]:
-    """Find the ids of all cases whose files the `chosen` cases depend on.
-
-    They are in the order of the run and do not include the chosen ones.
-    """
+    """Find the ids of cases, not chosen themselves, whose files the `chosen` ones depend on, in run order."""
     wanted = set(chosen)
     while True:  # an id may stand in several suites
         more: list[str] = []

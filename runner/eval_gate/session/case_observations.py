@@ -61,12 +61,7 @@ async def observe_cases(
     Each finished execution is journalled, so that `context.resume` continues an interrupted run. Raises GateError
     before anything is requested.
     """
-    if config.limits.keep_responses is ResponseRetention.NONE:
-        raise GateError(
-            "conflicting-settings",
-            "keepResponses is none, but drafts are made of responses",
-            "allow it for this call: --keep-responses all",
-        )
+    require_responses(config)
     asked = judges_refusals and config.judge is not None
     bare = tuple(
         replace(suite, cases=tuple(_strip_case(case, asks_judge=asked) for case in suite.cases)) for suite in suites
@@ -81,6 +76,16 @@ async def observe_cases(
     records = _read_records(folder / JOURNAL_NAME, trials)
     cases = [case for suite in bare for case in suite.cases]
     return ObservedRun(_build_observations(cases, records), tools, redactor, run, folder, executed.interrupted)
+
+
+def require_responses(config: RunConfig) -> None:
+    """Require that responses may be kept, of which drafts are made. Raises GateError `conflicting-settings`."""
+    if config.limits.keep_responses is ResponseRetention.NONE:
+        raise GateError(
+            "conflicting-settings",
+            "keepResponses is none, but drafts are made of responses",
+            "allow it for this call: --keep-responses all",
+        )
 
 
 def _strip_case(case: EvalCase, *, asks_judge: bool) -> EvalCase:
@@ -166,10 +171,7 @@ def _build_call(call: StoredCall) -> ToolCall:
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove the folder of a run whose drafts are written, and the folders above it that it leaves empty.
-
-    Raises GateError.
-    """
+    """Remove the folder of a run whose drafts are written, and folders left empty above. Raises GateError."""
     for file in folder.iterdir():
         remove_file(file)
     folder.rmdir()

@@ -43,10 +43,7 @@ class ExecutedRun(Struct):
     """The exit code of the signal that ended it early, if one did."""
 
     def take_result(self) -> RunResult:
-        """Return the result and release it; it is not available afterwards.
-
-        One copy of many cases is enough.
-        """
+        """Return the result and release it; it is not available afterwards. One copy of many cases is enough."""
         result = self.result
         del self.result
         return result

@@ -26,10 +26,7 @@ class PendingGateInputs(Protocol):
         ...
 
     def stop_waiting(self) -> None:
-        """Stop waiting, because the run is ended from outside.
-
-        Inputs that do not arrive within a moment are given up.
-        """
+        """Stop waiting as the run is ended from outside; inputs that take more than a moment are given up."""
         ...
 
 

@@ -77,10 +77,7 @@ class _SuspectedCase(Struct):
 
 
 class ToolReruns:
-    """Re-runs suspected cases with the tool's command for as long as a result could decide.
-
-    Raises GateError if the command would need root in a workflow.
-    """
+    """Re-runs suspected cases while a result could decide. Raises GateError if it needs root in a workflow."""
 
     def __init__(
         self,
@@ -233,10 +230,7 @@ class ToolBaseAgent:
 
 
 class ToolCommand:
-    """Command of another tool that runs cases, and its failures so far.
-
-    Raises GateError if it would need root in a workflow.
-    """
+    """Command of another tool, and its failures so far. Raises GateError if it would need root in a workflow."""
 
     def __init__(self, session: Session, results: ExternalResults, command: str, what: str, until: float) -> None:
         """`until`: the monotonic time at which it is ended, whatever it does."""
@@ -355,10 +349,7 @@ class ToolCommand:
 
 
 def build_redactor(context: RunContext) -> Redactor:
-    """Build a redactor that masks the secrets in this environment.
-
-    A tool that was given these secrets may have written them down.
-    """
+    """Build a redactor of the secrets in this environment, which a tool that got them may have written down."""
     return Redactor((*context.secrets, *find_secrets(context.environment)))
 
 

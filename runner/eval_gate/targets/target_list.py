@@ -367,7 +367,8 @@ class TargetList:
         word, around = str(path[-1]), detail["loc"][:-1]
         others = [one.display_name for one in KINDS if to_camel_case(word) in one.list_names_at(around)]
         if others:
-            what = f"is a setting of {' and '.join(others)} targets; this one is of the kind {kind.display_name}"
+            named = " and ".join(filter(None, (", ".join(others[:-1]), others[-1])))
+            what = f"is a setting of {named} targets; this one is of the kind {kind.display_name}"
             return self._build_problem(what, index, path)
         example = word if has_style(word) else self._style_example
         styled = [apply_style(name, example) for name in kind.list_names_at(around)]

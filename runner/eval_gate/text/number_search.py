@@ -8,7 +8,7 @@ Two of them are the same if they have a key in common:
 - English words from two to twenty are numbers. Of digits with letters behind them (`5km`) the digits are one, too.
 - A day with a month is the same in each order, and `2026-12-12` is 12 December too. A time is the same with and without
   its leading zero.
-- Everything else with digits, such as `A-1043` or `2.1.3`, is only what it is.
+- Everything else with digits, such as `A-1043` or `2.1.3`, is only what it is; `v2.1.3` is 2.1.3, too.
 
 A number is never found inside one of the others: 12 is not in 112, in 12.5 or in 12:30.
 """
@@ -42,16 +42,18 @@ _TOKEN: Final = re.compile(
     (?P<stamp>\b{_DAY}[T ]{_TIME}(?::[0-9][0-9](?:\.[0-9]+)?)?(?:Z|[+-][0-9][0-9]:?[0-9][0-9])?)
     |(?P<iso>\b{_DAY}\b)
     |(?P<day_first>(?<![0-9.,/:-])(?P<day1>[0-9]{{1,2}}){_ORDINAL}(?:\ of)?\ (?P<month1>{_MONTH})\b)
-    |(?P<month_first>\b(?P<month2>{_MONTH})\ (?P<day2>[0-9]{{1,2}}){_ORDINAL}\b(?!\.?[0-9]))
+    |(?P<month_first>\b(?P<month2>{_MONTH})\.?\ (?P<day2>[0-9]{{1,2}}){_ORDINAL}\b(?!\.?[0-9]))
     |(?P<code>(?<![\w/-])(?=[\w/-]*[0-9])(?=[\w/-]*[A-Za-z])[0-9]*[A-Za-z][A-Za-z0-9]*(?:[-/_][A-Za-z0-9]+|\.[0-9]+)*(?!\w))
     |(?P<number>(?<![A-Za-z0-9_])(?:(?<![\w.,)])[{_MINUS}])?
-        (?:[0-9]{{1,3}}(?:[{_BLANKS}{_APOSTROPHES}][0-9]{{3}})+(?:[.,][0-9]+)?(?![0-9])|[0-9]+(?:[.,:/-][0-9]+)*))
+        (?:[0-9]{{1,3}}(?:[{_BLANKS}{_APOSTROPHES}][0-9]{{3}})+(?:[.,][0-9]+)?(?![0-9])|[0-9]+(?:[.,:/-][0-9]+)*
+        |(?<![.,])\.[0-9]+(?![.,:/-]?[0-9])))
     |(?P<word>\b(?i:{"|".join(_NUMBER_WORDS)})\b(?!-))
     """,
     re.VERBOSE,
 )
 """What has digits, the longest reading first. Units are no part of it: 4 °C is 4 degrees."""
 _DIGITS_WITH_UNIT: Final = re.compile(r"([0-9]+)[A-Za-z]+")
+_VERSION: Final = re.compile(r"[vV]([0-9]+(?:\.[0-9]+)+)")
 _SEPARATORS: Final = re.compile(rf"[.,{_APOSTROPHES}{_BLANKS}]")
 TokenKind = Literal["number", "date", "time", "code"]
 
@@ -86,7 +88,8 @@ def iter_numbers(text: str) -> Iterator[NumberToken]:
             case "code" if unit := _DIGITS_WITH_UNIT.fullmatch(found):
                 yield NumberToken(found, start, "code", (found, _normalize(unit[1])))
             case _:
-                yield NumberToken(found, start, "code", (found,))
+                version = _VERSION.fullmatch(found)
+                yield NumberToken(found, start, "code", (found, version[1]) if version else (found,))
 
 
 def parse_number(text: str) -> NumberToken | None:

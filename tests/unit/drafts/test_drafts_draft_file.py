@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eval_gate.drafts.draft_file import FORMATS, DraftFile, build_draft_file, find_format
@@ -168,6 +168,7 @@ def test_hostile_response__leaves_nothing_of_it_in_the_file(name: str, tmp_path:
 
 
 @settings(max_examples=40)
+@example(question="What?", text="\ufeff", city="")
 @given(question=st.text(min_size=1, max_size=80), text=st.text(max_size=200), city=st.text(max_size=30))
 @pytest.mark.parametrize("name", FORMATS)
 def test_any_text__is_written_so_that_it_is_read_as_it_was__or_skipped(

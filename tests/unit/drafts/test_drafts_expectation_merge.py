@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from eval_gate.drafts.expectation_merge import ExpectationMerger, Part
 from eval_gate.drafts.expectations import DraftExpectation, ToolMode
+from eval_gate.drafts.response_facts import ResponseFact
 
 FOUND = DraftExpectation(
     non_empty=True,
@@ -50,6 +51,23 @@ def test_merge__assertions__groups_and_lengths_only_take_the_place_of_their_like
         {"type": "contains-any", "value": ["north", "cold"]},
         passing,
     ]
+
+
+def test_merge__number_that_holds_the_digits_of_a_passing_one__is_another_number() -> None:
+    found = DraftExpectation(
+        numbers=("12", "1,012"), facts=(ResponseFact("12", is_number=True), ResponseFact("1,012", is_number=True))
+    )
+    assert merge_expect({"responseContainsNumber": ["12", "30"]}, found, "30") == {
+        "responseContainsNumber": ["12", "1,012"]
+    }
+    listed = [{"type": "contains-number", "value": one} for one in ("12", "30")]
+    assert merge_assertions(listed, found, "30") == [listed[0], {"type": "contains-number", "value": "1,012"}]
+
+
+def test_merge__number_that_is_expected_in_another_notation__is_not_expected_twice() -> None:
+    found = DraftExpectation(numbers=("1.250,40",), facts=(ResponseFact("1.250,40", is_number=True),))
+    old = {"responseContains": ["gone"], "responseContainsNumber": ["1,250.40"]}
+    assert merge_expect(old, found, "gone") == {"responseContainsNumber": ["1,250.40"]}
 
 
 def test_merge__nothing_failing__is_the_same() -> None:

@@ -59,10 +59,10 @@ def test_facts__of_a_response__are_numbers_dates_codes_and_names(text: str, expe
     ("question", "texts", "expected"),
     [
         ("What is the capital of Portugal?", ["The capital of Portugal is Lisbon.", "Lisbon."], ["Lisbon"]),
-        ("What is the capital of Portugal?", ["Lisbon.", "lisbon"], ["lisbon"]),
+        ("What is the capital of Portugal?", ["Lisbon.", "lisbon"], ["Lisbon"]),
         ("What is the capital of Portugal?", ["The capital of Portugal is large."] * 2, ["large"]),
         ("Is the shop open on Sunday?", ["The shop is closed on Sunday.", "Closed."], ["closed"]),
-        ("May I return it?", ["Yes, you may return it to the shop at any time you like.", "Yes."], ["yes"]),
+        ("May I return it?", ["Yes, you may return it to the shop at any time you like.", "Yes."], ["Yes"]),
         ("Is it Lisbon or Porto?", ["Porto.", "It is Porto."], ["Porto"]),
         ("Is it Lisbon or Porto?", ["It is Porto, and not Lisbon.", "It is Porto."], ["Porto"]),
         ("Is 12 or 15 the right size?", ["You need 15.", "The right size is 15."], ["15"]),
@@ -82,6 +82,15 @@ def test_facts__of_all_answers__are_what_they_share_without_the_question(
     question: str, texts: list[str], expected: list[str]
 ) -> None:
     assert facts(*texts, question=question) == expected
+
+
+def test_facts__code__is_found_by_what_it_is_and_not_inside_a_longer_one() -> None:
+    found = find_shared_facts("Which version?", responses("It is 3.14.15.", "3.14.15"), NOW)
+    assert [(fact.text, fact.is_number) for fact in found.facts] == [("3.14.15", True)]
+
+
+def test_facts__word__is_shown_as_it_is_written() -> None:
+    assert facts("Madrid.", "Madrid") == ["Madrid"]
 
 
 def test_facts__word_of_the_question_that_a_tool_has__stays() -> None:

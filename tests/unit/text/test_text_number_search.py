@@ -21,6 +21,7 @@ from eval_gate.text.number_search import has_number, iter_numbers, parse_number
         ("1250", "1'250.00"),
         ("1.25", "1,25"),
         ("1.25", "1.250"),
+        ("0.5", ".5"),
         ("1000000", "1,000,000"),
         ("-4", "\N{MINUS SIGN}4"),
         ("4", "4%"),
@@ -32,9 +33,11 @@ from eval_gate.text.number_search import has_number, iter_numbers, parse_number
         ("9:30", "09:30"),
         ("12 December", "the 12th of December"),
         ("12 December", "Dec 12"),
+        ("12 December", "Dec. 12"),
         ("12 December", "2026-12-12"),
         ("A-1043", "A-1043"),
         ("2.1.3", "2.1.3"),
+        ("2.1.3", "v2.1.3"),
     ],
 )
 def test_number__written_in_another_way__is_found(number: str, written: str) -> None:
@@ -47,6 +50,7 @@ def test_number__written_in_another_way__is_found(number: str, written: str) -> 
         ("12", "112"),
         ("12", "121"),
         ("12", "12.5"),
+        ("5", ".5"),
         ("12", "1,012"),
         ("12", "-12"),
         ("12", "12:30"),

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from eval_gate.cli.repository.draft_call import DraftCall, DraftMode
 from eval_gate.cli.terminal.console import print_message
-from eval_gate.config.settings import ResponseRetention, RunConfig
+from eval_gate.config.settings import RunConfig
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.observation_masking import mask_observations
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.file_paths import DRAFT_RECORDING
 from eval_gate.files.writing import remove_file
+from eval_gate.session.case_observations import require_responses
 from eval_gate.session.tool_reruns import build_redactor
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.redaction import Redactor
@@ -22,12 +23,7 @@ from eval_gate.text.redaction import Redactor
 
 def read_source(call: DraftCall, mode: DraftMode, config: RunConfig) -> ObservationSet:
     """Read what the source of this call holds, with secrets and the matches of `redact` masked. Raises GateError."""
-    if config.limits.keep_responses is ResponseRetention.NONE:
-        raise GateError(
-            "conflicting-settings",
-            "keepResponses is none, but drafts are made of responses",
-            "allow it for this call: --keep-responses all",
-        )
+    require_responses(config)
     redact = _build_redactor(config)
     try:
         found = _read_mode(call, mode, config, redact)

@@ -34,10 +34,7 @@ from eval_gate.text.tokens import TokenData
 
 
 def update_cases(call: DraftCall) -> ExitCode:
-    """Update the expectations of the named cases, and return the exit code.
-
-    Raises GateError before anything is asked.
-    """
+    """Update the named cases, and return the exit code. Raises GateError before anything is asked."""
     config = call.load_config()
     files = load_case_files(config)
     chosen = _select_cases(files, call.update)

@@ -42,10 +42,7 @@ def _build_schema(kind: type) -> dict[str, object]:
 
 
 def build_document_schema(kind: str) -> dict[str, object]:
-    """Build the JSON Schema of one kind of file as a document of its own.
-
-    Raises GateError `unknown-value` for an unknown kind.
-    """
+    """Build the JSON Schema of one kind of file. Raises GateError `unknown-value` for an unknown kind."""
     from eval_gate.config.wire import build_json_schema as config_schema
     from eval_gate.errors import GateError, format_suggestion
     from eval_gate.external_results.jsonl import ResultLine

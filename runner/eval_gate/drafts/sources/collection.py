@@ -21,10 +21,7 @@ class _Executions(Struct):
 
 
 class ObservationCollector:
-    """Collector of executions, with a count of what is left out and why.
-
-    `unit` names what is left out, such as `line`.
-    """
+    """Collector of executions; counts by reason what is left out, which `unit` names, such as `line`."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit

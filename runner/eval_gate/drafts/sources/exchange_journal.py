@@ -41,10 +41,7 @@ class ExchangeMasking:
         self._matcher = PatternMatcher()
 
     async def mask_entry(self, exchange: RecordedExchange) -> dict[str, JsonValue] | None:
-        """Build the masked line of an exchange.
-
-        Return None if its texts could not be searched for the patterns: they may hold anything.
-        """
+        """Build the masked line of an exchange; None if its texts could not be searched for the patterns."""
         if not self._patterns:
             return build_entry(exchange, self._redact)
         masked = TextMasking()

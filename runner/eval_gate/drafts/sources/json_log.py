@@ -141,10 +141,7 @@ class _LogReader:
         return self._collector.build()
 
     def build_or_refuse(self) -> ObservationSet:
-        """Build the observations of all lines.
-
-        Raises GateError if no line has both a question and a response.
-        """
+        """Build the observations of all lines. Raises GateError if no line has both a question and a response."""
         if self._has_response:
             return self.build()
         problems = self._problems[:_MAX_PROBLEMS] or [Problem("has no lines", self._source.shown)]

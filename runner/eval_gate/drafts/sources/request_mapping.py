@@ -78,10 +78,7 @@ class RequestMapping:
         return request.method == self._method and self._path.fullmatch(path.removesuffix("/") or "/") is not None
 
     def parse_prompt(self, request: RequestContent) -> UserPrompt:
-        """Parse the question in a request.
-
-        Raises PromptError if it has none at the places that the target's settings name.
-        """
+        """Parse the question in a request. Raises PromptError if no place of the target's settings has it."""
         values = _RequestValues(request)
         wrong = PromptError("no question where the target sends it (requestTemplate, form, query)")
         for name in _PROMPT_NAMES:

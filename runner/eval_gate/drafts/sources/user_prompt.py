@@ -36,10 +36,7 @@ class UserPrompt(FrozenStruct):
 
 
 def build_prompt(text: str, earlier_messages: tuple[Message, ...] = ()) -> UserPrompt:
-    """Build a prompt within the limits.
-
-    Raises PromptError if it is blank, or if the conversation is too large.
-    """
+    """Build a prompt within the limits. Raises PromptError if it is blank, or if the conversation is too large."""
     if not text.strip():
         raise PromptError("blank question")
     if len(earlier_messages) > DRAFT_EARLIER_MESSAGES:
@@ -66,10 +63,7 @@ def parse_prompt(value: JsonValue) -> UserPrompt:
 
 
 def parse_message(entry: JsonValue) -> Message | None:
-    """Parse one message of a user or an assistant.
-
-    Return None for any other message, and for one without text.
-    """
+    """Parse one message of a user or an assistant. Return None for any other message, and for one without text."""
     if not isinstance(entry, dict):
         return None
     role = next((known for key in _ROLE_KEYS if (known := find_role(entry.get(key)))), None)
@@ -80,8 +74,5 @@ def parse_message(entry: JsonValue) -> Message | None:
 
 
 def find_role(word: JsonValue) -> Role | None:
-    """Find the role that a word stands for.
-
-    Return None for an unknown word.
-    """
+    """Find the role that a word stands for. Return None for an unknown word."""
     return ROLES.get(word.strip().lower()) if isinstance(word, str) else None

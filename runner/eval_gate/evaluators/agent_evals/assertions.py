@@ -88,10 +88,7 @@ async def evaluate_equals(spec: OutputEquals, context: EvaluationContext) -> Eva
 
 
 async def evaluate_json_path(spec: OutputJsonPath, context: EvaluationContext) -> EvaluatorScore:
-    """Check that the value at a path of the response, parsed as JSON, is the expected one.
-
-    A missing value equals nothing.
-    """
+    """Check the value at a path of the response, parsed as JSON. A missing value equals nothing."""
     text, failing = context.response.text, f"Failed to evaluate path {truncate(spec.path)}"
     try:
         answer = parse_json_text(text)

@@ -111,10 +111,7 @@ def _build_score(spec: TextAssertion, holds: object, what: str) -> EvaluatorScor
 
 
 async def evaluate_field_accuracy(spec: FieldAccuracy, context: EvaluationContext) -> EvaluatorScore:
-    """Score the weighted share of the fields that have the expected value.
-
-    In all-or-nothing mode the score is 1 if every field is as expected, else 0.
-    """
+    """Score the weighted share of fields as expected; in all-or-nothing mode 1 if all are, else 0."""
     answer = _extract_json(context.response.text)
     if not isinstance(answer, dict):
         said = "the response contains no JSON object"

@@ -238,10 +238,7 @@ def get_time_limit(spec: CodeJudge | CodeAggregator) -> float:
 def build_failure_error(
     name: str, spec: CodeJudge | CodeAggregator, trouble: str, context: EvaluationContext
 ) -> EvaluatorError:
-    """Build the error for a command that gave no verdict.
-
-    The message names a variable that was withheld from the command if that may be the cause.
-    """
+    """Build the error for a command without a verdict; names a withheld variable that may be the cause."""
     missing = context.withheld_variables.find_hint(_join_command(spec), trouble)
     said = f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}"
     return EvaluatorError(said, hint=find_path_hint(spec.command, Path(spec.cwd)))
@@ -250,10 +247,7 @@ def build_failure_error(
 async def run_command(
     name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
 ) -> FinishedProgram:
-    """Run the evaluator command with `material` as JSON on its standard input.
-
-    Raises EvaluatorError if the command cannot be started.
-    """
+    """Run a command with `material` as JSON on its input. Raises EvaluatorError if it cannot be started."""
     place = {} if context.workspace is None else {WORKSPACE_VARIABLE: context.workspace.path}
     command = Command(
         spec.command,

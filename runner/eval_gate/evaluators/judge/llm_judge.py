@@ -69,10 +69,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
         return request
 
     def to_error(self, name: str) -> EvaluatorError:
-        """Build the error for unreadable replies where they say nothing about the response.
-
-        The error keeps the usage and cost of the replies.
-        """
+        """Build the error for replies that say nothing about the response; it keeps their usage and cost."""
         return EvaluatorError(
             f"{self._describe_failure(name)}; the last reply: {self._last_excerpt}",
             usage=self.usage,
@@ -105,10 +102,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
 
 
 def get_judge(name: str, context: EvaluationContext, target: str | None = None) -> Judge:
-    """Who grades for the evaluator `name`: the target it names, else the default.
-
-    Raises EvaluatorError when there is nobody.
-    """
+    """Find the target that the evaluator `name` names, else the default. Raises EvaluatorError without one."""
     if target is not None:
         judge = context.judges.get(target)
         if judge is None:
@@ -158,10 +152,7 @@ async def ask_judge(
 
 
 async def evaluate_llm_judge(spec: LlmJudge, context: EvaluationContext) -> EvaluatorScore:
-    """Score the response with an LLM judge.
-
-    Only a score of 1 passes; the policy decides what the gate makes of a lower score.
-    """
+    """Score the response with an LLM judge. Only 1 passes; the policy decides about lower scores."""
     judge = get_judge(spec.name, context, spec.judge_target)
     prompts = render_prompts(spec, get_brief(context), context.response, context.get_changes(spec.name))
     said = collect_target_text(context.response)

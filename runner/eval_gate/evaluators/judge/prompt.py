@@ -104,10 +104,7 @@ class Prompts(FrozenStruct):
     warnings: tuple[str, ...] = ()
 
     def format_attempt(self, number: int) -> str:
-        """Return the user prompt of request `number`.
-
-        No two requests are equal, because a recording would replay the same reply for an equal request.
-        """
+        """Return the prompt of request `number`; a recording would replay the reply to an equal one."""
         return self.user if number == 1 else f"{self.user}\n\n{_RETRY_NOTICE.format(number=number)}"
 
 
@@ -136,18 +133,12 @@ def format_json(value: JsonValue) -> str:
 
 
 def join_sections(*sections: str, closing: str = _CLOSING) -> str:
-    """Join the sections of a user prompt and add the closing section.
-
-    The closing section marks the end of the untrusted material.
-    """
+    """Join the sections of a user prompt; the closing one marks the end of the untrusted material."""
     return "\n\n".join((*sections, format_section("verdict", closing)))
 
 
 def build_default_prompt(values: Mapping[str, str], trace: str | None, changes: str | None = None) -> Prompts:
-    """Build our own prompt: the sections of the spec.
-
-    The changes in the workspace and the trace summary are added if they are given as text.
-    """
+    """Build our own prompt: the sections of the spec, and workspace changes and trace summary if given."""
     sections = [
         _TASK,
         format_section("expected_outcome", values["expected_outcome"]),

@@ -152,10 +152,7 @@ def format_raw_score(score: float) -> str:
 
 
 def parse_text(value: JsonValue, limit: int = MAX_REASONING) -> str | None:
-    """Return a text trimmed, truncated to `limit` and encodable as UTF-8.
-
-    Returns None for a blank text and for any other value.
-    """
+    """Trim a text, truncated to `limit` and encodable as UTF-8; None for a blank one or any other value."""
     return truncate(to_well_formed(value).strip(), limit) or None if isinstance(value, str) else None
 
 

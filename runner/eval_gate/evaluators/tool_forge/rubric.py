@@ -91,10 +91,7 @@ class DimensionGrade(FrozenStruct):
         return self.score / self.dimension.max_score
 
     def has_passed(self, pass_at: float) -> bool:
-        """Return whether the grade is high enough to pass.
-
-        A binary dimension passes at its full score, a graded one at the share `pass_at` of it.
-        """
+        """Whether the grade passes: the full score of a binary dimension, the share `pass_at` of a graded one."""
         return self.share >= (1.0 if self.dimension.binary else pass_at - TOLERANCE)
 
     @property

@@ -124,10 +124,7 @@ class TurnReader:
         self._of_case = 0
 
     def read(self, raw: JsonValue, path: Path, role: file_model.Role) -> tuple[MessageTurn, ...]:
-        """Read the messages at `path`, without those that have a problem, which is reported.
-
-        A single text is one message of `role`.
-        """
+        """Read the messages at `path`, without those with a reported problem. A text is one of `role`."""
         if isinstance(raw, str):
             return (MessageTurn(role, self._read_text(raw, path)),)
         if not isinstance(raw, list):

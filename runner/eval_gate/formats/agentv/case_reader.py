@@ -187,10 +187,7 @@ class CaseReader:
         return self.build_evaluator_set((*((rubric,) if rubric else ()), *others), path)
 
     def build_evaluator_set(self, specs: tuple[EvaluatorSpec, ...], path: Path) -> EvaluatorSet:
-        """Build the set of these evaluators, with the fingerprints of what they check.
-
-        Evaluators that check nothing, or all have weight 0, are reported.
-        """
+        """Build the set of these evaluators, with fingerprints; report those that check nothing."""
         if specs:
             self._evaluators.warn_if_no_weight((spec.weight for spec in specs), path)
         for spec in specs:
@@ -254,10 +251,7 @@ def _drop_grader_keys(value: JsonValue) -> JsonValue:
 
 
 def to_comparable(turns: Sequence[MessageTurn]) -> list[JsonValue]:
-    """Return the messages as JSON that is the same for all ways of writing them.
-
-    For example, a list with one text becomes that text.
-    """
+    """Return messages as JSON that is the same for all ways of writing them, such as a list with one text."""
     return turns_to_json([_simplify_content(turn) for turn in turns])
 
 

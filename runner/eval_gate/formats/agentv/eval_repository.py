@@ -105,10 +105,7 @@ class EvalRepository:
         raise NoSuchFileError(f"the repository has no such file{self._suggest_name(beside)}")
 
     def find_file_at(self, path: Path) -> RepositoryFile | None:
-        """Return the file at exactly this path, or None if there is none.
-
-        Raises FileError for a link that leads out of the repository.
-        """
+        """Find the file at exactly this path. Raises FileError for a link that leads out of the repository."""
         if not path.is_relative_to(self.root) or not _is_file(path):
             return None
         self._require_inside(path)
@@ -142,10 +139,7 @@ class EvalRepository:
         return format_suggestion(path.name, sorted(names))
 
     def read_text(self, found: RepositoryFile) -> str:
-        """Read the text of a file, with LF for every end of line.
-
-        Each file is read once. Raises FileError if the file is not text or is too large.
-        """
+        """Read a file once, with LF for every end of line. Raises FileError if it is no text or too large."""
         if found.path not in self._texts:
             try:
                 self._texts[found.path] = _read_text(found.path)
@@ -154,10 +148,7 @@ class EvalRepository:
         return _return_or_raise(self._texts[found.path])
 
     def find_folder(self, written: str) -> Path:
-        """Find a folder, relative to the folder of the eval file.
-
-        Raises FileError if it does not exist or is outside of the repository.
-        """
+        """Find a folder from the eval file's. Raises FileError if it is missing or outside of the repository."""
         if not _can_be_path(written):
             raise FileError("is not the path of a folder")
         path = normalize_path(self.folder / written)

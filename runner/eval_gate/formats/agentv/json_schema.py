@@ -31,10 +31,7 @@ _V4_PREFIX = "Today"
 
 
 def build_file_schema() -> dict[str, JsonValue]:
-    """Build the JSON Schema of an AgentV file: the suite, with a definition for each of its parts.
-
-    It covers AgentV 1.6 and AgentV 4.
-    """
+    """Build the JSON Schema of an AgentV 1.6 or 4 file: the suite, with a definition for each part."""
     of_old, old = _build_suite_schema(file_model.AgentVSuite, _MODELS, "")
     of_today, new = _build_suite_schema(today.AgentV4Suite, _V4_MODELS, _V4_PREFIX)
     _require_fields(of_old, [CASE_LIST_NAMES])

@@ -273,10 +273,7 @@ class _CaseExpectation(NamedTuple):
 
     @classmethod
     def from_evaluators(cls, evaluators: tuple[specs.EvaluatorSpec, ...]) -> _CaseExpectation:
-        """Build the expectation of a case, with JSON that does not depend on how the file writes it.
-
-        The JSON leaves out the question in a rubric, and evaluators that every response satisfies.
-        """
+        """Build a case's expectation as canonical JSON, without rubric questions and evaluators that always pass."""
         said: list[JsonValue] = [_dump_evaluator(one) for one in evaluators if not one.checks_nothing]
         return cls(evaluators, dump_sorted_json(said))
 

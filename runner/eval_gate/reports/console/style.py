@@ -159,10 +159,7 @@ class ConsoleStyle(FrozenStruct):
         colour: str | None = None,
         whole: bool = False,
     ) -> Iterator[str]:
-        """Wrap `parts` to the width of the output, separated by `between`, and colour the lines.
-
-        With `whole`, no part is broken.
-        """
+        """Wrap `parts` with `between` to the output's width, and colour them; if `whole`, no part is broken."""
         shown, begin = map(self.to_displayable, parts), self.to_displayable(begin)
         for line in wrap_parts(shown, self.width, begin=begin, indent=indent, between=between, whole=whole):
             yield self.paint(colour, line)
@@ -188,10 +185,7 @@ class ConsoleStyle(FrozenStruct):
 
 
 def align_columns(rows: Sequence[Sequence[str]], align: Sequence[str]) -> list[str]:
-    """Lay out `rows` as lines with aligned columns, two blanks apart.
-
-    `align` holds `left` or `right` for each column.
-    """
+    """Lay out `rows` in columns, two blanks apart; `align` holds `left` or `right` for each column."""
     from tabulate import tabulate
 
     text = tabulate(rows, tablefmt="plain", colalign=align, disable_numparse=True) if rows else ""

@@ -78,10 +78,7 @@ def _drop_case(change: BehaviourChange) -> BehaviourChange:
 def build_behaviour_report(
     found: BehaviourChanges | None, select: Callable[[], tuple[CaseRow, ...]]
 ) -> BehaviourReport | None:
-    """Build the report of changed behaviour; None if nothing is known or different.
-
-    `select` selects the rows of the marked cases.
-    """
+    """Build the report of changed behaviour, if any is known; `select` selects rows of marked cases."""
     if found is None or not (found.cases or found.widespread):
         return None
     return BehaviourReport(found, select())

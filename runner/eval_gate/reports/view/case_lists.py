@@ -237,10 +237,7 @@ class GateBlockers(FrozenStruct):
 
 
 def find_blockers(lists: CaseLists) -> GateBlockers:
-    """Find the cases and reasons that the verdict rests on; waived cases are never among them.
-
-    A gate that passed has none.
-    """
+    """Find cases, none waived, and reasons that the verdict rests on; none for a gate that passed."""
     if lists.verdict.outcome is Outcome.PASSED:
         return GateBlockers(frozenset())
     about, found, apart = _build_predicates(lists), set[CaseKey](), list[Reason]()

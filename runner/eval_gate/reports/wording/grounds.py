@@ -145,10 +145,7 @@ def _describe_responses(counts: Counts, place: str) -> str:
 
 
 def format_run_name(run: RunReference) -> str:
-    """Format the commit of an earlier run, or else the start of its id.
-
-    Both are untrusted, so characters that no name has are replaced.
-    """
+    """Format an earlier run's commit, or start of its id, without characters that no name has: it is untrusted."""
     return _NOT_IN_NAME.sub("?", run.sha[:7] if run.sha else run.run_id[:8])
 
 

@@ -42,7 +42,7 @@ def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
     sight = compute_detection_power(cases)
     flaky = [one for one in sight.ungated_cases if one.reason is UngatedReason.FLAKY]
     named = [f"cannot be gated: {describe_ungated_case(one, place)}" for one in flaky[:MAX_NAMED]]
-    if not _is_short(cases):
+    if cases.runs >= SETTLED_RUNS:
         said = [format_power(sight), *named]
     else:
         said = [f"the gate {format_loss(sight)} pull requests", *named] if sight.is_loss_known else named
@@ -62,7 +62,7 @@ def describe_first_runs(run: RunResult, place: str) -> str | None:
     After 7 more such runs on main, it finds all, 1 of 2 and 1 of 10 of them.` Nothing is said if no case is comparable.
     """
     cases = _group_cases(run)
-    if cases is None or not _is_short(cases) or not any(group.is_compared for group in cases.groups):
+    if cases is None or cases.runs >= SETTLED_RUNS or not any(group.is_compared for group in cases.groups):
         return None
     dead, half, fifth = now = tuple(map(format_share, compute_case_detection(cases)))
     found = (
@@ -83,11 +83,6 @@ def _group_cases(run: RunResult) -> CaseGroups | None:
     """Group the cases of a run; None if what they can show is unknown or takes too long to compute."""
     cases = group_run_cases(run)
     return cases if cases is not None and can_compute_power(cases) else None
-
-
-def _is_short(cases: CaseGroups) -> bool:
-    """Whether the history has so few runs that the next ones change what can be detected."""
-    return cases.runs < SETTLED_RUNS
 
 
 def describe_false_alarms(run: RunResult, place: str) -> str | None:

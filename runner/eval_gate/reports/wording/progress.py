@@ -58,10 +58,7 @@ class TrialCounts:
 
 
 class LogProgress:
-    """Progress for a log: at most one line every ten seconds, and one at the end.
-
-    `clock` returns seconds from any point on.
-    """
+    """Progress in a log, at most a line every ten seconds and one at the end; `clock` returns seconds."""
 
     def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._clock = say, clock

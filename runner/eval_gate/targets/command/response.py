@@ -49,20 +49,14 @@ def parse_response(content: str) -> Response:
 
 
 def parse_record(document: Mapping[str, JsonValue]) -> Response:
-    """Parse the response in one JSON object of a batch.
-
-    An object without messages and text is an empty response. Raises TargetError.
-    """
+    """Parse an object of a batch; one without messages and text is an empty response. Raises TargetError."""
     lost = _Omissions()
     found = _parse_document(document, lost)
     return found or Response(text="", tool_calls_known=False, warnings=lost.format_warnings())
 
 
 def parse_object(content: str) -> dict[str, JsonValue] | None:
-    """Parse `content` if it is a JSON object.
-
-    Return None for any other content. Raises TargetError if the object exceeds the limits.
-    """
+    """Parse `content` if it is a JSON object, or return None. Raises TargetError beyond the limits."""
     text = content.removeprefix(_BOM).strip()
     if not (text.startswith("{") and text.endswith("}")):
         return None
@@ -83,10 +77,7 @@ class _Omissions:
         self._counts: dict[str, int] = {}
 
     def keep_readable(self, found: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
-        """Return the parts that could be read, and count the others under `kind`.
-
-        A part that could not be read is None in `found`.
-        """
+        """Return the parts that could be read, and count under `kind` those that are None."""
         kept, lost = [], 0
         for one in found:
             if one is None:

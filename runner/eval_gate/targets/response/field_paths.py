@@ -118,10 +118,7 @@ class FieldPath(FrozenStruct):
         return self if self.is_gathering else FieldPath(self.text, (*self.steps, EachMember()), is_gathering=True)
 
     def find_first(self, document: JsonValue) -> JsonValue | MissingValue:
-        """Find the value at this path in `document`, for a gathering path the first one.
-
-        Return MISSING if the path is not found.
-        """
+        """Find the value at this path in `document`, the first for a gathering path; MISSING without one."""
         if self.single_key is not None:
             return document.get(self.single_key, MISSING) if isinstance(document, dict) else MISSING
         values = self.find_all(document).values
@@ -150,10 +147,7 @@ class FieldPath(FrozenStruct):
         return PathMatch([value for value in reached if not isinstance(value, MissingValue)], listed, lacking)
 
     def describe_nearest_keys(self, document: JsonValue) -> str:
-        """Describe the keys of the last mapping in `document` on the way to this path.
-
-        Return an empty text if that mapping has no keys, or if there is none.
-        """
+        """Describe the keys of the last mapping in `document` on the way to this path; empty without any."""
         found, walked = document, 0
         for step in self.steps:
             child = MISSING if isinstance(step, EachMember) else _get_child(found, step)

@@ -106,10 +106,7 @@ class ResponseReader:
         )
 
     def read_text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
-        """Read a response that is plain text.
-
-        Such a response cannot report tool calls. `duration_ms` is in milliseconds.
-        """
+        """Read a plain text, which cannot report tool calls, after `duration_ms` milliseconds."""
         try:
             text = body.decode(encoding or "utf-8", "replace")
         except LookupError:  # a name of an encoding that nobody knows
@@ -117,10 +114,7 @@ class ResponseReader:
         return Response(text=to_well_formed(text), tool_calls_known=False, duration_ms=duration_ms)
 
     def build_format_error(self, body: bytes, content_type: str) -> TargetError:
-        """Build the error for a response that is not a stream of events.
-
-        If the body reports a failure of the agent, the error is that failure.
-        """
+        """Build the error for a response that is no stream of events: the agent's own failure if it has one."""
         try:
             failure = find_failure(parse_untrusted_json(body), self.failures)
         except UntrustedJsonError:
@@ -134,10 +128,7 @@ class ResponseReader:
         return error
 
     def assemble_response(self, text: str, calls: tuple[ToolCall, ...], *, known: bool) -> Response:
-        """Assemble a response that arrived in parts.
-
-        `known` means that `calls` lists all tool calls, even if it is empty.
-        """
+        """Assemble a response that arrived in parts; if `known`, `calls` are all tool calls, even if empty."""
         known = known or bool(calls)
         return Response(
             text=text,
@@ -217,10 +208,7 @@ def _find_tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None
 
 
 def find_format_hint(content_type: str, described: ResponseFormat) -> str | None:
-    """Find the hint for a content type that differs from the described response format.
-
-    Return None if the content type is unknown or fits.
-    """
+    """Find the hint for a known content type that does not fit the described response format."""
     kind = content_type.partition(";")[0].strip().lower()
     found = _FORMATS_BY_TYPE.get(kind)
     if found is None or found is described or {found, described} == {ResponseFormat.NDJSON, ResponseFormat.JSON}:
@@ -299,7 +287,7 @@ class CallReader:
     """Parser of tool calls by the field names in the settings of a target."""
 
     def __init__(self, settings: ResponseSettings) -> None:
-        self._path = FieldPath.parse(settings.tool_calls_path)
+        self.path = FieldPath.parse(settings.tool_calls_path)
         self._place = _format_place(settings, "toolCallsPath")
         self._name = FieldPath.parse(settings.name_field)
         self._args = FieldPath.parse(settings.args_field)
@@ -311,11 +299,6 @@ class CallReader:
         apart = settings.tool_results
         self._apart = None if apart is None else ResultFields.from_settings(apart)
 
-    @property
-    def path(self) -> FieldPath:
-        """Where the list is looked for."""
-        return self._path
-
     def read_calls(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
         """Read the tool calls of a response in their order.
 
@@ -326,28 +309,28 @@ class CallReader:
         if entries is None:
             return None
         if len(entries) > ANSWER_CALLS:
-            raise ResponseShapeError(f'"{self._path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}')
+            raise ResponseShapeError(f'"{self.path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}')
         apart = _read_results(document, self._apart) if self._apart and entries else {}
-        place = self._path.text.removesuffix("[]")
+        place = self.path.text.removesuffix("[]")
         return tuple(
             self._read_call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries)
         )
 
     def _find_entries(self, document: JsonValue) -> list[JsonValue] | None:
-        if self._path.is_gathering:
-            found = self._path.find_all(document)
+        if self.path.is_gathering:
+            found = self.path.find_all(document)
             if found.first_missing is not None:
-                raise ResponseShapeError(f'"{self._path}" has no value in member {found.first_missing} of the list')
+                raise ResponseShapeError(f'"{self.path}" has no value in member {found.first_missing} of the list')
             return found.values if found.has_list else None
-        calls = self._path.find_first(document)
+        calls = self.path.find_first(document)
         if isinstance(calls, MissingValue) or calls is None:
             return None
         if not isinstance(calls, list):
-            raise ResponseShapeError(f'"{self._path}"{self._place} is not a list but {describe_value(calls)}')
+            raise ResponseShapeError(f'"{self.path}"{self._place} is not a list but {describe_value(calls)}')
         return calls
 
     def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
-        if isinstance(call, str) and self._path.is_gathering:  # toolCalls[].toolName: only the names were asked for
+        if isinstance(call, str) and self.path.is_gathering:  # toolCalls[].toolName: only the names were asked for
             return self.join_fragments([CallFragment(name=call)], place)
         said = self.read_fragment(call, place)
         more = apart.get(said.id)
@@ -519,10 +502,7 @@ class EventMatcher(FrozenStruct):
 
 
 def find_failure(value: JsonValue, rules: tuple[EventMatcher, ...], name: str = "") -> TargetError | None:
-    """Find the failure that a response, or its event `name`, reports.
-
-    Return a TargetError, or None if no rule matches.
-    """
+    """Find the failure that a response, or its event `name`, reports by one of the rules."""
     for rule in rules:
         if (rule.event is None or rule.event == name) and (rule.where is None or rule.where(value)):
             found = rule.select_value(value)

@@ -96,10 +96,7 @@ class SseParser:
                 yield event
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the unfinished event at the end of the stream, if any.
-
-        Unlike the standard, this parser keeps an event without a blank line after it.
-        """
+        """Yield the unfinished event at the end of the stream; the standard would drop it."""
         if line := self._lines.take_rest():
             self._take_line(line)
         if event := self._take_line(b""):
@@ -147,10 +144,7 @@ class BodyReader:
         self._mask = mask
 
     def read(self, body: bytes, duration_ms: float, charset: str | None = None) -> Response:
-        """Read the response in a whole body, whose secrets are masked. `duration_ms` is in milliseconds.
-
-        Raises TargetError.
-        """
+        """Read a whole body, whose secrets are masked, after `duration_ms` milliseconds. Raises TargetError."""
         match self._settings.response_format:
             case ResponseFormat.TEXT:
                 return self._reader.read_text(body, charset, duration_ms)
@@ -227,10 +221,7 @@ class StreamCollector:
         self._first_ms: float | None = None
 
     def feed(self, data: bytes) -> bool:
-        """Process the next bytes and return whether the response is complete.
-
-        Later bytes do not matter once it is complete. Raises TargetError.
-        """
+        """Process the next bytes, and return whether the response is complete. Raises TargetError."""
         if len(self._head) < _MAX_HEAD:
             self._head += data[: _MAX_HEAD - len(self._head)]
         return any(self._take_event(event) for event in self._cutter.feed(data))

@@ -69,10 +69,7 @@ def read_common_fields(found: old.AgentVEvaluator, name: str | None = None) -> d
 def read_comparison_value(
     found: old.AgentVToolTrajectory | file_model.ToolTrajectoryAssertion, findings: AgentVFindings, path: Path
 ) -> JsonValue:
-    """Return the value with which the mode of the trajectory compares the tool calls.
-
-    A missing or empty value is reported as a problem, and returned as it is.
-    """
+    """Return how the trajectory's mode compares tool calls; report a missing or empty value as a problem."""
     counts = found.mode == "any_order"
     needed, other = ("minimums", "expected") if counts else ("expected", "minimums")
     value = old.as_raw_json(getattr(found, needed))

@@ -73,10 +73,7 @@ class ExternalCasePositions:
 def load_external_cases(
     document: Mapping[str, JsonValue], name: str, positions: Positions, repository: EvalRepository
 ) -> tuple[dict[str, JsonValue], Positions]:
-    """Load cases from other files, and return the document with all its cases and their positions.
-
-    Raises EvalFileError if a file cannot be found or used.
-    """
+    """Return the document with the cases of other files, and positions. Raises EvalFileError if one is unusable."""
     raw = document.get(name)
     if isinstance(raw, str):
         entries: list[tuple[JsonValue, int]] = [(raw if raw.startswith(_FILE_SCHEME) else _FILE_SCHEME + raw, -1)]

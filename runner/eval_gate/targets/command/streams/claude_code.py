@@ -24,10 +24,7 @@ _MESSAGE_TYPES = ("assistant", "user")
 
 
 def read(events: Sequence[Event]) -> Response:
-    """Read the response text in the last result, and all tool calls.
-
-    Raises TargetError (malformed) if the output has no result.
-    """
+    """Read the last result's text, and all tool calls. Raises TargetError (malformed) without a result."""
     result = _find_result(events)
     answer = result.get("result") if result is not None else None
     if result is None or not isinstance(answer, str):

@@ -72,10 +72,7 @@ def get_member(event: JsonValue, *keys: str) -> JsonValue:
 
 
 def format_reason(value: JsonValue) -> str:
-    """Format the reason that a program gives on one line.
-
-    The result is empty if the value is not a text.
-    """
+    """Format the reason that a program gives on one line. The result is empty if the value is not a text."""
     return " ".join(value[:_MAX_REASON].split()) if isinstance(value, str) else ""
 
 
@@ -112,10 +109,7 @@ class StreamCalls:
     def end_call(
         self, identity: JsonValue, result: JsonValue, *, success: bool | None, duration_ms: float | None = None
     ) -> None:
-        """Add the result to the tool call with the id `identity`.
-
-        `duration_ms` is in milliseconds.
-        """
+        """Add the result to the tool call with the id `identity`. `duration_ms` is in milliseconds."""
         place = self._places.get(identity) if isinstance(identity, str) else None
         if place is not None:
             self._calls[place] = replace(self._calls[place], result=result, success=success, duration_ms=duration_ms)

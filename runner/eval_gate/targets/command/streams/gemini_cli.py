@@ -24,10 +24,7 @@ from eval_gate.targets.response.extraction import extract_text, sum_tokens
 
 
 def read(events: Sequence[Event]) -> Response:
-    """Read the response text and all tool calls.
-
-    Raises TargetError (malformed) if the output ends before the agent was done.
-    """
+    """Read text and tool calls. Raises TargetError (malformed) if the agent was not done at the end."""
     result = _find_result(events)
     if result is None:
         return _read_object(events)
