@@ -8,10 +8,10 @@ adds to the list of what differed cannot be told from it; an update shows them i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from eval_gate.model.base import JsonValue
+from eval_gate.text.json_values import iter_texts
 
 _NOT_QUOTED: Final = re.compile(r"^one of | and \d+ more$|…$")
 """Words of a list that are no part of its members, and the end of a shortened member."""
@@ -38,7 +38,8 @@ def is_drafted_description(description: str, expectation: JsonValue) -> bool:
     found = _DESCRIPTION.fullmatch(description) if 0 < len(description) <= _MAX_LENGTH else None
     if found is None:
         return False
-    texts = [*_iter_texts(expectation)]
+    written = [*iter_texts(expectation)]
+    texts = [*written, *(_EITHER_CASE.sub(r"\1", text.replace("\\", "")) for text in written)]  # what patterns find
     tools = [name for name in _split(found["tools"], r", | or ") if name != _NO_TOOL]
     named = all(name in texts for name in tools)
     facts = [fact.casefold() for fact in _split(found["facts"], ", ")]
@@ -48,17 +49,3 @@ def is_drafted_description(description: str, expectation: JsonValue) -> bool:
 def _split(listed: str | None, between: str) -> list[str]:
     """Split a list of names or facts, each without the words around it."""
     return [_NOT_QUOTED.sub("", one) for one in re.split(between, _NOT_QUOTED.sub("", listed))] if listed else []
-
-
-def _iter_texts(value: JsonValue) -> Iterator[str]:
-    """Yield every text of an expectation, and patterns also as the text that they find."""
-    match value:
-        case str():
-            yield value
-            yield _EITHER_CASE.sub(r"\1", value.replace("\\", ""))
-        case list():
-            for member in value:
-                yield from _iter_texts(member)
-        case dict():
-            for member in value.values():
-                yield from _iter_texts(member)

@@ -13,6 +13,7 @@ from eval_gate.drafts.expectations import DraftExpectation
 from eval_gate.drafts.tool_forge_writer import build_expect
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.json_values import iter_texts
 from eval_gate.text.tokens import find_tokens
 
 Part: TypeAlias = Mapping[str, JsonValue]
@@ -78,7 +79,8 @@ class ExpectationMerger:
 
     async def _list_failing(self, old: Part, key: str) -> list[JsonValue]:
         """List the elements of a list that fail. Those with tokens, which somebody wrote by hand, count as passing."""
-        return [one for one in _get_list(old, key) if not _has_token(one) and await self._fails({key: [one]})]
+        parts = (one for one in _get_list(old, key) if not any(map(find_tokens, iter_texts(one))))
+        return [one for one in parts if await self._fails({key: [one]})]
 
     async def _merge_params(self, old: Part, derived: Part, *, tools_changed: bool) -> list[JsonValue]:
         """Merge the checks of parameters. With other tools, checks of tools that are not called any more give way."""
@@ -260,18 +262,6 @@ def _as_part(value: JsonValue) -> dict[str, JsonValue]:
 def _list_texts(part: Part) -> list[str]:
     value = part.get("value")
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
-
-
-def _has_token(value: JsonValue) -> bool:
-    match value:
-        case str():
-            return bool(find_tokens(value))
-        case list():
-            return any(map(_has_token, value))
-        case dict():
-            return any(map(_has_token, value.values()))
-        case _:
-            return False
 
 
 def _is_about_tools(assertion: JsonValue) -> bool:

@@ -22,6 +22,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import PromptSetup
 from eval_gate.targets.settings import CaseInsensitiveNames, ProgramSettings, TargetSettings, find_no_effect, find_role
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, dump_sorted_json, fingerprint_json
+from eval_gate.text.json_values import iter_texts, map_texts
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import to_public_url
@@ -114,8 +115,8 @@ def _find_programs(settings: TargetSettings, parts: Iterable[_Setting]) -> Targe
     if not isinstance(settings, ProgramSettings):
         return None
     check = _open_settings(settings).get("healthcheck")
-    health = " ".join(_iter_texts(check.get("commandTemplate"))) if isinstance(check, dict) else ""
-    words = (text for part in parts for text in _iter_texts(part.value))
+    health = " ".join(iter_texts(check.get("commandTemplate"))) if isinstance(check, dict) else ""
+    words = (text for part in parts for text in iter_texts(part.value))
     return TargetPrograms(" ".join(words), health or None, str(getattr(settings, "cwd", None) or "."))
 
 
@@ -256,29 +257,6 @@ def _digest_credentials(value: JsonValue) -> JsonValue:
             for name, one in value.items()
         }
     return value
-
-
-def _iter_texts(value: JsonValue) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            yield from (text for one in value for text in _iter_texts(one))
-        case dict():
-            yield from (text for one in value.values() for text in _iter_texts(one))
-
-
-def map_texts(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
-    """Apply `change` to every text in a JSON value. The names of members stay unchanged."""
-    match value:
-        case str():
-            return change(value)
-        case list():
-            return [map_texts(one, change) for one in value]
-        case dict():
-            return {name: map_texts(one, change) for name, one in value.items()}
-        case _:
-            return value
 
 
 def hide_keys(text: str) -> str:
