@@ -173,10 +173,7 @@ def _open_session(
 
 
 def _build_target_settings(target: str | Mapping[str, JsonValue] | TargetFunction | None) -> dict[str, JsonValue]:
-    """Build the settings that select this target and clear the targets of a configuration file.
-
-    Returns no settings if `target` is None: the configuration then chooses the target.
-    """
+    """Build the settings that select this target and clear the targets of a configuration file."""
     if target is None:
         return {}
     if isinstance(target, str):
@@ -206,10 +203,7 @@ def _build_flags(given: Mapping[str, object]) -> dict[str, JsonValue]:
 
 
 def _to_json_value(value: object) -> JsonValue:
-    """Convert a Python value to the value that a configuration file would hold.
-
-    Raises TypeError for a type that no setting can have.
-    """
+    """Convert a Python value to the value that a configuration file would hold."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -228,10 +222,7 @@ def _ignore_progress(_line: str) -> None:
 
 @contextmanager
 def _add_error_notes() -> Iterator[None]:
-    """Add the code, places and hint of a GateError to it as a note.
-
-    A traceback otherwise shows only the message of the error.
-    """
+    """Add the code, places and hint of a GateError to it as a note: a traceback otherwise shows only its message."""
     try:
         yield
     except GateError as error:

@@ -33,7 +33,9 @@ def test_again__another_agent_without_a_terminal__shows_the_diff_and_needs_yes(b
     assert (begun / "evals/hello.golden.json").read_bytes() == before["evals/hello.golden.json"]
 
 
-@pytest.mark.parametrize(("answer", "expected"), [("y", SECOND), ("n", FIRST), ("", FIRST)])
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("y", SECOND), ("n", FIRST), ("", FIRST)], ids=["yes", "no", "nothing"]
+)
 def test_again__another_agent_on_a_terminal__asks(begun, answer, expected) -> None:
     # the agent does not run, so nothing else is asked
     code = 0 if answer == "y" else 2

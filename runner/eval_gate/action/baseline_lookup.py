@@ -234,10 +234,7 @@ def confirm_absence(
 
 
 def _find_lost_run(step: Step, search: BaselineSearch, sha: str) -> tuple[int, str] | None:
-    """Find the run that wrote this gate's check run on the commit and whose artifact is gone.
-
-    Returns the run's id and the commit, or None.
-    """
+    """Find the run that wrote this gate's check run on the commit and whose artifact is gone, with the commit."""
     for check in list_commit_checks(step.client, sha):
         shown = parse_publication(check)
         if (

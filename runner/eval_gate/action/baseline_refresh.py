@@ -127,10 +127,7 @@ def can_dispatch(data: bytes) -> bool:
 
 
 def _map_triggers(data: bytes) -> dict[str, object]:
-    """Map the triggers of a workflow file to their nodes; empty for a file that GitHub does not start either.
-
-    `on` is a word of YAML for true: the keys are compared as they are written.
-    """
+    """Map the triggers of a workflow file to their nodes; by keys as written, because YAML reads `on` as true."""
     import yaml
 
     triggers = dict(_iter_members(_compose_workflow(data))).get("on")

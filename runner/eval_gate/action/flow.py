@@ -204,10 +204,7 @@ def _run_one(known: _StepState, step: Step, config: RunConfig, log: StepLog) -> 
 
 
 def _evaluate_and_publish(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> StepEnd:
-    """Evaluate the change of one step and publish the result.
-
-    Raises GateError, or its subclass NameTakenError if another leg of this run published under the same name.
-    """
+    """Evaluate the change of one step and publish the result."""
     asked = Lookups(step, config, variables, log)
     preload_engine(step)
     asked.second.get_result()

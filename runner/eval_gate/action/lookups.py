@@ -123,11 +123,8 @@ class DeferredBaseline(FrozenStruct):
 
 
 def _can_defer_baseline(step: Step, config: RunConfig) -> bool:
-    """Whether cases are asked here that need no baseline, and it is none that somebody named.
-
-    One that was named and is not there ends the step before anything is paid for. Shards are cut by the baseline's
-    durations, and recorded answers come with it.
-    """
+    """Whether cases here need no baseline; a named one that is missing ends the step before anything is paid for."""
     asks = step.plan.mode is StepMode.GATE and not step.settings.results
+    # shards are cut by the durations in the baseline, and recorded responses come with it
     by_itself = step.settings.selection.shard is None and config.recording is RecordingMode.OFF
     return asks and by_itself and step.plan.baseline.kind is BaselineKind.ARTIFACT

@@ -132,11 +132,7 @@ class _CommandReply:
         return self._write_first(self._key, render_refresh_start(self._request, self._context))
 
     def _write_first(self, key: str, text: str) -> StickyComment | None:
-        """Write the only comment with this key; None where another run has written one before. Raises GitHubError.
-
-        GitHub has no lock: whoever has written looks again, and the oldest comment counts. One that does not count, or
-        of which nobody knows whether it does, is withdrawn.
-        """
+        """Write the first comment with this key: GitHub has no lock, so look again, and the oldest one counts."""
         written = write_comment(self._client, self._number, key, self._format_body(key, text), None, self._is_own)
         try:
             there = read_thread(self._client, self._number, key).own_comments

@@ -87,10 +87,7 @@ def lower_precedence(step: Step) -> Step:
 
 
 def _has_published_itself(step: Step, run: WorkflowRun, pulls: Sequence[PullRequest], log: StepLog) -> bool:
-    """Whether a comment or check run of that very run is there, of which only its own token can be the writer.
-
-    Dependabot's token writes where `permissions:` says so, and a private repository may let forks have one.
-    """
+    """Whether that run's own token wrote a comment or check: Dependabot's and a private repository's forks' may."""
     judged = (run.id, run.run_attempt)
 
     def is_its(state: CommentState | None) -> bool:
@@ -176,11 +173,7 @@ def load_relayed_result(step: Step, log: StepLog) -> RunResult:
 
 
 def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -> None:
-    """Raise GateError if the result is from an earlier attempt of the run than the published one.
-
-    The result names the attempt that made it, and GitHub the time when it was stored. One of the two is enough to
-    refuse the result.
-    """
+    """Refuse the result of an earlier attempt, by the attempt that it names or the time GitHub stored it."""
     attempt, since, maker = step.plan.relayed_attempt or 1, step.plan.relayed_since, result.producer
     older = since is not None and artifact.created_at is not None and artifact.created_at < since
     if older or (maker is not None and maker.attempt < attempt):
@@ -241,10 +234,7 @@ def _recount_suite(suite: SuiteResult) -> SuiteResult:
 
 
 def _confirm_run(step: Step) -> WorkflowRun:
-    """Fetch the workflow run, and confirm that it is a pull request's run on the event's commit.
-
-    Raises GateError if it is not, and GitHubError.
-    """
+    """Fetch the workflow run, and confirm that it is a pull request's run on the event's commit."""
     run = get_workflow_run(step.client, _get_run_id(step))
     if run.event != "pull_request" or run.head_sha != step.plan.head_sha:
         raise GateError(

@@ -164,10 +164,7 @@ def _can_rerun(step: Step) -> bool:
 
 
 def _can_run_base_command(step: Step) -> bool:
-    """Return whether the base agent's command may run: by the workflow's own setting, on the host.
-
-    That command can clear the failures that it fails too.
-    """
+    """Whether the base agent's command, which can clear failures, may run: the workflow's own one, on the host."""
     return step.settings.on_host and "baseAgentCommand" in step.settings.flags and step.plan.mode is not StepMode.RELAY
 
 
@@ -192,10 +189,7 @@ def _load_stored_run(step: Step, session: Session, lookups: Lookups, log: StepLo
 
 
 def _read_run(step: Step, paths: Sequence[str], session: Session, log: StepLog | None = None) -> RunResult:
-    """Read the run that the paths lead to, merged from its shards.
-
-    `latest` stands for a run of this job. Raises GateError, also if `latest` finds no such run.
-    """
+    """Read the run that the paths lead to, merged from its shards; `latest` stands for a run of this job."""
     files = TrackedFiles(step.environment.workspace)
 
     def is_untracked(file: Path) -> bool:
@@ -210,22 +204,16 @@ def _read_run(step: Step, paths: Sequence[str], session: Session, log: StepLog |
 
 
 def _drop_history(result: RunResult) -> RunResult:
-    """Return the run without its claims about earlier runs.
-
-    A step of the pull request wrote those claims, and GitHub is the better source.
-    """
+    """Drop what the run says of earlier runs: a step of the pull request wrote it, and GitHub is the better source."""
     if result.comparison is None:
         return result
     return replace(result, comparison=replace(result.comparison, evidence=None))
 
 
 def _load_external_run(step: Step, session: Session, paths: Sequence[str], log: StepLog) -> RunResult:
-    """Load external results as a run, with re-runs and the base agent only where they are allowed.
-
-    Another tool re-runs cases only by a command of the workflow, and only on the host. The container does not have
-    the tool, and a command in the configuration file is under the control of the pull request.
-    """
+    """Load external results as a run, with re-runs and the base agent only where they are allowed."""
     choice = session.config.results
+    # the container does not have the tool, and the pull request controls a command in the configuration file
     if session.config.base_agent.command is not None and not _can_run_base_command(step):
         log.commands.write_warning(f"{BASE_COMMAND_IGNORED}; {BASE_HINT[step.settings.on_host]}")
         nobody = replace(session.config.base_agent, command=None)
@@ -241,11 +229,7 @@ def _load_external_run(step: Step, session: Session, paths: Sequence[str], log: 
 
 
 def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
-    """Set the result's workspace commit to the commit in the workspace.
-
-    Raises GateError if an earlier step made the result from another commit. A relay keeps the result's own commit,
-    because the baseline was looked up by it.
-    """
+    """Set the commit to that in the workspace; a relay keeps the result's, by which the baseline was looked up."""
     here, there = step.plan.workspace_sha, result.git.workspace_sha if result.git else None
     if here is None or step.plan.mode is StepMode.RELAY:
         return result
@@ -255,10 +239,7 @@ def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
 
 
 def _find_evaluated_commit(step: Step) -> str | None:
-    """Return the evaluated commit: the one in the workspace, or the head of a pull request.
-
-    For a pull request, the head counts even if its test merge is checked out. Returns None if no commit is known.
-    """
+    """Return the evaluated commit: for a pull request its head, even if its test merge is checked out."""
     return (step.plan.workspace_sha if step.plan.rules_branch is None else None) or step.plan.head_sha or None
 
 

@@ -206,21 +206,15 @@ def open_temporary_folder(environment: WorkflowEnvironment) -> Iterator[Workflow
 
 
 def _find_safe_folder(temporary: Path | None) -> Path | None:
-    """Choose a parent folder in which no other user can replace the temporary folder.
-
-    None stands for the system's own folder. Raises OSError.
-
-    The runner's folder belongs to the runner's user, and programs of a pull request run as that user in the
-    container: they could replace the base branch's policy, the baseline, and the files that root writes. The same
-    holds for a folder of root's that everybody can write to. In the container, the system's folder is removed with
-    the container. On the machine of the job, the same rule covers other users, unless the folder's sticky bit
-    prevents them from renaming files of others.
-    """
+    """Choose a folder, or None for the system's, in which no other user can replace the temporary folder."""
     if temporary is None or not hasattr(os, "geteuid"):
         return temporary
     found = temporary.stat()
     if is_root():
+        # Programs of a pull request run as the user of the runner's folder in the container: they could replace the
+        # base branch's policy, the baseline, and the files that root writes. So could all in a folder open to all.
         return temporary if found.st_uid == 0 and not is_writable_by_others(found) else None
+    # on the machine of the job, the sticky bit prevents other users from renaming our files
     return None if is_writable_by_others(found) and not found.st_mode & stat.S_ISVTX else temporary
 
 
@@ -320,10 +314,7 @@ def _find_needed_parents(
     pull: PullRequest | None,
     checkout: str | None,
 ) -> tuple[str, ...] | None:
-    """Find the parents of the commit in the workspace, if they are needed to link it to the pull request.
-
-    Returns None if they are not needed, or if GitHub does not know the commit.
-    """
+    """Find the parents of the commit in the workspace, if they are needed to link it to the pull request."""
     head = pull.head.sha if pull else event.pull_request.head.sha if event.pull_request else None
     told = {head} if pull else {head, environment.sha}
     return None if head is None or checkout is None or checkout in told else find_parents(client, checkout)
@@ -350,11 +341,7 @@ def _format_config_name(config: str) -> str | None:
 
 
 def _format_config_key(config: str) -> str:
-    """Format the path of the configuration file as a unique part of the gate's key.
-
-    No other path and no artifact name has the same part. A path that looks like a key becomes a digest, and an
-    empty path stays empty.
-    """
+    """Format the configuration's path as a part of the gate's key that no other path and no artifact name has."""
     if looks_like_key(config):
         return f"config-{_hash_text(config)}"
     return to_comment_key(f"/{config}") if config else ""

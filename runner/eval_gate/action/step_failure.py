@@ -90,10 +90,7 @@ def build_internal_error(error: Exception) -> GateError:
 
 
 def _publish_step_error(step: Step, error: GateError, variables: Mapping[str, str], log: StepLog) -> StepEnd:
-    """Comment, check run, summary and outputs. The check is a failure: a neutral one would satisfy.
-
-    Raises TakenError where they are another leg's of this run.
-    """
+    """Publish the error everywhere; the check is a failure, because a neutral one would satisfy."""
     heading, context = _format_heading(error), build_workflow_context(step, variables)
 
     def render(shown: ReportContext, _start: int) -> str:

@@ -207,10 +207,7 @@ class ChangeBranches(FrozenStruct):
 
 
 def _list_trusted_branches(settings: StepSettings, facts: PlanFacts) -> tuple[str, ...]:
-    """List the default branch and the branch that the workflow names for baselines.
-
-    `base` is a keyword and names no branch.
-    """
+    """List the default branch and the one that the workflow names for baselines; `base` names no branch."""
     named = settings.baseline_branch
     branch = choose_baseline_branch(named, facts.default_branch, None)
     return (facts.default_branch, *([branch] if named and named != BASE else []))
@@ -231,10 +228,7 @@ def parse_pull_number(event: WorkflowEvent) -> int | None:
 
 
 def _choose_named_baseline(settings: StepSettings, branch: str) -> BaselineChoice | None:
-    """Choose the baseline that the step names, or return None if the event decides.
-
-    The configuration file's baseline applies only to the command line.
-    """
+    """Choose the baseline that the step names; the configuration file's applies only to the command line."""
     named = settings.baseline
     if named == AUTO:
         return None
@@ -314,10 +308,7 @@ def _plan_merge_group(
 def _plan_dispatched_pull(
     environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, known: PlanFacts
 ) -> StepPlan:
-    """Plan a manual start that names a pull request.
-
-    The workspace must hold that pull request: raises GateError otherwise.
-    """
+    """Plan a manual start that names a pull request, which the workspace must hold."""
     number, pull, checkout = parse_pull_number(event), known.pull, known.checkout
     if pull is None:
         raise GateError(
@@ -381,10 +372,7 @@ def _get_comment_body(event: WorkflowEvent) -> str:
 def _plan_comment(
     environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
 ) -> StepPlan:
-    """Plan what a comment that begins with a command asks for, which is read again before anything is done.
-
-    Nothing is evaluated, whatever the commands are: everybody can write one.
-    """
+    """Plan what a command in a comment, which is read again later, asks for: no evaluation; everybody can write one."""
     issue, comment = event.issue, event.comment
     if issue is None or comment is None:
         raise GateError("invalid-event", "the event issue_comment contains no issue")
@@ -454,10 +442,7 @@ def _plan_relay(
 
 
 def _refuse_to_run(settings: StepSettings) -> None:
-    """Raise GateError if inputs ask for an evaluation in a step that evaluates nothing.
-
-    Such an event must not look like an evaluation.
-    """
+    """Refuse inputs that ask for an evaluation: an event that evaluates nothing must not look like one."""
     named = [one for key, one in _RUN_INPUTS.items() if key in settings.flags] + (
         ["results"] if settings.results else []
     )

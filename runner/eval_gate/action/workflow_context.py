@@ -78,11 +78,7 @@ def build_workflow_context(
 
 
 def _list_checkouts(step: Step, run: RunResult) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """List the folders of checkouts, and of other repositories, that hold the evaluated eval files.
-
-    `actions/checkout` creates checkouts with `path`; the workspace root itself is left out. Other repositories are
-    submodules, and checkouts that were fetched from elsewhere.
-    """
+    """List the checkouts below the root with evaluated eval files, and those of other repositories and submodules."""
     root, own = Path(os.path.realpath(step.environment.workspace)), step.environment.repository.lower()
     files = [suite.eval_file for suite in run.suites if suite.eval_file]
     around = {one for file in files if (one := find_checkout(root, file)) is not None and one != root}
@@ -120,9 +116,6 @@ def _build_arguments(settings: StepSettings) -> list[str]:
 
 
 def _build_errors_url(variables: Mapping[str, str], server_url: str) -> str | None:
-    """Build the URL of the errors page in the repository that the action came from.
-
-    Returns None for an action from the workspace itself.
-    """
+    """Build the URL of the errors page in the repository that the action came from, unless it is the workspace."""
     repository, ref = variables.get("GITHUB_ACTION_REPOSITORY"), variables.get("GITHUB_ACTION_REF")
     return f"{server_url}/{repository}/blob/{ref}/docs/errors.md" if repository and ref else None

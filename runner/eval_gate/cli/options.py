@@ -187,11 +187,7 @@ def _build_parameter(row: Setting) -> inspect.Parameter:
 
 
 def _build_number_parser(kind: type) -> Callable[[str], int | float | str]:
-    """Build a parser that reads a number and returns any other text unchanged.
-
-    The configuration reports what it expected and what it got. A whole number is read as an int, even where
-    `kind` is another type.
-    """
+    """Build a parser that leaves what is no number unchanged: the configuration reports what it expected and got."""
 
     def read(text: str) -> int | float | str:
         for one in (int, kind):  # a whole number stays one, even if it need not be one

@@ -127,10 +127,7 @@ def _run_app(listening: Iterable[int]) -> int:
 
 
 def _select_commands(words: list[str]) -> list[typer.models.CommandInfo]:
-    """Select the command that `words` names, or all commands if it names none.
-
-    Reading the options of all commands takes a while.
-    """
+    """Select the command that `words` names, or all: reading the options of all commands takes a while."""
     name = next((word for word in words if not word.startswith("-")), "")
     return [_COMMANDS[name]] if name in _COMMANDS else list(_COMMANDS.values())
 
@@ -170,10 +167,7 @@ def _report_signal(by_signal: KeyboardInterrupt) -> int:
 
 
 def _find_signal(error: BaseException) -> KeyboardInterrupt | None:
-    """Find the signal that a library turned into this error; return None if there is none.
-
-    Follows the causes and contexts of `error`, up to `_MAX_CAUSES` of them.
-    """
+    """Find the signal that a library turned into this error, among up to `_MAX_CAUSES` causes and contexts."""
     found: BaseException | None = error
     for _ in range(_MAX_CAUSES):
         if found is None or isinstance(found, KeyboardInterrupt):

@@ -31,9 +31,10 @@ def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
                 "mode": "exact",
                 "expected": [_build_call(tool, args) for tool, args in calls],
             }
+            yield _limit_calls(expectation.tools)  # "exact" does not count further calls
         case ToolMode.ANY_ORDER:
             yield {"type": "tool-trajectory", "mode": "superset", "expected": _build_calls(expectation.tools)}
-            yield {"type": "execution-metrics", "max_tool_calls": len(expectation.tools)}
+            yield _limit_calls(expectation.tools)
         case ToolMode.ACCEPTABLE:
             always = set.intersection(*map(set, expectation.tool_sets))
             ever = dict.fromkeys(name for one in expectation.tool_sets for name in one)
@@ -42,9 +43,13 @@ def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
                 yield {"type": "tool-trajectory", "mode": "superset", "expected": _build_calls(always_in_order)}
             yield {"type": "tool-trajectory", "mode": "subset", "expected": _build_calls(tuple(ever))}
         case ToolMode.IN_ORDER:
-            yield {"type": "execution-metrics", "max_tool_calls": 0}
+            yield _limit_calls(())
         case ToolMode.UNKNOWN:
             return
+
+
+def _limit_calls(tools: Sequence[str]) -> JsonValue:
+    return {"type": "execution-metrics", "max_tool_calls": len(tools)}
 
 
 def _build_call(tool: str, args: dict[str, JsonValue]) -> JsonValue:

@@ -192,12 +192,7 @@ def _compare_facts(by_response: Sequence[_FoundFacts]) -> tuple[list[ResponseFac
 def _find_shared_words(
     known: _KnownTexts, texts: Sequence[str], facts: Sequence[ResponseFact], wording: Wording
 ) -> SharedFacts:
-    """Find the ordinary words that all texts share; the result has facts, and words of which one is enough.
-
-    They are only looked for where the answers share no number and no name: another wording of the same answer must not
-    fail. A word that stands alone at the beginning of each answer (`Yes, …`) is a fact; else those of a short answer,
-    or a few that no answer to another question has. Of more, one is enough.
-    """
+    """Find the words that all texts share, only without other facts: another wording of an answer must not fail."""
     if facts:
         return SharedFacts()
     by_text = [{_lower_first(match[0]): match for match in reversed([*_WORD.finditer(text)])} for text in texts]
@@ -227,10 +222,7 @@ def _stands_alone(word: str, text: str) -> bool:
 def _iter_word_groups(
     responses: Sequence[Response], texts: Sequence[str], facts: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the lower-case words of each result of a tool that all responses have.
-
-    The words of a list of texts are one group. Words in facts are left out.
-    """
+    """Yield the words of each tool result that all responses have, without those of facts; a list is one group."""
     known = {word.casefold() for text in facts for word in _WORD.findall(text)}
     seen: set[tuple[str, ...]] = set()
     for call in responses[0].tool_calls:
@@ -438,11 +430,7 @@ class _FactFinder:
         return not self._clock.is_volatile(token.text)
 
     def _iter_names(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
-        """Yield names: words with capital letters.
-
-        If they begin a sentence, if the language writes all nouns so, or if the target says what its tools returned,
-        only names that the question or a tool has.
-        """
+        """Yield words with capital letters; only known names where these say little or tool results are known."""
         capitals_say_nothing = _writes_nouns_with_capitals(text)
         dates = [(one.start, one.start + len(one.text)) for one in iter_numbers(text) if one.kind == "date"]
         for begin, words in _iter_capital_runs(text):
@@ -466,10 +454,7 @@ class _FactFinder:
                 yield at, ResponseFact(name)
 
     def _trim_to_known(self, words: list[tuple[int, str]], *, exact: bool) -> list[tuple[int, str]]:
-        """Return the longest end of the run that is known, or its longest beginning, or nothing.
-
-        `exact`: with the same capital letters, because those of the response say nothing.
-        """
+        """Return the longest end of the run that is known, or its longest beginning; `exact` with the same capitals."""
         ends = [words[first:] for first in range(len(words))]
         beginnings = [words[:last] for last in range(len(words) - 1, 0, -1)]
         for part in (*ends, *beginnings):
@@ -483,10 +468,7 @@ def _is_sentence_start(text: str, at: int) -> bool:
 
 
 def _iter_capital_runs(text: str) -> Iterator[tuple[int, list[tuple[int, str]]]]:
-    """Yield runs of words with a capital letter that only single blanks separate, each with its place.
-
-    A run that is too long for a name is a heading, or no text.
-    """
+    """Yield runs of words with a capital letter, with places; a run too long for a name is a heading, or no text."""
     run: list[tuple[int, str]] = []
     end = -1
     for match in _WORD.finditer(text):
@@ -515,10 +497,7 @@ def _build_name_pattern(name: str) -> str | None:
 
 
 def _build_word_fact(word: str) -> ResponseFact:
-    """Build the fact of a word, which may also begin a sentence; a plural also in the singular.
-
-    ECMAScript finds the ends of words only where these are ASCII: of another word they are not looked for.
-    """
+    """Build the fact of a word, which may begin a sentence; ECMAScript finds ends only of words that are ASCII."""
     first, rest = word[0], word[1:]
     cases = f"[{first.upper()}{first}]" if len(first.upper()) == 1 and first.upper() != first else first
     if not word.isascii():

@@ -130,7 +130,7 @@ class TrialServices(FrozenStruct):
             setup_fingerprints=plan.setup_fingerprints,
         )
 
-    async def require_unchanged_programs(self, case: EvalCase) -> None:
+    def require_unchanged_programs(self, case: EvalCase) -> None:
         """Check that no file which a program of the case can load was written to since the run was planned.
 
         Raises EvaluatorError: such a case must not be scored by other files than those that are compared.
@@ -139,7 +139,7 @@ class TrialServices(FrozenStruct):
         keys = (*parts.programs, *parts.preparing_programs) if parts else ()
         if self.program_files is None or not keys:
             return
-        changed = await asyncio.to_thread(self.program_files.find_change, keys)
+        changed = self.program_files.find_change(keys)
         if changed is not None:
             raise EvaluatorError(
                 f"{to_one_line(changed, _MAX_FILE_NAME)} changed while the run was under way, so the case is not "
@@ -241,7 +241,8 @@ class TrialRunner:
     async def _run_trial(self, job: TrialJob, given: Response | None, attempt: int = 0) -> TrialRecord:
         try:
             if job.case.workspace is not None:
-                await self._shared.require_unchanged_programs(job.case)
+                # at once: cases that share a workspace get it in the order in which they ask
+                self._shared.require_unchanged_programs(job.case)
             async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
                 return await self._run_in_workspace(job, given, attempt, workspace)
         except (WorkspaceError, EvaluatorError) as error:
@@ -276,10 +277,10 @@ class TrialRunner:
             return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
-            await self._shared.require_unchanged_programs(job.case)
+            await asyncio.to_thread(self._shared.require_unchanged_programs, job.case)
             state = None if workspace is None else await workspace.end_case(job.case)
             case_score = await score_case(self._shared.build_context(job.case, response, state))
-            await self._shared.require_unchanged_programs(job.case)
+            await asyncio.to_thread(self._shared.require_unchanged_programs, job.case)
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
         answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)

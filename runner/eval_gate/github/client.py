@@ -284,10 +284,7 @@ class GitHubClient:
         return found
 
     def _call_pygithub(self, call: Callable[[Requester], T], doing: str, permission: str) -> T:
-        """Call PyGithub, and turn its exceptions and those of requests into GitHubError.
-
-        This is the only place that does so.
-        """
+        """Call PyGithub, and turn its exceptions and those of requests into GitHubError; nothing else does so."""
         from github import GithubException
         from requests import RequestException
 

@@ -224,10 +224,7 @@ class PermissionLookup:
         return found.permission if found is not None and _is_person(found.user, login) else "none"
 
     def _find_app_refusal(self, comment: PullRequestComment) -> str | None:
-        """Return why a comment may not command because of an app or an unconfirmed author, or None.
-
-        An app can write in a person's name, and only GitHub's REST API shows that. Raises GitHubError.
-        """
+        """Return why a comment may not command: only the REST API shows that an app wrote it in a person's name."""
         number = comment.number
         if number is None:
             return "GitHub gives no address for this comment"

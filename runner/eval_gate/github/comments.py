@@ -217,10 +217,7 @@ def show_comment(client: GitHubClient, number: int, comment: StickyComment) -> N
 
 
 def _iter_pages(client: GitHubClient, number: int) -> Iterator[_Pull]:
-    """Yield the pull request with each page of comments, newest page first, up to `MAX_PAGES` pages.
-
-    Raises GitHubError if the pull request does not exist.
-    """
+    """Yield the pull request with each page of comments, newest page first, up to `MAX_PAGES` pages."""
     owner, _, name = client.repository.partition("/")
     doing = f"looking for the comment on #{number}"
     before: str | None = None

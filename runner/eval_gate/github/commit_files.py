@@ -82,10 +82,7 @@ class _ResolvedPath(FrozenStruct):
 
 
 def _resolve_links(path: Path, root: Path) -> _ResolvedPath | None:
-    """Resolve the path to a file in `root` as the operating system does, and record the links on the way.
-
-    Returns None for a path that leads out of `root`, or through too many or unreadable links.
-    """
+    """Resolve the path to a file in `root` as the operating system does, and record the links on the way."""
     links: list[tuple[Path, bytes]] = []
     place, pending, followed = Path(), list((root / path).parts[::-1]), 0
     while pending:
@@ -111,10 +108,7 @@ def _resolve_links(path: Path, root: Path) -> _ResolvedPath | None:
 
 
 def _find_entry(tree: _CheckoutTree, place: Path) -> tuple[TreeEntry, GitObjects] | None:
-    """Find the commit's entry at this place, following the commits of submodules.
-
-    Returns the entry and the repository that stores its content, or None.
-    """
+    """Find the commit's entry at this place, also in submodules, and the repository that stores its content."""
     objects, name, folder = tree.objects, tree.tree, tree.folder
     parts = place.relative_to(tree.folder).parts
     for number, part in enumerate(parts):

@@ -246,10 +246,7 @@ def _classify_refusal(response: ErrorResponse) -> FailureKind:
 
 
 def _is_rate_limit(response: ErrorResponse) -> bool:
-    """Return whether an error response is a rate limit, by a header or by its message.
-
-    A 403 without either is a missing permission.
-    """
+    """Return whether a response is a rate limit, by header or message; a 403 without either is a missing permission."""
     said = response.message.lower()
     return (
         "retry-after" in response.headers
@@ -271,10 +268,7 @@ def _compute_wait(response: ErrorResponse) -> float:
 
 
 def _read_server_time(headers: Mapping[str, str]) -> float:
-    """Read the time of GitHub's clock, in seconds since the epoch.
-
-    Rate limits follow GitHub's clock. Without the header, this is the local clock, which may be wrong by hours.
-    """
+    """Read GitHub's clock, which rate limits follow, in seconds since the epoch; ours may be wrong by hours."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError, OverflowError):  # a year of twenty digits
@@ -315,10 +309,7 @@ def build_certificate_error(error: OSError) -> GitHubError:
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception and all exceptions that caused it.
-
-    HTTP clients keep causes in `__cause__`, `__context__`, `reason` or the arguments.
-    """
+    """Yield the exception and its causes, which HTTP clients keep in different places."""
     waiting, seen = [error], set[int]()
     while waiting:
         one = waiting.pop()

@@ -118,11 +118,7 @@ class GitObjects:
                     yield self._unpack_object(index.with_suffix(".pack"), offset, len(name) // 2)
 
     def _unpack_object(self, pack: Path, offset: int, width: int) -> tuple[bytes, bytes] | None:
-        """Read the object at this offset of a pack, with its deltas applied.
-
-        `width` is the length of an object name in bytes. Returns the kind and the content, or None if the object is too
-        large, has too many deltas or lacks its base.
-        """
+        """Read the object at this offset of a pack, deltas applied; `width` is an object name's length in bytes."""
         deltas: list[bytes] = []
         with pack.open("rb") as stream:
             while len(deltas) <= MAX_DELTAS:
@@ -238,10 +234,7 @@ def _parse_distance(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _inflate_data(data: bytes, size: int) -> bytes:
-    """Decompress the data of a packed object to exactly `size` bytes.
-
-    Raises zlib.error, and ValueError for another size.
-    """
+    """Decompress the data of a packed object to exactly `size` bytes."""
     found = zlib.decompressobj().decompress(data, size + 1)
     if len(found) != size:
         raise ValueError("not as large as it says")

@@ -70,10 +70,7 @@ def _open_for_append(file: Path) -> BinaryIO:
 
 
 def _open_or_create(name: str, folder: int, around: os.stat_result) -> int:
-    """Open or create a file in an open folder for appending, without following a link.
-
-    A new file gets the folder's owner. Returns the file descriptor. Raises OSError.
-    """
+    """Open or create a file for appending, without following a link; a new file gets the folder's owner."""
     appending = os.O_WRONLY | os.O_APPEND | _NO_LINK
     try:
         return os.open(name, appending, dir_fd=folder)

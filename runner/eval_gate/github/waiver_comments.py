@@ -204,10 +204,7 @@ def _list_candidates(comments: Iterable[PullRequestComment], oldest: date) -> li
 
 
 def _parse_commands(comment: PullRequestComment) -> tuple[WaiveCommand | MalformedCommand, ...]:
-    """Parse the waive commands of a comment, without the malformed commands of bots.
-
-    Many bots quote comments, so a malformed command of theirs gets no reply. Other commands are not a waiver's matter.
-    """
+    """Parse the waive commands, without malformed ones of bots: many quote comments, and they get no reply."""
     found = [one for one in parse_commands(comment.body) if one.verb is not CommandVerb.REFRESH]
     return tuple(
         one

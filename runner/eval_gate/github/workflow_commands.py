@@ -80,11 +80,7 @@ class WorkflowCommands:
         self._write_command(f"::{name} {shown}::{_escape_data(message[:MAX_MESSAGE])}")
 
     def _write_command(self, command: str) -> None:
-        """Write a workflow command, and allow it through if commands are stopped.
-
-        The command is written at once with its switches, so the output of an agent or a grader in between cannot become
-        a command.
-        """
+        """Write a command at once with its switches, so that output of an agent or a grader cannot become a command."""
         with self._turn:
             token = self._stopped
             self._write_lines(command if token is None else f"::{token}::\n{command}\n::stop-commands::{token}")

@@ -112,10 +112,7 @@ def _read_records(journal: Path, trials: int) -> list[TrialRecord]:
 
 
 def _build_observations(cases: Iterable[EvalCase], records: Sequence[TrialRecord]) -> dict[CaseKey, Observation]:
-    """Build one observation for each case.
-
-    A response without a list of tool calls means that no tool was called only if another one has such a list.
-    """
+    """Build the observations; a response without a list of tool calls made none only if another one has a list."""
     by_case: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
     for record in records:
         by_case[record.case].append(record)

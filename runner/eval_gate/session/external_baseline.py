@@ -66,15 +66,12 @@ async def read_external_baseline(session: Session, current: ExternalResults) -> 
 
 
 def _name_run(run: RunResult, results: ExternalResults, redact: Redactor) -> RunResult:
-    """Name a run after the file that it is made of, which nothing else stores: the same results give the same name.
-
-    A file that is named after a secret names no run. Its time is the one at which the file was written. Nothing in it
-    tells the commit that it is of.
-    """
+    """Name a run after its file, so that the same results give the same name, unless that contains a secret."""
     content: list[JsonValue] = [[row.suite, row.id, str(row.status), row.response, row.error] for row in results.rows]
     name = f"{redact(Path(results.files[0]).resolve().name)[:60]}-{compute_fingerprint(content)[:8]}"
     run_id, timestamp = name if is_run_id(name) else run.run_id, _find_write_time(results.files) or run.timestamp
     suites = tuple(replace(suite, run_id=run_id, timestamp=timestamp) for suite in run.suites)
+    # nothing in the file tells the commit that it is of
     return replace(run, run_id=run_id, timestamp=timestamp, git=GitFacts(), suites=suites)
 
 

@@ -85,14 +85,11 @@ def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> Cas
 
 
 def _digest_pass_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
-    """Compute the digest of what decides from which score this case passes: rules, and the thresholds of its tool.
-
-    Return None if that is not known: without either, and for a case without a score, whose tool names no thresholds.
-    """
+    """Compute the digest of what decides from which score this case passes: rules, and the thresholds of its tool."""
     scores = {score for row in rows for score in row.scores}
     names = {score.name for score in scores}
     applied = [str(rule) for rule in rules if rule.name in names]
-    if all(row.status in _SCORED for row in rows):
+    if all(row.status in _SCORED for row in rows):  # a tool names no thresholds for a case without a score
         ruled = {rule.name for rule in rules}
         found = {(one.name, one.threshold) for one in scores if one.name not in ruled}
         found |= {("", row.threshold) for row in rows}

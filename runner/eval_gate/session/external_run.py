@@ -131,10 +131,7 @@ def _find_new_failures(run: RunResult, session: Session) -> Set[CaseKey]:
 
 
 def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
-    """Describe a configured base agent that cannot run external results, as a note.
-
-    Return an empty tuple if there is nothing to say.
-    """
+    """Describe a configured base agent that cannot run external results, as a note."""
     named = config.base_agent.display_name
     if named is None or config.base_agent.command is not None:
         return ()
@@ -147,11 +144,7 @@ def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
 
 
 def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> RunResult:
-    """Add a warning, as the first one, if the baseline knows fewer than half of the cases.
-
-    Raises GateError `unmatched-results` if a case that the baseline does not know fails, because it may have
-    passed under another name. With `minCoverage: 0` there is only the warning.
-    """
+    """Warn first if the baseline knows few cases, and refuse failing ones that may have passed under another name."""
     known = _KnownCases.from_run(run, session)
     if known is None or known.count * 2 >= known.possible:
         return run

@@ -60,11 +60,7 @@ def build_next_history(run: RunResult, baseline: Baseline | NoBaseline) -> Histo
 def _with_levels(
     history: History, run: RunResult, baseline: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> History:
-    """Add the levels of the run to the history.
-
-    Return `history` unchanged if it has them already or the run has none. `baseline` is the run that `history` ends
-    with, and `earlier` maps the keys of this run to other keys of the same cases in that run.
-    """
+    """Add the levels of the run; `history` ends with `baseline`, where `earlier` has other keys of the same cases."""
     known = history.levels
     if (
         any(one.run_id == run.run_id for one in known)
@@ -133,10 +129,7 @@ def _levels(
 def _grading(
     pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[LevelKind, float], anew: list[LevelKind]
 ) -> None:
-    """Set the level of the grading by the scores of responses that are the same in both runs.
-
-    The level begins at the mean score, and only a change in grading moves it.
-    """
+    """Set the level of the grading: it begins at the mean score, and only a change in grading moves it."""
     at = _COMPARED.index(LevelKind.SCORE)
     moves = [
         now - old
@@ -183,10 +176,7 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
 
 
 def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
-    """Compute the share of these executions that fail or end in an agent error, from 0 to 1.
-
-    Return None if no execution says anything about the agent.
-    """
+    """Compute the share of these executions that fail or end in an agent error, from 0 to 1."""
     known = [not is_passing_trial(one, pass_score, graded=graded) for one in trials if _tells(one)]
     return sum(known) / len(known) if known else None
 

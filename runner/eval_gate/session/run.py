@@ -118,10 +118,7 @@ def build_reruns(session: Session) -> Reruns:
 
 
 def _balance_shards(session: Session) -> Selection:
-    """Return the selection with shards that are balanced by the durations in the baseline.
-
-    The baseline is the one run that all shards have in common.
-    """
+    """Return the selection with shards balanced by the durations in the baseline, which all shards have in common."""
     selection, baseline = session.selection, session.gate_inputs.baseline
     if selection.shard is None or not isinstance(baseline, Baseline):
         return selection
@@ -151,15 +148,7 @@ async def execute_plan(session: Session, plan: RunPlan, progress: RunObserver) -
 
 @contextmanager
 def _handle_signals(run: Run, ended: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
-    """Stop the run cleanly on the first SIGINT or SIGTERM, and yield the list that gets its exit code.
-
-    A second signal ends this process. `ended` is called on the first signal, too.
-
-    The handler notes the signal at once, because the event loop may not run for a while: results are made in
-    one go. The event loop does not handle the signals itself: when it stops to, a signal briefly has the
-    default action of the system, which kills the process. As the first process of a container, Python has no
-    default action for SIGTERM, so both signals are handled here.
-    """
+    """Stop the run cleanly on the first SIGINT or SIGTERM, and yield the list that gets its exit code."""
     caught: list[ExitCode] = []
     loop = asyncio.get_running_loop()
     then = {number: signal.getsignal(number) or signal.SIG_DFL for number in _SIGNALS}
@@ -169,7 +158,7 @@ def _handle_signals(run: Run, ended: Callable[[], object] | None = None) -> Iter
             return
         code, reason = _SIGNALS[number]
         caught.append(code)
-        hear_no_more()
+        hear_no_more()  # a second signal ends this process
         loop.call_soon_threadsafe(stop, reason)
 
     def stop(reason: str) -> None:
@@ -181,6 +170,9 @@ def _handle_signals(run: Run, ended: Callable[[], object] | None = None) -> Iter
         for number, handler in then.items():
             signal.signal(number, handler)
 
+    # Not by the event loop: results are made in one go, so it may not run for a while, and when it stops handling a
+    # signal, this briefly has the default action of the system, which kills the process. As the first process of a
+    # container, Python has no default action for SIGTERM, so both are handled.
     for number in _SIGNALS:
         signal.signal(number, hear)
     try:

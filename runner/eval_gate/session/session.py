@@ -78,10 +78,7 @@ def open_session(
 
 
 def _find_target_name(config: RunConfig, context: RunContext) -> str | None:
-    """Find the name of the target that runs all cases.
-
-    Return None if the eval files choose the target, or if the baseline is not `latest`. Raises GateError.
-    """
+    """Find the target that runs all cases, unless the eval files choose it or the baseline is not `latest`."""
     if context.custom_target is not None:
         return context.custom_target.identity.name
     if config.baseline != LATEST or not config.target.is_chosen:

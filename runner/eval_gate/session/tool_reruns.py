@@ -284,11 +284,7 @@ class ToolCommand:
     def _group_by_content(
         self, found: Mapping[CaseKey, list[ResultRow]]
     ) -> dict[tuple[str, str | None], list[ResultRow]]:
-        """Group the rows with unknown names by suite and content, if one case alone has that content.
-
-        Some tools shorten the name of a case that runs alone. A row with the name of another case belongs to that
-        case, whatever its content is.
-        """
+        """Group rows with unknown names by suite and content: some tools shorten the name of a case that runs alone."""
         known = self._brought.cases
         asks = Counter((key.suite, rows[0].content) for key, rows in known.items())
         strange = {(key.suite, rows[0].content): rows for key, rows in found.items() if key not in known}
@@ -299,10 +295,7 @@ class ToolCommand:
         yield from ([row] for row in rows) if "{id}" in self._command else (rows,)
 
     async def _run_call(self, rows: Sequence[ResultRow]) -> list[ResultRow]:
-        """Run the command once for these rows, and return the rows of its results.
-
-        Return an empty list if the command could not start, took too long, or left no results.
-        """
+        """Run the command once for these rows, and return the rows of its results."""
         try:
             with open_private_folder("eval-gate-again-", self._root) as folder:
                 return await self._run_call_in(folder, [row.rerun_name or row.id for row in rows])

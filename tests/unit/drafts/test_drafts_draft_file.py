@@ -72,6 +72,7 @@ def test_agentv__case__is_ordered_as_a_person_writes_it() -> None:
         "        mode: exact\n"
         "        expected:\n"
         "          - {tool: get_weather, args: {city: Lisbon, days: 1}, args_match: superset}\n"
+        "      - {type: execution-metrics, max_tool_calls: 1}\n"
         "      - {type: contains-all, value: [Lisbon]}\n"
         '      - {type: contains-number, value: "21"}\n'
         '      - {type: contains, value: "{\\"", negate: true}\n'

@@ -231,6 +231,7 @@ def test_update__agentv__edits_the_failing_assertions_in_place(tmp_path) -> None
         "+      - {type: contains-number, value: A-7}",
         "-        expected: [{tool: forecast}]   # why",
         f"+        expected: {route}   # why",
+        "+      - {type: execution-metrics, max_tool_calls: 2}",
     ]
     assert [remark.partition(":")[0] for remark in made.remarks] == ["rubrics", "still fails"]
 
@@ -242,7 +243,7 @@ def test_update__agentv_no_tool_any_more__is_limited_to_none(tmp_path) -> None:
     assert made.file.data.decode() == f"{head}      - {{type: execution-metrics, max_tool_calls: 0}}\n"
     again = update(made.file, CALLED, CALLED, CALLED)
     assert "tool: get_weather" in again.file.data.decode()
-    assert "max_tool_calls" not in again.file.data.decode()
+    assert "max_tool_calls: 0" not in again.file.data.decode()
 
 
 OURS = "answers with 21, Oslo. 1 of 3 executions had no response"

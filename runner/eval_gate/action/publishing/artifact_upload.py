@@ -109,10 +109,7 @@ def is_own_artifact(step: Step, name: str, maker: ResultProducer) -> bool:
 def _upload_named(
     step: Step, service: ArtifactService, sort: ArtifactKind, name: str, sending: OutgoingArtifact
 ) -> int | None:
-    """Upload an artifact under this name, and replace this gate's artifact of an earlier attempt.
-
-    Returns the artifact's id, or None if the name belongs to another gate.
-    """
+    """Upload, replacing this gate's artifact of an earlier attempt; None if the name belongs to another gate."""
 
     def send() -> int:
         reserved = reserve_artifact(step.client, service, name, now=datetime.now(UTC), mime_type=sort.mime_type)

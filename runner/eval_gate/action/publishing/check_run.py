@@ -118,10 +118,7 @@ def write_check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: StepLo
 
 
 def _write_content(step: Step, wanted: CheckContent, remarks: CaseAnnotations, log: StepLog) -> CheckRun:
-    """Write the check run, without annotations where GitHub refuses it with them. Raises GitHubError.
-
-    One annotation that GitHub does not take must not leave an older result on the commit.
-    """
+    """Write the check run, without annotations if GitHub refuses one: no older result may stay on the commit."""
     try:
         return write_check(step.client, wanted)
     except GitHubError as error:
@@ -134,11 +131,7 @@ def _write_content(step: Step, wanted: CheckContent, remarks: CaseAnnotations, l
 
 
 def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) -> NewerResult | None:
-    """Give way to what was written under this name at the same time; the result that counts where ours does not.
-
-    GitHub shows the check that was completed last, and a check run cannot be taken away: ours gets another name beside
-    another gate's, and says the same as a newer result of this gate.
-    """
+    """Give way to a check of this name written meanwhile: GitHub shows the last one, and none can be deleted."""
     ours = step.publication
     try:
         checks = list_checks_named(step.client, name, ours.sha)
@@ -170,10 +163,7 @@ def _build_content(step: Step, name: str, draft: CheckDraft, remarks: CaseAnnota
 
 
 def _find_free_place(step: Step, ours: Publication) -> CheckPlace:
-    """Find the first check run name that no other gate uses on this commit.
-
-    Raises GitHubError, and NameTakenError if another leg of this run uses the name.
-    """
+    """Find the first check run name that no other gate uses on this commit."""
     chosen = step.settings.check_run != DEFAULT_CHECK
     for name in step.check_names:
         checks = list_checks_named(step.client, name, step.plan.head_sha)
@@ -190,10 +180,7 @@ def _find_free_place(step: Step, ours: Publication) -> CheckPlace:
 
 
 def _find_newest(ours: Publication, checks: Iterable[CheckRun]) -> CheckRun | None:
-    """Find the check run of the newest result that takes precedence over this one.
-
-    Cancelled check runs do not count.
-    """
+    """Find the check run of the newest result that takes precedence over this one; cancelled ones do not count."""
     counting = [
         (theirs.order, one)
         for one in checks

@@ -176,10 +176,7 @@ def write_comment_at(
 def _render_and_write(
     step: Step, number: int, draft: CommentDraft, context: ReportContext, sticky: StickyComment | None, log: StepLog
 ) -> tuple[StickyComment, str]:
-    """Render and write the comment, shorter if GitHub finds it too long.
-
-    Returns the comment and its text. Raises GitHubError.
-    """
+    """Write the comment, shorter if GitHub finds it too long, and return it with its text."""
     earlier = sticky.state if sticky else None
     ours = step.publication
     # what another leg said was broken is not fixed here
@@ -265,10 +262,7 @@ def _refuse_second_leg(step: Step, thread: PullRequestThread) -> None:
 
 
 def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
-    """Raise GateError if the base branch of the pull request has changed since the event.
-
-    Another base branch has another policy and another baseline.
-    """
+    """Refuse a pull request whose base branch has changed: another one has another policy and another baseline."""
     judged, now = step.plan.base_branch, thread.base_ref
     if not judged or not now or judged == now:
         return
@@ -281,11 +275,7 @@ def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
 
 
 def _find_red_commit(draft: CommentDraft, earlier: CommentState | None, head: str) -> str | None:
-    """Find the commit whose regressions are not known to be fixed.
-
-    This is `head`, or an earlier commit if this result has no regressions but did not pass. Returns None if the
-    gate passed.
-    """
+    """Find the commit whose regressions are not known to be fixed: `head`, or an earlier one if this run has none."""
     if draft.outcome is Outcome.PASSED:
         return None
     return head if draft.has_regressions else (earlier.red_sha if earlier else None)
@@ -348,11 +338,7 @@ def keep_one_comment(step: Step, number: int, body: str, written: StickyComment,
 def _list_own_comments(
     step: Step, number: int, there: Sequence[StickyComment], written: StickyComment
 ) -> list[StickyComment]:
-    """List this gate's comments without those of other legs, oldest first.
-
-    The other legs delete their own comments. Raises NameTakenError if another leg of this run commented first, and
-    GitHubError.
-    """
+    """List this gate's comments, oldest first, without those of other legs, which delete their own."""
     by_age = sorted(there, key=lambda one: one.id)
     legs = [one for one in by_age if find_publisher(step.publication, one) is Publisher.ANOTHER_LEG]
     if legs and legs[0] is by_age[0]:

@@ -71,10 +71,7 @@ def publish_drift(step: Step, drift: Drift | None, context: ReportContext, log: 
 
 
 def _publish_issue(step: Step, drift: Drift, branch: str, context: ReportContext, log: StepLog) -> str | None:
-    """Create, update or close the drift issue of the branch.
-
-    Returns the address of the open issue, or None if no issue is open.
-    """
+    """Create, update or close the drift issue of the branch, and return its address if it is open."""
     client, key, run_id = step.client, step.publication.maker.gate, step.environment.run_id
     there = find_issue(client, key)
     known = there.state if there else None

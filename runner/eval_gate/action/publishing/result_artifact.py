@@ -144,11 +144,7 @@ _RESULT_ARTIFACT = ArtifactKind("result", ARCHIVE_MIME_TYPE, _read_result_maker)
 
 
 def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files of the result artifact, each with its name in the archive.
-
-    These are the run result, the recording and the reports. The journal is left out: only a run in progress needs
-    it.
-    """
+    """Yield the files of the result artifact with their names, without the journal: only a run in progress needs it."""
     yield record, RUN_NAME
     recording = record.parent / RECORDING_NAME
     if recording.is_file() and not recording.is_symlink():
@@ -214,10 +210,7 @@ def _report_missing_page(log: StepLog, why: str, storing: ResultUpload | None) -
 
 
 def _sign_page(page: bytes, maker: ResultProducer) -> bytes:
-    """Append the maker to the page as a signature comment.
-
-    No text can end the encoded signature early. A re-run may replace only its own page.
-    """
+    """Sign the page, so that a re-run replaces only its own; encoded, because no text may end the signature early."""
     packed = base64.b64encode(json_of.encode(maker))
     return page.rstrip() + b"\n<!-- eval-gate:page " + packed + b" -->\n"
 

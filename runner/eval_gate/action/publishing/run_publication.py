@@ -166,10 +166,7 @@ def _publish_everywhere(step: Step, finished: FinishedRun, context: ReportContex
 
 
 def _resolve_outcome(finished: FinishedRun, overtaken: NewerResult | None) -> tuple[Outcome, ExitCode]:
-    """Return the final outcome and exit code of the step.
-
-    A passed run becomes an error (incomplete) if a newer result contradicts it.
-    """
+    """Return the final outcome and exit code: a passed run is inconclusive if a newer result contradicts it."""
     passed = finished.outcome is Outcome.PASSED
     if passed and overtaken is not None and overtaken.is_contradicting(passed=passed):
         return Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE
@@ -179,10 +176,7 @@ def _resolve_outcome(finished: FinishedRun, overtaken: NewerResult | None) -> tu
 def _store_artifacts(
     step: Step, finished: FinishedRun, context: ReportContext, log: StepLog
 ) -> tuple[StoredArtifact | None, StoredArtifact | None]:
-    """Store the run result and the report page as artifacts.
-
-    Each of the two is None if it was not stored. Raises NameTakenError if another leg has stored its result.
-    """
+    """Store the run result and the report page as artifacts; each of the two is None if it was not stored."""
     keeps = finished.files is not None and step.plan.can_store
     storing = ResultUpload(step, finished.files.result_path, log) if finished.files is not None and keeps else None
     page = log.start_work(
@@ -192,10 +186,7 @@ def _store_artifacts(
 
 
 def _render_page(finished: FinishedRun, context: ReportContext) -> bytes:
-    """Return the report page of this gate verdict: the written file, or a new rendering without files.
-
-    A page that was passed in with the results is never used.
-    """
+    """Return the report page as written or rendered here; one that was passed in with the results is never used."""
     if finished.files:
         return finished.files.page.read_bytes()
     return render("html", finished.result, context).encode("utf-8", "replace")
@@ -211,10 +202,7 @@ def _format_artifact_url(step: Step, artifact: StoredArtifact | None) -> str | N
 
 
 def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog) -> StepEnd:
-    """Publish an interrupted run: local output first, the check run last.
-
-    The runner kills the process within seconds. No comment is written and no artifact is stored.
-    """
+    """Publish local output first, the check run last, and nothing else: the runner kills the process within seconds."""
     end = StepEnd(finished.exit_code, _build_run_outputs(finished))
     _write_run_summary(step, finished, context, log)
     write_step_outputs(step.environment, end.outputs, log.commands)

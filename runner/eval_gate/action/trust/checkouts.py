@@ -86,10 +86,7 @@ def _find_commit(checkout: Path | None) -> str | None:
 
 
 def _iter_config_files(settings: StepSettings, workspace: Path) -> Iterator[Path]:
-    """Yield the configuration file, and the other default files that are read if they exist.
-
-    The configuration file is looked up from the workspace on unless the settings name it.
-    """
+    """Yield the configuration file, named or found from the workspace on, and the other default files that exist."""
     yield workspace / (settings.config or ".")
     usual = [workspace / name for name in (DEFAULT_SEED_MANIFEST, ACCEPTED, JUDGES)]
     found = None if settings.config else find_config(workspace)

@@ -141,10 +141,7 @@ class EventFiles:
 
 
 def _read_content(file: Path) -> bytes:
-    """Read the file, or return no bytes if it cannot be read.
-
-    An unreadable file therefore differs from the commit's content.
-    """
+    """Read the file; one that cannot be read is empty, so that it differs from the commit's content."""
     try:
         return read_limited_raw(file, GIT_OBJECT_BYTES)
     except OSError:
@@ -160,11 +157,7 @@ def is_unverified_start(step: Step) -> bool:
 
 
 def _find_event_commit(environment: WorkflowEnvironment) -> str | None:
-    """Find the commit of the event, or None if it is unknown.
-
-    If a manual start names a pull request, this is the commit in the workspace; the plan checks that it belongs to
-    the pull request.
-    """
+    """Find the commit of the event, or the workspace's if a manual start names a pull request: the plan checks it."""
     if environment.event_name == "workflow_dispatch":
         event = read_event(environment.event_name, environment.event_path)
         if parse_pull_number(event) is not None:

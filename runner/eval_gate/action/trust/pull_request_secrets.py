@@ -143,10 +143,7 @@ class BaseBranchTargets:
         return (*inline, *((fixed.entry.open(),) if fixed else ()))
 
     def _read_target_list(self, file: str) -> TargetList | None:
-        """Read the base branch's version of a target list in the workspace.
-
-        Returns None if the branch has no valid list there. Raises GateError if the base branch cannot be read.
-        """
+        """Read the base branch's version of a target list in the workspace."""
         workspace = os.path.normpath(self._step.environment.workspace)
         path = Path(os.path.normpath(Path(workspace) / file))
         if not path.is_relative_to(workspace):

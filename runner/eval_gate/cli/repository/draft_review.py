@@ -134,10 +134,7 @@ def _format_result(file: CaseFile, accepted: int, dropped: int, remaining: int) 
 
 
 def _review_files(files: Sequence[CaseFile], review: _Review) -> None:
-    """Review the drafts of all files, until there are no more or the person quits.
-
-    Each decision is written at once, so that an end at any time loses none.
-    """
+    """Review the drafts of all files; each decision is written at once, so that an end at any time loses none."""
     for file in files:
         if list_drafts(file) and not _review_file(file.path, file.root, review):
             return

@@ -133,10 +133,6 @@ def _require_consent(plan: StarterPlan, questions: Questions) -> None:
 
 
 def _resolve_folder(given: Path) -> Path:
-    """Resolve the path of the folder.
-
-    Raises GateError `folder-not-found` if it does not exist or is not a folder.
-    """
     from eval_gate.errors import GateError
 
     try:
@@ -150,10 +146,7 @@ def _resolve_folder(given: Path) -> Path:
 
 
 def _print_plan(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
-    """Print what happened to every file, and the next steps, on standard output.
-
-    With `dry`, prints the texts of the files instead of the next steps.
-    """
+    """Print what happened to every file, and the next steps; with `dry`, the texts of the files instead."""
     from eval_gate.cli.starter.init_wording import ALL_PRESENT, iter_file_lines, iter_next_step_lines, iter_text_lines
 
     for line in iter_file_lines(plan, dry=dry):

@@ -42,10 +42,7 @@ class AgentEvalsCommand(PlainCommand):
 
 
 def _normalize_argument(given: str, context: Any) -> list[str]:
-    """Normalize an argument: drop `--`, turn `--all=true` into `--all`, drop `--all=false`.
-
-    Returns the words to parse. Ends in a usage error if such an option has any other value.
-    """
+    """Normalize an argument: drop `--`, turn `--all=true` into `--all`, drop `--all=false`."""
     name, equals, value = given.partition("=")
     if given == "--" or not equals or name not in _FLAGS:
         return [] if given == "--" else [given]
@@ -188,10 +185,7 @@ def build_target_settings(
 
 
 def _build_model_settings(name: str, provider: str | None, base_url: str | None) -> dict[str, JsonValue]:
-    """Build the run settings of a model.
-
-    The provider is OpenAI, unless `provider` is given or the name of the model includes one.
-    """
+    """Build the run settings of a model, from OpenAI unless `provider` or the model's name says otherwise."""
     given: dict[str, JsonValue] = {"model": name}
     if provider is not None or ":" not in name:
         given["provider"] = provider or "openai"

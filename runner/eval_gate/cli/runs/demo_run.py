@@ -71,10 +71,7 @@ def _build_config(home: Path, url: str, folder: Path) -> RunConfig:
 
 
 def _write_baseline(home: Path, url: str, folder: Path) -> Path:
-    """Write the baseline of the demo with the agent's current address, and return its path.
-
-    The comparison shows no change of the agent's port.
-    """
+    """Write the baseline with the agent's current address, so that the comparison shows no change of its port."""
     text = (home / "baseline" / "run.json").read_text(encoding="utf-8").replace(BASELINE_ADDRESS, url)
     file = folder / "baseline.json"
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,11 +88,7 @@ def _find_example_folder() -> Path:
 
 @contextmanager
 def _start_agent(home: Path, *, regress: bool) -> Iterator[str]:
-    """Start the bundled agent as a separate process, and yield its URL.
-
-    The agent prints its URL when it is ready, and ends when its input ends. Raises GateError `demo-agent-failed` if it
-    does not start.
-    """
+    """Start the bundled agent, which prints its URL when it is ready and ends when its input ends; yield the URL."""
     command = [
         sys.executable,
         "-I",

@@ -94,10 +94,7 @@ def show_run(call: RunCall, session: Session, evaluated_run: EvaluatedRun) -> No
 
 
 def _drop_failing_option(arguments: Sequence[str]) -> list[str]:
-    """Remove `--failing` from the arguments, since the re-run command names its cases.
-
-    All arguments after `--` are paths and stay.
-    """
+    """Remove `--failing`, since the re-run command names its cases; all arguments after `--` are paths and stay."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return [*(one for one in arguments[:end] if one != "--failing"), *arguments[end:]]
 

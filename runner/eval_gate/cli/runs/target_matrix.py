@@ -69,10 +69,7 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
 
 
 def _get_report_requests(call: RunCall, config: RunConfig) -> tuple[ReportRequest, ...]:
-    """Return the reports to write for several targets.
-
-    Raises GateError `invalid-target-comparison` for options that make sense for one run only.
-    """
+    """Return the reports to write for several targets; refuse options that make sense for one run only."""
     if call.resume is not None:
         raise GateError(
             "invalid-target-comparison",
@@ -140,11 +137,7 @@ def _add_renamed_baseline(
     output_dir: Path,
     chosen: Sequence[CaseSelection],
 ) -> Mapping[str, Baseline | NoBaseline]:
-    """Return the baselines, with one added for each target that may have been renamed.
-
-    A target without any run, next to targets that have some, may have had another name. It is compared with the
-    newest passed run of a target that is no longer evaluated, if there is one. Applies to `latest` only.
-    """
+    """Give targets without a run the newest passed run of one no longer evaluated: they may have been renamed."""
     if reference != LATEST or not any(isinstance(one, Baseline) for one in found.values()):
         return found
     other = find_newest_passed(output_dir, chosen=chosen, but=found.keys())

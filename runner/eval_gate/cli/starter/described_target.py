@@ -197,10 +197,7 @@ def _select_route(routes: Sequence[AgentRoute], origin: str, questions: Question
 def _complete_entry(
     entry: Settings, route: AgentRoute, prompt: str | None, folder: Path, questions: Questions
 ) -> tuple[Settings | None, list[str]]:
-    """Complete a description by a response to the prompt, or else by the described form of responses.
-
-    The entry is None where nobody decided something. Raises GateError if the probe fails.
-    """
+    """Complete a description by a response, or else by the described form; None where nobody decided something."""
     what = f"{route.method} {to_console_line(str(entry['url']), 200)}"
     if prompt is None and questions.confirm(f'Send "Hello" to {what}', ("--probe", "Hello")):
         prompt = "Hello"

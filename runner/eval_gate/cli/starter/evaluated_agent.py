@@ -151,10 +151,7 @@ def _build_described_agent(entry: Mapping[str, JsonValue]) -> EvaluatedAgent:
 
 
 def _check_provider(chosen: ResolvedTarget, model: ModelSettings) -> None:
-    """Check that the provider of the model exists.
-
-    Raises GateError for an unknown provider. Without the library that knows all providers, nothing is checked.
-    """
+    """Check that the provider of the model exists, if the library that knows all providers is installed."""
     from eval_gate.targets.model.build import check_provider
 
     try:

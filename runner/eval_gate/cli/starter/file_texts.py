@@ -84,19 +84,13 @@ def render_config(
 
 
 def _find_setting(paragraph: str) -> str:
-    """Find the setting that a paragraph of the configuration is about, even if it is commented out.
-
-    Return an empty string for the heading.
-    """
+    """Find the setting that a paragraph is about, even if it is commented out; the heading has none."""
     found = re.search(r"(?m)^(?:# )?([a-z]\w*):", paragraph)
     return found[1] if found else ""
 
 
 def _render_target(agent: EvaluatedAgent, usual: str) -> str:
-    """Render the paragraph of the configuration that chooses the target.
-
-    `usual` is the paragraph of the template, which chooses an agent.
-    """
+    """Render the paragraph that chooses the target; `usual` is that of the template, which chooses an agent."""
     if agent.entry is not None:
         return f"{_ENTRY_HEAD}\ntargets: {TARGETS}\ntarget: {TARGET_NAME}"
     if agent.function is not None:
@@ -241,10 +235,7 @@ _SETUP_PYTHON: Final = """\
 
 
 def _build_address_changes(agent: EvaluatedAgent) -> dict[str, str]:
-    """Build the address replacements for the template, as the start step and the action reach the agent.
-
-    The start step is on the machine, the action in a container.
-    """
+    """Build the address replacements: the start step reaches the agent from the machine, the action in a container."""
     parts = agent.address
     port = f":{parts.port}" if parts.port else ""
     return {
@@ -254,10 +245,7 @@ def _build_address_changes(agent: EvaluatedAgent) -> dict[str, str]:
 
 
 def _fill_template(name: str, changes: Mapping[str, str]) -> str:
-    """Fill in a template by replacing each text in `changes`.
-
-    All texts are replaced in one pass, so inserted text is not replaced again.
-    """
+    """Fill in a template in one pass, so that inserted text is not replaced again."""
     pattern = "|".join(re.escape(old) for old in changes)
     return re.sub(pattern, lambda match: changes[match[0]], _read_template(name))
 
@@ -272,10 +260,7 @@ def _escape_pattern(branch: str) -> str:
 
 
 def _format_scalar(text: str, *, flow: bool = False) -> str:
-    """Format a text as YAML: plain if YAML reads it back unchanged, else in quotes.
-
-    `flow` is whether the text stands in a list in brackets.
-    """
+    """Format a text as YAML, in quotes unless YAML reads it back unchanged; `flow`: in a list in brackets."""
     import yaml
 
     try:

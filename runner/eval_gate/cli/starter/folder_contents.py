@@ -200,10 +200,7 @@ def _sort_files(paths: Iterable[Path], folder: Path) -> _SortedEvals:
 
 
 def _list_folders(files: Iterable[str], broken: Iterable[str]) -> tuple[str, ...]:
-    """List the folders of these files.
-
-    A file is listed itself if it is at the root, or if a broken file is in its folder or below it.
-    """
+    """List the folders of these files; a file itself at the root, or with a broken file in or below its folder."""
     unclean = {above for file in broken for above in PurePosixPath(file).parents} | {PurePosixPath()}
     found: dict[str, None] = {}
     for file in files:

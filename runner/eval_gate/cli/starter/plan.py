@@ -163,10 +163,7 @@ def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
 
 
 def _find_host_reason(plan: StarterPlan, evals: FoundEvals, config: RunConfig, example: str) -> str | None:
-    """Find why the workflow has to run without the container; None if it need not.
-
-    A command runs what is installed on the runner, and an address of this machine is not reached from a container.
-    """
+    """Find why the workflow needs the runner: its programs and addresses are out of reach for the container."""
     agent = plan.agent
     writes_command = not evals.files and example == "agentv"
     if evals.has_commands or writes_command or config.snapshot_command is not None:
@@ -228,10 +225,7 @@ def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, *, rewr
 
 
 def _find_seed_manifest(folder: Path, places: tuple[str, ...]) -> str | None:
-    """Find the single seed manifest in the folders of these evals.
-
-    Return None if there is not exactly one, or if it is the default one, which is used anyway.
-    """
+    """Find the single seed manifest in these folders, unless it is the default one, which is used anyway."""
     found = {f"{place}/{SEED_NAME}" for place in places if (folder / place / SEED_NAME).is_file()}
     return found.pop() if len(found) == 1 and DEFAULT_SEED_MANIFEST not in found else None
 

@@ -34,10 +34,7 @@ def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
 
 
 def _build_history(runs: Sequence[RunResult]) -> History:
-    """Build the history that these runs would have left, had each known the one before it.
-
-    `runs` begin with the newest.
-    """
+    """Build the history that these runs, newest first, would have left, had each known the one before it."""
     ledger, before = EMPTY_HISTORY, None
     for run in reversed(runs):
         if run.complete and run.eval_paths is not None and run.shard is None:

@@ -58,10 +58,7 @@ def write_page(reference: str, baseline: str | None, output: str | None, flags: 
 
 
 def _build_context(run: RunResult, config: RunConfig) -> ReportContext:
-    """Build the report context with the commands that waive failures and re-run cases.
-
-    The re-run command is left out if the configuration does not choose a target.
-    """
+    """Build the context with the command that waives failures and, with a chosen target, the one that re-runs cases."""
     again = build_rerun_command(["run"], run) if config.target.is_chosen else None
     return ReportContext(
         rerun_command=again.command if again else None,
@@ -71,10 +68,7 @@ def _build_context(run: RunResult, config: RunConfig) -> ReportContext:
 
 
 def _store_page(page: str, folder: Path | None, name: str) -> Path:
-    """Write the page into the run's folder, and return its path.
-
-    If `folder` is None or cannot be written, the page gets a new folder of its own.
-    """
+    """Write the page into the run's folder, or into a new one if that is None or cannot be written."""
     if folder is not None:
         try:
             write_atomically(folder / name, page)

@@ -52,10 +52,7 @@ class CheckedCommand(TyperCommand):
 
 
 def _iter_path_errors(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the paths that were given for a parameter.
-
-    A parameter that is a setting is skipped, because the configuration checks its paths.
-    """
+    """Yield what is wrong with the paths of a parameter; the configuration checks those of settings."""
     row = SETTINGS.get(parameter.name)
     if parameter.metavar in ({row.metavar, row.flag} if row else _NON_PATH_METAVARS):
         return
@@ -67,10 +64,7 @@ def _iter_path_errors(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]
 
 
 def _format_validation_error(error: BaseException | None) -> str | None:
-    """Describe an error of pydantic in the words of this program.
-
-    Return None for any other error, which has words of its own.
-    """
+    """Describe an error of pydantic in the words of this program; any other error has words of its own."""
     from pydantic import ValidationError
 
     from eval_gate.text.sources.validation_errors import describe_error, list_errors

@@ -55,10 +55,7 @@ def reserve_stdout() -> Iterator[None]:
 
 
 def _build_lasting_stream(stream: TextIO | None, number: int) -> TextIO:
-    """Build a replacement for a standard stream that escapes characters it cannot encode.
-
-    Writing to it therefore never fails because of a character.
-    """
+    """Build a standard stream that escapes what it cannot encode, so that no character makes writing fail."""
     encoding, lines = (stream.encoding, stream.line_buffering) if stream is not None else ("utf-8", False)
     buffer = io.BufferedWriter(_LastingFile(number, silent=number == 2))
     return io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", line_buffering=bool(lines))

@@ -98,10 +98,7 @@ def read_spans(source: SourceFile) -> TraceContent:
 
 
 def _iter_documents(source: SourceFile, notes: list[str]) -> Iterator[tuple[JsonValue, int | None]]:
-    """Yield every document of the file with its line, or None for one document with line breaks.
-
-    A last line that is cut off is left out, with a note. Raises GateError for anything else that is not JSON.
-    """
+    """Yield every document with its line, or None for one with line breaks; a cut-off last line becomes a note."""
     lines = list(source.iter_lines())
     if not lines:
         raise build_source_error([Problem("is empty", source.shown)])
@@ -143,10 +140,7 @@ def _build_json_error(source: SourceFile, error: UntrustedJsonError, line: int |
 
 
 def _iter_entries(document: JsonValue, line: int, shown_as: str) -> Iterator[tuple[_Entry, bool]]:
-    """Yield every span and log record of a document, and whether it is a span.
-
-    Raises GateError if it is not a document of OTLP.
-    """
+    """Yield every span and log record of a document, and whether it is a span."""
     documents = document if isinstance(document, list) else [document]
     for one in documents:
         if not isinstance(one, dict) or not any(isinstance(one.get(names[0]), list) for names in _SIGNALS):

@@ -243,10 +243,7 @@ class RecordingProxy:
         return received.response
 
     async def _forward(self, request: web.Request, sent: BodyCopy, *, is_exchange: bool) -> _Received:
-        """Send a request to the agent and its response to the client, piece by piece.
-
-        Raises ClientError, OSError and TimeoutError if the agent gives no response.
-        """
+        """Send a request to the agent and its response to the client, piece by piece."""
         url = URL(f"{self._origin}{request.raw_path}", encoded=True)
         async with self._pool.request(
             request.method,
@@ -281,10 +278,7 @@ class RecordingProxy:
         return received
 
     def _select_request_headers(self, request: web.Request, *, is_exchange: bool) -> CIMultiDict[str]:
-        """Select the headers to forward: all but those of the connection to the proxy.
-
-        `Host` is that of the agent. The response to a recorded request is compressed only as it can be read.
-        """
+        """Select the headers to forward; the response to a recorded request is compressed only as it can be read."""
         headers = _drop_connection_headers(request.headers)
         headers.popall("Expect", None)  # the proxy has answered it
         headers["Host"] = self._host
@@ -363,10 +357,7 @@ class _Received(FrozenStruct):
 
 
 def _find_refusal(request: web.Request) -> str | None:
-    """Find why a request is not forwarded, or return None.
-
-    A page of another site could reach the proxy by a name that resolves to this machine, so other names are refused.
-    """
+    """Find why to refuse: a page of another site could reach the proxy by a name that resolves to this machine."""
     name = urlsplit(f"//{request.headers.get('Host', HOST)}").hostname
     if name is None or not is_local_host(name):
         return f"the proxy of Eval Gate is for this machine only: use http://{HOST} with its port"

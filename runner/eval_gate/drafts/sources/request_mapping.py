@@ -173,10 +173,7 @@ def _iter_places(template: JsonValue, name: str, part: RequestPart) -> Iterator[
 
 
 def _compile_template(template: str, name: str | None) -> re.Pattern[str]:
-    """Compile a text with placeholders to a pattern; the group `value` is the first placeholder `name`.
-
-    Without a name, the pattern is that of a path, whose placeholders stand for one part each.
-    """
+    """Compile a template whose first placeholder `name` is the group `value`, or that of a path without a name."""
     parts, done, is_found = list[str](), 0, False
     for match in _PLACEHOLDER.finditer(template):
         parts.append(re.escape(template[done : match.start()]))

@@ -169,10 +169,7 @@ def _find_agents(
 
 
 def _divide_group(group: _SpanGroup) -> Iterator[_Turn]:
-    """Divide spans without an agent into turns: at each model call that begins with a message of a user.
-
-    The span of an agent is one turn, also where the agent itself writes to the model as a user.
-    """
+    """Divide spans at each message of a user, but no agent's span: the agent may write to the model as a user."""
     turn = _Turn(group.agent)
     for span in group.members:
         if _get_operation(span) == _TOOL_OPERATION:
@@ -269,10 +266,7 @@ def _collect_results(found: Iterable[SpanMessages]) -> dict[str, JsonValue]:
 def _merge_calls(
     listed: Sequence[TracedCall], results: Mapping[str, JsonValue], tools: Sequence[TraceSpan]
 ) -> Iterator[ToolCall]:
-    """Merge the calls in messages with the spans of tools, by the id of the call, otherwise by name and order.
-
-    A span without a call in the messages is a call, too. A call that several messages repeat counts once.
-    """
+    """Merge the calls in messages, each once, with the spans of tools, by id, otherwise by name and order."""
     spans = _ToolSpans(tools)
     seen = set[str]()
     for call in listed:

@@ -258,10 +258,7 @@ class _BaselineRuns:
         )
 
     def _iter_workflow_runs(self, workflow: str, query: dict[str, str]) -> Iterator[WorkflowRun]:
-        """Yield the runs of one workflow, or of all workflows if `workflow` is empty.
-
-        Raises GitHubError, with a remedy if the workflow does not exist.
-        """
+        """Yield the runs of one workflow, or of all workflows if `workflow` is empty."""
         below = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
         doing = f"listing the runs of {workflow or self._wanted.branch}"[:120]
         path = f"/actions{below}/runs"
@@ -291,10 +288,7 @@ def _iter_nearest(client: GitHubClient, usable: list[Artifact], search: Baseline
 
 
 def _list_rest(by_commit: dict[str, list[Artifact]], search: BaselineSearch) -> list[Artifact]:
-    """List the artifacts of other commits than the base's ancestors, newest first.
-
-    Merge groups are left out, because they may never be merged.
-    """
+    """List the branch's other artifacts, newest first: without merge groups, because they may never be merged."""
     left = (one for group in by_commit.values() for one in group)
     named = (one for one in left if one.workflow_run is not None and one.workflow_run.head_branch == search.branch)
     return sorted(named, key=_get_creation_time, reverse=True)

@@ -168,10 +168,7 @@ class ArtifactCalls:
     def _call_with_retries(
         self, call: Callable[[httpx.Client], httpx.Response], read: Callable[[httpx.Response], T]
     ) -> T:
-        """Call the service with retries, and return the response as `read` parses it.
-
-        A response that `read` cannot parse counts as no response. Raises GitHubError.
-        """
+        """Call the service with retries; a response that `read` cannot parse counts as no response."""
         import httpx
 
         def send_call() -> httpx.Response:

@@ -263,10 +263,7 @@ class ArtifactStore:
             yield from islice(iter_first_parents(near, {one.sha: one.first_parent for one in listed}), limit)
 
     def _find_former_name(self, lists: PendingLists) -> str | None:
-        """Find the former name of a branch whose commits have results under a name that no branch has now.
-
-        Returns None if there is no such name.
-        """
+        """Find the former name of a branch: its commits have results under this name, and no branch has it now."""
         line = self._get_branch_commits(self._wanted.branch)
         runs = [one.workflow_run for coming in lists for one in coming.result() if one.workflow_run is not None]
         named = {
@@ -339,10 +336,7 @@ class ArtifactStore:
     def _find_first_usable(
         self, artifacts: Iterable[Artifact], trail: SearchTrail, now: datetime
     ) -> FoundBaseline | None:
-        """Find the first artifact that can be the baseline, within the limits on reads and downloads.
-
-        An artifact of another gate serves only if no artifact of this gate is found.
-        """
+        """Find the first artifact that can be the baseline; one of another gate serves only if no other is found."""
         other: FoundBaseline | None = None
         for looked_at, artifact in enumerate(artifacts):
             if looked_at == MAX_CHECKED_ARTIFACTS or not self._left or not self._to_fetch:
@@ -407,10 +401,7 @@ class ArtifactStore:
                 yield from by_commit.pop(sha, ())
 
     def _load_history(self, artifact: Artifact, found_baseline: FoundBaseline, trail: SearchTrail) -> History | None:
-        """Load the history that ends with the run in an artifact.
-
-        Returns None if the run is not one of this gate on this branch, or has no readable history.
-        """
+        """Load the history that ends with the run in an artifact, if that is a run of this gate on this branch."""
         run = self._find_trusted_run(artifact, trail)
         if run is None:
             return None
@@ -427,10 +418,7 @@ class ArtifactStore:
             return None
 
     def _find_trusted_run(self, artifact: Artifact, trail: SearchTrail) -> WorkflowRun | None:
-        """Return the artifact's run if it belongs to the branch that makes baselines, or None.
-
-        The checks download nothing. The trail records why a run is rejected.
-        """
+        """Return the artifact's run if it belongs to the branch that makes baselines, without a download."""
         assert artifact.workflow_run is not None
         run_id = artifact.workflow_run.id
         if run_id not in self._runs:
@@ -476,11 +464,7 @@ class ArtifactStore:
         )
 
     def _load_usable_run(self, artifact: Artifact, run: WorkflowRun, trail: SearchTrail) -> _UsableRun | None:
-        """Load the run in an artifact with its history, or record on the trail why it cannot be used.
-
-        The run must be complete and measured. Returns None if it cannot be used. Raises GitHubError if a listed
-        artifact is gone, because an older one cannot stand for it.
-        """
+        """Load the complete and measured run in an artifact, or record on the trail why it cannot be used."""
         if artifact.id in self._usable:
             return self._usable[artifact.id]
         self._to_fetch -= 1
@@ -539,10 +523,7 @@ class ArtifactStore:
         return ""
 
     def _check_measured(self, result: RunResult, run: WorkflowRun) -> str:
-        """Return the reason if too few of the run's cases have a score, or an empty string.
-
-        The run is remembered, because the baseline names the runs that it was preferred to.
-        """
+        """Return why a run is not measured, and remember it: the baseline names the runs that it was preferred to."""
         if not is_measured(result):
             self._unmeasured.append(replace(build_unmeasured(result), sha=run.head_sha))
             return "without enough scores"
@@ -578,11 +559,7 @@ class ArtifactStore:
         return made if made and self._wanted.gates and made not in self._wanted.gates else None
 
     def _find_base_commit(self) -> str | NoBaseline | None:
-        """Find the commit for which to search the nearest baseline, or None if any commit will do.
-
-        Returns NoBaseline if the commit cannot be determined. Raises UnknownBaseError if the branch never pointed at
-        the commit that a test merge names.
-        """
+        """Find the commit for which to search the nearest baseline, or None if any commit will do."""
         wanted = self._wanted
         left, left_by = wanted.forked_from or wanted.branch, wanted.fork_point_of
         if wanted.near_commit and wanted.merged_head:
@@ -665,10 +642,7 @@ def _format_source(artifact: Artifact, run: WorkflowRun) -> str:
 
 
 def _read_history(archive: Path, shown: str, result: RunResult) -> tuple[History, str]:
-    """Read the history stored with the baseline, which is as untrusted as the run itself.
-
-    Returns the history and an error message. A history that cannot be read counts as empty.
-    """
+    """Read the history with the baseline, as untrusted as the run; an unreadable one is empty, with a message."""
     data = find_entry_in_same_folder(archive, RUN_NAME, HISTORY_NAME, MAX_HISTORY_BYTES)
     try:
         return (EMPTY_HISTORY if data is None else trim_to_run(parse_history(data, shown), result)), ""

@@ -96,10 +96,7 @@ class BranchCommits:
             self._line.update(iter_first_parents(self.tip, self._parents))
 
     def _fetch_activity(self) -> frozenset[str]:
-        """Fetch the commits between which the branch moved in its newest hundred changes.
-
-        If the server has no such list or refuses it, as an older Enterprise Server does, the result is empty.
-        """
+        """Fetch the commits between which the branch moved in its newest hundred changes, if the server lists them."""
         if self._active is None:
             ref, doing = f"refs/heads/{self._branch}", f"listing the activity of {self._branch}"[:120]
             try:

@@ -90,11 +90,7 @@ def download_once(client: GitHubClient, address: Callable[[httpx.Client], str], 
 
 
 def _save_stream(http: httpx.Client, address: str, to: Path, doing: str, until: float) -> str:
-    """Save the archive to `to`, and return its SHA-256 in hexadecimal.
-
-    The request carries no token, because the blob store refuses one. `until` is a time of `time.monotonic`. Raises
-    GitHubError, and BadArchiveError if the archive is too large or compressed a second time.
-    """
+    """Save the archive, and return its SHA-256 in hexadecimal; without a token, because the blob store refuses one."""
     digest, size = hashlib.sha256(), 0
     # as it is stored: an archive is compressed already, and a second layer could stand for anything
     headers = {"User-Agent": format_user_agent(), "Accept-Encoding": "identity"}
