@@ -34,11 +34,11 @@ from eval_gate.github.commits import get_workflow_run
 from eval_gate.github.failure import GitHubError, find_or_none
 from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline, describe_branch_rerun
 from eval_gate.results.run_reader import find_baseline
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.model.recording import MAX_BYTES, RECORDING_NAME
+from eval_gate.text.escape import format_count
 
 MAX_COMMITS: Final = 5
 """Commits whose check runs are looked at: the base, and its first parents."""

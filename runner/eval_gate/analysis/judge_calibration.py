@@ -28,9 +28,9 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.reports.run_statistics import compute_wilson_interval
-from eval_gate.reports.wording.numbers import format_count, format_score
+from eval_gate.reports.wording.numbers import format_score
 from eval_gate.struct import FrozenStruct, Struct, field
-from eval_gate.text.escape import format_first_few, to_console_line
+from eval_gate.text.escape import format_count, format_first_few, to_console_line
 from eval_gate.text.quoting import quote_name
 
 _DRAWS: Final = 4_000

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import format_count
 from eval_gate.text.quoting import quote_value
 
 MIN_DEFAULT_EXECUTIONS: Final = 100
@@ -34,7 +35,7 @@ class RerunBudget(FrozenStruct):
     def __str__(self) -> str:
         """`50 re-runs`, `90 s`, `$2`."""
         if self.executions is not None:
-            return f"{self.executions} re-run{'s' if self.executions != 1 else ''}"
+            return format_count(self.executions, "re-run")
         return f"{self.seconds:g} s" if self.seconds is not None else f"${self.usd:g}"
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from eval_gate.files.file_paths import NUL, find_path_problem
+from eval_gate.text.json_values import iter_leaves
 
 
 def check_text(text: str) -> str:
@@ -27,19 +28,9 @@ def check_place(text: str) -> str:
     return text
 
 
-def has_infinite(value: object) -> bool:
+def has_infinite(value: Any) -> bool:
     """Whether a number in it, at any depth, is infinite or none (NaN): JSON has no such numbers."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, float):
-            if not math.isfinite(one):
-                return True
-        elif isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, list | tuple):
-            waiting += one
-    return False
+    return any(isinstance(leaf, float) and not math.isfinite(leaf) for _, leaf in iter_leaves(value))
 
 
 def find_boolean_mistake(shape: object) -> Literal["int_type", "float_type"] | None:

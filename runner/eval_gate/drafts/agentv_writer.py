@@ -11,6 +11,7 @@ from eval_gate.drafts.expectations import DraftExpectation, ToolMode
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.text.sources.yaml_edit import format_scalar
+from eval_gate.text.sources.yaml_layout import format_flow
 
 _WIDTH: Final = 100
 """Characters up to which a list or a mapping stands on one line."""
@@ -107,7 +108,7 @@ def _iter_block_lines(value: JsonValue, indent: int) -> Iterator[str]:
         for key, member in value.items():
             head = f"{blank}{format_scalar(key)}:"
             if _is_short(member, indent + len(key)):
-                yield f"{head} {_format_flow(member)}"
+                yield f"{head} {format_flow(member)}"
             else:
                 yield head
                 yield from _iter_block_lines(member, indent + 2)
@@ -115,7 +116,7 @@ def _iter_block_lines(value: JsonValue, indent: int) -> Iterator[str]:
     assert isinstance(value, list)
     for member in value:
         if not isinstance(member, dict) or not member or (indent > 2 and _is_short(member, indent)):
-            yield f"{blank}- {_format_flow(member)}"
+            yield f"{blank}- {format_flow(member)}"
             continue
         first, *others = _iter_block_lines(member, indent + 2)
         yield f"{blank}- {first.lstrip(' ')}"
@@ -128,24 +129,7 @@ def _is_short(value: JsonValue, indent: int) -> bool:
         return True
     if isinstance(value, list) and any(isinstance(member, dict) for member in value):
         return False
-    return len(_format_flow(value)) + indent <= _WIDTH
-
-
-def _format_flow(value: JsonValue) -> str:
-    match value:
-        case str():
-            return format_scalar(value)
-        case bool() | None:
-            return json.dumps(value)
-        case float():
-            text = repr(value)
-            return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
-        case int():
-            return str(value)
-        case list():
-            return f"[{', '.join(map(_format_flow, value))}]"
-        case dict():
-            return f"{{{', '.join(f'{format_scalar(key)}: {_format_flow(one)}' for key, one in value.items())}}}"
+    return len(format_flow(value)) + indent <= _WIDTH
 
 
 AGENTV: Final = DraftFormat(

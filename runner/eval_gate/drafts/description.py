@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.text.json_leaves import iter_texts
+from eval_gate.text.json_values import iter_texts
 
 _NOT_QUOTED: Final = re.compile(r"^one of | and \d+ more$|…$")
 """Words of a list that are no part of its members, and the end of a shortened member."""
@@ -39,7 +39,7 @@ def is_drafted_description(description: str, expectation: JsonValue) -> bool:
     if found is None:
         return False
     written = [*iter_texts(expectation)]
-    texts = [*written, *(_EITHER_CASE.sub(r"\1", text.replace("\\", "")) for text in written)]  # as patterns find them
+    texts = [*written, *(_EITHER_CASE.sub(r"\1", text.replace("\\", "")) for text in written)]  # what patterns find
     tools = [name for name in _split(found["tools"], r", | or ") if name != _NO_TOOL]
     named = all(name in texts for name in tools)
     facts = [fact.casefold() for fact in _split(found["facts"], ", ")]

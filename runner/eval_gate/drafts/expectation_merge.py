@@ -13,7 +13,7 @@ from eval_gate.drafts.expectations import DraftExpectation
 from eval_gate.drafts.response_facts import ResponseFact
 from eval_gate.drafts.tool_forge_writer import build_expect
 from eval_gate.model.base import JsonValue
-from eval_gate.text.json_leaves import iter_texts
+from eval_gate.text.json_values import iter_texts
 from eval_gate.text.number_search import has_number, parse_number
 from eval_gate.text.tokens import find_tokens
 
@@ -68,11 +68,8 @@ class ExpectationMerger:
 
     async def _list_failing(self, old: Part, key: str) -> list[JsonValue]:
         """List the elements of a list that fail. Those with tokens, which somebody wrote by hand, count as passing."""
-        return [
-            one
-            for one in _get_list(old, key)
-            if not any(map(find_tokens, iter_texts(one))) and await self._fails({key: [one]})
-        ]
+        parts = (one for one in _get_list(old, key) if not any(map(find_tokens, iter_texts(one))))
+        return [one for one in parts if await self._fails({key: [one]})]
 
     async def _merge_params(self, old: Part, derived: Part, *, tools_changed: bool) -> list[JsonValue]:
         """Merge the checks of parameters. With other tools, checks of tools that are not called any more give way."""

@@ -18,7 +18,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DRAFT_FACTS, STORED_RESPONSE
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.json_leaves import iter_leaves
+from eval_gate.text.json_values import iter_leaves
 from eval_gate.text.number_search import NumberToken, iter_numbers
 from eval_gate.text.safe_output import INVISIBLE
 from eval_gate.text.secret import MASK
@@ -299,7 +299,7 @@ class Clock(FrozenStruct):
 
 def iter_leaf_texts(value: JsonValue) -> Iterator[str]:
     """Yield the texts and numbers of a JSON value, without keys, true, false and null."""
-    return (str(one) for one in iter_leaves(value) if one is not None and not isinstance(one, bool))
+    return (str(leaf) for _, leaf in iter_leaves(value) if leaf is not None and not isinstance(leaf, bool))
 
 
 def list_alternatives(question: str) -> frozenset[str]:

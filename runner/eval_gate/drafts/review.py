@@ -16,7 +16,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.text import globs
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.tokens import TokenData
@@ -105,15 +105,14 @@ def _render_responses(stored: StoredResponses) -> Iterator[str]:
     """Render each different response once, the most frequent first."""
     different = {_identify_response(response): response for response in stored.responses}
     counts = Counter(map(_identify_response, stored.responses))
-    asked = stored.execution_count
-    executions = "execution" if asked == 1 else "executions"
+    executions = format_count(stored.execution_count, "execution")
     for key, count in counts.most_common(_MAX_RESPONSES):
-        yield f"  response, {count} of {asked} {executions}:"
+        yield f"  response, {count} of {executions}:"
         yield from (f"    {line}" for line in _render_response(different[key]))
     if (more := len(counts) - _MAX_RESPONSES) > 0:
-        yield f"  and {more} more different {'response' if more == 1 else 'responses'}"
+        yield f"  and {format_count(more, 'more different response')}"
     if stored.error_count:
-        yield f"  no response, {stored.error_count} of {asked} {executions}"
+        yield f"  no response, {stored.error_count} of {executions}"
 
 
 def _identify_response(response: Response) -> tuple[str, str]:
@@ -124,7 +123,7 @@ def _identify_response(response: Response) -> tuple[str, str]:
 def _render_response(response: Response) -> Iterator[str]:
     yield from (f"calls {_render_call(call)}" for call in response.tool_calls[:_MAX_CALLS])
     if (more := len(response.tool_calls) - _MAX_CALLS) > 0:
-        yield f"and {more} more {'call' if more == 1 else 'calls'}"
+        yield f"and {format_count(more, 'more call')}"
     lines = [line for line in response.text[:_MAX_TEXT].splitlines() if line.strip()]
     shown = [to_console_line(line) for line in lines[:_MAX_LINES]]
     yield from shown or ["(an empty response)"]

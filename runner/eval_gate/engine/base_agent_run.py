@@ -29,7 +29,7 @@ from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
-from eval_gate.text.escape import truncate_middle
+from eval_gate.text.escape import format_count, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 
 BASE_AGENT_JOURNAL_NAME: Final = "base-agent.jsonl"
@@ -131,7 +131,7 @@ class BaseAgentRun:
         elif (allowance.remaining is not None and allowance.remaining < needed) or not allowance.try_begin(
             len(request.keys)
         ):
-            more = "1 more execution" if needed == 1 else f"{needed} more executions"
+            more = format_count(needed, "more execution")
             self._trouble = f"the rerun-budget of {allowance.budget} is too small for {more}"
         return self._trouble is None
 

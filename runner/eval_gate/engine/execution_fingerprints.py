@@ -14,6 +14,7 @@ from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseFingerprints
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.targets.setup import compute_setup_fingerprint
+from eval_gate.text.escape import format_count
 
 MAX_NAMED_SETTINGS: Final = 5
 """Settings that one sentence names."""
@@ -26,9 +27,8 @@ def describe_discarded_executions(executions: int, before: RunSetup | None, curr
         named.insert(0, f"commit {(before.commit or 'unknown')[:7]} → {(current.commit or 'unknown')[:7]}")
     rest = len(named) - MAX_NAMED_SETTINGS
     what = "; ".join([*named[:MAX_NAMED_SETTINGS], *([f"and {rest} more"] if rest > 0 else [])])
-    plural = "s" if executions != 1 else ""
     since = what or "cases, graders, the agent, or their files"
-    return f"repeating {executions} finished execution{plural}, because the setup changed: {since}"
+    return f"repeating {format_count(executions, 'finished execution')}, because the setup changed: {since}"
 
 
 class ExecutionFingerprints:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from eval_gate.config.rerun_budget import RerunBudget
+from eval_gate.text.escape import format_count
 
 
 class RerunAllowance:
@@ -49,11 +50,10 @@ class RerunAllowance:
         if self._waits:
             spent += ", because `rerun-interval` would wait longer"
         if suspects:
-            which = "1 suspected regression is" if suspects == 1 else f"{suspects} suspected regressions are"
+            which = format_count(suspects, "suspected regression is", "suspected regressions are")
             yield f"{which} not decided: {spent}"
         if new:
-            which = "1 new case" if new == 1 else f"{new} new cases"
-            yield f"{which} ran fewer times than configured: {spent}"
+            yield f"{format_count(new, 'new case')} ran fewer times than configured: {spent}"
 
     def add_cost(self, usd: float) -> None:
         """So much was spent on re-runs, in US dollars."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from eval_gate.model.limits import STORED_CHECK
+from eval_gate.text.escape import format_count
 from eval_gate.text.number_search import iter_numbers
 
 MAX_VALUE = 120
@@ -54,7 +55,7 @@ def describe_missing_number(number: str, response: str) -> str:
 
 def format_times(count: int) -> str:
     """How often something happened, as `1 time` or `3 times`."""
-    return f"{count} time{'' if count == 1 else 's'}"
+    return format_count(count, "time")
 
 
 def limit_items(lines: Iterable[str], limit: int = MAX_ITEMS) -> tuple[str, ...]:

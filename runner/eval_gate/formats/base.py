@@ -12,6 +12,7 @@ from eval_gate.formats.outlines import Outline
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import format_count
 
 
 class EvalSource(FrozenStruct):
@@ -77,10 +78,9 @@ class EvalFileError(GateError):
     """An eval file is invalid. `problems` holds all problems of the file."""
 
     def __init__(self, file: str, problems: Sequence[Problem]) -> None:
-        count = len(problems)
         super().__init__(
             "invalid-eval-file",
-            f"{file} has {count} problem{'s' if count != 1 else ''}",
+            f"{file} has {format_count(len(problems), 'problem')}",
             "correct the file; `eval-gate validate` checks it without calling the agent",
             problems=problems,
         )

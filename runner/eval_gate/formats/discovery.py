@@ -24,6 +24,7 @@ from eval_gate.model.case import EvalSuite
 from eval_gate.model.limits import FINDINGS
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text import globs
+from eval_gate.text.escape import format_count
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.surrogates import is_well_formed
 from eval_gate.text.untrusted.unsupported_files import (
@@ -249,10 +250,9 @@ def load_suites(
         problems += _find_unnamed_parts(others, suites)
     if problems:
         problems = list(dict.fromkeys(problems))  # a file may belong to two suites
-        count = len(problems)
         raise GateError(
             "invalid-eval-files",
-            f"{count} problem{'s' if count != 1 else ''} in the eval files",
+            f"{format_count(len(problems), 'problem')} in the eval files",
             "correct them; `eval-gate validate` checks without running anything",
             problems=problems,
         )
@@ -301,7 +301,7 @@ def check_baseline_files(
     folders = [folder for pattern in patterns if (folder := root / pattern).is_dir()]
     problems = [
         Problem(
-            f"not an eval file, but the baseline has {count} case{'s' if count != 1 else ''} of it: "
+            f"not an eval file, but the baseline has {format_count(count, 'case')} of it: "
             "correct, rename or remove the file",
             file=file,
         )

@@ -24,7 +24,7 @@ from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.results.history import SCORE_DIGITS
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.text.distinct_values import format_distinct_percents, format_value_and_limit
-from eval_gate.text.escape import format_first_few
+from eval_gate.text.escape import format_count, format_first_few
 
 SCORE_SHARE: Final = 0.01
 """The accepted chance that scores which only vary are called a drop, over all graded cases together."""
@@ -122,8 +122,7 @@ def _apply_regression_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
     count = rule_input.count_unwaived(CaseClass.REGRESSION)
     refined = rule_input.comparison is not None and rule_input.comparison.false_alarm_rate is not None
     one, many = ("usually passes", "usually pass") if refined else ("passed in the baseline", "passed in the baseline")
-    what = f"case that {one} failed" if count == 1 else f"cases that {many} failed"
-    reason = f"{count} {what} (limit {allowed})"
+    reason = f"{format_count(count, f'case that {one}', f'cases that {many}')} failed (limit {allowed})"
     return RuleFinding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 
 
@@ -156,7 +155,7 @@ def _apply_suite_score_rule(rule_input: RuleInput, finding: ScoreFinding) -> Rul
         change.score_change is not None and change.score_change < 0 and not rule_input.is_waived(change.key)
         for change in rule_input.comparison.changes
     )
-    fell, of = f"{-finding.fall:+.2f}", f"of {finding.cases} graded case{'s' if finding.cases != 1 else ''}"
+    fell, of = f"{-finding.fall:+.2f}", f"of {format_count(finding.cases, 'graded case')}"
     chance, most = format_distinct_percents(finding.chance, finding.limit)
     what = (
         f"scores {of} fell by {finding.fall:.2f} on average, {finding.lower_cases} of {finding.cases} are lower; "
@@ -226,9 +225,7 @@ def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
     more = " and by more than scores vary" if histories else ""
     known = "; how much scores vary is estimated from all cases, because there is only one earlier run"
     assumed = known if any(history.from_one_run for history in histories) else ""
-    what = (
-        f"the score of {over} case{'s' if over != 1 else ''} fell by more than {limit}{more} (largest drop: {largest})"
-    )
+    what = f"the score of {format_count(over, 'case')} fell by more than {limit}{more} (largest drop: {largest})"
     return RuleFinding(RuleCode.SCORE_DROP, largest, limit, over == 0, f"{what}{assumed}")
 
 
@@ -287,9 +284,9 @@ def _apply_usage_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFi
 
 def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.UsageIncrease) -> RuleFinding:
     if found.unknown:
-        many, has = (f"{found.missing_cases} cases", "have") if found.missing_cases != 1 else ("1 case", "has")
+        cases, has = format_count(found.missing_cases, "case"), "has" if found.missing_cases == 1 else "have"
         what = (
-            f"{many} had {code.label.lower()} in the baseline and {has} none in this run, so the limit of "
+            f"{cases} had {code.label.lower()} in the baseline and {has} none in this run, so the limit of "
             f"+{most:g} % cannot be checked"
         )
         return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, reason=what, inconclusive=True)
@@ -299,7 +296,7 @@ def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.U
     change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(found.ratio) else "up from 0"
     limit = f"+{limit} %"
     unsure = found.ratio > 1 + most / 100 and not found.exceeds_limit
-    shown = f"{change} ({found.cases} case{'s' if found.cases != 1 else ''}, may be chance)" if unsure else change
+    shown = f"{change} ({format_count(found.cases, 'case')}, may be chance)" if unsure else change
     what = f"{code.label.lower()} of the typical case: {change} since the baseline (limit {limit})"
     return RuleFinding(code, shown, limit, not found.exceeds_limit, what)
 
@@ -319,7 +316,7 @@ def _apply_error_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
     """Apply the limit of errors: too many agent errors fail the gate, too many others make it inconclusive."""
     errors = list(iter_new_errors(rule_input.run, rule_input.comparison))
     count, of_the_agent = len(errors), sum(not _is_external_error(case) for case in errors)
-    what = f"{count} new error{'s' if count != 1 else ''} (limit {allowed}){_format_error_kinds(errors)}"
+    what = f"{format_count(count, 'new error')} (limit {allowed}){_format_error_kinds(errors)}"
     return RuleFinding(
         RuleCode.ERRORS,
         str(count),

@@ -28,7 +28,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
 from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.text.escape import format_first_few, shorten_error
+from eval_gate.text.escape import format_count, format_first_few, shorten_error
 from eval_gate.text.quoting import describe_name
 
 _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
@@ -168,11 +168,10 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
 
 def _describe_unconfirmed(count: int, why: GroundKind) -> str:
     if why is GroundKind.GATE_FAILED:
-        suspected = "suspected regression was" if count == 1 else "suspected regressions were"
-        return f"{count} {suspected} not re-run, because the gate had already failed"
-    return (
-        f"{_format_cases(count)} failed, and it is unknown whether the change is the cause: {_UNCONFIRMED_CAUSES[why]}"
-    )
+        suspected = format_count(count, "suspected regression was", "suspected regressions were")
+        return f"{suspected} not re-run, because the gate had already failed"
+    cases = format_count(count, "case")
+    return f"{cases} failed, and it is unknown whether the change is the cause: {_UNCONFIRMED_CAUSES[why]}"
 
 
 def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
@@ -181,8 +180,8 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
         return ()
     found = []
     if must := _list_unscored_must_pass(rule_input, policy):
-        one, many = "must-pass case has", "must-pass cases have"
-        message = f"{len(must)} {one if len(must) == 1 else many} no result in this run: {format_first_few(must, 3)}"
+        counted = format_count(len(must), "must-pass case has", "must-pass cases have")
+        message = f"{counted} no result in this run: {format_first_few(must, 3)}"
         found.append(Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=message))
     found += [
         Reason(
@@ -198,15 +197,12 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
         if key in before and case.status is Status.SKIPPED and (case.mistakes or case.error in _UNINTENDED_SKIPS):
             skipped[_MISTAKEN if case.mistakes else case.error or ""].append(key.case_id)
     for why, ids in skipped.items():
-        were = "was" if len(ids) == 1 else "were"
-        message = f"{_format_cases(len(ids))} that passed in the baseline {were} not run: {format_first_few(ids, 3)}"
+        which = format_count(len(ids), "case that passed in the baseline was", "cases that passed in the baseline were")
+        message = f"{which} not run: {format_first_few(ids, 3)}"
         found.append(Reason(code=ReasonCode.MISSING_CASE_RESULT, message=f"{message}; {why}"))
     if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
-        has = "has" if len(lost) == 1 else "have"
-        message = (
-            f"{_format_cases(len(lost))} that passed in the baseline {has} no result in this run, and the run gives "
-            "no reason"
-        )
+        many = format_count(len(lost), "case that passed in the baseline has", "cases that passed in the baseline have")
+        message = f"{many} no result in this run, and the run gives no reason"
         found.append(Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message))
     return tuple(found)
 
@@ -261,10 +257,6 @@ _UNCONFIRMED_CAUSES = {
 }
 
 
-def _format_cases(count: int) -> str:
-    return f"{count} case{'s' if count != 1 else ''}"
-
-
 def _find_unexplained_reasons(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
     """Find failures and low scores that only a missing baseline could explain; without any, it is not needed."""
     if absent is None:
@@ -274,11 +266,10 @@ def _find_unexplained_reasons(rule_input: RuleInput, policy: Policy, absent: NoB
     run = rule_input.run
     waived = rule_input.waiving.count_cases(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
     if policy.uses_baseline and (count := run.summary.failed - waived) > 0:
-        message = f"{_format_failing_cases(count)} cannot be compared with the baseline: {absent.reason}"
+        message = f"{format_count(count, 'failing case')} cannot be compared with the baseline: {absent.reason}"
         return (Reason(code=absent.code, message=message, hint=absent.hint),)
     if policy.max_score_drop is not None and (low := _count_possible_drops(rule_input, policy.max_score_drop)):
-        scores = "1 low score" if low == 1 else f"{low} low scores"
-        message = f"{scores} cannot be compared with the baseline: {absent.reason}"
+        message = f"{format_count(low, 'low score')} cannot be compared with the baseline: {absent.reason}"
         return (Reason(code=absent.code, message=message, hint=absent.hint),)
     return ()
 
@@ -293,7 +284,7 @@ def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reas
     if not failing or len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
         return ()
     message = (
-        f"{_format_failing_cases(len(failing))} {'is' if len(failing) == 1 else 'are'} not in the baseline: "
+        f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline: "
         f"{describe_missing_coverage(rule_input.run, rule_input.baseline)}"
     )
     return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
@@ -312,18 +303,14 @@ def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason,
     failing = [key.case_id for key in found.failing if not rule_input.is_waived(key)]
     if not failing or len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
         return ()
-    are = "is" if len(found.missing) == 1 else "are"
+    missing = format_count(len(found.missing), "case that passed there is", "cases that passed there are")
     message = (
-        f"{_format_failing_cases(len(failing))} {'is' if len(failing) == 1 else 'are'} not in the baseline "
-        f"({format_first_few(failing, 3)}), and {_format_cases(len(found.missing))} that passed there {are} missing or "
-        f"skipped in this run ({format_first_few([key.case_id for key in found.missing], 3)}): a case may have been "
+        f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline "
+        f"({format_first_few(failing, 3)}), and {missing} missing or skipped "
+        f"in this run ({format_first_few([key.case_id for key in found.missing], 3)}): a case may have been "
         "renamed"
     )
     return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
-
-
-def _format_failing_cases(count: int) -> str:
-    return f"{count} failing case{'s' if count != 1 else ''}"
 
 
 def _count_possible_drops(rule_input: RuleInput, most: float) -> int:
@@ -353,4 +340,4 @@ def _build_pass_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, 
         message = "no case can be compared: the baseline has no score for any case with the same prompt and expectation"
         return (Reason(code=ReasonCode.NO_COMPARABLE_CASES, message=message),)
     cases = run.summary.total_cases
-    return (Reason(code=ReasonCode.PASSED, message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)
+    return (Reason(code=ReasonCode.PASSED, message=f"all rules hold for {format_count(cases, 'case')}"),)

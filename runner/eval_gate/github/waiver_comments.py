@@ -34,6 +34,7 @@ from eval_gate.github.command_comments import (
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.waiver import MAX_WAIVER_DAYS, CommentOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.text.escape import format_count
 
 DEFAULT_LABEL: Final = "eval-gate:waive"
 DEFAULT_DAYS: Final = 14
@@ -102,8 +103,8 @@ class _CommentReview:
                 self._review_comment(candidate)
             except GitHubError as error:
                 left = len(heard) - place
-                comments = "comment with commands is" if left == 1 else "comments with commands are"
-                self._troubles.append(f"{left} {comments} ignored: {error}")
+                comments = format_count(left, "comment with commands is", "comments with commands are")
+                self._troubles.append(f"{comments} ignored: {error}")
                 break
         if (more := len(self._refusals) - MAX_REFUSALS) > 0:
             self._troubles.append(f"{more} more command{'s were' if more > 1 else ' was'} refused")

@@ -19,9 +19,9 @@ from eval_gate.model.case import EvalSuite
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.reports.console.style import MAX_DESCRIPTION, MAX_ID, ConsoleStyle, align_columns
-from eval_gate.reports.wording.numbers import format_count, format_percent, format_seconds
+from eval_gate.reports.wording.numbers import format_percent, format_seconds
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.text.escape import escape_markdown, format_code_span, to_console_line, truncate_text
+from eval_gate.text.escape import escape_markdown, format_code_span, format_count, to_console_line, truncate_text
 from eval_gate.text.safe_output import neutralize_json
 
 FORMAT: Final = "agent-evals"

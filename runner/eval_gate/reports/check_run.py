@@ -9,11 +9,11 @@ from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.markdown_fragments import format_links, format_prose, format_provenance, format_setup_changes
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.wording.headline import format_regressions
-from eval_gate.reports.wording.numbers import format_count, format_pass_counts, format_percent
+from eval_gate.reports.wording.numbers import format_pass_counts, format_percent
 from eval_gate.reports.wording.verdict import format_new_errors
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.escape import escape_markdown, to_one_line, truncate_text
+from eval_gate.text.escape import escape_markdown, format_count, to_one_line, truncate_text
 from eval_gate.text.quoting import capitalize_first
 
 MAX_TITLE: Final = 80

@@ -28,10 +28,9 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.advice import UNRELATED_TO_CHANGE, find_problem_owner
 from eval_gate.reports.wording.behaviour import NO_EFFECT
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
-from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, shorten_error
+from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, format_count, shorten_error
 
 if TYPE_CHECKING:
     from jinja2 import Environment

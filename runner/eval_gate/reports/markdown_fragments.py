@@ -20,7 +20,7 @@ from eval_gate.reports.wording import verdict
 from eval_gate.reports.wording.headline import find_earlier_commits
 from eval_gate.reports.wording.setup_changes import MAX_NAMED, SetupChangeText
 from eval_gate.reports.wording.waivers import WaiverText
-from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, truncate_text
+from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, format_count, truncate_text
 
 MAX_SENTENCE: Final = 400
 MAX_REASONS: Final = 5
@@ -123,7 +123,7 @@ def _format_names(rows: Sequence[CaseRow], limit: int, details: Callable[[CaseRo
     rest = len(rows) - limit
     if rest <= 0:
         return shown
-    return f"{shown} and {rest} more" if shown else wording.format_count(rest, "case")
+    return f"{shown} and {rest} more" if shown else format_count(rest, "case")
 
 
 def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
@@ -136,7 +136,7 @@ def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
         for reason, members in list(groups.items())[:MAX_REASONS]
     ]
     left_out = sum(len(members) for members in list(groups.values())[MAX_REASONS:])
-    return "; ".join([*shown, *([f"{wording.format_count(left_out, 'case')} for other reasons"] if left_out else [])])
+    return "; ".join([*shown, *([f"{format_count(left_out, 'case')} for other reasons"] if left_out else [])])
 
 
 def format_prose(words: str, limit: int = MAX_SENTENCE) -> str:
@@ -194,7 +194,7 @@ def describe_stale_baseline(view: ReportView) -> str:
     if facts.age_days is not None:
         parts.append(f"**{wording.format_age(facts.age_days)}** (limit {context.max_baseline_age_days:g} days)")
     if facts.commits_behind is not None:
-        behind = wording.format_count(facts.commits_behind, "commit")
+        behind = format_count(facts.commits_behind, "commit")
         parts.append(f"**{behind} behind** {branch} (limit {context.max_baseline_commits})")
     why = f"Differences may come from {branch}, not from this change."
     return f"The baseline is {' and '.join(parts)}. {why} To refresh it, {describe_branch_run(context)}."
@@ -238,7 +238,7 @@ def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = form
     else:  # there may be others between them: `latest` passes over red ones too
         which = f"{len(facts.unscored_runs)} newer runs" if more else f"A newer run, {sha},"
     scored = (
-        f"{'in ' + sha + ', ' if more else ''}{first.scored} of {wording.format_count(first.cases, 'case')} "
+        f"{'in ' + sha + ', ' if more else ''}{first.scored} of {format_count(first.cases, 'case')} "
         f"{'has' if first.scored == 1 or first.cases == 1 else 'have'} a score"
     )
     compared = mark(facts.sha[:7] if facts.sha else facts.run_id[:40])
@@ -255,7 +255,7 @@ def describe_older_baseline(view: ReportView, mark: Callable[[str], str] = forma
     counted, base = find_earlier_commits(view.run), view.comparison.baseline.base_sha or ""
     if counted is None:
         return None
-    commits = wording.format_count(counted[0], "commit")
+    commits = format_count(counted[0], "commit")
     what = f"{'its' if counted[0] == 1 else 'their'} effects count too ({mark(counted[1])})"
     if view.run.sha == base:
         return f"Between the baseline and {mark(base[:7])} {'is' if counted[0] == 1 else 'are'} {commits}: {what}"
@@ -314,7 +314,7 @@ def describe_baseline(view: ReportView) -> str:
     day = wording.extract_day(facts.timestamp)
     details = [words for words in (wording.format_age(facts.age_days),) if words]
     if facts.commits_behind is not None:
-        behind = f"{wording.format_count(facts.commits_behind, 'commit')} behind"
+        behind = f"{format_count(facts.commits_behind, 'commit')} behind"
         details.append(f"{behind} {format_code_span(context.branch)}" if context.branch else behind)
     branch = f" on {format_code_span(context.branch)}" if context.branch else ""
     shown = f" {format_code_span(facts.sha[:7])}" if facts.sha else "" if day else f" {format_code_span(facts.run_id)}"

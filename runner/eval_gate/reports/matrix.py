@@ -35,9 +35,9 @@ from eval_gate.reports.template_engine import build_environment, tidy_markdown
 from eval_gate.reports.view.scores import compute_mean_score
 from eval_gate.reports.wording import numbers as wording
 from eval_gate.reports.wording.advice import find_advice
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
+from eval_gate.text.escape import format_count
 from eval_gate.text.safe_output import neutralize_json
 
 if TYPE_CHECKING:
@@ -178,8 +178,8 @@ class Matrix(Record, kw_only=True):
     def heading(self) -> str:
         """`3 targets, 12 cases: 2 differ`."""
         targets, cases = (
-            wording.format_count(len(self.targets), "target"),
-            wording.format_count(len(self.cases), "case"),
+            format_count(len(self.targets), "target"),
+            format_count(len(self.cases), "case"),
         )
         differing, not_run = len(self.differing), len(self.not_run_everywhere)
         found = f"{differing} differ{'s' if differing == 1 else ''}" if differing else "no differences"

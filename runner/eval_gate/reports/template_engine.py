@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.reports.wording import numbers
 from eval_gate.text import escape
+from eval_gate.text.escape import format_count
 from eval_gate.text.safe_output import reveal_all_invisible
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def build_environment(
             "text": escape.escape_markdown,
         }
     made.filters.update(filters)
-    made.globals["count"] = numbers.format_count
+    made.globals["count"] = format_count
     return made
 
 

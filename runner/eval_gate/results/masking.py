@@ -15,6 +15,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.execution import BaselineResult, CaseDetails, EvaluatorResult, StoredCall
 from eval_gate.model.result import CaseText
 from eval_gate.struct import replace
+from eval_gate.text.json_values import map_leaves
 from eval_gate.text.secret import MASK
 
 TextChange: TypeAlias = Callable[[str], str]
@@ -119,16 +120,12 @@ def map_value(value: JsonValue, change: TextChange) -> JsonValue:
 
     A number whose text `change` alters becomes a text.
     """
-    match value:
-        case str():
-            return change(value)
-        case bool() | None:
-            return value
-        case int() | float():
-            written = json.dumps(value)
-            told = change(written)
-            return value if told == written else told
-        case list():
-            return [map_value(member, change) for member in value]
-        case dict():
-            return {change(key): map_value(member, change) for key, member in value.items()}
+
+    def change_leaf(leaf: JsonValue) -> JsonValue:
+        if leaf is None or isinstance(leaf, bool):
+            return leaf
+        written = leaf if isinstance(leaf, str) else json.dumps(leaf)
+        told = change(written)
+        return leaf if told == written else told
+
+    return map_leaves(value, change_leaf, change)

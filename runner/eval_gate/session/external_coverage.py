@@ -16,10 +16,11 @@ from eval_gate.gate.setup_comparison import DEFAULT_EXTERNAL_COVERAGE
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
-from eval_gate.reports.wording.numbers import format_count, format_percent
+from eval_gate.reports.wording.numbers import format_percent
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import Session
 from eval_gate.struct import replace
+from eval_gate.text.escape import format_count
 
 _MAX_NAMED: Final = 3
 

@@ -22,7 +22,6 @@ from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseResult, RerunStopReason, RunResult, SuiteResult, ToolIdentity
 from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.external_cases import build_case_result, build_score_rules, redact_rows
 from eval_gate.session.external_coverage import check_coverage, mark_missing_cases
@@ -30,6 +29,7 @@ from eval_gate.session.run import build_reruns
 from eval_gate.session.session import Session
 from eval_gate.session.tool_reruns import RerunSpending, ToolBaseAgent, ToolReruns, build_redactor
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import format_count
 
 _FAILING_STATUSES: Final = frozenset({Status.FAILED, Status.ERROR})
 
@@ -48,8 +48,8 @@ def read_external_results(config: RunConfig, paths: Sequence[str], context: RunC
     unused = rules.list_unused_rules()
     notes = (f"no result has the score {', '.join(unused)}",) if unused else ()
     if many := rules.off_scale:
-        has = "has a score" if many == 1 else "have scores"
-        what = f"{format_count(many, 'result')} {has} outside of 0 to 1: the pass score does not apply to them"
+        which = format_count(many, "result has a score", "results have scores")
+        what = f"{which} outside of 0 to 1: the pass score does not apply to them"
         notes = (*notes, f"{what}, and the verdict of the tool counts")
     return replace(found, notes=(*found.notes, *notes))
 
@@ -255,5 +255,4 @@ def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Ite
     there, moved = baseline.result.index_cases(), find_earlier_keys(baseline.result, run)
     same = sum(key in there for key, _ in run.iter_cases())
     again = f", {len(moved)} more by their prompt under another name" if moved else ""
-    verb = "is" if total == 1 else "are"
-    yield f"{same} of {format_count(total, 'case')} {verb} in the baseline by {named_by}{again}"
+    yield f"{same} of {format_count(total, 'case is', 'cases are')} in the baseline by {named_by}{again}"

@@ -34,7 +34,7 @@ from eval_gate.session.external_cases import build_execution, build_score_rules,
 from eval_gate.session.session import Session
 from eval_gate.struct import Struct, field, replace
 from eval_gate.text.command_template import CommandTemplate, quote_for_shell
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import format_count, to_one_line
 from eval_gate.text.redaction import Redactor
 
 DEFAULT_BUDGET_S: Final = 600.0
@@ -224,7 +224,7 @@ class ToolBaseAgent:
         if (allowance.remaining is not None and allowance.remaining < needed) or not self._spending.take(
             len(cases.keys)
         ):
-            more = "1 more execution" if needed == 1 else f"{needed} more executions"
+            more = format_count(needed, "more execution")
             self._trouble = f"the rerun-budget of {allowance.budget} is too small for {more}"
         return self._trouble is None
 

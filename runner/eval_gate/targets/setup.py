@@ -22,7 +22,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import PromptSetup
 from eval_gate.targets.settings import CaseInsensitiveNames, ProgramSettings, TargetSettings, find_no_effect, find_role
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, dump_sorted_json, fingerprint_json
-from eval_gate.text.json_leaves import iter_texts
+from eval_gate.text.json_values import iter_texts, map_texts
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import to_public_url
@@ -243,19 +243,6 @@ def _digest_credentials(value: JsonValue) -> JsonValue:
             for name, one in value.items()
         }
     return value
-
-
-def map_texts(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
-    """Apply `change` to every text in a JSON value. The names of members stay unchanged."""
-    match value:
-        case str():
-            return change(value)
-        case list():
-            return [map_texts(one, change) for one in value]
-        case dict():
-            return {name: map_texts(one, change) for name, one in value.items()}
-        case _:
-            return value
 
 
 def hide_keys(text: str) -> str:

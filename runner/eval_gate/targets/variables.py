@@ -15,6 +15,7 @@ from eval_gate.process.environment import is_always_passed
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.kinds import find_kind
 from eval_gate.targets.missing_requirements import STAND_IN
+from eval_gate.text.json_values import iter_texts
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import Secret
 from eval_gate.text.urls import to_public_url
@@ -44,15 +45,7 @@ def is_literal(value: JsonValue) -> bool:
 
 def has_reference(value: JsonValue) -> bool:
     """Whether it holds the name of a variable, at any depth."""
-    match value:
-        case str():
-            return _VARIABLE.search(value) is not None
-        case list():
-            return any(map(has_reference, value))
-        case dict():
-            return any(map(has_reference, value.values()))
-        case _:
-            return False
+    return any(map(_VARIABLE.search, iter_texts(value)))
 
 
 def is_reference(value: JsonValue) -> bool:

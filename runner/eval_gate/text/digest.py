@@ -9,6 +9,7 @@ from json import encoder
 from typing import Any, Final
 
 from eval_gate.model.base import JsonValue
+from eval_gate.text.json_values import map_leaves
 
 DIGEST_DIGITS: Final = 16
 """Digits of a fingerprint: enough to distinguish values."""
@@ -50,23 +51,15 @@ def dump_sorted_json(value: JsonValue) -> str:
     `5000`, `5000.0` and `5e3`, which JSON does not distinguish, therefore give the same text.
     """
     text = _encode_json(value)
-    return _encode_json(_normalize_numbers(value)) if _FRACTION.search(text) else text
+    return _encode_json(map_leaves(value, _normalize_number)) if _FRACTION.search(text) else text
 
 
 def _encode_json(value: JsonValue) -> str:
     return "".join(_encode_pieces(value, 0)) if _encode_pieces else _plain_encoder.encode(value)
 
 
-def _normalize_numbers(value: JsonValue) -> JsonValue:
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case dict():
-            return {key: _normalize_numbers(one) for key, one in value.items()}
-        case list() | tuple():
-            return [_normalize_numbers(one) for one in value]
-        case _:
-            return value
+def _normalize_number(leaf: JsonValue) -> JsonValue:
+    return int(leaf) if isinstance(leaf, float) and leaf.is_integer() else leaf
 
 
 def digest_file_content(data: bytes) -> str:

@@ -72,6 +72,11 @@ def format_first_few(things: Sequence[Thing], most: int, shown: Callable[[Thing]
     return ", ".join(map(shown, things[:most])) + (f" and {more} more" if more > 0 else "")
 
 
+def format_count(number: int, one: str, many: str | None = None) -> str:
+    """`1 regression`, `3 regressions`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def format_code_span(text: str, limit: int = MAX_TEXT) -> str:
     """Inline code that holds any text: a fence longer than the longest run of backticks inside."""
     text = to_one_line(text, limit)

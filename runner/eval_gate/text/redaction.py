@@ -21,6 +21,7 @@ from urllib.parse import quote, quote_plus
 from msgspec import Struct, structs
 from pydantic import JsonValue
 
+from eval_gate.text.json_values import map_leaves
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.safe_output import INVISIBLE
 from eval_gate.text.secret import MASK
@@ -169,15 +170,7 @@ class Redactor:
 
     def mask_json(self, value: JsonValue) -> JsonValue:
         """Mask the secrets in every text of a JSON value, including keys."""
-        match value:
-            case str():
-                return self(value)
-            case list():
-                return [self.mask_json(member) for member in value]
-            case dict():
-                return {self(key): self.mask_json(member) for key, member in value.items()}
-            case _:
-                return value
+        return map_leaves(value, lambda leaf: self(leaf) if isinstance(leaf, str) else leaf, self)
 
     def mask_struct(self, found: _Model) -> _Model:
         """Mask the secrets in every text of a struct."""

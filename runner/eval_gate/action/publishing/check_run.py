@@ -32,8 +32,8 @@ from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.workflow_commands import WorkflowCommands
 from eval_gate.model.result import ResultProducer
 from eval_gate.reports.case_annotations import CaseAnnotation, CaseAnnotations
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import format_count
 
 _EXTERNAL_ID: Final = re.compile(
     r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?(?:\.(\d{1,18})-(\d{1,9}))?",

@@ -27,8 +27,8 @@ from eval_gate.github.client import GitHubClient
 from eval_gate.github.commits import fetch_file
 from eval_gate.github.failure import GitHubError
 from eval_gate.github.waiver_comments import Discussion, read_comment_waivers
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import replace
+from eval_gate.text.escape import format_count
 
 
 def load_file_waivers(step: Step, config: RunConfig, log: StepLog) -> KnownWaivers:

@@ -11,11 +11,12 @@ from eval_gate.analysis.drift.branch_drift import FALSE_ALARM_RUNS, MIN_RUNS, De
 from eval_gate.analysis.drift.case_drift import CaseDegradation
 from eval_gate.gate.model_changes import format_model_names
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.wording.numbers import MINUS, format_count
+from eval_gate.reports.wording.numbers import MINUS
 from eval_gate.results.history import HistoryRun
 from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.text import escape
 from eval_gate.text.distinct_values import format_distinct_decimals
+from eval_gate.text.escape import format_count
 from eval_gate.text.quoting import capitalize_first
 
 LEVEL_NAMES: Final = {

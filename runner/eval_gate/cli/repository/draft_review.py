@@ -23,9 +23,8 @@ from eval_gate.errors import GateError
 from eval_gate.formats.discovery import LeftOut, find_eval_files, read_eval_document
 from eval_gate.model.case import EvalCase
 from eval_gate.process.signals import run_async
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 from eval_gate.text.tokens import TokenData
 
 _CHOICES: Final = "[a]ccept, [e]dit, [d]rop, [s]kip, [q]uit? "

@@ -23,12 +23,11 @@ from eval_gate.errors import ExitCode, GateError, Problem, format_suggestion
 from eval_gate.formats.dialect_names import UPDATABLE_DIALECTS
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.process.signals import run_async
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.session.case_observations import ObservedRun, observe_cases, remove_run_folder
 from eval_gate.session.evaluated_commit import find_git_facts
 from eval_gate.struct import replace
 from eval_gate.text import globs
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 from eval_gate.text.safe_output import reveal_all_invisible
 from eval_gate.text.tokens import TokenData
 

@@ -25,11 +25,10 @@ from eval_gate.files.file_paths import format_path
 from eval_gate.files.writing import make_folder, write_atomically
 from eval_gate.model.execution import format_error
 from eval_gate.process.signals import run_async
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.session.case_observations import ObservedRun, observe_cases, remove_run_folder
 from eval_gate.session.evaluated_commit import find_git_facts
 from eval_gate.struct import replace
-from eval_gate.text.escape import to_console_line, to_one_line
+from eval_gate.text.escape import format_count, to_console_line, to_one_line
 from eval_gate.text.safe_output import reveal_all_invisible
 from eval_gate.text.shell import format_shell_line
 

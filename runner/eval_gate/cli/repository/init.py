@@ -125,7 +125,7 @@ def init(
 def _require_consent(plan: StarterPlan, questions: Questions) -> None:
     """Ask whether to rewrite files. Raises GateError `not-confirmed` without a yes."""
     from eval_gate.errors import GateError
-    from eval_gate.reports.wording.numbers import format_count
+    from eval_gate.text.escape import format_count
 
     what = format_count(len(plan.files_to_replace), "file")
     if not questions.confirm(f"Rewrite {what}", ("--yes",)):

@@ -22,10 +22,9 @@ from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, read_waiver_bytes
 from eval_gate.gate.waivers.wording import MAX_NAMED, format_terms
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Waiver, WaiverEntry, WaiverStanding, WaiverState
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.results.run_reader import read_runs
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.escape import format_first_few, to_console_line, truncate_text
+from eval_gate.text.escape import format_count, format_first_few, to_console_line, truncate_text
 
 _MAX_NAME = 80
 _STANDING_TEXTS = {

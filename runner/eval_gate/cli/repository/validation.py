@@ -24,14 +24,13 @@ from eval_gate.gate.waivers.waiver_file import KnownWaivers, load_waivers
 from eval_gate.model.case import EvalSuite, MistakeKind
 from eval_gate.model.result import NO_JUDGE
 from eval_gate.model.waiver import FileOrigin
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.problems import render_problems
 from eval_gate.staleness.staleness_checks import check_staleness
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.missing_requirements import MissingRequirements
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 from eval_gate.text.tokens import TokenData, resolve_tokens
 
 Value = TypeVar("Value")

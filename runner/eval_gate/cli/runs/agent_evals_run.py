@@ -46,13 +46,13 @@ from eval_gate.reports.agent_evals import (
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.matrix import build_matrix, render_matrix
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError, split_file_path, split_path
 from eval_gate.session.evaluation import EvaluatedRun, store_run, treat_errors_as_incomplete
 from eval_gate.session.run import RunObserver, execute_plan, plan_run
 from eval_gate.session.session import Session
 from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.text.escape import format_count
 from eval_gate.text.quoting import quote_name
 
 SUFFIX: Final = ".json"

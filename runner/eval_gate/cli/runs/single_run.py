@@ -24,13 +24,13 @@ from eval_gate.model.case import CaseKey
 from eval_gate.process.signals import run_async
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun_command import build_rerun_command
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.waivers import build_waive_command
 from eval_gate.session.evaluated_commit import find_git_facts
 from eval_gate.session.evaluation import EvaluatedRun, build_report_context, evaluate_session, write_run_reports
 from eval_gate.session.failing_cases import find_failing_cases
 from eval_gate.session.session import Session, open_session
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import format_count
 
 
 class RunCall(FrozenStruct):

@@ -33,11 +33,11 @@ from eval_gate.config.loader import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import find_repository
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import Struct, field, replace
 from eval_gate.targets.kinds import find_kind
 from eval_gate.targets.settings import ProgramSettings
 from eval_gate.targets.target_list import read_targets
+from eval_gate.text.escape import format_count
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"

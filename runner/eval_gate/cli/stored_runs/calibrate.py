@@ -65,8 +65,8 @@ def calibrate(
     from eval_gate.cli.terminal.console import print_message, print_output
     from eval_gate.errors import ExitCode
     from eval_gate.gate.judge_agreement import JUDGES_PATH
-    from eval_gate.reports.wording.numbers import format_count
     from eval_gate.results.run_reader import read_run
+    from eval_gate.text.escape import format_count
     from eval_gate.text.safe_output import TextFormat
 
     stored = read_run(run, find_results_folder(output_dir, run))

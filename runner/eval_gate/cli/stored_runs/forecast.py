@@ -23,13 +23,12 @@ from eval_gate.gate.power.case_groups import (
 from eval_gate.gate.power.detection_power import MAX_RERUNS, DetectionPower, compute_detection_power
 from eval_gate.gate.verdict_decision import find_quarantined_cases
 from eval_gate.gate.waivers.waiver_file import load_waivers
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.power import describe_ungated_case
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.run_reader import find_baseline
 from eval_gate.session.stored_run import load_run_config
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 
 MAX_LISTED: Final = 10
 """Cases that cannot be gated and are listed without --verbose."""

@@ -44,10 +44,10 @@ def merge(
     from eval_gate.cli.stored_runs.run_settings import find_results_folder
     from eval_gate.cli.terminal.console import Verbosity, print_output, print_progress
     from eval_gate.errors import ExitCode
-    from eval_gate.reports.wording.numbers import format_count
     from eval_gate.results.merge import describe_missing_shards, describe_part_differences
     from eval_gate.results.merge import merge_runs as merged
     from eval_gate.results.run_writer import write_result
+    from eval_gate.text.escape import format_count
 
     kept = find_results_folder(None, *(results if output_dir else ()))
     folder = Path(output_dir) if output_dir else kept

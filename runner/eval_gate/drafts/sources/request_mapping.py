@@ -12,6 +12,7 @@ from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.text.json_values import iter_leaves
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.surrogates import replace_surrogates
 
@@ -160,22 +161,12 @@ def _parse_fields(text: str) -> JsonValue:
     return replace_surrogates(found)
 
 
-def _iter_places(
-    template: JsonValue, name: str, part: RequestPart, steps: tuple[str | int, ...] = ()
-) -> Iterator[_Place]:
+def _iter_places(template: JsonValue, name: str, part: RequestPart) -> Iterator[_Place]:
     """Yield every place of the placeholder `name` in a template."""
-    match template:
-        case str():
-            named = [match[1] for match in _PLACEHOLDER.finditer(template)]
-            if name in named:
-                alone = _PLACEHOLDER.fullmatch(template) is not None
-                yield _Place(part, steps, None if alone else _compile_template(template, name))
-        case list():
-            for at, member in enumerate(template):
-                yield from _iter_places(member, name, part, (*steps, at))
-        case dict():
-            for key, member in template.items():
-                yield from _iter_places(member, name, part, (*steps, key))
+    for steps, text in iter_leaves(template):
+        if isinstance(text, str) and name in _PLACEHOLDER.findall(text):
+            alone = _PLACEHOLDER.fullmatch(text) is not None
+            yield _Place(part, steps, None if alone else _compile_template(text, name))
 
 
 def _compile_template(template: str, name: str | None) -> re.Pattern[str]:

@@ -14,6 +14,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Target
 from eval_gate.targets.catalog import Grader, TargetCatalog
 from eval_gate.targets.model.model_client import ModelClient
+from eval_gate.text.escape import format_count
 
 MAX_PROBLEMS = 20
 """Cases that are named in one message."""
@@ -95,7 +96,7 @@ class _JudgeBuilder:
             rest = len(missing) - MAX_PROBLEMS
             raise GateError(
                 "missing-judge",
-                f"{len(missing)} case{'s need' if len(missing) != 1 else ' needs'} a judge: none is configured, and "
+                f"{format_count(len(missing), 'case needs', 'cases need')} a judge: none is configured, and "
                 f"the target is not a model{f' (first {MAX_PROBLEMS} listed)' if rest > 0 else ''}",
                 "set `judge_target` in the target, or `judge` (--judge) to the name of a target or to provider:model",
                 problems=[*missing][:MAX_PROBLEMS],

@@ -35,10 +35,10 @@ from eval_gate.targets.setup import (
     format_value,
     format_value_or_empty,
     hide_keys,
-    map_texts,
 )
 from eval_gate.text.digest import compute_digest
 from eval_gate.text.escape import to_one_line
+from eval_gate.text.json_values import map_texts
 from eval_gate.text.tokens import TokenData, find_snapshot_tokens, find_tokens, resolve_tokens
 from eval_gate.text.urls import mask_addresses, to_public_url
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
@@ -20,6 +20,7 @@ from eval_gate.formats.tool_forge.file_model import (
     ToolForgeMetadata,
 )
 from eval_gate.model.case import Tier
+from eval_gate.text.json_values import iter_leaves, iter_texts
 from eval_gate.text.tokens import SOURCES, find_snapshot_tokens, find_tokens, find_unknown_tokens
 
 UNSUPPORTED_ASSERTIONS = frozenset(
@@ -143,19 +144,12 @@ def _lint_tokens(expect: Expect, path: Path, findings: Findings) -> None:
                 findings.add(f"{token} is used literally: tokens are not replaced in {key}", (*path, key))
 
 
-def _iter_token_texts(value: object) -> Iterator[str]:
+def _iter_token_texts(value: Any) -> Iterator[str]:
     """Every text in a value that could hold a token."""
-    match value:
-        case str():
-            if "{{" in value:
-                yield value
-        case list():
-            for member in value:
-                yield from _iter_token_texts(member)
-        case dict():
-            yield from _iter_token_texts(list(value.values()))
-        case ParamAssertion():
-            yield from _iter_token_texts(value.value)
+    leaves: Iterator[Any] = (leaf for _, leaf in iter_leaves(value))
+    for leaf in leaves:
+        texts = iter_texts(leaf.value if isinstance(leaf, ParamAssertion) else leaf)
+        yield from (text for text in texts if "{{" in text)
 
 
 def _lint_regression(case: ToolForgeCase, path: Path, findings: Findings) -> None:

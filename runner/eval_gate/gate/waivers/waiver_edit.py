@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
 import yaml
 from msgspec import json
@@ -16,7 +16,9 @@ from eval_gate.gate.waivers.waiver_file import parse_date, parse_waivers
 from eval_gate.gate.waivers.wording import KIND_WORDS
 from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.sources.yaml_edit import append_entry, replace_values
+from eval_gate.text.sources.yaml import parse_yaml
+from eval_gate.text.sources.yaml_edit import append_entry
+from eval_gate.text.sources.yaml_layout import rewrite_yaml
 
 _DAYS_PATTERN: Final = re.compile(r"(\d{1,3})d", re.ASCII)
 _FIELD_OPTIONS: Final = {
@@ -136,7 +138,10 @@ def _add_entry(text: str, entry: Waiver, old: Sequence[Waiver]) -> str:
     if place is None:
         return append_entry(text, entry.kind.list_key, dict(_iter_fields(entry)))
     fresh = {name: value for name, value in _iter_fields(entry) if name not in {"case", "suite"}}
-    return replace_values(text, entry.kind.list_key, place, fresh)
+    document: Any = parse_yaml(text.encode(), "")[0]
+    listed = document[entry.kind.list_key]
+    renewed = [*listed[:place], {**listed[place], **fresh}, *listed[place + 1 :]]
+    return rewrite_yaml(text, document, {**document, entry.kind.list_key: renewed})
 
 
 def _iter_fields(entry: Waiver) -> Iterator[tuple[str, str]]:

@@ -12,8 +12,7 @@ from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
 from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.view.groups import Cause, group_causes
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.wording.numbers import format_count
-from eval_gate.text.escape import format_first_few, shorten_error, to_console_line, truncate_text
+from eval_gate.text.escape import format_count, format_first_few, shorten_error, to_console_line, truncate_text
 
 MAX_NAMES: Final = 30
 """Cases that a line names."""

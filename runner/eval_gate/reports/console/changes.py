@@ -19,9 +19,8 @@ from eval_gate.reports.console.case_list import (
 from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.waivers import WaiverText
-from eval_gate.text.escape import to_console_line, truncate_text
+from eval_gate.text.escape import format_count, to_console_line, truncate_text
 
 MAX_VALUE: Final = 200
 MAX_TERMS: Final = 500

@@ -11,9 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 
 _NARROW: Final = re.compile("[ -~¡-¬®-˿‐-‧←-⇿─-╿✓✗]*").fullmatch
 """European letters and the signs of our own words, each of which takes one column."""

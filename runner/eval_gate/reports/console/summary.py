@@ -17,12 +17,12 @@ from eval_gate.reports.markdown_fragments import describe_older_baseline, descri
 from eval_gate.reports.run_statistics import PassCounts
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.wording.judges import describe_judges
-from eval_gate.reports.wording.numbers import extract_day, format_age, format_count, format_pass_counts
+from eval_gate.reports.wording.numbers import extract_day, format_age, format_pass_counts
 from eval_gate.reports.wording.verdict import explain_inconclusive
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.staleness.staleness_checks import format_console_line
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 
 MAX_SUITES: Final = 30
 """Suites above which only those are listed in which a case did not pass."""

@@ -18,9 +18,8 @@ from eval_gate.reports.console.style import (
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.staleness.staleness_checks import format_console_line
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 
 RULER_WIDTH: Final = 67
 Cells: TypeAlias = tuple[str, str, str, str]

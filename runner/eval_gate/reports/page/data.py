@@ -19,9 +19,9 @@ from eval_gate.reports.view.metric_rows import MetricRow
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.grounds import format_place
-from eval_gate.reports.wording.numbers import format_count, format_pass_counts
+from eval_gate.reports.wording.numbers import format_pass_counts
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.escape import truncate_middle
+from eval_gate.text.escape import format_count, truncate_middle
 from eval_gate.text.safe_output import reveal_invisible
 
 MAX_CAUSES: Final = 50

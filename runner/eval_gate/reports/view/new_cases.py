@@ -9,7 +9,7 @@ from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, count_outcom
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.evidence import Counts
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.reports.wording.numbers import format_count
+from eval_gate.text.escape import format_count
 
 _KINDS: Final = {CaseClass.ADDED: "new", CaseClass.INCOMPARABLE: "changed"}
 FIX_HINT: Final = "flaky: fix it before you merge it"
@@ -69,6 +69,6 @@ def _summarize_outcomes(seen: Iterable[Counts]) -> str:
     never = sum(not one.passes for one in found)
     flaky = len(found) - always - never
     said = [f"{always} always passed"] if always else []
-    said += [f"{flaky} {'is' if flaky == 1 else 'are'} flaky"] if flaky else []
+    said += [f"{format_count(flaky, 'is', 'are')} flaky"] if flaky else []
     said += [f"{never} always failed"] if never else []
     return ", ".join(said)

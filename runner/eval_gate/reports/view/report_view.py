@@ -34,13 +34,13 @@ from eval_gate.reports.wording.case_errors import describe_mistakes, format_erro
 from eval_gate.reports.wording.doc_links import find_doc_link
 from eval_gate.reports.wording.grounds import describe_score_finding, format_place
 from eval_gate.reports.wording.judges import describe_judges
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.reports.wording.power import describe_false_alarms, describe_first_runs, describe_power
 from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
 from eval_gate.reports.wording.spending import count_reruns, describe_certainty, describe_reruns, describe_spending
 from eval_gate.reports.wording.verdict import describe_changes_since_push
 from eval_gate.reports.wording.waivers import build_waive_comment
 from eval_gate.struct import replace
+from eval_gate.text.escape import format_count
 
 MAX_TARGETS: Final = 10
 OPEN_ROWS: Final = 10
@@ -368,7 +368,7 @@ class ReportView(CaseLists):
         errors = format_error_kind_counts(row.error_kind for row in self.errors)
         if failing:
             kinds = [*self._count_kinds(Status.FAILED, Status.ERROR), *filter(None, [errors])]
-            parts.append(f"{failing} {'does' if failing == 1 else 'do'} not pass{_join_in_parentheses(kinds)}")
+            parts.append(f"{format_count(failing, 'does', 'do')} not pass{_join_in_parentheses(kinds)}")
         more = {"not run": summary.not_run, "skipped": summary.skipped}
         parts += [f"{number} {word}" for word, number in more.items() if number]
         parts += [format_count(len(self.score_drops), "score drop")] if self.score_drops else []

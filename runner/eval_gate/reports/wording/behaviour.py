@@ -14,7 +14,8 @@ from eval_gate.model.behaviour_change import (
     ParameterDifference,
     WidespreadChange,
 )
-from eval_gate.reports.wording.numbers import format_count, quote_in_backticks
+from eval_gate.reports.wording.numbers import quote_in_backticks
+from eval_gate.text.escape import format_count
 
 MAX_NAME: Final = 60
 NO_EFFECT: Final = "This has no effect on the verdict."

@@ -12,8 +12,7 @@ from typing import Final
 from eval_gate.model.case import EvalMistake, MistakeKind
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause, ErrorKind
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.reports.wording.numbers import format_count
-from eval_gate.text.escape import format_first_few
+from eval_gate.text.escape import format_count, format_first_few
 
 ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR, None)
 """What may be of the change's making comes first; None is an error without a recorded kind."""
@@ -96,7 +95,7 @@ def describe_error_regressions(error_kind: ErrorKind | None, number: int) -> str
     """Describe how many regressions have an error of this kind too, as a further sentence; empty without any."""
     if not number:
         return ""
-    which = "1 of the regressions is" if number == 1 else f"{number} of the regressions are"
+    which = format_count(number, "of the regressions is", "of the regressions are")
     return f". In addition, {which} {_COUNT_PHRASES[error_kind][number != 1]}"
 
 

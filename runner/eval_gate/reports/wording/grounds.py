@@ -21,8 +21,8 @@ from eval_gate.model.evidence import (
     SuiteFinding,
 )
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.wording.numbers import format_count, format_seconds
-from eval_gate.text.escape import format_first_few, to_one_line
+from eval_gate.reports.wording.numbers import format_seconds
+from eval_gate.text.escape import format_count, format_first_few, to_one_line
 
 MAX_BRANCH: Final = 60
 MIN_ODDS: Final = 2
@@ -237,8 +237,7 @@ def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None
     needed = grounds.required_failures
     if needed is None:
         return f"confirming it{alone} would take more re-runs than the setting reruns allows"
-    row = "1 failure" if needed == 1 else f"{needed} failures in a row"
-    return f"{row} would confirm it{alone}"
+    return f"{format_count(needed, 'failure', 'failures in a row')} would confirm it{alone}"
 
 
 def describe_repeats(grounds: Grounds) -> str | None:
@@ -303,7 +302,7 @@ def describe_suite_finding(finding: SuiteFinding, *, others: bool = False) -> st
     What the branch's own days make of it follows, and the base agent's result. `others`: some cases are regressions by
     themselves and are not among these.
     """
-    which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
+    which = f"{format_count(finding.cases, 'other case' if others else 'case')}"
     if finding.executions is not None:
         which = f"{format_count(finding.executions, 'execution')} of {which}"
     seldom = " that seldom fail" if finding.steady_cases_only else ""

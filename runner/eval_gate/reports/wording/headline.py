@@ -24,7 +24,7 @@ from eval_gate.reports.run_statistics import (
 from eval_gate.reports.wording.advice import find_advice
 from eval_gate.reports.wording.grounds import describe_broken_main, is_failing_as_flaky
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
-from eval_gate.reports.wording.numbers import format_count, format_percent, quote_in_backticks
+from eval_gate.reports.wording.numbers import format_percent, quote_in_backticks
 from eval_gate.reports.wording.verdict import (
     NO_VERDICT,
     find_base_agent_failures,
@@ -35,6 +35,7 @@ from eval_gate.reports.wording.verdict import (
     split_regressions,
 )
 from eval_gate.reports.wording.waivers import format_waived_counts
+from eval_gate.text.escape import format_count
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
 MAX_EVALUATORS: Final = 2

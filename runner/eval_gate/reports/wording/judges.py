@@ -8,8 +8,7 @@ from typing import Final
 from eval_gate.model.calibration import CalibrationStatus, JudgeAgreementRecord, RunJudge
 from eval_gate.model.result import RunResult
 from eval_gate.reports.run_statistics import compute_wilson_interval
-from eval_gate.reports.wording.numbers import format_count
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import format_count, to_one_line
 
 MAX_JUDGES: Final = 3
 """Judges that are told one by one: those that graded most."""

@@ -8,17 +8,12 @@ from typing import Final
 
 from eval_gate.model.comparison import PassCount
 from eval_gate.reports.run_statistics import PassCounts
-from eval_gate.text.escape import to_one_line, truncate_text
+from eval_gate.text.escape import format_count, to_one_line, truncate_text
 
 MINUS = "−"
 _DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)T")
 _DIFFERENCE_DIGITS = 6
 """Decimals up to which a difference is one."""
-
-
-def format_count(number: int, one: str, many: str | None = None) -> str:
-    """`1 regression`, `3 regressions`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def quote_in_backticks(text: str, most: int) -> str:

@@ -16,8 +16,7 @@ from eval_gate.gate.power.detection_power import (
 )
 from eval_gate.gate.power.false_alarms import FalseAlarms, estimate_run_false_alarms
 from eval_gate.model.result import RunResult
-from eval_gate.reports.wording.numbers import format_count
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import format_count, to_one_line
 
 MAX_NAMED: Final = 5
 """Maximum names of cases that are too flaky to gate; failing cases have lists of their own."""
@@ -71,7 +70,7 @@ def describe_first_runs(run: RunResult, place: str) -> str | None:
     )
     later = tuple(map(format_share, compute_case_detection(scale_history(cases, SETTLED_RUNS))))
     missing = SETTLED_RUNS - cases.runs
-    more = f"{missing} more such {'run' if missing == 1 else 'runs'} {place}"
+    more = f"{format_count(missing, 'more such run')} {place}"
     if later == now:
         change = f"{more} {'does' if missing == 1 else 'do'} not change this"
     else:
@@ -98,8 +97,8 @@ def format_false_alarms(found: FalseAlarms, place: str) -> str:
     if found.more_runs is None:
         change = "More runs do not change this soon: fix or quarantine the flaky cases"
     else:
-        runs, reduce = ("run", "reduces") if found.more_runs == 1 else ("runs", "reduce")
-        change = f"{found.more_runs} more {runs} {place} {reduce} this to under 1 in {round(1 / found.promised_share)}"
+        more, reduce = format_count(found.more_runs, "more run"), "reduces" if found.more_runs == 1 else "reduce"
+        change = f"{more} {place} {reduce} this to under 1 in {round(1 / found.promised_share)}"
     return f"With {format_count(found.runs, 'run')} {place} and about {cases} flaky, {would}. {change}."
 
 

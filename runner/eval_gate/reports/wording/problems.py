@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import replace
-from eval_gate.text.escape import to_comment_key, to_console_line
+from eval_gate.text.escape import format_count, to_comment_key, to_console_line
 
 MAX_SHOWN_PROBLEMS = 50
 

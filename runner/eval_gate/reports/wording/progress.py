@@ -9,8 +9,7 @@ from typing import Final
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.execution import Status
-from eval_gate.reports.wording.numbers import format_count
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_count, to_console_line
 
 LOG_INTERVAL_SECONDS: Final = 10.0
 MAX_WAITING_MESSAGE: Final = 400

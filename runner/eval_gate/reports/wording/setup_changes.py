@@ -15,9 +15,9 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.setup_change import ChangedCase, SettingOwner, SetupChange, SetupChangeKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.text_difference import compare_texts
-from eval_gate.reports.wording.numbers import format_count, quote_in_backticks
+from eval_gate.reports.wording.numbers import quote_in_backticks
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.escape import to_one_line, truncate_text
+from eval_gate.text.escape import format_count, to_one_line, truncate_text
 
 MAX_NAMED: Final = 5
 """Cases that one half sentence names; the rest is counted."""

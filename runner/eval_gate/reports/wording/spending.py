@@ -11,14 +11,8 @@ from eval_gate.reports.run_statistics import (
     compute_wilson_interval,
     pair_outcomes,
 )
-from eval_gate.reports.wording.numbers import (
-    format_count,
-    format_money,
-    format_percent,
-    format_points,
-    format_seconds,
-    format_signed,
-)
+from eval_gate.reports.wording.numbers import format_money, format_percent, format_points, format_seconds, format_signed
+from eval_gate.text.escape import format_count
 
 
 def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:

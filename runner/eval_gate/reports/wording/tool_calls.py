@@ -14,9 +14,9 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import CaseDetails, StoredCall
-from eval_gate.reports.wording.numbers import format_count, quote_in_backticks
+from eval_gate.reports.wording.numbers import quote_in_backticks
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.escape import format_first_few
+from eval_gate.text.escape import format_count, format_first_few
 
 MAX_CALLS: Final = 100
 """Calls of each side that are held against each other."""

@@ -29,9 +29,9 @@ from eval_gate.reports.wording.case_errors import (
     summarize_errors,
 )
 from eval_gate.reports.wording.grounds import describe_score_finding, describe_suite_finding, is_failing_as_flaky
-from eval_gate.reports.wording.numbers import format_count, format_pass_counts
+from eval_gate.reports.wording.numbers import format_pass_counts
 from eval_gate.reports.wording.waivers import format_waived_counts
-from eval_gate.text.escape import format_first_few, to_one_line
+from eval_gate.text.escape import format_count, format_first_few, to_one_line
 from eval_gate.text.quoting import capitalize_first
 
 NO_VERDICT: Final = Reason(

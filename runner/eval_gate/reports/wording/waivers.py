@@ -37,8 +37,8 @@ from eval_gate.model.waiver import (
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import build_line_url
 from eval_gate.reports.run_statistics import select_counted_changes
-from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import format_count
 from eval_gate.text.globs import escape_glob
 from eval_gate.text.shell import format_shell_line
 

@@ -14,6 +14,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request
 from eval_gate.text.javascript.strings import as_text
+from eval_gate.text.json_values import iter_leaves, iter_texts, map_texts
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -94,18 +95,12 @@ def fill_template(template: JsonValue, value_of: Callable[[str], JsonValue]) -> 
 
     A text that consists of one placeholder becomes its value. Other placeholders are replaced within the text.
     """
-    match template:
-        case str():
-            alone = _PLACEHOLDER.fullmatch(template)
-            if alone:
-                return value_of(alone[1])
-            return _PLACEHOLDER.sub(lambda match: as_text(value_of(match[1])), template)
-        case list():
-            return [fill_template(member, value_of) for member in template]
-        case dict():
-            return {key: fill_template(member, value_of) for key, member in template.items()}
-        case _:
-            return template
+
+    def fill(text: str) -> JsonValue:
+        alone = _PLACEHOLDER.fullmatch(text)
+        return value_of(alone[1]) if alone else _PLACEHOLDER.sub(lambda match: as_text(value_of(match[1])), text)
+
+    return map_texts(template, fill)
 
 
 def fill_address(text: str, value_of: Callable[[str], JsonValue]) -> str:
@@ -118,15 +113,7 @@ def fill_address(text: str, value_of: Callable[[str], JsonValue]) -> str:
 
 def iter_placeholders(template: JsonValue) -> Iterator[str]:
     """Every placeholder in the texts of a template."""
-    match template:
-        case str():
-            yield from _PLACEHOLDER.findall(template)
-        case list():
-            for member in template:
-                yield from iter_placeholders(member)
-        case dict():
-            for member in template.values():
-                yield from iter_placeholders(member)
+    return (name for text in iter_texts(template) for name in _PLACEHOLDER.findall(text))
 
 
 def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> None:
@@ -143,17 +130,9 @@ def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> No
             )
 
 
-def iter_session_fields(template: JsonValue, name: str = "") -> Iterator[str]:
+def iter_session_fields(template: JsonValue) -> Iterator[str]:
     """Fields, and parts of an address, that look like the id of a conversation and hold `{{caseId}}`."""
-    match template:
-        case str():
-            if "caseId" in iter_placeholders(template):
-                yield from (
-                    part for part in (name, *_CASE_ID_IN_ADDRESS.findall(template)) if _SESSION_FIELD.search(part)
-                )
-        case list():
-            for member in template:
-                yield from iter_session_fields(member, name)
-        case dict():
-            for key, member in template.items():
-                yield from iter_session_fields(member, key)
+    for path, text in iter_leaves(template):
+        if isinstance(text, str) and "caseId" in iter_placeholders(text):
+            name = next((step for step in reversed(path) if isinstance(step, str)), "")
+            yield from filter(_SESSION_FIELD.search, (name, *_CASE_ID_IN_ADDRESS.findall(text)))

@@ -9,10 +9,10 @@ import codecs
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from json import decoder
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.model import limits
@@ -33,13 +33,44 @@ _MAX_DIGITS: Final = limits.FILE_DIGITS
 """Digits of a number: more is not a value anybody compares with."""
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 _scanstring: Final[Any] = vars(decoder)["scanstring"]  # the types of the standard library name neither of the two
-_scan_value: Final[Any] = vars(json.JSONDecoder(parse_int=len, parse_float=len))["scan_once"]
+scan_value: Final[Any] = vars(json.JSONDecoder(parse_int=len, parse_float=len))["scan_once"]
 """Scans a value and its end; its numbers are not parsed."""
 _COMMENTS: Final = ("//", "/*", "#")
 _YAML_START: Final = re.compile(r"(?:%YAML|---)(?:\s|$)|- \S|[A-Za-z_][\w. -]{0,100}:(?:\s|$)", re.ASCII)
 """How the first line of YAML begins that says something."""
 _MAX_LOOKAHEAD: Final = 10_000
 """Characters in which the first such line is looked for."""
+
+
+class JsonSpan(NamedTuple):
+    """Place of a value. `start` is where its key begins; of an element, where the value does."""
+
+    start: int
+    begin: int
+    end: int
+
+
+def iter_members(text: str, begin: int) -> Iterator[tuple[str | int, JsonSpan]]:
+    """Yield the members of the object, or the elements of the list, that begins there in valid JSON, in their order."""
+    is_object, number = text.startswith("{", begin), 0
+    at = skip_blanks(text, begin + 1) if is_object or text.startswith("[", begin) else len(text)
+    while at < len(text) and text[at] not in "]}":
+        key: str | int = number
+        start = at
+        if is_object:
+            key, at = _scanstring(text, at + 1)
+            at = skip_blanks(text, skip_blanks(text, at) + 1)
+        end = scan_value(text, at)[1]
+        yield key, JsonSpan(start, at, end)
+        number, at = number + 1, skip_blanks(text, end)
+        if text.startswith(",", at):
+            at = skip_blanks(text, at + 1)
+
+
+def skip_blanks(text: str, at: int) -> int:
+    """Where the next sign that is no blank stands."""
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
 
 
 class JsonPositions:
@@ -55,7 +86,7 @@ class JsonPositions:
 
     def find_line(self, path: Sequence[str | int]) -> int:
         """Find the line (from 1) of the key or element at `path`, or of its nearest existing ancestor."""
-        at = self._skip_blanks(0)
+        at = skip_blanks(self._text, 0)
         line = value_line = self._text.count("\n", 0, at) + 1
         for step in path:
             found = self._list_members(at, value_line).get(step)
@@ -71,29 +102,15 @@ class JsonPositions:
     def _text(self) -> str:
         return self._data.decode()
 
-    def _skip_blanks(self, at: int) -> int:
-        """Where the next sign that is no blank stands."""
-        blanks = _BLANKS.match(self._text, at)
-        return blanks.end() if blanks else at
-
     def _list_members(self, begin: int, line: int) -> dict[str | int, tuple[int, int, int]]:
         """Lines of the members or elements of the value that stands there, and lines and places of their values."""
         if begin in self._members:
             return self._members[begin]
         text, counted = self._text, begin
         found: dict[str | int, tuple[int, int, int]] = {}
-        is_object = text.startswith("{", begin)
-        at = self._skip_blanks(begin + 1) if is_object or text.startswith("[", begin) else len(text)
-        while at < len(text) and text[at] not in "]}":
-            line, counted = line + text.count("\n", counted, at), at
-            key: str | int = len(found)
-            if is_object:
-                key, at = _scanstring(text, at + 1)
-                at = self._skip_blanks(self._skip_blanks(at) + 1)
-            found[key] = line, line + text.count("\n", counted, at), at
-            at = self._skip_blanks(_scan_value(text, at)[1])
-            if text.startswith(",", at):
-                at = self._skip_blanks(at + 1)
+        for key, span in iter_members(text, begin):
+            line, counted = line + text.count("\n", counted, span.start), span.start
+            found[key] = line, line + text.count("\n", counted, span.begin), span.begin
         self._members[begin] = found
         return found
 

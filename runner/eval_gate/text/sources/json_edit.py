@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from json import decoder
-from typing import Any, Final, NamedTuple
 
 from eval_gate.model.base import JsonValue
 from eval_gate.text.shell import is_invisible
+from eval_gate.text.sources.json import JsonSpan, iter_members, scan_value, skip_blanks
 from eval_gate.text.sources.value_edit import NewMember, Patch, rewrite_text
-
-_BLANKS: Final = re.compile(r"[ \t\n\r]*")
-_scanstring: Final[Any] = vars(decoder)["scanstring"]  # the types of the standard library name neither of the two
-_scan_value: Final[Any] = vars(json.JSONDecoder(parse_int=len, parse_float=len))["scan_once"]
 
 
 def rewrite_json(text: str, old: JsonValue, new: JsonValue) -> str:
@@ -29,43 +23,20 @@ def format_json(value: JsonValue) -> str:
     )
 
 
-class JsonSpan(NamedTuple):
-    """Place of a value. `start` is where its key begins; of an element, where the value does."""
-
-    start: int
-    begin: int
-    end: int
-
-
 class JsonLayout:
     """Where the values of a JSON text stand. One level is scanned at a time."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._members: dict[int, list[tuple[str | int, JsonSpan]]] = {}
-        begin = self._skip_blanks(text.startswith("\ufeff"))
-        self.root = JsonSpan(begin, begin, _scan_value(text, begin)[1])
+        begin = skip_blanks(text, text.startswith("\ufeff"))
+        self.root = JsonSpan(begin, begin, scan_value(text, begin)[1])
 
     def list_members(self, node: JsonSpan) -> Sequence[tuple[str | int, JsonSpan]]:
         """List the members of an object, or the elements of a list."""
-        if node.begin in self._members:
-            return self._members[node.begin]
-        text, found = self._text, self._members.setdefault(node.begin, [])
-        if text[node.begin] not in "{[":
-            return found
-        at = self._skip_blanks(node.begin + 1)
-        while text[at] not in "]}":
-            key: str | int = len(found)
-            start = at
-            if text[node.begin] == "{":
-                key, at = _scanstring(text, at + 1)
-                at = self._skip_blanks(self._skip_blanks(at) + 1)
-            end = _scan_value(text, at)[1]
-            found.append((key, JsonSpan(start, at, end)))
-            at = self._skip_blanks(end)
-            if text[at] == ",":
-                at = self._skip_blanks(at + 1)
-        return found
+        if node.begin not in self._members:
+            self._members[node.begin] = list(iter_members(self._text, node.begin))
+        return self._members[node.begin]
 
     def find_member_lines(self, path: Sequence[str], place: int) -> tuple[int, int]:
         """Find where the member of the list at `path` begins and ends, with the blanks before it on its line."""
@@ -103,10 +74,6 @@ class JsonLayout:
     def _find_joint(self, parent: JsonSpan, first: JsonSpan) -> str:
         """Find what stands between two members: a comma, and the blanks before the first one."""
         return "," + (self._text[parent.begin + 1 : first.start] or " ")
-
-    def _skip_blanks(self, at: int) -> int:
-        blanks = _BLANKS.match(self._text, at)
-        return blanks.end() if blanks else at
 
 
 def _format_member(member: NewMember) -> str:

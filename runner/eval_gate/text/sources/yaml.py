@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -15,6 +15,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DEPTH, FILE_DIGITS, FINDINGS, YAML_VALUES
+from eval_gate.text.json_values import iter_leaves
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.sources.validation_errors import format_field_path
 
@@ -103,13 +104,9 @@ def parse_yaml(data: bytes, file: str, *, any_number: bool = False) -> tuple[Jso
         value: JsonValue = None if node is None else loader.construct_document(node)
         if not any_number and _POSSIBLE_HUGE_NUMBER.search(data):
             positions = YamlPositions(node)
-            _raise_problems(
-                [
-                    _build_number_problem(path, positions, file)
-                    for path in islice(_iter_non_json_numbers(value, ()), FINDINGS)
-                ],
-                file,
-            )
+            numbers = ((path, leaf) for path, leaf in iter_leaves(value) if isinstance(leaf, float))
+            paths = islice((path for path, number in numbers if not math.isfinite(number)), FINDINGS)
+            _raise_problems([_build_number_problem(path, positions, file) for path in paths], file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = Problem(str(error.problem or error.context), file=file, line=mark.line + 1 if mark else None)
@@ -124,19 +121,6 @@ def parse_yaml(data: bytes, file: str, *, any_number: bool = False) -> tuple[Jso
         if loader is not None:
             loader.dispose()
     return value, YamlPositions(node)
-
-
-def _iter_non_json_numbers(value: JsonValue, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    """Where numbers stand that JSON does not have: not-a-number, and what is beyond all range."""
-    match value:
-        case float() if not math.isfinite(value):
-            yield path
-        case dict():
-            for key, one in value.items():
-                yield from _iter_non_json_numbers(one, (*path, key))
-        case list():
-            for index, one in enumerate(value):
-                yield from _iter_non_json_numbers(one, (*path, index))
 
 
 def _build_number_problem(path: tuple[str | int, ...], positions: YamlPositions, file: str) -> Problem:

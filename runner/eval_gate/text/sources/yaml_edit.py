@@ -68,32 +68,6 @@ def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
     )
 
 
-def replace_values(text: str, name: str, index: int, values: Mapping[str, str]) -> str:
-    """Replace the values of keys in one entry of the list `name`, and return the text.
-
-    A missing key is added behind the others that are replaced, or first if there are none. Raises ValueError if `name`
-    is not a list, or if the entry has no keys.
-    """
-    root = _compose_root(text)
-    found = _KeyNode.find_key(root, name) if root is not None else None
-    if found is None or not isinstance(found.value, SequenceNode):
-        raise ValueError(f"`{name}` is not a list")
-    entry = found.value.value[index]
-    if not isinstance(entry, MappingNode) or not entry.value:
-        raise ValueError(f"entry {index + 1} of `{name}` has no keys")
-    places = {key.value: (key, value) for key, value in entry.value}
-    missing = {key: value for key, value in values.items() if key not in places}
-    last = next((key for key in reversed(places) if key in values), None)
-    if last is None:
-        return _insert_first_keys(text, entry, values)
-    for key, (node, value) in sorted(places.items(), key=lambda item: -item[1][1].start_mark.index):
-        if key in values:
-            between = _format_key_separator(text, entry, node)
-            more = [f"{between}{name}: {format_scalar(one)}" for name, one in missing.items()] if key == last else []
-            text = _replace_node(text, value, format_scalar(values[key]) + "".join(more))
-    return text
-
-
 class _KeyNode(FrozenStruct):
     """Key of the document with its value."""
 
@@ -151,26 +125,6 @@ def _format_block_entry(entry: Mapping[str, str], column: int) -> list[str]:
 
 def _format_flow_entry(entry: Mapping[str, str]) -> str:
     return ", ".join(f"{key}: {format_scalar(value)}" for key, value in entry.items())
-
-
-def _format_key_separator(text: str, entry: MappingNode, beside: Node) -> str:
-    """Format what stands between a key of the entry and the next one."""
-    return ", " if entry.flow_style else detect_line_break(text) + " " * beside.start_mark.column
-
-
-def _insert_first_keys(text: str, entry: MappingNode, values: Mapping[str, str]) -> str:
-    """Insert these keys before the first one of an entry, and return the text."""
-    first = entry.value[0][0]
-    between, at = _format_key_separator(text, entry, first), first.start_mark.index
-    added = "".join(f"{key}: {format_scalar(value)}{between}" for key, value in values.items())
-    return text[:at] + added + text[at:]
-
-
-def _replace_node(text: str, node: Node, value: str) -> str:
-    begin, end = node.start_mark.index, node.end_mark.index
-    # the end of a block scalar is the beginning of the next line
-    own_line = isinstance(node, ScalarNode) and node.style in {"|", ">"}
-    return text[:begin] + value + (detect_line_break(text) if own_line else "") + text[end:]
 
 
 def find_line_end(text: str, index: int) -> int:

@@ -78,6 +78,33 @@ def test_with_entries__one_that_has_ended__is_renewed_in_its_place() -> None:
     assert "    owner: Lee\n" in written(OLD, "faq/over", owner="Lee").text
 
 
+RENEWED = {
+    "block": (
+        "waivers:\n  - case: a # a\n    reason: x # b\n    until: '2020-01-01' # c\n\nquarantine: []\n",
+        'waivers:\n  - case: a # a\n    reason: still # b\n    until: "2026-12-05" # c\n    owner: Kim\n\nquarantine:',
+    ),
+    "no indent, in braces": (
+        "waivers:\n- {case: a, until: 2020-01-01, owner: Lee, reason: x}\n",
+        "waivers:\n- {case: a, until: 2026-12-05, owner: Kim, reason: still}\n",
+    ),
+    "in braces": (
+        "waivers: [{case: a, reason: x, until: 2020-01-01}]",
+        "waivers: [{case: a, reason: still, until: 2026-12-05, owner: Kim}]",
+    ),
+    "text on lines": (
+        "waivers:\n  - case: a\n    until: 2020-01-01\n    reason: |\n      x\n      # y\n\nquarantine: []\n",
+        "waivers:\n  - case: a\n    until: 2026-12-05\n    reason: still\n    owner: Kim\n\nquarantine: []\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize(("text", "expected"), RENEWED.values(), ids=RENEWED)
+def test_with_entries__renewed_in_any_layout__keeps_every_remark_beside_its_value(text, expected, ends) -> None:
+    found = written(text.replace("\n", ends), "a", reason="still", owner="Kim")
+    assert found.text.startswith(expected.replace("\n", ends))
+
+
 @pytest.mark.contract("accepting.command-line")
 def test_with_entries__one_that_still_holds__is_refused_with_its_line() -> None:
     assert refused(OLD, "refund/partial", "faq/over", "new") == [

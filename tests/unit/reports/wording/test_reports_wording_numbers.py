@@ -5,21 +5,16 @@ import pytest
 from eval_gate.model.comparison import BaselineFacts, PassCount
 from eval_gate.model.result import Summary
 from eval_gate.reports.view.groups import group_causes
-from eval_gate.reports.wording.numbers import (
-    format_age,
-    format_count,
-    format_percent,
-    format_points,
-    format_signed,
-    format_tally,
-)
+from eval_gate.reports.wording.numbers import format_age, format_percent, format_points, format_signed, format_tally
 from eval_gate.reports.wording.spending import describe_spending
+from eval_gate.text.escape import format_count
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         (format_count(1, "case"), "1 case"),
+        (format_count(0, "case"), "0 cases"),
         (format_count(2, "new pass", "new passes"), "2 new passes"),
         (format_percent(None), "–"),
         (format_percent(0.925), "92.5 %"),

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.sources.yaml_edit import append_entry, format_scalar, replace_values
+from eval_gate.text.sources.yaml_edit import append_entry, format_scalar
 
 NEW = {"case": "new", "reason": "it's said: #481", "until": "2026-12-05"}
 LAYOUTS = {
@@ -69,85 +69,12 @@ def test_scalar__what_yaml_takes_for_something_else__is_in_quotes(word) -> None:
     assert yaml.safe_load(f"a: {format_scalar(word)}") == {"a": word}
 
 
-RENEWED = {"reason": "still", "until": "2027-01-01", "owner": "Kim"}
-ENTRIES = {
-    "block": (
-        "waivers:\n  - case: a # a\n    reason: x # b\n    until: '2020-01-01' # c\n  - case: b\n",
-        "waivers:\n  - case: a # a\n    reason: still # b\n    until: 2027-01-01\n    owner: Kim # c\n  - case: b\n",
-    ),
-    "name there": (
-        "waivers:\n- {case: a, until: 2020-01-01, owner: Lee, reason: x}\n",
-        "waivers:\n- {case: a, until: 2027-01-01, owner: Kim, reason: still}\n",
-    ),
-    "braces": ("waivers: [{case: a, reason: x, until: 2020-01-01}]", "reason: still, until: 2027-01-01, owner: Kim}]"),
-    "text on lines": (
-        "waivers:\n  - case: a\n    until: 2020-01-01\n    reason: |\n      x\n      # y\n\n  - case: b\n",
-        "    until: 2027-01-01\n    reason: still\n    owner: Kim\n  - case: b\n",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "part"), ENTRIES.values(), ids=ENTRIES)
-def test_replace__an_entry__keeps_its_place_and_every_remark(text, part) -> None:
-    written = replace_values(text, "waivers", 0, RENEWED)
-    assert part in written
-    first = yaml.load(written, Loader=yaml.BaseLoader)["waivers"][0]
-    assert first == {"case": "a", **RENEWED}
-
-
-@pytest.mark.parametrize("text", ["", "# ours\n", "quarantine: []\n", "waivers: {case: a}\n", "waivers: a\n"])
-def test_replace_values__of_what_is_no_list__is_refused(text) -> None:
-    with pytest.raises(ValueError, match="`waivers` is not a list"):
-        replace_values(text, "waivers", 0, RENEWED)
-
-
 def test_append_entry__nothing_but_a_mark_of_its_encoding__begins_behind_it() -> None:
     assert append_entry("\ufeff", "waivers", {"case": "new"}) == "\ufeffwaivers:\n  - case: new\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "waivers:\n  - case: a # a\n  - case: b\n",
-            "waivers:\n  - reason: still\n    until: 2027-01-01\n    owner: Kim\n    case: a # a\n  - case: b\n",
-        ),
-        ("waivers: [{case: a}]\n", "waivers: [{reason: still, until: 2027-01-01, owner: Kim, case: a}]\n"),
-        (
-            "waivers:\r\n-\r\n  case: a\r\n",
-            "waivers:\r\n-\r\n  reason: still\r\n  until: 2027-01-01\r\n  owner: Kim\r\n  case: a\r\n",
-        ),
-    ],
-    ids=["block", "braces", "windows"],
-)
-def test_replace_values__entry_has_none_of_the_keys__adds_them_first(text, expected) -> None:
-    assert replace_values(text, "waivers", 0, RENEWED) == expected
-    assert yaml.safe_load(expected)["waivers"][0]["owner"] == "Kim"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "waivers:\n  - case: a\n    reason: old\n",
-        "waivers:\n  - reason: old # ours\n    case: a",
-        "waivers:\n  - reason: |\n      old\n    case: a\n",
-        "waivers:\n  - case: a\n",
-        "waivers: [{case: a, reason: old}]\n",
-        "quarantine: []\nwaivers:\n  - case: a\n    until: 2026-01-01\n\n# end\n",
-    ],
-)
-def test_edits__line_breaks_of_windows__are_the_only_ones_and_the_rest_is_the_same(text) -> None:
-    edits = [
-        lambda given: replace_values(given, "waivers", 0, RENEWED),
-        lambda given: append_entry(given, "waivers", RENEWED),
-        lambda given: append_entry(given, "quarantine", RENEWED),
-    ]
-    for edit in edits:
-        edited = edit(text.replace("\n", "\r\n"))
-        assert edited == edit(text).replace("\n", "\r\n")
-
-
-@pytest.mark.parametrize("text", ["waivers: [{}]\n", "waivers: [a]\n", "waivers:\n  -\n"])
-def test_replace_values__entry_without_any_key__is_refused(text) -> None:
-    with pytest.raises(ValueError, match="entry 1 of `waivers` has no keys"):
-        replace_values(text, "waivers", 0, RENEWED)
+@pytest.mark.parametrize("name", ["waivers", "quarantine"])
+@pytest.mark.parametrize("text", ["waivers:\n  - case: a\n", "quarantine: []\nwaivers:\n  - case: a\n\n# end\n"])
+def test_append_entry__line_breaks_of_windows__are_the_only_ones_and_the_rest_is_the_same(text, name) -> None:
+    written = append_entry(text.replace("\n", "\r\n"), name, NEW)
+    assert written == append_entry(text, name, NEW).replace("\n", "\r\n")

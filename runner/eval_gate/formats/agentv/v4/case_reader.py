@@ -34,6 +34,7 @@ from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import AttemptRule, AttemptStrategy, CaseWorkspace, EvalCase
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.digest import compute_digest, compute_fingerprint
+from eval_gate.text.json_values import map_texts
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
@@ -327,21 +328,14 @@ class CaseTemplate:
         A text that consists of a single variable becomes the value of that variable. An unknown variable stays as
         written.
         """
-        if not self._variables:
-            return value
-        match value:
-            case str():
-                whole = _VARIABLE.fullmatch(value)
-                if whole is None:
-                    return _VARIABLE.sub(self._replace_variable, value)
-                found = self._resolve_variable(whole[1])
-                return value if found is None else found[0]
-            case list():
-                return [self.fill(one) for one in value]
-            case dict():
-                return {key: self.fill(one) for key, one in value.items()}
-            case _:
-                return value
+        return map_texts(value, self._fill_text) if self._variables else value
+
+    def _fill_text(self, text: str) -> JsonValue:
+        whole = _VARIABLE.fullmatch(text)
+        if whole is None:
+            return _VARIABLE.sub(self._replace_variable, text)
+        found = self._resolve_variable(whole[1])
+        return text if found is None else found[0]
 
     def _replace_variable(self, match: re.Match[str]) -> str:
         found = self._resolve_variable(match[1])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from eval_gate.model.base import JsonValue
+from eval_gate.text.json_values import ValuePath, iter_leaves
 
 UNSUPPORTED_KEYS: Final[Mapping[str, str]] = {
     "preprocessors": "responses are evaluated unchanged",
@@ -91,24 +92,12 @@ def describe_environment_reference(variable: str) -> str:
     return f"`${{{{ {variable} }}}}` is not supported: eval files do not use environment variables"
 
 
-def iter_environment_references(
-    value: JsonValue, path: tuple[str | int, ...] = ()
-) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+def iter_environment_references(value: JsonValue) -> Iterator[tuple[str, ValuePath]]:
     """Every text that takes something out of the environment: what it wants, and where it stands.
 
     An eval file comes with a pull request. What it could put into a prompt, it could put anywhere.
     """
-    match value:
-        case str():
-            found = _VARIABLE.search(value)
-            if found is not None:
-                yield found[1], path
-        case list():
-            for index, one in enumerate(value):
-                yield from iter_environment_references(one, (*path, index))
-        case dict():
-            for key, one in value.items():
-                if key not in _DESCRIPTIVE_KEYS:
-                    yield from iter_environment_references(one, (*path, key))
-        case _:
-            return
+    for path, text in iter_leaves(value):
+        found = _VARIABLE.search(text) if isinstance(text, str) and _DESCRIPTIVE_KEYS.isdisjoint(path) else None
+        if found is not None:
+            yield found[1], path

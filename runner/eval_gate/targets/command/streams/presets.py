@@ -11,7 +11,7 @@ from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.streams import claude_code, gemini_cli
 from eval_gate.targets.command.streams.events import Event, parse_events
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import format_count, to_one_line
 
 
 class ProgramName(StrEnum):
@@ -47,10 +47,7 @@ def read_stream(preset: ProgramName, content: str) -> Response:
     response = _READERS[preset].read(lines.events)
     if not lines.skipped_lines:
         return response
-    what = (
-        f"left out of the output: {lines.skipped_lines} line{'s' if lines.skipped_lines > 1 else ''} that are "
-        "not JSON objects"
-    )
+    what = f"left out of the output: {format_count(lines.skipped_lines, 'line')} that are not JSON objects"
     return replace(response, warnings=(*response.warnings, what))
 
 

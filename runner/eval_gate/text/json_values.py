@@ -1,0 +1,51 @@
+"""Walks over JSON values: their leaves, their texts, and the same values with other leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from eval_gate.model.base import JsonValue
+
+ValuePath: TypeAlias = tuple[str | int, ...]
+"""Keys and indexes that lead to a value."""
+
+
+def iter_leaves(value: JsonValue) -> Iterator[tuple[ValuePath, JsonValue]]:
+    """Yield what is neither a list nor a mapping, in the order of the value, each with its path.
+
+    It works without recursion: a value of any depth can be walked.
+    """
+    waiting: list[tuple[ValuePath, JsonValue]] = [((), value)]
+    while waiting:
+        path, one = waiting.pop()
+        match one:
+            case dict():
+                waiting += [((*path, key), member) for key, member in reversed(one.items())]
+            case list() | tuple():
+                waiting += [((*path, at), one[at]) for at in reversed(range(len(one)))]
+            case _:
+                yield path, one
+
+
+def iter_texts(value: JsonValue) -> Iterator[str]:
+    """Yield the texts in a value, without its keys."""
+    return (leaf for _, leaf in iter_leaves(value) if isinstance(leaf, str))
+
+
+def map_leaves(
+    value: JsonValue, change: Callable[[JsonValue], JsonValue], change_key: Callable[[str], str] = str
+) -> JsonValue:
+    """Apply `change` to what is neither a list nor a mapping, and `change_key` to the keys of mappings."""
+    match value:
+        case dict():
+            return {change_key(key): map_leaves(member, change, change_key) for key, member in value.items()}
+        case list() | tuple():
+            return [map_leaves(member, change, change_key) for member in value]
+        case _:
+            return change(value)
+
+
+def map_texts(value: JsonValue, change: Callable[[str], JsonValue]) -> JsonValue:
+    """Apply `change` to every text in a value. The keys stay unchanged."""
+    return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, str) else leaf)
