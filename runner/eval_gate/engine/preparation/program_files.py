@@ -13,9 +13,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -25,6 +28,7 @@ from eval_gate.files.reading import read_limited_or_pointer, read_limited_raw
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
+from eval_gate.process.misplaced_files import split_command
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, digest_file_content
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.globs import covers_file, is_glob
@@ -36,12 +40,15 @@ _MAX_TEXT: Final = 1_000_000
 _MAX_WORDS: Final = 20_000
 """Characters of a command in which names are found."""
 _WORD: Final = re.compile(r"[\w.@+~/-]+")
+_QUOTED: Final = re.compile(r"""(["'])([^"'\n\0]+)\1""")
 _MODULE: Final = re.compile(r"\w+(?:\.\w+)*")
 _MODULE_FILES: Final = (".py", "/__init__.py", "/__main__.py")
 _RELATIVE_MODULE_FILES: Final = (".js", ".mjs", ".cjs", ".ts", ".tsx", "/index.js", "/index.ts")
 """What a path without a suffix stands for in JavaScript, where it begins with a dot."""
 _KEY_DIGITS: Final = 12
 _MAX_WORD: Final = 1_000
+_MAX_GLOBBED: Final = 1_000
+"""Files that one glob in a command stands for."""
 _NAME_OTHERS: Final = "Name others with `graderFiles`"
 _MAX_SHOWN: Final = 3
 """Commands that one sentence names."""
@@ -85,14 +92,14 @@ class ProgramFiles:
 
     def leave_out_agent(self, command: str, folders: Sequence[Path]) -> None:
         """Leave out the files that the command of the agent names: they are what is evaluated."""
-        self.leave_out(_Names(self._repository, command, folders, self.root).files)
+        self.leave_out(_Names(self._repository, _iter_command_words(command, folders), folders, self.root).files)
 
     def measure(self, command: str | Sequence[str], *folders: Path, by_name: bool = False) -> str:
         """Read all that a command can load, which runs in one of these folders, and return its key.
 
         With `by_name` these are the files that it names and that these name, as in the root.
         """
-        text = command if isinstance(command, str) else " ".join(command)
+        text = command if isinstance(command, str) else shlex.join(command)
         folders = tuple(Path(os.path.normpath(folder)) for folder in folders or (self.root,))
         key = compute_digest([text, *(self.format_relative_path(str(folder)) for folder in folders)])[:_KEY_DIGITS]
         if key not in self._units:
@@ -120,6 +127,7 @@ class ProgramFiles:
         """Find a file of these programs that is new, gone or was written to since it was read; None if none was."""
         units = tuple(dict.fromkeys(unit for key in keys for unit in self._units[key]))
         known = {file for key in keys for file in self._files[key]}
+        self._repository.keep_rules()
         now = set(self._iter_files(units))
         changed = (known ^ now) | {file for file in now & known if self._states.get(file) != _read_state(file)}
         return min(map(self.format_relative_path, changed), default=None)
@@ -146,7 +154,7 @@ class ProgramFiles:
 
     def _iter_units(self, text: str, folders: Sequence[Path], *, by_name: bool) -> Iterator[_Unit]:
         """Yield where a command loads files from."""
-        names = _Names(self._repository, text, folders, self.root)
+        names = _Names(self._repository, _iter_command_words(text, folders), folders, self.root)
         loaded = [*names.folders, *(os.path.dirname(file) for file in names.files)]  # noqa: PTH120
         loaded += [os.path.dirname(os.path.realpath(file)) for file in names.files if Path(file).is_symlink()]  # noqa: PTH120
         yield from (_Unit(os.path.dirname(file), (os.path.basename(file),)) for file in names.files)  # noqa: PTH119, PTH120
@@ -182,8 +190,8 @@ class ProgramFiles:
         while waiting:
             file = Path(waiting.pop())
             text = read_limited_raw(file, _MAX_TEXT).decode("utf-8", "replace") if file.is_file() else ""
-            for found in _Names(self._repository, text, (file.parent,), self.root).files:
-                if found not in seen and found not in self._left_out:
+            for found in _Names(self._repository, _iter_words(text), (file.parent,), self.root).files:
+                if found not in seen and not self._is_left_out(found):
                     seen.add(found)
                     waiting.append(found)
                     yield _Unit(os.path.dirname(found), (os.path.basename(found),))  # noqa: PTH119, PTH120
@@ -260,10 +268,10 @@ class ProgramFiles:
 
 
 class _Names:
-    """Files and folders of the repository that a text names, for a command that runs in one of `folders`."""
+    """Files and folders of the repository that words name, for a command that runs in one of `folders`."""
 
-    def __init__(self, repository: RepositoryFiles, text: str, folders: Sequence[Path], root: Path) -> None:
-        self.words = tuple(dict.fromkeys(word for word in _WORD.findall(text) if len(word) <= _MAX_WORD))
+    def __init__(self, repository: RepositoryFiles, words: Iterable[str], folders: Sequence[Path], root: Path) -> None:
+        self.words = tuple(dict.fromkeys(word for word in words if len(word) <= _MAX_WORD))
         self.files: dict[str, None] = {}
         self.folders: dict[str, None] = {}
         self._repository = repository
@@ -332,6 +340,23 @@ class _Names:
             except OSError:
                 self._listed[folder] = frozenset()
         return self._listed[folder]
+
+
+def _iter_words(text: str) -> Iterator[str]:
+    """Yield what may be a name in a text: words without blanks, and all that stands in quotes."""
+    yield from _WORD.findall(text)
+    yield from (quoted for _, quoted in _QUOTED.findall(text))
+
+
+def _iter_command_words(command: str, folders: Iterable[Path]) -> Iterator[str]:
+    """Yield what may be a name in a command, in an argument of it that is a command, and what globs stand for."""
+    yield from _iter_words(command)
+    for argument in split_command(command.replace("\0", " ")):
+        for word in dict.fromkeys((argument, *_iter_words(argument), *split_command(argument))):
+            yield word
+            if is_glob(word) and "/" in word:
+                for folder in folders:
+                    yield from islice(iglob(word, root_dir=folder), _MAX_GLOBBED)  # noqa: PTH207 (of any root)
 
 
 def _read_state(file: str) -> _State:

@@ -16,9 +16,12 @@ from eval_gate.files.reading import read_limited_raw
 from eval_gate.text.globs import covers_file, matches_glob
 
 _GENERATED: Final = frozenset(
-    {"__pycache__", "node_modules", ".venv", ".tox", ".nox", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"}
+    {"__pycache__", "node_modules", ".venv", ".tox", ".nox", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+    | {".hypothesis", ".coverage", ".cache", ".nyc_output", ".eslintcache", ".ipynb_checkpoints", ".DS_Store"}
 )
 """Names of caches and installed packages, which programs and package managers make themselves."""
+_ENVIRONMENT: Final = "pyvenv.cfg"
+"""What a virtual environment of Python holds, whatever its name is."""
 _MAX_RULES_BYTES: Final = 1_000_000
 
 
@@ -32,6 +35,13 @@ class RepositoryFiles:
         self._tracked = frozenset(f"{self.root}/{name}" for name in tracked)
         self._tracked_folders = frozenset(str(place) for name in self._tracked for place in Path(name).parents)
         self._rules: dict[str, tuple[_IgnoreRule, ...]] = {}
+        self._results: set[str] = set()
+        self._environments: dict[str, bool] = {}
+        self._keeps_rules = False
+
+    def keep_rules(self) -> None:
+        """Read no more rules and marks: whoever adds a file to a folder must not hide it by another one."""
+        self._keeps_rules = True
 
     def iter_files(self, folder: str, *, deep: bool = True) -> Iterator[str]:
         """Yield the absolute paths of the files in a folder, sorted by name, and with `deep` of all below it.
@@ -65,7 +75,10 @@ class RepositoryFiles:
         except OSError:  # whoever wants to read it says so
             return
         if folder not in self._tracked_folders and any(name in RESULT_FILES for name, *_ in entries):
-            return
+            if not self._keeps_rules:
+                self._results.add(folder)
+            if folder in self._results:
+                return
         for name, is_folder, is_link in entries:
             path = f"{folder}/{name}"
             tracked = path in (self._tracked_folders if is_folder and not is_link else self._tracked)
@@ -86,7 +99,7 @@ class RepositoryFiles:
     def _is_ignored(self, path: str, *, is_folder: bool) -> bool:
         """Whether a rule leaves out this path itself: the last one of the nearest folder that says something."""
         place, name = os.path.split(path)
-        if name in _GENERATED:
+        if name in _GENERATED or (is_folder and self._is_environment(path)):
             return True
         root = str(self.root)
         while place == root or place.startswith(f"{root}/"):
@@ -96,14 +109,19 @@ class RepositoryFiles:
             place = os.path.dirname(place)  # noqa: PTH120 (a Path for each file of a large folder takes seconds)
         return False
 
+    def _is_environment(self, folder: str) -> bool:
+        if folder not in self._environments and not self._keeps_rules:
+            self._environments[folder] = os.path.lexists(f"{folder}/{_ENVIRONMENT}")
+        return self._environments.get(folder, False)
+
     def _get_rules(self, folder: str) -> tuple[_IgnoreRule, ...]:
         """Return the rules of a folder, those that count first."""
-        if folder not in self._rules:
+        if folder not in self._rules and not self._keeps_rules:
             files = [Path(folder, ".gitignore")]
             git = find_git_folder(self.root) if folder == str(self.root) else None
             files += [git / "info" / "exclude"] if git else []
             self._rules[folder] = tuple(rule for file in files for rule in reversed(_read_rules(file)))
-        return self._rules[folder]
+        return self._rules.get(folder, ())
 
 
 class _IgnoreRule(NamedTuple):
