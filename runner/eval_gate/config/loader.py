@@ -179,10 +179,7 @@ def _build_config(
 
 
 def _add_layer(given: dict[str, SettingSource], layer: Mapping[str, SettingSource]) -> None:
-    """Add the settings of the next higher layer.
-
-    If this layer chooses the target, every other choice of the lower layers is dropped.
-    """
+    """Add the next higher layer; if it chooses the target, every other choice of lower layers is dropped."""
     if not _CHOOSING_KEYS.isdisjoint(layer):
         for keys in _TARGET_CHOICES:
             if layer.keys().isdisjoint(keys):
@@ -198,10 +195,7 @@ def _typed_rules(given: Mapping[str, SettingSource]) -> tuple[str, ...]:
 
 
 def _suggest_name(other: SettingSource, row: Setting, hand: FlagSource) -> str:
-    """Return the name this setting would have in the place where the other setting was given.
-
-    This is the key, the variable or the flag.
-    """
+    """Return the key, variable or flag of this setting, whichever names it where the other one was given."""
     if not other.is_from_user:
         return row.key
     return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else hand.format_name(row)
@@ -232,10 +226,7 @@ def _load_file(file: Path, shown_as: str, problems: list[Problem], only: Collect
 
 
 def _sort_by_setting(found: Iterable[tuple[str, SettingSource]], problems: list[Problem]) -> dict[str, SettingSource]:
-    """Sort the sources of one layer by the key of their setting.
-
-    Two names of a setting must have the same value, or one of them null.
-    """
+    """Sort a layer's sources by setting: two names of it must have the same value, or one of them null."""
     given: dict[str, SettingSource] = {}
     for key, one in found:
         other = given.get(key)
@@ -327,10 +318,7 @@ def _validate_values(given: Mapping[str, SettingSource], problems: list[Problem]
 
 
 def _iter_problems(error: ValidationError, given: Mapping[str, SettingSource]) -> Iterator[Problem]:
-    """Yield one problem for each wrong value, with the place where the value was given.
-
-    If list members are wrong, only the members are reported and not the list as a whole.
-    """
+    """Yield one problem for each wrong value, with the place where the value was given."""
     by_key = dict[str, list[ErrorDetails]]()
     for detail in list_errors(error):
         if not detail["loc"]:  # there are too many to name each

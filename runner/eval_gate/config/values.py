@@ -55,10 +55,7 @@ def find_boolean_mistake(shape: object) -> Literal["int_type", "float_type"] | N
 
 
 def _iter_types(shape: object) -> Iterator[type]:
-    """Yield the types that a value of this shape may have, including the types of list members.
-
-    Mappings are left out.
-    """
+    """Yield the types that a value of this shape or a member of its lists may have, without mappings."""
     if isinstance(shape, type) and not get_args(shape):
         yield shape
     elif get_origin(shape) is not dict:

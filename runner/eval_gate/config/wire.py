@@ -90,9 +90,6 @@ def _parse_value(each: Callable[[str], object], said: str | None) -> object:
 
 
 def _iter_off_validators(kind: Any) -> Iterator[BeforeValidator]:
-    """Yield a validator that turns false into `off`, if the type is an enumeration with that value.
-
-    YAML reads the word `off` without quotes as false.
-    """
+    """Yield a validator that turns false into `off`: YAML reads the word without quotes as false."""
     if isinstance(kind, EnumMeta) and "off" in [one.value for one in list[Any](kind)]:
         yield BeforeValidator(lambda said: kind("off") if said is False else said)

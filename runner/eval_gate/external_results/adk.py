@@ -120,11 +120,9 @@ def _parse_status(value: JsonValue, place: RowPlace) -> Status | None:
 
 
 def _find_agent_error(case: dict[str, JsonValue], actual: Sequence[JsonValue]) -> str | None:
-    """Return the error of an invocation that has no response, or of a run that has no invocations.
-
-    Where the agent responded all the same, ADK's verdict counts.
-    """
+    """Return the error of an invocation without a response, or of a run without invocations."""
     responded = [get_nested(one, "invocation_id") for one in actual if _join_parts(get_nested(one, "final_response"))]
+    # where the agent responded all the same, ADK's verdict counts
     for event in get_members(get_nested(case.get("session_details"), "events")):
         said = [to_text(get_nested(event, name)) for name in ("error_code", "error_message")]
         if any(said) and get_nested(event, "invocation_id") not in responded:
@@ -138,10 +136,7 @@ def _list_session_prompts(case: dict[str, JsonValue]) -> list[str]:
 
 
 def _build_score(metric: JsonValue, place: RowPlace) -> RowScore:
-    """Build the score of one metric.
-
-    A metric without a score and a verdict could not run. One with a score and no verdict decides nothing.
-    """
+    """Build a metric's score: without a score and verdict it could not run, with a score alone it decides nothing."""
     name = to_text(get_nested(metric, "metric_name"))[:200] or "metric"
     value, status = parse_number(get_nested(metric, "score")), get_nested(metric, "eval_status")
     verdict = _parse_status(status, RowPlace(place.file, field=f"{place.field}: eval_status of {name}"))

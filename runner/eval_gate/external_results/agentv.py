@@ -89,10 +89,7 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
 
 
 def _read_planned_count(summary: Path) -> float:
-    """Read how many tests AgentV planned or counted, or return 0 if there is no such summary.
-
-    Raises GateError if it is not valid JSON.
-    """
+    """Read how many tests AgentV planned or counted: 0 without such a summary."""
     if not summary.is_file():
         return 0.0
     document = read_document(summary, str(summary))

@@ -87,11 +87,8 @@ def _find_agent_error(
     response: str | None,
     scores: Sequence[RowScore],
 ) -> str | None:
-    """Return the error in place of a response.
-
-    No response and no error is one too, unless an evaluator scored it, or the file has no column of a response.
-    """
-    if response is not None or not (outputs or "response" in inputs):
+    """Return the error in place of a response; having neither is one too, unless an evaluator scored that."""
+    if response is not None or not (outputs or "response" in inputs):  # it has one, or no column for one
         return None
     error = to_text(outputs.get("error") or inputs.get("error"))
     return error or ("the target returned no response" if all(one.grader_failed for one in scores) else None)

@@ -115,11 +115,7 @@ def _choose_name(case: dict[str, JsonValue], prompt: str, place: RowPlace) -> tu
 
 
 def _build_score(one: JsonValue) -> RowScore:
-    """Build the score of one metric.
-
-    A metric without a score or a verdict counts as a grader failure, even if no error is given. A metric that is
-    marked as flaky decides nothing.
-    """
+    """Build a metric's score: without a score or verdict its grader failed, and if it is flaky it decides nothing."""
     error, score, success = get_nested(one, "error"), parse_number(get_nested(one, "score")), get_nested(one, "success")
     broke, decides = bool(error) or score is None or not isinstance(success, bool), get_nested(one, "flaky") is not True
     return RowScore(

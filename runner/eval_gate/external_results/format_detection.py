@@ -171,10 +171,7 @@ def find_tool(file: Path) -> ResultsFormat | None:
 
 
 def _build_unknown_error(text: str, shown: str) -> GateError:
-    """Build the error for a file of an unknown format.
-
-    The error names the tool that wrote the file, or else describes what its content looks like.
-    """
+    """Name the tool that wrote a file of an unknown format, or else describe what its content looks like."""
     other = identify_text(text)
     if other is not None:
         return build_unreadable_error(RowPlace(shown), other.describe_alternative(shown))
@@ -230,10 +227,7 @@ def _parse_line_keys(line: str) -> set[str] | None:
 
 
 def _find_first_keys(text: str) -> set[str]:
-    """Return the keys in the text, at any depth, and what stands before their dots.
-
-    The text is only the beginning of a large document.
-    """
+    """Return the keys at any depth, and what stands before their dots, in the beginning of a large document."""
     keys = {match[1] for match in _KEY.finditer(text)}
     return keys | {f"{head}." for head, dot, _ in (key.partition(".") for key in keys) if dot}
 

@@ -167,10 +167,7 @@ def _build_table_row(cells: dict[str, str], place: RowPlace, near: MisspeltKeys)
 def _iter_rows(
     lines: Iterable[tuple[RowPlace, Line]], read: Callable[[Line, RowPlace], ResultRow]
 ) -> Iterator[ResultRow]:
-    """Yield the row of every line up to the first problem.
-
-    Raises GateError at the end with the problems of all lines.
-    """
+    """Yield the row of every line up to the first problem; the error at the end has the problems of all lines."""
     problems: list[Problem] = []
     try:
         for place, line in lines:
@@ -266,11 +263,9 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
 
 
 def _build_ending(line: ResultLine, scores: tuple[RowScore, ...]) -> ExecutionEnding:
-    """How the line's case ended: as it says, but a pass that the line contradicts is none.
-
-    Checks beside a score of the whole are weighed, as those of an eval with a weighted mean are.
-    """
+    """Build the ending that the line states, but a pass that the line contradicts is none."""
     if line.status == "passed":
+        # checks with a score of the whole are weighed, as those of an eval with a weighted mean are
         return build_ending(
             Status.PASSED, scores, line.error, weighed=line.score is not None, against=_find_contradiction(line)
         )
@@ -290,10 +285,7 @@ def _find_contradiction(line: ResultLine) -> str | None:
 
 
 def _get_params(call: LineCall) -> dict[str, JsonValue]:
-    """Return the arguments of a call by name.
-
-    Arguments that are not a mapping, such as a truncated text, are stored under a single name.
-    """
+    """Return the arguments of a call by name; a truncated text or other value is stored under a single name."""
     if call.params is None:
         return {}
     return call.params if isinstance(call.params, dict) else {"…": call.params}

@@ -299,11 +299,7 @@ class _Parser(XmlReader):
         raise build_incomplete_error(place, what)
 
     def _add_case(self, case: _Case) -> None:
-        """Add a finished case.
-
-        A second entry that pytest writes for a failed test whose teardown failed too is dropped. Its output is moved to
-        the first entry.
-        """
+        """Add a finished case, except pytest's second entry for a failed test whose teardown failed too."""
         for suite in self._suites:
             suite.failed_reruns += len(case.reruns)
         if case.is_pytest and case.name in self._failed and case.message.startswith(_TEARDOWN_FAILURE):
@@ -320,10 +316,7 @@ class _Parser(XmlReader):
         return thrown and classify_thrown_error(self._format_headline()) is ErrorKind.AGENT_UNREACHABLE
 
     def _format_headline(self) -> str:
-        """Return what was thrown, without quoted code.
-
-        That is the message, followed by the "Caused by" lines that vitest writes.
-        """
+        """Return what was thrown without quoted code: the message, and the "Caused by" lines of vitest."""
         causes = [line for line in "".join(self._text).splitlines() if line.startswith("Caused by:")]
         return "\n".join([self._message, *causes])
 
@@ -442,10 +435,7 @@ def _find_node_id(file: str | None, classname: str, name: str) -> str | None:
 
 
 def _parse_decimal(text: str | None) -> float | None:
-    """Parse a number with commas for thousands or for decimals.
-
-    Returns None if a comma could mean either, and for anything that is not a number.
-    """
+    """Parse a number with commas for thousands or for decimals; None if a comma could mean either."""
     plain = (text or "").strip()
     if "," in plain:
         whole, _, part = plain.rpartition(".")

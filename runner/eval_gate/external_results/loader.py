@@ -217,12 +217,7 @@ class _ResultsCollector(Struct):
             )
 
     def _resolve_overlap(self, overlap: _FileOverlap, *, several: bool) -> None:
-        """Resolve the executions of cases in one file that another file also holds.
-
-        One run in two forms counts once. With `several`, which only the gate's own JSON Lines format sets, the
-        executions are added to those of the other file. Otherwise a GateError is raised: two runs of a tool are not two
-        trials of one run, because a pass in an old run would make a new failure look like chance.
-        """
+        """Count one run in two forms once, and add executions only in the gate's own JSON Lines (`several`)."""
         if not overlap.rows:
             return
         first = self.files[overlap.rows[0].key]
@@ -235,6 +230,7 @@ class _ResultsCollector(Struct):
                 self.cases[row.key].append(row)
                 self._register_trial(row)
         else:
+            # two runs of a tool are not two trials: a pass in an old run would make a new failure look like chance
             raise _build_overlap_error(first, overlap.file, overlap.rows[0])
 
 
@@ -252,10 +248,7 @@ class _FileOverlap(Struct):
 
 
 def _find_retried_rows(row: ResultRow, there: Sequence[ResultRow]) -> list[int]:
-    """Return the numbers of the rows that this one re-runs: those of its scope, if all of them failed.
-
-    Only what fails is re-run. Two results that passed, and one that failed after one that passed, are two tests.
-    """
+    """Return which rows this one re-runs: those of its scope if all failed, because only what fails is re-run."""
     if row.retry_scope is None or row.status is Status.SKIPPED:
         return []
     numbers = [number for number, one in enumerate(there) if one.retry_scope == row.retry_scope]
@@ -361,19 +354,12 @@ def _separate_cases(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey
 
 
 def _find_duplicate_hint(first: ResultRow, other: ResultRow) -> str | None:
-    """Return how to fix two cases of the same name in one file, if the tool is known to write such cases.
-
-    Returns None otherwise.
-    """
+    """Return how to fix two cases of the same name in one file, if the tool is known to write such cases."""
     return other.duplicate_hint if first.place.file == other.place.file else None
 
 
 def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
-    """Return the row under a longer name.
-
-    At `level` 0 the row itself provides the longer name, or its file is added to the suite. Each further level uses
-    a longer name of the suite. A row without a longer name stays as it is.
-    """
+    """Lengthen a row's name: by its own or its file at `level` 0, by a longer suite name at each further level."""
     if level:
         return (
             row._replace(suite=row.longer_suites[min(level, len(row.longer_suites)) - 1]) if row.longer_suites else row

@@ -111,11 +111,7 @@ class _EvalsRun(Struct):
             raise build_incomplete_error(RowPlace(self.shown), f"reports an accuracy of {accuracy:.4g}, and {of}")
 
     def _compute_accuracies(self) -> list[float]:
-        """Compute every value that an eval may report as its accuracy.
-
-        The values are the share of all matches, the share of samples with only or with any correct matches, and the
-        mean of the measured accuracies.
-        """
+        """Compute every value that an eval may report as its accuracy."""
         samples = self.samples.values()
         matches = [correct for sample in samples for correct in sample.verdicts]
         each = [(all(one.verdicts), any(one.verdicts)) for one in samples if one.verdicts]
@@ -125,10 +121,7 @@ class _EvalsRun(Struct):
 
 
 def _count_reported_samples(report: JsonValue) -> int:
-    """Return how many samples a model-graded eval reports as classified.
-
-    The report counts them under `counts/Y`, or under `counts/choice/Y` for each choice.
-    """
+    """Count the samples that a model-graded eval classified: `counts/Y`, or `counts/choice/Y` per choice."""
     sums = Counter[str]()
     for name, count in get_items(report):
         if name.startswith(_COUNTS):

@@ -134,10 +134,7 @@ class _Tokens(TypedDict, total=False):
 
 
 class _Result(TypedDict, total=False):
-    """The parts of a result that are read: a third of what promptfoo writes.
-
-    Parts that most results share stay as JSON text and are parsed once (`_parse_cached`).
-    """
+    """Parts of a result that are read; those that most results share stay JSON text, parsed once by `_parse_cached`."""
 
     cost: Any
     error: Any
@@ -175,10 +172,7 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
 
 
 def _read_version(file: Path, shown: str) -> tuple[int, ...]:
-    """Return the promptfoo version that wrote the file, read from the last bytes of the file.
-
-    Returns an empty tuple if they give no version. Raises GateError if the file cannot be read.
-    """
+    """Return the promptfoo version that wrote the file, read from its last bytes; empty if they give none."""
     try:
         with file.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
@@ -259,11 +253,7 @@ def _iter_prompts(file: Path, shown: str) -> Iterator[tuple[int, str]]:
 
 
 def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
-    """Map each `promptIdx` to the number of the prompt among those of its provider.
-
-    `promptIdx` counts pairs of provider and prompt, so one more prompt or provider shifts the number of all that
-    follow.
-    """
+    """Map each `promptIdx` to a number within its provider: one more prompt or provider shifts all that follow."""
     by_provider: dict[str, set[int]] = {}
     for at, provider in asked:
         by_provider.setdefault(provider, set()).add(at)
@@ -352,10 +342,7 @@ def _format_provider(result: dict[str, JsonValue]) -> str:
 
 
 class _CaseName(NamedTuple):
-    """Name of a test. `longer_name` is used if several tests share it.
-
-    `unstable_reason` says why the name may change by itself.
-    """
+    """Name of a test: `longer_name` if several share it, `unstable_reason` why it may change by itself."""
 
     name: str
     named_by: str
@@ -388,10 +375,7 @@ def _format_prompt(variables: JsonValue) -> str:
 
 
 def _parse_cached(value: Any, read: Callable[[JsonValue], _Read], known: Callable[[bytes], _Read]) -> _Read:
-    """Parse a value with `read`, or bytes with the cached function `known`.
-
-    Large bytes are parsed with `read`, so that they are not cached.
-    """
+    """Parse a value with `read`, or bytes with the cached `known` unless they are too large to be kept."""
     if not isinstance(value, Raw):
         return read(value)
     data = bytes(value)
@@ -469,11 +453,8 @@ def _build_score(one: JsonValue, *, marks: bool) -> RowScore:
 
 
 def _has_failed_grader(one: dict[str, JsonValue], *, marks: bool, passed: bool, reason: JsonValue) -> bool:
-    """Whether who grades could not: it is marked, or said in words where nothing is. A set says what is in it.
-
-    An assertion that has no weight decides nothing.
-    """
-    if get_nested(one, "assertion", "weight") == 0:
+    """Return whether the grader failed: by its mark, else by its words; for a set, by its members."""
+    if get_nested(one, "assertion", "weight") == 0:  # decides nothing
         return False
     if get_nested(one, "metadata", "graderError") is True:
         return True

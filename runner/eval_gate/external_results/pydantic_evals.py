@@ -72,10 +72,7 @@ def _get_case_name(case: JsonValue) -> str:
 
 
 def _iter_coverage_notes(graders: dict[str, set[str]]) -> Iterator[str]:
-    """Yield a note for each evaluator that graded most of the cases but not all.
-
-    This may be intended, or the evaluator gave no result.
-    """
+    """Yield a note for each evaluator that graded most but not all cases: intended, or without a result."""
     for grader, graded in Counter(one for said in graders.values() for one in said).items():
         if len(graders) / 2 < graded < len(graders):
             first = next(case for case, said in graders.items() if grader not in said)

@@ -86,17 +86,14 @@ def find_result_files(paths: Sequence[str | ResultsPath]) -> Iterator[ResultsFil
 
 
 def _skip_if_read(file: ResultsFile, files_by_target: dict[Path, ResultsFile]) -> ResultsFile:
-    """Return a file as one to skip if it was read, and add it to `files_by_target` otherwise.
-
-    A path without a prefix says nothing about legs. Raises GateError if it was read without this prefix: the results of
-    one leg are not those of another.
-    """
+    """Return a file as one to skip if it was read, and add it to `files_by_target` otherwise."""
     if file.skip_reason:
         return file
     first = files_by_target.setdefault(file.path.resolve(), file)
     if first is file:
         return file
     same = f"is the same file as {first.shown}"
+    # a path without a prefix says nothing about legs, but the results of one leg are not those of another
     if file.prefix and first.prefix != file.prefix:
         raise GateError(
             "duplicate-results",
@@ -109,23 +106,20 @@ def _skip_if_read(file: ResultsFile, files_by_target: dict[Path, ResultsFile]) -
 
 
 def _find_legs(files: Sequence[ResultsFile], given: ResultsPath) -> dict[Path, str]:
-    """Find the folders that are legs of a matrix, and name them by their paths below the folder that was given.
-
-    A folder that a pattern of a glob matches is a leg. Otherwise folders that have a file of the same name are: whether
-    their cases have the same names does not matter, so that a new case renames no other. A folder within another one is
-    no leg of the same matrix, and one that is called after a run is called differently the next time: their results
-    stay as they are.
-    """
+    """Find the folders that are legs of a matrix, and name them by their paths below the folder that was given."""
     groups: dict[str, set[Path]] = {}
     legs: dict[Path, str] = {}
     for file in files:
         folder = file.path.parent
         leg = given.find_leg(folder)
+        # a folder that is called after a run is called differently the next time
         if leg is not None and not _RUN_NAME.search(leg):
             legs[folder] = shorten_name(leg)
         elif not file.skip_reason:
+            # by file name, whatever the cases are called, so that a new case renames no other
             groups.setdefault(file.path.name, set()).add(folder)
     for folders in groups.values():
+        # a folder within another one is no leg of the same matrix
         if len(folders) < 2 or any(parent in folders for folder in folders for parent in folder.parents):
             continue
         names = {folder: folder.relative_to(given.root).as_posix() for folder in folders}
@@ -144,10 +138,7 @@ def find_tool_at(given: str) -> ResultsFormat | None:
 
 
 def _expand_glob(given: ResultsPath) -> list[str]:
-    """Return the paths that a glob matches, or the path itself if it is not a glob.
-
-    Raises GateError if the glob matches nothing.
-    """
+    """Return the paths that a glob matches, or the path itself if it is not a glob."""
     matched = given.list_matches()
     if not matched:
         raise build_incomplete_error(
@@ -188,19 +179,13 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
 
 
 def _format_names(names: Sequence[str], before: str) -> str:
-    """Format `before`, the first names of a list, and the number of names that follow.
-
-    Returns an empty text for an empty list.
-    """
+    """Format `before`, the first names of a list, and the number of names that follow."""
     more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
     return f"{before}{', '.join(names[:_MAX_NAMED])}{more}" if names else ""
 
 
 def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[ResultsFile]:
-    """Of AgentV's run its index, of DeepEval's past the newest; else every file, and those of the folders within.
-
-    What is left out is passed over with the reason, or refused, and never left unsaid.
-    """
+    """Yield AgentV's index, DeepEval's newest run, or every file below; each other gets a reason or an error."""
     if not depth:
         raise build_unreadable_error(RowPlace(str(folder)), f"is nested in more than {EXTERNAL_DEPTH} folders")
     entries = [one for one in sorted(folder.iterdir()) if one.name not in _IGNORED_NAMES]
@@ -227,12 +212,9 @@ def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[Results
 
 
 def _iter_agentv_files(folder: Path, own: Path, entries: Sequence[Path]) -> Iterator[ResultsFile]:
-    """Yield the summary or the index of an AgentV run, then the results files in its folder that belong to no such run.
-
-    `own` is the index of version 4, or the summary of version 5. The rows name the files of their own run. Indexes in
-    subfolders follow.
-    """
+    """Yield the index (version 4) or summary (5) of a run, `own`, then other files and indexes in its folder."""
     yield ResultsFile(own, str(own))
+    # the rows name the files of their own run, so these are of no such run
     for one in entries:
         if one.is_file() and one != own and _has_results_suffix(one) and find_tool(one) is not None:
             yield ResultsFile(one, str(one))

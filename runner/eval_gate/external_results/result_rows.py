@@ -211,10 +211,7 @@ def _find_low_score(scores: Sequence[RowScore]) -> str | None:
 
 
 def _find_failed_score(scores: Sequence[RowScore], *, weighed: bool) -> str | None:
-    """Return why an execution cannot have passed, naming the first scorer that failed, or None.
-
-    If scores are weighed against each other, all of them must have failed with the value 0.
-    """
+    """Return why an execution cannot have passed; weighed scores must all have failed with the value 0."""
     failed = [one for one in scores if one.passed is False and not one.grader_failed]
     if not failed or (weighed and (len(failed) < len(scores) or any(one.value != 0 for one in failed))):
         return None

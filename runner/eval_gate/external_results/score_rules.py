@@ -82,10 +82,7 @@ class ScoreRules(Struct):
         )
 
     def _mark_graded(self, row: ResultRow) -> ResultRow:
-        """Mark the row of a tool's own verdict as graded if the pass score of the gate may accept less.
-
-        A score of another scale is not a grade: the tool's own verdict stands.
-        """
+        """Mark a row as graded if the pass score may accept less; a score of another scale is not a grade."""
         if self.pass_score is None or row.score is None:
             return row
         if not _is_grade(row.score):

@@ -78,10 +78,7 @@ def read_tracked_names(checkout: Path) -> frozenset[bytes] | None:
 
 
 def _parse_index(data: bytes, digest: int) -> list[bytes]:
-    """Parse the paths in a git index with object names of `digest` bytes.
-
-    Raises ValueError, IndexError or struct.error if `data` is not such an index.
-    """
+    """Parse the paths in a git index with object names of `digest` bytes."""
     magic, version, count = _HEADER.unpack_from(data)
     if magic != b"DIRC" or version not in _VERSIONS or count > len(data) // _STATS:
         raise ValueError("no index")

@@ -134,11 +134,7 @@ def _use_folder(folder: Path) -> Iterator[OpenFolder]:
 
 
 def _open_nested_folder(folder: Path) -> OpenFolder:
-    """Open a folder, each part within the part before it, from the working directory on.
-
-    Missing folders are created. A folder outside of the working directory is opened by its path, because only a
-    person at the command line can name one.
-    """
+    """Open a folder, each part within the part before it, from the working directory on; create missing ones."""
     place = _resolve_output(folder)
     here = Path(os.path.realpath(Path.cwd()))
     if not place.is_relative_to(here):
@@ -199,15 +195,12 @@ def _build_write_error(path: Path, error: OSError | ValueError) -> GateError:
 
 
 def _find_root_owned(path: Path) -> Path | None:
-    """Find the nearest existing part of `path` that belongs to root, if this process is not root.
-
-    Return None if there is none. Only parts below the working directory count: elsewhere root owns files for a
-    reason, and no message should suggest to change the owner of `/`.
-    """
+    """Find the nearest existing part of `path` that belongs to root, if this process is not root."""
     if not hasattr(os, "geteuid") or os.geteuid() == 0:
         return None
     with contextlib.suppress(OSError):
         found = next((one for one in (path, *path.parents) if one.exists()), None)
+        # elsewhere root owns files for a reason, and no message should suggest to change `/`'s owner
         if found is not None and found.stat().st_uid == 0 and Path.cwd() in found.resolve().parents:
             return found
     return None

@@ -171,12 +171,9 @@ def _iter_matches(pattern: str, root: Path) -> Iterator[EvalFile]:
 
 
 def _iter_glob_matches(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the files and folders that a glob matches, and whether it names everything in them.
-
-    `evals/**` is the folder `evals`. The meaning of `**` as the last step, or as part of a step, differs between
-    versions of Python, so this function handles it.
-    """
+    """Yield the files and folders that a glob matches, and whether it names everything in them."""
     base = Path(pattern.anchor) if pattern.is_absolute() else root
+    # versions of Python differ on `**` as the last step or in one; here `evals/**` is the folder `evals`
     steps = [step if step == "**" else _STARS.sub("*", step) for step in pattern.relative_to(pattern.anchor).parts]
     everything = steps[-1] == "**"
     while steps and steps[-1] == "**":
@@ -185,13 +182,10 @@ def _iter_glob_matches(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Pat
 
 
 def _walk_folder(folder: Path) -> Iterator[Path]:
-    """Files below `folder` that may hold evals, but not hidden ones, results, or what a link leads away to.
-
-    Raises GateError `file-unreadable` for a folder that cannot be looked into: there may be evals in it.
-    """
+    """Yield files below `folder` that may hold evals, but not hidden ones, results, or what is behind links."""
     try:
         entries = sorted(folder.iterdir())
-    except OSError as error:
+    except OSError as error:  # there may be evals in it
         problem = Problem(f"cannot be read: {error.strerror}", file=folder.as_posix())
         raise GateError("file-unreadable", f"{folder} cannot be read", problems=[problem]) from error
     for entry in entries:
@@ -450,10 +444,7 @@ def _is_own_name(file: Path) -> bool:
 
 
 def _require_utf8_name(shown: str) -> None:
-    """Check that the name of a file is UTF-8, because results identify a suite by it.
-
-    Raises GateError otherwise: no result could hold the name.
-    """
+    """Check that the name of a file is UTF-8: results identify a suite by it, and could hold no other."""
     if not is_well_formed(shown):
         problem = Problem("its name is not UTF-8: rename it", file=shown)
         raise GateError("file-unreadable", f"{shown} has a name that is not UTF-8", problems=[problem])

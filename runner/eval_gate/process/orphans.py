@@ -44,14 +44,11 @@ def reap_orphans(group: int) -> None:
 
 
 def _reap_detached() -> None:
-    """Up to the first that somebody here waits for, which is soon out of the way.
-
-    A command begins a session, and whatever it starts is in that one or in one of its own. So whoever is in ours was
-    started by another part of the program, which wants the exit code.
-    """
+    """Reap ended processes up to the first that somebody here waits for, which is soon out of the way."""
     ours = os.getsid(0)
     try:
         while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            # what a command starts is in other sessions: who is in ours has a starter here, who wants the exit code
             if ended.si_pid in RUNNING_GROUPS or os.getsid(ended.si_pid) == ours:
                 return
             os.waitpid(ended.si_pid, os.WNOHANG)

@@ -158,10 +158,7 @@ def _spawn_process(
 
 
 def _build_environment(environment: Mapping[str, str], identity: Identity | None) -> dict[str, str]:
-    """Copy `environment`, with an accessible home folder if the program runs as nobody.
-
-    Git and other programs fail if they cannot access their home folder.
-    """
+    """Copy `environment`, with an accessible home folder for nobody: git and other programs fail without one."""
     return {**environment, "HOME": tempfile.gettempdir()} if identity == NOBODY else {**environment}
 
 

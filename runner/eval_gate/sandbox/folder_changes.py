@@ -260,10 +260,7 @@ def _slide_down(change: _Change, old: Sequence[bytes], new: Sequence[bytes], nex
 
 
 def _find_equal_lines(old: Sequence[bytes], new: Sequence[bytes], budget: _StepBudget) -> list[tuple[int, int]]:
-    """Find the lines that both have, in order, as pairs of their indexes (Myers' algorithm).
-
-    The result is empty if the budget does not last.
-    """
+    """Find the lines that both have, in order (Myers' algorithm), or none if the budget does not last."""
     furthest = {1: 0}
     history: list[dict[int, int]] = []
     for edits in range(len(old) + len(new) + 1):

@@ -211,10 +211,7 @@ class Sandbox:
 
     @contextmanager
     def _open_folder(self, names: tuple[str, ...] | list[str], *, create: bool = False) -> Iterator[int]:
-        """Open the nested folder given by `names` and yield its file descriptor.
-
-        The folders are opened one after the other, each relative to the one above it.
-        """
+        """Open a nested folder, each part relative to the one above it, and yield its file descriptor."""
         here = self._open_root()
         try:
             for name in names:
@@ -226,10 +223,7 @@ class Sandbox:
             os.close(here)
 
     def _open_root(self) -> int:
-        """Open the sandbox folder and return its file descriptor.
-
-        Raises OSError if another folder has taken its place.
-        """
+        """Open the sandbox folder, unless another folder has taken its place, and return its file descriptor."""
         root = handles.open_root(str(self.path))
         if get_folder_identity(os.fstat(root)) != self._self:
             os.close(root)

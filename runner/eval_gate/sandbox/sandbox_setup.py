@@ -117,10 +117,7 @@ class ExistingFolder(Sandbox):
         return taken, left_out
 
     def _iter_path_entries(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
-        """Yield each folder on the way to `names`, then the entry at the end.
-
-        Iteration ends at the first entry that is not a folder. Raises SandboxError at an entry that does not exist.
-        """
+        """Yield each folder on the way to `names` and the entry at the end, up to the first that is no folder."""
         for count in range(1, len(names) + 1):
             with self._open_folder(names[: count - 1]) as folder:
                 facts = handles.stat_entry(folder, names[count - 1])

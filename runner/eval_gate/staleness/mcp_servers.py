@@ -109,10 +109,7 @@ async def load_server_file(
 
 
 async def _list_program_tools(entry: McpServerEntry, root: Path, given: ProgramEnvironment) -> list[Tool]:
-    """Start an MCP server program, list its tools, and end it.
-
-    Raises GateError `registry-unreachable` (exit 3) if the tools cannot be listed.
-    """
+    """Start an MCP server program, list its tools, and end it."""
     with require_extra("mcp", "listing the tools of an MCP server"):
         import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
 

@@ -103,10 +103,7 @@ def _merge_findings(facts: ToolFacts, findings: Sequence[_StalenessFinding]) -> 
 
 
 def _report_missing_tool(name: str, registry: ToolRegistry) -> _StalenessFinding:
-    """Report a tool that the registry does not contain.
-
-    It counts as missing unless it may be one of the tools whose definitions could not be read.
-    """
+    """Report a tool as missing, unless it may be one whose definition could not be read."""
     if registry.unresolved_tools:
         count = len(registry.unresolved_tools)
         which = f"{count} tool {'definitions' if count > 1 else 'definition'} in {registry.source} could not be read"

@@ -79,10 +79,7 @@ def build_target(
 
 
 def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:
-    """Add the variables that are passed to the program of a target to its settings.
-
-    The values come from the environment of the run and are treated as secrets from then on.
-    """
+    """Add the variables that are passed to the program; their values are secrets from then on."""
     names = {*context.pass_env, *settings.pass_env}
     passed = {name: context.environment[name] for name in sorted(names) if name in context.environment}
     context.redact.add_secrets(passed.values())
@@ -136,19 +133,13 @@ def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
 
 
 def _locate_model_problem(choice: TargetChoice, message: str, key: str | None) -> Problem:
-    """Build a problem with the setting `key` of a model that was given in short form.
-
-    The problem points to the place where the setting was given, or where it is missing.
-    """
+    """Build a problem with the setting `key` of a model in short form, at the place where it is or is missing."""
     main = "provider" if choice.model is None else "model"
     return choice.given.build_problem(message, key if key and key in SETTINGS else main, main)
 
 
 def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None, where: SettingSource) -> HttpSettings:
-    """Build the settings of an HTTP target for the agent at `url`.
-
-    `where` is the source of the address. Raises GateError if the address is invalid.
-    """
+    """Build the settings of an HTTP target for the agent at `url`; `where` is the source of the address."""
     try:
         to_public_url(url.open())
         described = {"name": ENDPOINT_NAME, "url": url.open()} | ({} if preset is None else {"agentProtocol": preset})

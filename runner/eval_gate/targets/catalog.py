@@ -203,10 +203,7 @@ class TargetCatalog:
         return self._graders[key]
 
     def _check_secret_policy(self, chosen: ResolvedTarget) -> None:
-        """Check that the target may get the variables that its description asks for.
-
-        Raises GateError if it must not.
-        """
+        """Check that the target may get the variables that its description asks for."""
         secret_request = find_secret_request(chosen, self._context.environment)
         if secret_request is not None and self._context.secret_policy is not None:
             self._context.secret_policy(secret_request)
@@ -214,10 +211,7 @@ class TargetCatalog:
     def _build_or_stand_in(
         self, chosen: ResolvedTarget, eval_file: str, make: Callable[[ResolvedTarget], Built]
     ) -> Built | Target:
-        """Build a target with `make`, or a stand-in where targets are only checked.
-
-        The stand-in replaces a target that this machine cannot build because a requirement is missing.
-        """
+        """Build a target, or a stand-in where targets are only checked and this machine lacks a requirement."""
         if not chosen.is_complete:
             return _build_stand_in(chosen)
         self._context.redact.include(chosen.redact)
@@ -276,10 +270,7 @@ class TargetCatalog:
             return place, self._resolve_listed(listed, name)
 
     def _find_list(self, eval_file: str) -> tuple[Path | None, TargetList | None]:
-        """Find the list of targets for an eval file, and the file that holds it.
-
-        The file is None if the list was given. Both are None if no list exists.
-        """
+        """Find the list of targets for an eval file, and the file that holds it: None if the list was given."""
         root = self._context.root
         if self._choice.targets is not None:
             if None not in self._lists:
@@ -323,11 +314,7 @@ def _build_no_grader_error(name: str, reference: str | None, listed: TargetList 
 
 
 def _find_model(name: str, reference: str | None = None) -> ResolvedTarget | None:
-    """Resolve the model that `provider:model` names.
-
-    Return None if `name` is the name of a target. `reference` is the text as written if the name is the value of a
-    variable.
-    """
+    """Resolve `provider:model`; `reference` is the text as written if `name` is the value of a variable."""
     provider, colon, model = name.partition(":")
     if not colon or not is_model_provider(provider):
         return None

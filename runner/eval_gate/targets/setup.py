@@ -130,10 +130,7 @@ def _assemble_setup(provider: str, parts: Sequence[_Setting]) -> TargetSetup:
 
 
 def _iter_settings(settings: TargetSettings, environment: Mapping[str, str], mask: Mask) -> Iterator[_Setting]:
-    """Yield the settings that differ from their defaults.
-
-    Variable names replace the values of variables.
-    """
+    """Yield the settings that differ from their defaults; names of variables replace their values."""
     kind = type(settings)
     taken = settings.find_environment_addresses(environment)
     values = {**_open_settings(settings), **taken}
@@ -168,11 +165,7 @@ def _iter_settings(settings: TargetSettings, environment: Mapping[str, str], mas
 
 
 def _digest_query(settings: TargetSettings, url: JsonValue) -> Mapping[str, JsonValue]:
-    """Digest each query value in the address of a listed target that also has a `query` setting.
-
-    The result is empty if the address has no query or does not come from a list. The query of any other address may
-    contain a secret that differs in each run.
-    """
+    """Digest the query in a listed address: that of any other may contain a secret that differs in each run."""
     if "query" not in type(settings).model_fields or not settings.is_listed:
         return {}
     written = settings.find_written_value("url") or url
@@ -190,10 +183,7 @@ def _merge_values(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) 
 
 
 def _open_settings(settings: BaseModel) -> dict[str, JsonValue]:
-    """Return the settings that differ from their defaults as JSON, by name in camelCase, secrets opened.
-
-    Before anything is shown or hashed, the names of variables replace their values again.
-    """
+    """Open the settings that differ from defaults; before they are shown or hashed, variable names replace values."""
     return {
         field.alias or name: _open_value(value)
         for name, field in type(settings).model_fields.items()
@@ -229,18 +219,14 @@ def _iter_prompt_settings(prompting: PromptSetup) -> Iterator[_Setting]:
 
 
 def _format_address(value: str, written: JsonValue, *, listed: bool) -> str:
-    """Format an address or a command without the parts that may be secret.
-
-    If a variable holds the address, the result is the name of the variable and a digest of the public part. A
-    change of the agent's address is thus visible. If the address is in a list, which everybody may read, a digest
-    represents the parts that are not shown.
-    """
+    """Format an address or a command without the parts that may be secret."""
     try:
         public = to_public_url(value)
     except GateError:  # a command, or the name of a resource
         public = value
-    if isinstance(written, str):
+    if isinstance(written, str):  # a variable holds it: a change of the agent's address is visible by the digest
         return f"{written} #{compute_digest(public)[:_DIGEST_DIGITS]}"
+    # everybody may read a list, so a digest can represent the parts that are not shown
     return f"{public} #{compute_digest(value)[:_DIGEST_DIGITS]}" if listed and public != value else public
 
 

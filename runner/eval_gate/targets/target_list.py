@@ -143,10 +143,7 @@ def parse_targets(shown: str, data: bytes) -> TargetList:
 
 
 def _locate_file(source: str, root: Path) -> tuple[Path, str]:
-    """Locate the targets file that a path to a file or folder means, and its name in messages.
-
-    Raises GateError if the folder has no targets file.
-    """
+    """Locate the targets file that a path to a file or folder means, and its name in messages."""
     path = root / source
     if path.is_dir():
         held = next((name for name in FILE_NAMES if (path / name).is_file()), None)
@@ -177,10 +174,7 @@ def _read_bytes(path: Path, shown: str) -> bytes:
 
 
 def _parse_descriptions(document: JsonValue, file: str | None, locate: Locate) -> tuple[dict[str, JsonValue], ...]:
-    """Parse the descriptions in a list, or in a mapping with a list `targets`, without changing them.
-
-    Raises GateError for any other document.
-    """
+    """Parse the descriptions in a list, or in a mapping with a list `targets`, without changing them."""
     targets = document.get("targets") if isinstance(document, dict) else document
     if not isinstance(targets, list) or not all(isinstance(one, dict) for one in targets):
         raise _build_list_error([Problem("expected a list of targets (mappings)", file=file, line=locate(()))])
@@ -338,10 +332,7 @@ class TargetList:
         ]
 
     def _get_kind(self, index: int) -> tuple[TargetKind, str]:
-        """Return the kind of a target and its canonical provider name.
-
-        Raises GateError for an unknown provider.
-        """
+        """Return the kind of a target and its canonical provider name."""
         word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip()
         kind = find_kind(word)
         if kind is None:
@@ -355,10 +346,7 @@ class TargetList:
         )
 
     def _build_problem(self, message: str, index: int, path: Sequence[str | int]) -> Problem:
-        """Build a problem at a path as the author wrote it.
-
-        The message does not mention that the path is below `settings`.
-        """
+        """Build a problem at a path as the author wrote it, without the mention of `settings` above it."""
         shown = path[1:] if path[:1] == ("settings",) and len(path) > 1 else path
         place = ".".join(part for part in (f"targets[{self._names[index] or index}]", format_field_path(shown)) if part)
         return Problem(message, file=self._shown, line=self._locate([index, *path]), field=place)
@@ -386,10 +374,7 @@ class TargetList:
         return self._build_problem(f"unknown setting{format_suggestion(word, styled)}", index, path)
 
     def _restore_written_path(self, path: tuple[str | int, ...], found: NormalizedSettings) -> tuple[str | int, ...]:
-        """Convert a path with normalized names to the spelling of the author.
-
-        A setting that is not written gets the spelling style of the list.
-        """
+        """Convert a path to the author's spelling; a setting that is not written gets the style of the list."""
         if not path:
             return ()
         name = to_camel_case(str(path[0]))  # what is missing may be named as in Python
@@ -420,16 +405,13 @@ def _to_camel_step(step: str | int) -> str | int:
 
 
 def _describe_reference(entry: JsonValue, path: Sequence[str | int]) -> str | None:
-    """Describe a value, for people, if it is or contains a reference to a variable.
-
-    Return None if it does not. A validator may change a value before it refuses it, so masking no longer finds the
-    secret. If validation added depth to the value, its place is the part that contains it.
-    """
+    """Describe a reference for people: a validator may have changed the value, so masking no longer finds it."""
     for step in path:
         if isinstance(entry, list) and isinstance(step, int) and step < len(entry):
             entry = entry[step]
         elif isinstance(entry, dict):
             named = [key for key in entry if _to_camel_step(key) == _to_camel_step(step)]
+            # validation added depth to the value: its place is the part that contains it
             if not named:
                 break
             entry = entry[named[0]]
@@ -448,10 +430,7 @@ def _collect_validator_messages(described: type[TargetSettings], values: Mapping
 
 
 def _hide_value_words(detail: ErrorDetails, words: frozenset[str] | None) -> ErrorDetails:
-    """Remove a message that may contain parts of the value of a variable.
-
-    A message stays if validation gives it without the value too.
-    """
+    """Remove a message that may contain parts of a variable's value; one that is the same without it stays."""
     if words is None or detail["type"] != "value_error" or describe_error(detail) in words:
         return detail
     return ErrorDetails(**{**detail, "type": "value"})

@@ -271,10 +271,7 @@ class _TemplateScanner:
         )
 
     def _check_position(self, name: str) -> None:
-        """Check that a placeholder is not where the name of a program stands, and add it to the word.
-
-        Raises ValueError if the value would name the program. Text in quotes does not begin a new word.
-        """
+        """Refuse a placeholder that names the program (text in quotes begins no new word), else add it to the word."""
         position = self._positions[-1]
         if self._known is not FILE_PLACEHOLDERS and name not in _SAFE_PLACEHOLDERS and position.is_program_name:
             raise ValueError(
@@ -309,15 +306,12 @@ class _TemplateScanner:
         return 1
 
     def _read_backslash(self, place: int) -> int:
-        """Read a backslash and the character after it, and return 2, the number of characters read.
-
-        The character after it has no special meaning. A line end after a backslash is removed, and a shell may join
-        the two characters around it into one sign.
-        """
+        """Read a backslash and the character after it, which loses its special meaning, and return 2."""
         before, after = self._text[place - 1 : place], self._text[place + 2 : place + 3]
         self._escape_end = place + 2
         if not self._text.startswith("\n", place + 1):
             self._positions[-1].append("\\")
+        # a shell removes the line end, and may join the two characters around it into one sign
         elif before == "$" or (self._closing_sign != '"' and before not in _WORD_BREAKS and after not in _BLANK):
             self._inside.append((_AMBIGUOUS, place))
         return 2
@@ -339,10 +333,7 @@ class _TemplateScanner:
                 self._positions[-1].append("$")
 
     def _read_dollar(self, place: int) -> int:
-        """Read a `$` and what it opens, and return the number of characters read.
-
-        It may open a command, arithmetic, or a variable in braces.
-        """
+        """Read a `$` and a command, arithmetic or variable that it opens, and return the number of characters read."""
         text = self._text
         if text.startswith("$(", place):
             self._open_context(")", place)

@@ -113,10 +113,7 @@ def _build_iso_date(text: str, start: int) -> NumberToken:
 
 
 def _iter_tokens_of_number(text: str, start: int) -> Iterator[NumberToken]:
-    """Yield what digits with separators are: one number, a list of numbers, or neither, such as a time or version.
-
-    A blank may also stand between two numbers, so that these are keys as well.
-    """
+    """Yield what digits with separators are: one number, a list of numbers, or a time, version or the like."""
     sign = "-" if text[0] in _MINUS else ""
     digits = text[len(sign) :]
     if any(one in digits for one in ":/-"):
@@ -125,6 +122,7 @@ def _iter_tokens_of_number(text: str, start: int) -> Iterator[NumberToken]:
         return
     readings = tuple(f"{sign}{one}" for one in _list_readings(digits))
     if readings:
+        # a blank may also stand between two numbers, so that these are keys as well
         separate = [one for part in digits.split(" ") for one in _list_readings(part)] if " " in digits else []
         yield NumberToken(text, start, "number", (*readings, *separate))
     elif "." in digits:

@@ -53,10 +53,7 @@ _ESCAPED: Final = re.compile(
     r"|&(?:\#0*(?P<code>[0-9]{1,7})|\#x0*(?P<hex>[0-9a-f]{1,6})|(?P<name>amp|lt|gt|quot|apos));",
     re.IGNORECASE,
 )
-"""One sign that is written in another way; of a backslash before any other sign only the sign counts.
-
-What is percent-encoded several times, such as `%252F`, is one sign as well.
-"""
+"""One sign in another notation, percent-encoded even twice (`%252F`); a backslash before any other counts as none."""
 _BYTE: Final = re.compile(r"%(?:25){0,4}([0-9a-f]{2})", re.IGNORECASE)
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{16,}")
 _BREAK: Final = re.compile(
@@ -212,15 +209,12 @@ EMPTY_REDACTOR: Final = Redactor()
 
 
 def _iter_parts(secret: str) -> Iterator[str]:
-    """Yield the parts of a secret to mask: without the blanks around it, its lines, and its keys.
-
-    A variable may have blanks around its value. A key may follow a word, as in `Bearer …`, or be part of an
-    address, JSON or a connection string: its receiver repeats the key alone.
-    """
+    """Yield the parts of a secret to mask: without the blanks around it, its lines, and its keys."""
     plain = secret.strip()
     if len(plain) >= MIN_LENGTH:
         yield plain
     yield from (line.strip() for line in plain.splitlines()[:1_000] if _MIN_LINE <= len(line.strip()) < len(plain))
+    # after `Bearer`, in an address, JSON or a connection string: the receiver repeats the key alone
     yield from (word for word in _WORD.findall(plain[:_MAX_SEARCHED]) if looks_like_key(word) or _UUID.fullmatch(word))
 
 
@@ -254,10 +248,7 @@ def _iter_spellings(secret: str) -> Iterator[str]:
 
 
 def _iter_base64(secret: bytes) -> Iterator[str]:
-    """Yield the base64 forms of a secret for each position that it can have in a longer text.
-
-    Each form holds only the characters that depend on the secret alone.
-    """
+    """Yield the secret's base64 forms at each offset in a longer text: the characters that depend on it alone."""
     for before in range(3):
         text = b64encode(b"\0" * before + secret).decode()
         own = text[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
@@ -275,10 +266,7 @@ def _iter_broken_forms(secret: str) -> Iterator[str]:
 
 
 class _UnescapedText:
-    """Text with all escapes resolved, and the position of each character in the original.
-
-    Backslashes are removed, because their intended number is unknown.
-    """
+    """Text with escapes resolved, mapped to the original; backslashes go, as their intended number is unknown."""
 
     def __init__(
         self,

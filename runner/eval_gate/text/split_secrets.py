@@ -141,10 +141,7 @@ def _iter_occurrences(
 def _exclude_plain_words(
     secret: BareSecret, found: list[tuple[int, int, int]], words: Sequence[_Word]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of an occurrence, or none if it is only the plain words of the secret.
-
-    A secret that is a name of several words, such as `weather-agent-prod`, may be written as these words.
-    """
+    """Yield an occurrence's ranges, unless it is just words that a secret such as `weather-agent-prod` consists of."""
     lengths = [end - begin for _, begin, end in sorted(found)]
     breaks = {sum(lengths[:count]) for count in range(1, len(lengths))}
     if breaks and not breaks <= secret.breaks_of_words:

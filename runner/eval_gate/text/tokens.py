@@ -83,10 +83,7 @@ def format_token_value(value: JsonValue) -> str:
 
 
 def _find_value(data: JsonValue, path: str) -> JsonValue:
-    """Find the value at `path`; return None if a step does not exist.
-
-    Only own data is found: no `.length`, no negative index.
-    """
+    """Find the value at `path`, of own data only: no `.length`, no negative index."""
     try:
         return follow_segments(data, path.split("."), _INDEX)
     except PathError:

@@ -180,11 +180,7 @@ def _add_cases(one: Degradation, history: History, pass_score: float) -> Degrada
 
 
 def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) -> list[RunLevels]:
-    """Return the runs whose levels are continuous up to the newest run, oldest first.
-
-    Return an empty list if the newest run does not have this level. Older runs without it are skipped. The list
-    starts at the newest run whose level does not continue from the run before.
-    """
+    """Return the runs with this level since it last restarted, oldest first; none if the newest lacks it."""
     found: list[RunLevels] = []
     for one in levels:
         if measured not in one.levels:

@@ -144,10 +144,7 @@ def _build_rate_prior(rates: Counter[float]) -> Mapping[float, float]:
 
 
 def _compute_evidence(results: tuple[bool, ...], beliefs: Mapping[float, float]) -> tuple[float, int]:
-    """Compute the summed likelihood ratios that a case is broken, and since when most likely.
-
-    The second value is the number of newest runs for which the ratio is largest.
-    """
+    """Sum the likelihood ratios that a case is broken, and return for how many newest runs it most likely is."""
     total, best, length = 0.0, 0.0, 0
     number = len(results)
     for since in range(1, min(MAX_RUNS_SINCE, number - MIN_RUNS_BEFORE) + 1):
@@ -185,10 +182,7 @@ def _count_runs(results: Sequence[bool]) -> Counts:
 
 
 def _compute_chance(results: tuple[bool, ...], length: int) -> float:
-    """Compute the chance of at least as many failures in the `length` newest runs (Fisher's exact test).
-
-    The test takes each distribution of all failures over the runs to be equally likely.
-    """
+    """Compute the chance of at least as many failures in the `length` newest runs (Fisher's exact test)."""
     runs, failures, here = len(results), sum(results), sum(results[:length])
     ways = sum(comb(length, at) * comb(runs - length, failures - at) for at in range(here, min(failures, length) + 1))
     return ways / comb(runs, failures)

@@ -70,14 +70,11 @@ def _iter_likelihoods(order: Sequence[int], place: int) -> Iterator[float]:
 
 
 def _compute_log_likelihood(order: Sequence[int], place: int, weight: float) -> float:
-    """Compute the log-likelihood of this order if the numbers from `place` on are new.
-
-    Each next element of the order is drawn from the remaining ones. An old number is drawn with weight 1, a new one
-    with `weight`.
-    """
+    """Compute the log-likelihood of this order if the numbers from `place` on are new."""
     new = len(order) - place
     old = place
     logarithm, product = new * math.log(weight), 1.0
+    # each next one is drawn from the remaining ones: an old number with weight 1, a new one with `weight`
     for at in order:
         product *= old + weight * new
         if product > 1e250:  # before a float ends

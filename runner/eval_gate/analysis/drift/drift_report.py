@@ -154,10 +154,7 @@ def _iter_findings(drift: Drift, branch: str, context: ReportContext) -> Iterato
 
 
 def _describe_model_alone(drift: Drift, context: ReportContext) -> str:
-    """Describe the newest model change if no degradation mentions one, after a leading space.
-
-    Return an empty string otherwise.
-    """
+    """Describe the newest model change if no degradation mentions one, after a leading space."""
     change = _find_separate_change(drift)
     if change is None:
         return ""

@@ -60,10 +60,7 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
 
 
 def _check_model(named: str, reading: ReadOptions, reader: DocumentReader, findings: Findings) -> None:
-    """Report a model other than the one to which suites are fixed.
-
-    It is a problem, or only a warning if the user chose another target.
-    """
+    """Report a model other than that of all suites, only as a warning if the user chose another target."""
     place = ("agent", "model")
     if reading.target_override is not None:
         instead = reading.target_override[:80]

@@ -173,10 +173,7 @@ class CaseReader:
         return self._evaluators.read_evaluators(raw[key], (*path, key))
 
     def _read_evaluators(self, raw: dict[str, JsonValue], path: Path, defaults: FileDefaults) -> EvaluatorSet:
-        """Read the case's own evaluators, or take those of the file.
-
-        The rubric of the case's `rubrics` comes first, and a case may have a rubric alone.
-        """
+        """Read the case's own evaluators, or take the file's; the rubric of `rubrics` comes first, or is alone."""
         specs = self._read_evaluator_list(raw.get("execution"), (*path, "execution"))
         key = find_used_name(raw, file_model.EVALUATORS)
         if specs is None:
@@ -216,10 +213,7 @@ def summarize_outcome(outcome: str) -> str:
 
 
 def _relativize_folders(value: JsonValue, repository: EvalRepository) -> JsonValue:
-    """Return the value with folders relative to the repository, which are the same in every checkout.
-
-    Default fields are left out.
-    """
+    """Make folders relative to the repository, the same in every checkout; default fields are left out."""
     match value:
         case dict():
             return {

@@ -57,10 +57,7 @@ class EvalRepository:
         self._hints = MAX_HINTS
 
     def _find_root(self) -> Path:
-        """Return the nearest folder with `.git`, else the root of the run, else the folder of the eval file.
-
-        The root of the run counts only if the eval file is below it.
-        """
+        """Return the nearest folder with `.git`, else the run's root if the eval file is below it, else its folder."""
         outside = self._working if self.folder.is_relative_to(self._working) else self.folder
         return find_repository(self.folder) or outside
 
@@ -129,10 +126,7 @@ class EvalRepository:
             raise FileError("is a file of Git: such files are not read")
 
     def _suggest_name(self, path: Path) -> str:
-        """Suggest the most similar name in the same folder, or return an empty text.
-
-        Only the first missing files get a suggestion, because the search is slow.
-        """
+        """Suggest the most similar name in the folder, for the first missing files only: the search is slow."""
         self._hints -= 1
         if self._hints < 0:
             return ""
@@ -176,10 +170,7 @@ class EvalRepository:
 
 
 def _return_or_raise(known: CachedValue | FileError) -> CachedValue:
-    """Return the cached value, or raise the cached error again.
-
-    The raised error is a copy, because each error keeps the place where it was raised.
-    """
+    """Return the cached value, or raise a copy of the cached error: each keeps the place where it was raised."""
     if isinstance(known, FileError):
         raise type(known)(str(known))
     return known

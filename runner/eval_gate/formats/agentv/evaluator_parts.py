@@ -75,10 +75,7 @@ class EvaluatorPartReader:
         return template
 
     def _resolve_prompt(self, written: str, path: Path) -> tuple[str | None, str | None]:
-        """Return the prompt, and the reason why a text that looks like a path is not a file.
-
-        The prompt is None after a problem was reported. The reason is None for any other text.
-        """
+        """Return the prompt (None after a problem), and why a text that looks like a path is not a file."""
         if "\n" in written or len(written) > MAX_PROMPT_PATH:
             return normalize_newlines(written), None
         path_like = _LOOKS_LIKE_A_PATH.fullmatch(written) is not None

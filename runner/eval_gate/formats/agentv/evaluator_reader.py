@@ -117,10 +117,7 @@ class EvaluatorReader:
         return tuple(spec for spec in specs if spec is not None)
 
     def _build_criteria_rubric(self, texts: Sequence[str], path: Path) -> EvaluatorSpec | None:
-        """Build one rubric from the plain texts of a list, or return None after reporting a problem.
-
-        One LLM judge scores all of them in one request, and each has the weight of one assertion.
-        """
+        """Build one rubric, scored in one request, in which each text has the weight of one assertion."""
         checks = self.parts.read_checks(list(texts), path)
         return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
 
@@ -148,10 +145,7 @@ class EvaluatorReader:
         return None
 
     def _check_member_keys(self, found: file_model.AgentVEvaluator, path: Path, depth: int) -> None:
-        """Report keys that a member of a composite may not have, such as `required`.
-
-        Such a key applies only to the evaluator as a whole.
-        """
+        """Report keys of a composite's member that apply only to the evaluator as a whole, such as `required`."""
         if not depth:
             return
         for key in ("negate", "required", "min_score"):
@@ -295,14 +289,12 @@ class EvaluatorReader:
         return Composite(members=members, aggregator=aggregator, **read_common_fields(found))
 
     def _check_member_names(self, members: Sequence[EvaluatorSpec], path: Path) -> list[str]:
-        """Return the members' names, and report names that are not unique.
-
-        Weights and results refer to members by name. A member's own weight gets a warning, because it is not read.
-        """
+        """Check that the members' names, by which weights and results refer to them, are unique; return them."""
         names = [member.name for member in members]
         for name, times in Counter(names).items():
             if times > 1:
                 self._findings.add_problem(f'several members have the name "{name}": give each its own name', path)
+        # a member's own weight is not read
         for member in members:
             if member.weight != 1:
                 message = f'the weight of the member "{member.name}" is ignored: put it into the aggregator\'s weights'

@@ -217,10 +217,7 @@ class AgentVFindings:
 
 
 def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iterable[str]) -> str:
-    """Describe an unknown key of an AgentV 4 file as a problem.
-
-    Such a key is never ignored: it may be a key of AgentV that changes the result.
-    """
+    """Describe an unknown key of AgentV 4 as a problem, never ignored: it may change the result."""
     said = describe_unsupported_key(key)
     if said is None and model is AgentV4ExpectedCall and key in UNSUPPORTED_CALL_KEYS:
         said = f"`{key}` is not supported: {UNSUPPORTED_CALL_KEYS[key]}"

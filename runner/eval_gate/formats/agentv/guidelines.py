@@ -69,10 +69,7 @@ def load_guidelines(repository: EvalRepository) -> Guidelines:
 
 
 def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
-    """Load the patterns from one file, or return None if it does not exist or has no patterns.
-
-    Raises GateError for invalid patterns.
-    """
+    """Load the patterns from one file, or return None if it does not exist or has no patterns."""
     shown = repository.format_path(path)
     try:
         found = repository.find_file_at(path)
@@ -102,10 +99,7 @@ def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
 
 
 def _iter_problems(value: JsonValue) -> Iterator[tuple[list[int], str]]:
-    """Yield the problems of the patterns, each with the index of the pattern.
-
-    The list of indexes is empty if the problem is about the list as a whole.
-    """
+    """Yield the problems of the patterns, each with its pattern's index, or without one for the whole list."""
     if not isinstance(value, list):
         yield [], f"expected a list of patterns, got {describe_value(value)}; [] means no guidelines"
         return

@@ -56,10 +56,7 @@ def _is_in_case(path: Sequence[str | int]) -> bool:
 
 
 def _parse_jsonl(data: bytes, path: Path, shown: str) -> Document:
-    """Parse the cases of all lines, together with the settings of the YAML companion file.
-
-    A companion file that is a suite itself is ignored. Raises EvalFileError if it is not a mapping.
-    """
+    """Parse the cases of all lines, with the settings of the YAML companion file unless it is a suite itself."""
     values, numbers = _parse_lines(data, shown)
     cases: dict[str, JsonValue] = {_CASES_KEY: values}
     speaker = _find_companion(path) if is_agentv_suite(cases) else None
@@ -79,10 +76,7 @@ JSONL: Final = {_SUFFIX: Notation(_parse_jsonl, outline_lines)}
 
 
 def _find_companion(path: Path) -> Path | None:
-    """Return the YAML companion file of a JSONL file, or None.
-
-    A link is not followed, because it may lead anywhere.
-    """
+    """Return the YAML companion file of a JSONL file; a link is not followed, because it may lead anywhere."""
     candidates = (path.with_suffix(suffix) for suffix in YAML)
     return next((one for one in candidates if one.is_file() and not one.is_symlink()), None)
 
@@ -93,10 +87,7 @@ def is_companion(path: Path) -> bool:
 
 
 def _parse_lines(data: bytes, file: str) -> tuple[list[JsonValue], list[int]]:
-    """Parse all lines that are not blank, and return their values and line numbers.
-
-    Raises GateError `invalid-json` with every line that is not JSON, up to `MAX_PROBLEMS`.
-    """
+    """Parse all lines that are not blank, and return their values and line numbers."""
     values: list[JsonValue] = []
     numbers: list[int] = []
     problems: list[Problem] = []

@@ -305,10 +305,7 @@ def _intern_spec(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
 
 
 def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
-    """Yield the assertions in the order of the contract ("Assertion Execution").
-
-    A key that is present is an assertion, even with the value `[]`.
-    """
+    """Yield the assertions in the order of the contract ("Assertion Execution"), each present key, even `[]`."""
     yield from _iter_tool_assertions(expect)
     yield from _iter_response_assertions(expect)
 

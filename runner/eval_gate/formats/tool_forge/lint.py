@@ -79,10 +79,7 @@ def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *
 def _find_unknown_expectations(
     case: ToolForgeCase, path: Path, findings: Findings, *, is_unchecked: bool
 ) -> dict[Path, str]:
-    """Find the expectations that nobody checks, with words: in `expect`, or beside it by a name that belongs there.
-
-    Where nothing else is checked, a key that resembles `expect` or `rubric` is one too.
-    """
+    """Find the expectations that nobody checks, with words: in `expect`, or outside by a name that belongs there."""
     known = get_known_keys(Expect)
     found = {}
     for key in (case.expect.model_extra if case.expect else None) or {}:
@@ -91,6 +88,7 @@ def _find_unknown_expectations(
             words = f'the assertion "{key}" is recognised, but not supported'
         found[(*path, "expect", key)] = words
     for key in islice(case.model_extra or {}, _MAX_KEYS):
+        # where nothing else is checked, a key that resembles these is an expectation too
         near = format_suggestion(key, ("expect", "rubric")) if is_unchecked else ""
         if key in known or near:
             found[(*path, key)] = f'unknown key "{key[:80]}"{" (it belongs in `expect`)" if key in known else near}'

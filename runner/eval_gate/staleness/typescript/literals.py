@@ -178,10 +178,7 @@ def _has_interpolation(template: Node) -> bool:
 
 
 def _unescape(source: str) -> str | None:
-    """Return the text between two quotes with its escapes replaced.
-
-    Returns None for an escape that a module may not contain (ECMA-262, 12.9.4).
-    """
+    """Resolve the escapes between two quotes; None for one that a module may not contain (ECMA-262, 12.9.4)."""
     wrong = False
 
     def replacement(match: re.Match[str]) -> str:

@@ -60,17 +60,13 @@ def load_folder(folder: Path, root: Path) -> ToolRegistry | None:
 
 
 class _TracedDefinition(FrozenStruct):
-    """Expression that an export resolves to, and its location.
-
-    `node` is None if it is certainly not a tool; `members` is None if it is not an object literal. `tool_name` is None
-    for an object without a name, and UNKNOWN if only running the code would tell.
-    """
+    """Expression that an export resolves to, and its location."""
 
     file: Path
     line: int
-    node: Node | None
-    members: ObjectLiteral | None = None
-    tool_name: str | UnknownValue | None = None
+    node: Node | None  # None if it is certainly not a tool
+    members: ObjectLiteral | None = None  # None if it is not an object literal
+    tool_name: str | UnknownValue | None = None  # None without a name, UNKNOWN if only running the code would tell
 
     @property
     def is_described(self) -> bool:

@@ -111,10 +111,7 @@ class SourceFiles:
 
 
 def _list_candidates(target: Path, importer_suffix: str) -> list[Path]:
-    """List the files that a specifier may refer to, the most likely first.
-
-    TypeScript writes `./x.js` for the file `x.ts` and prefers that file. JavaScript refers to the exact name.
-    """
+    """List the files a specifier may mean, likeliest first: TypeScript writes `./x.js` for `x.ts`."""
     if not target.name:
         return [target / f"index{suffix}" for suffix in SUFFIXES]
     exact = [target] if target.suffix in SUFFIXES else []

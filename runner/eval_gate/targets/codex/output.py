@@ -90,11 +90,7 @@ def _find_turn_failure(documents: Sequence[Item]) -> str | None:
 
 
 def _parse_documents(text: str) -> tuple[list[Item], bool]:
-    """Parse the JSON objects of the output, and return whether they are the whole output.
-
-    The output is one JSON document or several JSON lines. Otherwise, only the text from the last opening brace is
-    parsed. Raises CodexOutputError.
-    """
+    """Parse the JSON objects of the output, or from its last `{` on, and return whether they are all of it."""
     text = text.strip()
     if not text:
         raise CodexOutputError("Codex CLI printed nothing")
@@ -116,10 +112,7 @@ def _parse_documents(text: str) -> tuple[list[Item], bool]:
 
 
 def _parse_mappings(texts: Sequence[str]) -> list[Item] | None:
-    """Parse JSON documents and return the mappings in them, including those in lists.
-
-    Return None if one of the documents is not JSON.
-    """
+    """Parse JSON documents and return the mappings in them, including those in lists."""
     try:
         values = [parse_untrusted_json(text, depth=sys.maxsize) for text in texts]
     except ValueError:
@@ -129,10 +122,7 @@ def _parse_mappings(texts: Sequence[str]) -> list[Item] | None:
 
 
 def _find_response_text(documents: Sequence[Item]) -> str | None:
-    """Find the response text: the last one that the first matching rule finds.
-
-    Return None if no rule finds a text.
-    """
+    """Find the response text: the last one that the first matching rule finds."""
     for rule in (_from_item, _from_messages, _from_response, _from_output):
         for document in reversed(documents):
             answer = rule(document)

@@ -22,10 +22,7 @@ from eval_gate.text.secret import Secret
 
 
 def _split_arguments(value: object) -> object:
-    """Split a text into arguments as a shell does, without running a shell.
-
-    Other values are returned unchanged. Raises ValueError if the text cannot be split.
-    """
+    """Split a text into arguments as a shell does, without running a shell."""
     if not isinstance(value, str):
         return value
     try:

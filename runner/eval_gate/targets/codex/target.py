@@ -132,10 +132,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         return self._root / self._settings.cwd if self._settings.cwd else None
 
     def _find_program(self) -> str:
-        """Return the path of the Codex program, looked up once.
-
-        Raises TargetError (unreachable) if the program or its working folder does not exist.
-        """
+        """Return the path of the Codex program, looked up once."""
         if self._program is None:
             program = find_program(self._settings.executable, "Codex executable", self._root, self._environment)
             if self._folder is not None and not self._folder.is_dir():
@@ -169,10 +166,6 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         )
 
     def _read_output(self, finished: FinishedProgram, log: CodexLog) -> CodexResponse:
-        """Parse the output of a finished run of Codex.
-
-        Raises TargetError if the run failed, timed out, printed too much or returned no response.
-        """
         if finished.timed_out:
             limit = self._settings.timeout_seconds or 0
             raise self._build_error(f"Codex CLI timed out after {limit:g} s", finished, log, TargetFault.LATE)

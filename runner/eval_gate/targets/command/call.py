@@ -95,11 +95,7 @@ class CommandRunner:
         return CommandResult(line, finished, answer)
 
     def _build_values(self, call: CommandCall, folder: PrivateFolder, output: str) -> dict[str, str]:
-        """Build the shell-quoted value of each placeholder of the command.
-
-        If the template has `PROMPT_FILE`, the prompt is written to a file in `folder`. Raises ProcessError for a value
-        that no command can get.
-        """
+        """Build the shell-quoted value of each placeholder, with a file in `folder` for `PROMPT_FILE`."""
         given = {
             "PROMPT": call.prompt,
             "GUIDELINES": call.guidelines,
@@ -145,10 +141,7 @@ def _write_batch(call: CommandCall, folder: PrivateFolder) -> dict[str, str]:
 
 
 def _format_file_name(eval_id: str) -> str:
-    """Convert a case id to the beginning of a file name.
-
-    The result is always one valid name, whatever characters the id contains.
-    """
+    """Convert a case id to the beginning of one valid file name, whatever characters the id contains."""
     return to_plain_word(eval_id)[:_MAX_ID_IN_NAME].strip("-.") or "case"
 
 

@@ -106,10 +106,7 @@ class _Omissions:
 
 
 def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Response | None:
-    """Parse the response in a JSON object.
-
-    Return None for an object without messages and text, which is JSON with a format of the program's own.
-    """
+    """Parse the response; an object without messages and text is JSON with a format of the program's own."""
     messages = _parse_messages(document, lost)
     if not messages and "text" not in document:
         return None
@@ -210,10 +207,7 @@ def _parse_event(raw: JsonValue) -> TraceEvent | None:
 
 
 def _collect_calls(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
-    """Collect the tool calls of a trace with their results.
-
-    A result is part of the call event, or of the `tool_result` event with the same id.
-    """
+    """Collect tool calls; a result is part of the call event or of the `tool_result` event with the same id."""
     results = {event.id: event.output for event in trace if event.type == "tool_result" and event.id is not None}
     return tuple(
         ToolCall(
@@ -228,10 +222,7 @@ def _collect_calls(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
 
 
 def _find_last_text(messages: tuple[OutputMessage, ...]) -> str:
-    """Find the content of the last assistant message that is not empty.
-
-    The result is an empty text if no message has content.
-    """
+    """Find the content of the last assistant message that is not empty."""
     for message in reversed(messages):
         if message.role == "assistant" and message.content not in (None, ""):
             return as_text(message.content)

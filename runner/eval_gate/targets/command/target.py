@@ -176,10 +176,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         return (await self._run_call(self._build_call(request, request.trial)))[1].data
 
     def _read_output(self, output: CapturedOutput) -> Response:
-        """Read the response in the output of one case.
-
-        Only plain text may be truncated. Raises TargetError.
-        """
+        """Read the response in the output of one case; only plain text may be truncated."""
         preset = self._settings.agent_protocol
         is_read = preset is not None or self._body_reader is not None or output.data.lstrip()[:1] == b"{"
         if output.is_truncated and is_read:
@@ -220,10 +217,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         }
 
     async def _run_call(self, call: CommandCall) -> tuple[CommandResult, CapturedOutput]:
-        """Run the command once and return its result and the captured response.
-
-        Raises TargetError if the command failed, timed out or left no response.
-        """
+        """Run the command once and return its result and the captured response."""
         try:
             called = await self._caller.run_call(call)
         except ProcessError as error:

@@ -216,12 +216,9 @@ class Connection:
         return ConnectionLostError(said, made=made, begun=begun, system=system, tls_hint=tls_hint)
 
     def _build_not_http_error(self, why: str) -> TargetError:
-        """Build the error for a response that is not HTTP.
-
-        aiohttp puts the received bytes on a line of their own, in the notation of Python.
-        """
         words, shown = [], ""
         for line in map(str.strip, why.splitlines()):
+            # aiohttp puts the received bytes on a line of their own, in the notation of Python
             if line.startswith(("b'", 'b"')):
                 with suppress(SyntaxError, ValueError):
                     part = self._redact.mask_bytes(ast.literal_eval(line), cut_before=True, cut_after=True)
@@ -312,10 +309,7 @@ class Connection:
         return self._proxies[place]
 
     def _get_pool(self) -> aiohttp.ClientSession:
-        """Return the connection pool, created on first use.
-
-        It has one connection more than cases in flight.
-        """
+        """Return the connection pool, created on first use, with one connection more than cases in flight."""
         if self._pool is None:
             with _skip_certificates() if is_own_process() else nullcontext():
                 from eval_gate.targets.http.pool import make_pool
@@ -328,11 +322,9 @@ class Connection:
 
 @contextmanager
 def _skip_certificates() -> Iterator[None]:
-    """Import aiohttp in this block: it would read the system's certificates twice, 45 ms of the 500 of a start.
-
-    Its own contexts then trust nobody. In a process of our own nobody asks by them: see `_get_pool`.
-    """
+    """Import aiohttp in this block: it would read the system's certificates twice, 45 ms of the 500 of a start."""
     read = ssl.SSLContext.set_default_verify_paths
+    # aiohttp's own contexts then trust nobody; in a process of our own nobody asks by them: see `_get_pool`
     ssl.SSLContext.set_default_verify_paths = lambda _: None  # type: ignore[method-assign,assignment]
     try:
         yield
@@ -380,10 +372,7 @@ def read_head(response: aiohttp.ClientResponse) -> ResponseHead:
 
 
 def _find_system_message(error: Exception) -> str | None:
-    """Find the message of the system below an error of the HTTP client, such as `Connection refused`.
-
-    Return None if the error has no such message.
-    """
+    """Find the message of the system below an error of the HTTP client, such as `Connection refused`."""
     below = error.system if isinstance(error, ConnectionLostError) else None
     if below is None:
         return None
@@ -394,10 +383,7 @@ def _find_system_message(error: Exception) -> str | None:
 
 
 async def _read_at_most(limit: int, response: aiohttp.ClientResponse, unpacker: Decompressor) -> bytes:
-    """Read the decompressed body, and stop soon after `limit` bytes.
-
-    A longer body is returned with some bytes more than `limit`. Raises DecompressionError.
-    """
+    """Read the decompressed body, and stop soon after `limit` bytes: a longer one has some bytes more."""
     body = bytearray()
     while chunk := await response.content.readany():
         for piece in unpacker.iter_pieces(chunk):

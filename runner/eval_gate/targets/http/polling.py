@@ -109,10 +109,7 @@ class Poller:
         return next((value.lower() for value in found if isinstance(value, str)), None)
 
     def _build_request(self, response: HeadAndBody, values: PlaceholderValues) -> HttpRequest:
-        """Build the request that asks for the status of the job, again and again.
-
-        Raises TargetError if the response does not say where to ask, or if that is at another host or port.
-        """
+        """Build the request for the status of the job, which must be at the host and port of the agent."""
         head, body = response
         try:
             document = parse_untrusted_json(body)

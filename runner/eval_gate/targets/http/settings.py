@@ -212,10 +212,7 @@ class HttpSettings(StreamSettings):
     @field_validator("method", mode="before")
     @classmethod
     def _normalize_method(cls, method: object) -> object:
-        """Convert a method to upper case, or return an unknown one as it is written.
-
-        Validation then reports an unknown method.
-        """
+        """Convert a method to upper case, or return it as written if validation is to report it as unknown."""
         word = method.strip().upper() if isinstance(method, str) else ""
         return word if word in set(Method) else method
 
@@ -269,10 +266,7 @@ class HttpSettings(StreamSettings):
     def _check_prompt_sent(
         cls, query: Secret[dict[str, JsonValue]], info: ValidationInfo
     ) -> Secret[dict[str, JsonValue]]:
-        """Check that the prompt is part of what is sent: address, query, headers or body.
-
-        `query` is the last of these fields, so the others are known here. Raises ValueError if the prompt is missing.
-        """
+        """Check that the prompt is sent; `query` is the last of these fields, so the others are known here."""
         data = info.data
         if not {"url", "method", "headers", "request_template", "form", "request_fields"} <= data.keys():
             return query

@@ -119,10 +119,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._was_up = True
 
     async def _check_listening(self) -> None:
-        """Check that a process accepts connections at the address of the agent.
-
-        Raises TargetError (unreachable) if not.
-        """
+        """Check that a process accepts connections at the address of the agent."""
         try:
             async with asyncio.timeout(_CONNECT_S):
                 reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
@@ -209,19 +206,12 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         return answer, body
 
     def _find_format_hint(self, response: ResponseHead) -> str | None:
-        """Find the hint for a response whose status or content type does not fit the description.
-
-        Return None if both fit.
-        """
+        """Find the hint for a response whose status or content type does not fit the description."""
         if response.status == ACCEPTED and self._poller is None:
             return "HTTP 202 means that the response comes later: set the target's `poll`"
         return find_format_hint(response.get_header("content-type"), ResponseFormat.JSON)
 
     async def _read_stream(self, request: HttpRequest, started: float) -> Response:
-        """Read a streamed response until it is complete.
-
-        Raises TargetError and ConnectionLostError.
-        """
         from eval_gate.targets.response.stream import StreamCollector
 
         async with self._connection.open_response(request) as answer:

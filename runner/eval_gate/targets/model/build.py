@@ -100,11 +100,7 @@ def check_provider(settings: ModelSettings) -> None:
 
 
 def _read_system_prompt(path: str | None, shown: str | None, root: Path) -> str | None:
-    """Read the system prompt in the file at `path`.
-
-    `shown` is the name of the file in messages. Return None if `path` is None. Raises GateError if the file cannot
-    be read, is too large or is not UTF-8.
-    """
+    """Read the system prompt in the file at `path`; `shown` is the name of the file in messages."""
     if path is None:
         return None
     shown = describe_name(shown or path)

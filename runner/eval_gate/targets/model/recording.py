@@ -57,10 +57,7 @@ def compute_recording_key(
 
 
 def _describe_message(message: Message) -> dict[str, object]:
-    """Convert a message to JSON for the recording key, without the ids of tool calls.
-
-    The provider assigns these ids, and they differ each time.
-    """
+    """Convert a message to JSON for the recording key, without the ids of tool calls, which differ each time."""
     calls = [{"name": call.name, "params": call.params} for call in message.tool_calls]
     return {"role": message.role, "name": message.name, "content": message.content, "calls": calls}
 
@@ -169,10 +166,7 @@ def _encode_line(entry: RecordedResponse) -> bytes:
 
 @contextmanager
 def _mark_incomplete() -> Iterator[None]:
-    """Give a GateError raised inside this context the exit code of an incomplete run.
-
-    A recording that cannot be written ends the run after requests have been sent. The GateError is raised again.
-    """
+    """Mark a GateError as an incomplete run: requests have been sent when a recording cannot be written."""
     try:
         yield
     except GateError as error:
@@ -181,10 +175,7 @@ def _mark_incomplete() -> Iterator[None]:
 
 
 def _append_line(file: Path, line: bytes) -> None:
-    """One line in one call, so that a process that is killed leaves whole lines. Raises GateError.
-
-    A line that is unfinished all the same stays by itself.
-    """
+    """Append a line in one call, so that a killed process leaves whole lines; an unfinished one stays by itself."""
     descriptor = open_to_append(file)
     try:
         end = os.fstat(descriptor).st_size

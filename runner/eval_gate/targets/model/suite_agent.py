@@ -88,10 +88,7 @@ class SuiteAgentTarget(ModelTarget):
 
     @asynccontextmanager
     async def _hold_folder(self, request: Request, agent: SuiteAgent) -> AsyncIterator[Sandbox | None]:
-        """Hold the folder of the suite and trial exclusively inside this context.
-
-        Yields None if the agent has no tools and no evaluator inspects files.
-        """
+        """Hold the folder of the suite and trial exclusively; None without tools and inspected files."""
         if not (agent.tools or request.inspected_paths):
             yield None
             return
@@ -108,10 +105,7 @@ class SuiteAgentTarget(ModelTarget):
     async def _lead_suite_agent(
         self, request: Request, agent: SuiteAgent, sandbox: Sandbox | None
     ) -> ModelConversation:
-        """Lead the conversation until a turn calls no tool.
-
-        Raises TargetError if the agent uses up its turns before that.
-        """
+        """Lead the conversation until a turn calls no tool."""
         system = [Message(role="system", content=agent.instructions)] if agent.instructions.strip() else []
         talk = ModelConversation([*system, *request.messages])
         tools = [build_tool_spec(name) for name in agent.tools]

@@ -72,10 +72,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         return talk.build_response(duration_ms, stub_mode=request.stubs is not None)
 
     async def _lead_conversation(self, talk: ModelConversation, request: Request) -> None:
-        """Lead the conversation until a turn calls no tool or the turns are used up.
-
-        Without stubs, the conversation has one turn.
-        """
+        """Lead the conversation until a turn calls no tool or the turns are used up: without stubs, one turn."""
         stubs = request.stubs
         turns = 1 if stubs is None else request.max_turns
         tools = self._tools if stubs is None else self._add_stubbed_tools(stubs)
@@ -91,10 +88,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         await self._asker.aclose()
 
     def _add_stubbed_tools(self, stubs: Mapping[str, JsonValue]) -> tuple[ToolSpec, ...]:
-        """List the tools of the registry and those that only the stubs of the case define.
-
-        The tools from stubs accept any arguments.
-        """
+        """Add the tools that only the stubs of the case define; these accept any arguments."""
         known = {tool.name for tool in self._tools}
         return (*self._tools, *(ToolSpec(name=name, parameters=OPEN_OBJECT) for name in stubs if name not in known))
 

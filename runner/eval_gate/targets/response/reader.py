@@ -147,11 +147,7 @@ class ResponseReader:
         )
 
     def _get_text(self, document: JsonValue, *, silent: bool) -> str:
-        """Return the text at the first path that leads to one.
-
-        `silent` means that the response has tool calls, so the text may be empty. Raises ResponseShapeError if there is
-        no text.
-        """
+        """Return the text at the first path that leads to one; a response with tool calls (`silent`) may have none."""
         for path in self._texts:
             found = _find_text_at(document, path)
             if found is not None:
@@ -190,10 +186,7 @@ class ResponseReader:
 
 
 def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
-    """Find the text at a path. The texts of several messages are joined line by line.
-
-    Return None if there is no text.
-    """
+    """Find the text at a path; the texts of several messages are joined line by line."""
     if not path.is_gathering:
         return extract_text(path.find_first(document))
     values = path.find_all(document).values

@@ -19,19 +19,11 @@ _OWN_RESPONSE_PATH: Final = "response"
 
 
 def _check_path(text: str) -> str:
-    """Check that a path can be parsed, and return it.
-
-    Raises ValueError if it cannot.
-    """
     FieldPath.parse(text)
     return text
 
 
 def _check_condition(text: str) -> str:
-    """Check that a condition can be parsed, and return it.
-
-    Raises ValueError if it cannot.
-    """
     PathCondition.parse(text)
     return text
 
@@ -42,10 +34,6 @@ def to_list(value: object) -> object:
 
 
 def _check_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Check that all paths can be parsed, and return them.
-
-    Raises ValueError for a path that cannot be parsed or is empty.
-    """
     if not all(texts):
         raise ValueError("must not be empty")
     return tuple(map(_check_path, texts))

@@ -363,11 +363,7 @@ class StreamCollector:
 
 
 def _extract_event_text(event: IncomingEvent, *, json: bool) -> str | None:
-    """Extract the text of an event that is plain text or a JSON value.
-
-    Return None if the event is a mapping or a list. Raises ResponseShapeError if `json` requires JSON and the event
-    is not JSON.
-    """
+    """Extract the text of an event that is plain text (unless `json` requires JSON) or a JSON value."""
     value = event.value
     if json and isinstance(value, MissingValue):
         raise ResponseShapeError("a line of the response is not JSON")

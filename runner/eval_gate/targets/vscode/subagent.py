@@ -157,10 +157,7 @@ def build_workspace(template: Path | None) -> JsonValue:
 
 
 def _resolve_folder(folder: JsonValue, beside: Path) -> JsonValue:
-    """Make the path of a workspace folder absolute.
-
-    `beside` is the folder of the template. An entry without a path is returned unchanged.
-    """
+    """Make the path of a workspace folder absolute; `beside` is the folder of the template."""
     path = folder.get("path") if isinstance(folder, dict) else None
     if not isinstance(folder, dict) or not isinstance(path, str):
         return folder
@@ -169,10 +166,7 @@ def _resolve_folder(folder: JsonValue, beside: Path) -> JsonValue:
 
 @contextmanager
 def _open_folder(path: Path, folders: tuple[str, ...]) -> Iterator[tuple[PrivateFolder, int]]:
-    """Open a folder below a subagent's folder and yield it with its file descriptor.
-
-    Missing folders are created. A link on the way raises OSError.
-    """
+    """Create and open a folder below a subagent's folder; a link on the way raises OSError."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     identity = find_identity(path)
     descriptor = os.open(path, flags)

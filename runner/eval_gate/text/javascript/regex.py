@@ -135,11 +135,7 @@ class PatternMatcher:
         return reply
 
     async def _ensure_worker(self) -> asyncio.subprocess.Process:
-        """Return the worker process, and start it if it is not running.
-
-        The worker is ready when this returns, so its start does not count as matching time. Raises
-        PatternWorkerError if it does not start.
-        """
+        """Start the worker if none runs, until it is ready: its start does not count as matching time."""
         if self._worker is not None and self._worker.returncode is None:
             return self._worker
         try:
@@ -246,10 +242,7 @@ def _encode_frame(request: dict[str, JsonValue]) -> bytes:
 
 
 def _build_request(pattern: str, flags: str) -> dict[str, JsonValue]:
-    """Build the request for a pattern, and check its flags.
-
-    The engine ignores unknown and repeated flags; JavaScript does not. Raises PatternError.
-    """
+    """Build the request, and check the flags: the engine ignores unknown and repeated ones; JavaScript does not."""
     if len(pattern) > MAX_PATTERN:
         raise PatternError(f"has {len(pattern):,} characters: at most {MAX_PATTERN:,}")
     unknown = sorted(set(flags) - set(_KNOWN_FLAGS))

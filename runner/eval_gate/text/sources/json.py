@@ -162,10 +162,7 @@ def _parse_bounded_int(digits: str) -> int:
 
 
 def _find_second_line(text: str, key: str) -> int | None:
-    """Find the line where a key is written for the second time, as a good guess for people.
-
-    Return None if the key occurs less than twice.
-    """
+    """Find the line where a key is written for the second time, as a good guess for people."""
     places = [match.start() for match in re.finditer(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)]
     return text.count("\n", 0, places[1]) + 1 if len(places) > 1 else None
 
@@ -233,10 +230,7 @@ def _find_yaml(text: str, at: int) -> int | None:
 
 
 def _find_trailing_comma(text: str, at: int) -> int | None:
-    """Find the comma before a closing bracket at this place; return None if there is none.
-
-    Depending on its version, Python reports the place of the comma or that of the bracket.
-    """
+    """Find a comma before a closing bracket; Python's versions differ in which of the two they report."""
     end = _skip_whitespace(text, at + 1 if text[at : at + 1] == "," else at)
     if text[end : end + 1] not in ("}", "]"):
         return None

@@ -150,10 +150,7 @@ def _iter_list_patches(
 
 
 def _iter_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield where elements of the old list are replaced by elements of the new one.
-
-    A long list is compared in linear time if nothing was inserted: element by element, or by what was removed.
-    """
+    """Yield which old elements new ones replace, in linear time for a long list in which nothing was inserted."""
     if len(old) == len(new) > _MAX_MATCHED:
         yield from ((at, at + 1, at, at + 1) for at, one in enumerate(old) if one != new[at])
         return

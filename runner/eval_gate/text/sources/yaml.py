@@ -65,10 +65,7 @@ class YamlPositions:
         return str(node.value) if isinstance(node, ScalarNode) and not node.style else None
 
     def _find_node(self, path: Sequence[str | int]) -> tuple[int, Node | None]:
-        """Find the node at `path`, and the line of it or of its nearest existing ancestor.
-
-        The node is None if it does not exist.
-        """
+        """Find the node at `path`, and the line of it or of its nearest existing ancestor."""
         node, line = self._root, 1
         for step in path:
             found = self._find_child(node, step)
@@ -157,10 +154,7 @@ def _raise_problems(problems: Sequence[Problem], file: str) -> None:
 
 
 def _find_outline_problems(data: bytes, file: str) -> list[Problem]:
-    """Find why a document must not be composed: too deep, too large, or several documents.
-
-    The search does not recurse.
-    """
+    """Find why a document must not be composed, without recursion: too deep, too large, or several documents."""
     depth = nodes = documents = 0
     for event in yaml.parse(data, Loader=_Loader):
         if isinstance(event, NodeEvent):
@@ -229,10 +223,7 @@ class _NodeChecker:
             self._add_problem(f"a number of {len(node.value):,} digits", node)
 
     def _check_merge(self, value: Node) -> None:
-        """Check that `<<` merges a mapping or a list of mappings.
-
-        The mapping's own keys take precedence over merged ones.
-        """
+        """Check that `<<` merges a mapping or a list of mappings."""
         parts = value.value if isinstance(value, SequenceNode) else [value]
         if not all(isinstance(one, MappingNode) for one in parts):
             self._add_problem("`<<` expects a mapping or a list of mappings", value)

@@ -106,10 +106,7 @@ class _KeyNode(FrozenStruct):
 
 
 def _compose_root(text: str) -> MappingNode | None:
-    """Compose the document; return None if it is empty.
-
-    Its positions count characters. Raises ValueError if it is not a mapping.
-    """
+    """Compose the document, with positions that count characters."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     if node is None or (isinstance(node, ScalarNode) and not node.value):
         return None

@@ -198,10 +198,7 @@ def _list_keys(value: JsonValue) -> set[str]:
 
 
 def _parse_document(text: str) -> JsonValue:
-    """Parse the document, or its first line if each line is a document.
-
-    Return None if that is not JSON, or is neither a list nor a mapping.
-    """
+    """Parse the list or mapping in the text, or in its first line if each line is a document."""
     for part in (text, text.partition("\n")[0]):
         try:
             value: JsonValue = json.loads(part)

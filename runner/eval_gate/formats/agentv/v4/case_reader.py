@@ -161,10 +161,7 @@ class AgentV4CaseReader(CaseReader):
     def _read_input(
         self, case: dict[str, JsonValue], path: Path, template: CaseTemplate, *, alone: bool
     ) -> tuple[MessageTurn, ...]:
-        """Read the messages for the target: those of the file, then those of the case.
-
-        If `alone`, the messages of the file are left out.
-        """
+        """Read the messages for the target: those of the file unless `alone`, then those of the case."""
         if "input" not in case:  # said by the case's own shape
             return ()
         before = len(self._findings.problems)
@@ -211,20 +208,14 @@ class AgentV4CaseReader(CaseReader):
         return self._read_messages(raw, path, "assistant")
 
     def _find_assertion_list(self, raw: JsonValue, path: Path) -> tuple[Path, JsonValue]:
-        """Return the path and value of the assertions in a part of the file, under the first of their names.
-
-        The value is None if the part has none.
-        """
+        """Return the path and value of the assertions in a part of the file, under the first of their names."""
         key = find_used_name(raw, file_model.ASSERTIONS)
         return ((*path, key), raw[key]) if key is not None and isinstance(raw, dict) else ((), None)
 
     def _read_assertions(
         self, case: dict[str, JsonValue], path: Path, defaults: FileDefaults, *, alone: bool
     ) -> EvaluatorSet:
-        """Read the assertions of the case, then those of the file.
-
-        If `alone`, those of the file are left out. The default LLM judge applies if no assertion remains.
-        """
+        """Read the case's assertions, then the file's unless `alone`; without any, the default LLM judge applies."""
         own, raw = self._find_assertion_list({key: case[key] for key in file_model.ASSERTIONS[:2] if key in case}, path)
         if raw is None:
             own, raw = self._find_assertion_list(case.get("execution"), (*path, "execution"))
@@ -312,11 +303,7 @@ def _find_expected_json(expected: tuple[MessageTurn, ...]) -> JsonValue:
 
 
 def _merge_metadata(suite: JsonValue, own: JsonValue) -> JsonValue:
-    """Merge the metadata of the file with that of the case.
-
-    Lists are joined without duplicates, and mappings are merged by key. Otherwise the case's value replaces that of
-    the file.
-    """
+    """Merge metadata: lists without duplicates, mappings by key; else the case's value replaces the file's."""
     if isinstance(suite, dict) and isinstance(own, dict):
         return {key: _merge_metadata(suite.get(key), own.get(key)) for key in {**own, **suite}}
     if isinstance(suite, list) and isinstance(own, list):
@@ -361,10 +348,7 @@ class CaseTemplate:
         return match[0] if found is None else found[1]
 
     def _resolve_variable(self, name: str) -> tuple[JsonValue, str] | None:
-        """Return the value of this variable, and the value as text.
-
-        Return None if the variable is unknown, or if the filled-in text would be too long, which is recorded.
-        """
+        """Return a variable's value and its text; a filled-in text that gets too long is recorded."""
         if name not in self._known:
             self._known[name] = _look_up_variable(self._variables, name)
         found = self._known[name]
@@ -376,10 +360,7 @@ class CaseTemplate:
 
 
 def _look_up_variable(variables: Mapping[str, JsonValue], name: str) -> tuple[JsonValue, str] | None:
-    """Look up the value of a dotted name, and return it with its text, or None if it is not found.
-
-    A value that is not text is formatted as JSON.
-    """
+    """Look up the value of a dotted name, and return it with its text: JSON if it is not text."""
     value: JsonValue = dict(variables)
     for step in name.split("."):
         if not isinstance(value, dict) or step not in value:

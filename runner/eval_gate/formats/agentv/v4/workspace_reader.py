@@ -200,10 +200,7 @@ class WorkspaceReader:
 
 
 def _digest_template(folder: FilePath) -> str:
-    """Compute the digest of a template whose files are read as all files that a decision depends on.
-
-    Raises SandboxError and OSError; GateError for a Git LFS pointer, and RefusedReadError.
-    """
+    """Compute the digest of a template whose files are read as all files that a decision depends on."""
     files = read_template(folder)
     for one in files:
         if one.data is not None and read_limited(folder / one.path, SANDBOX_FILE_BYTES) != one.data:

@@ -79,10 +79,7 @@ def _collect_calls(events: Iterable[Event]) -> tuple[StreamCalls, tuple[str, ...
 
 
 def _find_model(events: Sequence[Event], result: Event) -> str | None:
-    """Find the model of the agent's own last message.
-
-    Messages of agents that a task started do not count, nor does the placeholder `<synthetic>`.
-    """
+    """Find the model of the agent's own last message, not of an agent that a task started or `<synthetic>`."""
     own = [event for event in events if event.get("type") == "assistant" and not event.get("parent_tool_use_id")]
     named = (get_member(event, "message", "model") for event in reversed(own))
     used = result.get("modelUsage")

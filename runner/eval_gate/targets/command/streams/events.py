@@ -51,10 +51,7 @@ def parse_events(content: str) -> ProgramEvents:
 
 
 def _parse_objects(text: str) -> tuple[Event, ...] | None:
-    """Parse the objects in a text that is a JSON object or a list of them.
-
-    Return None for any other text. Raises UntrustedJsonError if the JSON is too large.
-    """
+    """Parse the objects in a text that is a JSON object or a list of them."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:

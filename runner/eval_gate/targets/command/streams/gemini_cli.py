@@ -85,10 +85,7 @@ def _is_final(event: Event) -> bool:
 
 
 def _read_object(events: Sequence[Event]) -> Response:
-    """Read the response in the single object of `--output-format json`.
-
-    That object counts tool calls but does not list them. Raises TargetError (malformed) if the object is missing.
-    """
+    """Read the single object of `--output-format json`, which counts tool calls but does not list them."""
     streamed = any("type" in event for event in events)  # a stream that was cut has no answer, whatever stands in it
     whole = next((one for one in reversed(events) if isinstance(one.get("response"), str) and not streamed), None)
     answer = whole.get("response") if whole is not None else None

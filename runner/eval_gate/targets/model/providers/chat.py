@@ -250,10 +250,7 @@ def _build_request_part(message: Message, calls: _CallTracker) -> ModelRequestPa
 
 
 def _assign_stable_ids(response: ModelResponse, messages: Sequence[Message]) -> ModelResponse:
-    """Replace generated ids of tool calls by ids that are the same in every run.
-
-    The ids become part of the next request, which must be the same in the next run.
-    """
+    """Replace generated ids of tool calls: they become part of the next request, the same in every run."""
     made_up = [part for part in response.parts if isinstance(part, ToolCallPart) and _has_generated_id(part)]
     if not made_up:
         return response

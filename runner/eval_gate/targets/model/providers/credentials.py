@@ -70,11 +70,7 @@ def _find_api_key(settings: ModelSettings, row: ProviderRow, environment: Mappin
 
 
 def _find_base_url(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> str | None:
-    """Find the address of the provider, without a slash at its end.
-
-    The default address is returned unchanged. Return None if the provider has no default address. Raises GateError
-    if a required address is missing or an address is invalid.
-    """
+    """Find the address of the provider without a slash at its end; the default address is returned unchanged."""
     if settings.place:
         key = "endpoint" if settings.endpoint else "baseUrl"
         try:
@@ -95,10 +91,7 @@ def _find_base_url(settings: ModelSettings, row: ProviderRow, environment: Mappi
 
 
 def _normalize_url(url: str, source: str, row: ProviderRow) -> str:
-    """Normalize a URL and remove the slash at its end.
-
-    Raises GateError for an invalid URL and for a URL that may contain a secret.
-    """
+    """Normalize a URL without a slash at its end, and refuse one that may contain a secret."""
     url = url.strip()
     if row.address_of_name and _RESOURCE_NAME.fullmatch(url):
         url = f"https://{url}" if "." in url else row.address_of_name.format(url)

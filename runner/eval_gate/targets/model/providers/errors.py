@@ -154,10 +154,7 @@ class ErrorExplainer:
 
 
 def _iter_texts(body: object) -> Iterator[str]:
-    """Yield the message in the body of an error.
-
-    The message is at `error.message`, `message`, `detail` or `error`. Otherwise, the whole body is the message.
-    """
+    """Yield the message in the body of an error, or the whole body if it has no known place for one."""
     match body:
         case None:
             return
@@ -184,11 +181,7 @@ def _find_unreadable_cause(error: BaseException) -> UnreadableResponseError | No
 
 
 def _find_innermost_message(error: BaseException) -> str:
-    """Find the message of the innermost cause that has one.
-
-    The errors of the libraries around it only say that an error occurred. Without a message, the result is the name
-    of the error class.
-    """
+    """Find the message of the innermost cause: the libraries around it only say that an error occurred."""
     words, seen = "", 0
     cause: BaseException | None = error
     while cause is not None and seen < _MAX_CAUSES:

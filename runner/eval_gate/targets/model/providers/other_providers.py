@@ -102,10 +102,7 @@ def _build_unknown_error(settings: ModelSettings) -> GateError:
 
 
 def _build_provider(name: str, access: Credentials) -> Provider[Any]:
-    """Build the provider with its key and address, for the parameters that it has.
-
-    All providers use the same parameter names for them. Raises UserError if the provider does not take an address.
-    """
+    """Build the provider with its key and address, which have the same parameter names in all providers."""
     made = infer_provider_class(name)
     taken = inspect.signature(made.__init__).parameters
     key = access.sent_key
