@@ -56,9 +56,9 @@ _State: TypeAlias = tuple[int, ...]
 
 
 class _Unit(NamedTuple):
-    """Files of one folder: those whose names match a glob, or with None all that is below it."""
+    """A file, or files of a folder: those whose names match a glob, or with None all that is below it."""
 
-    folder: str
+    place: str
     names: tuple[str, ...] | None = None
 
 
@@ -80,7 +80,7 @@ class ProgramFiles:
         self._bytes = 0
         self._notices: dict[str, None] = {}
         self._in_root: dict[str, None] = {}
-        self._nameless: dict[str, str] = {}
+        self._nameless: dict[str, dict[str, None]] = {}
 
     def leave_out(self, places: Iterable[str | Path]) -> None:
         """Leave out files and folders that are compared elsewhere, unless a command names them."""
@@ -141,9 +141,10 @@ class ProgramFiles:
                 f"the root of the repository is not compared as a whole: for {_format_commands(self._in_root)}, only "
                 f"files are compared that are named in the command or in its files. {_NAME_OTHERS}"
             )
-        for folder, commands in _group(self._nameless):
+        for folder, commands in self._nameless.items():
+            place = "the root" if folder == "." else f"`{folder}`"
             said.append(
-                f"only the files at the top of {folder} are compared for {_format_commands(commands)}, because no file "
+                f"only the files at the top of {place} are compared for {_format_commands(commands)}, because no file "
                 f"of the repository is named. {_NAME_OTHERS}"
             )
         return tuple(said)
@@ -157,7 +158,7 @@ class ProgramFiles:
         names = _Names(self._repository, _iter_command_words(text, folders), folders, self.root)
         loaded = [*names.folders, *(os.path.dirname(file) for file in names.files)]  # noqa: PTH120
         loaded += [os.path.dirname(os.path.realpath(file)) for file in names.files if Path(file).is_symlink()]  # noqa: PTH120
-        yield from (_Unit(os.path.dirname(file), (os.path.basename(file),)) for file in names.files)  # noqa: PTH119, PTH120
+        yield from (_Unit(file, ()) for file in names.files)
         read = list_read_files((*names.words, *names.files, *names.iter_first_words()))
         for folder in dict.fromkeys(loaded):
             if by_name or self._is_root(folder):
@@ -167,7 +168,8 @@ class ProgramFiles:
             elif self._repository.is_inside(folder):
                 yield _Unit(folder)
         if not loaded and not by_name:
-            self._nameless[to_one_line(text, MAX_COMMAND)] = self.format_relative_path(str(folders[0]))
+            folder = self.format_relative_path(str(folders[0]))
+            self._nameless.setdefault(folder, {})[to_one_line(text, MAX_COMMAND)] = None
             yield _Unit(str(folders[0]), ("*",))
         yield from (_Unit(place, read) for place in self._iter_places_above([*loaded, *map(str, folders)]) if read)
         yield from self._named_units
@@ -176,12 +178,8 @@ class ProgramFiles:
     def _named_units(self) -> tuple[_Unit, ...]:
         """The files that `graderFiles` names."""
         files = self._repository.iter_files(str(self.root)) if self._named else ()
-        names = [(file, self.format_relative_path(file)) for file in files]
-        return tuple(
-            _Unit(os.path.dirname(file), (os.path.basename(file),))  # noqa: PTH119, PTH120
-            for file, name in names
-            if any(covers_file(pattern, name) for pattern in self._named)
-        )
+        names = ((file, self.format_relative_path(file)) for file in files)
+        return tuple(_Unit(file, ()) for file, name in names if any(covers_file(one, name) for one in self._named))
 
     def _iter_units_by_name(self, names: _Names, root: str) -> Iterator[_Unit]:
         """Yield the files of the root that the programs in it name or import, and those that these name."""
@@ -194,7 +192,7 @@ class ProgramFiles:
                 if found not in seen and not self._is_left_out(found):
                     seen.add(found)
                     waiting.append(found)
-                    yield _Unit(os.path.dirname(found), (os.path.basename(found),))  # noqa: PTH119, PTH120
+                    yield _Unit(found, ())
 
     def _iter_places_above(self, folders: Iterable[str]) -> Iterator[str]:
         """Yield these folders and those above them, up to the root, each once."""
@@ -209,31 +207,26 @@ class ProgramFiles:
         return any(root == folder or root.startswith(f"{folder}/") for root in self._roots)
 
     def _iter_files(self, units: Iterable[_Unit]) -> Iterator[str]:
-        for folder, names in units:
-            if names is None:
-                for file in self._repository.iter_files(folder):
-                    if not self._is_left_out(file):
-                        yield file
-            elif any(map(is_glob, names)):
-                for file in self._repository.iter_files(folder, deep=False):
-                    if not self._is_left_out(file) and any(fnmatchcase(os.path.basename(file), name) for name in names):  # noqa: PTH119
-                        yield file
+        for place, names in units:
+            if names == ():
+                found: Iterable[str] = filter(self._repository.has_file, (place,))
             else:
-                for name in names:
-                    file = f"{folder}/{name}"
-                    if self._repository.has_file(file) and (len(names) == 1 or not self._is_left_out(file)):
-                        yield file
+                listed = self._repository.iter_files(place, deep=names is None)
+                found = (file for file in listed if not self._is_left_out(file))
+            for file in found:
+                if not names or any(fnmatchcase(os.path.basename(file), name) for name in names):  # noqa: PTH119
+                    yield file
 
     def _is_left_out(self, file: str) -> bool:
         return any(file == place or file.startswith(f"{place}/") for place in self._left_out)
 
     def _iter_places(self, key: str) -> Iterator[str]:
         """Yield where a program loads files from, as a run result has it."""
-        for folder, names in self._units[key]:
-            if names is None:
-                yield f"{self.format_relative_path(folder)}/"
+        for unit in self._units[key]:
+            if unit.names is None:
+                yield f"{self.format_relative_path(unit.place)}/"
             else:
-                yield from map(self.format_relative_path, self._iter_files([_Unit(folder, names)]))
+                yield from map(self.format_relative_path, self._iter_files([unit]))
 
     def _read(self, file: str) -> None:
         """Read a file once; the state is that of before, so that no change is missed."""
@@ -283,7 +276,7 @@ class _Names:
         for place in visited:
             # a folder above the one it runs in is gone to, not loaded
             is_above = any(one.startswith(f"{place}/") for one in running)
-            if not is_above and not repository.is_ignored(Path(place), is_folder=True):
+            if not is_above and not repository.is_ignored(place, is_folder=True):
                 self.folders[place] = None
         for word in self.words:
             near = dict.fromkeys(file for base in (*running, *visited) for file in self._iter_files(base, word))
@@ -390,9 +383,3 @@ def _join_entries(entries: dict[str, str]) -> dict[str, str]:
 
 def _format_commands(commands: Iterable[str]) -> str:
     return format_first_few([f"`{command}`" for command in commands], _MAX_SHOWN)
-
-
-def _group(nameless: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
-    for folder in dict.fromkeys(nameless.values()):
-        named = [command for command, place in nameless.items() if place == folder]
-        yield "the root" if folder == "." else f"`{folder}`", named

@@ -48,24 +48,24 @@ class RepositoryFiles:
 
         Links are yielded as files, and a link to a folder of the repository is followed once.
         """
-        return self._walk(folder, deep=deep, ignored=self._is_ignored_on_the_way(folder), seen=set())
+        return self._walk(folder, deep=deep, ignored=self.is_ignored(folder, is_folder=True), seen=set())
 
     def has_file(self, file: str) -> bool:
         """Whether this file exists and counts."""
         if not os.path.lexists(file) or Path(file).is_dir():
             return False
-        return file in self._tracked or not (
-            self._is_ignored_on_the_way(os.path.dirname(file)) or self._is_ignored(file, is_folder=False)  # noqa: PTH120
-        )
+        return file in self._tracked or not self.is_ignored(file)
 
     def is_inside(self, path: str) -> bool:
         """Whether a path lies in the repository, links followed."""
         real, root = os.path.realpath(path), os.path.realpath(self.root)
         return real == root or real.startswith(f"{root}/")
 
-    def is_ignored(self, path: Path, *, is_folder: bool) -> bool:
-        """Whether git's rules leave this path of the repository out, whether it exists or not."""
-        return self._is_ignored_on_the_way(str(path.parent)) or self._is_ignored(str(path), is_folder=is_folder)
+    def is_ignored(self, path: str, *, is_folder: bool = False) -> bool:
+        """Whether rules leave out this path of the repository, or a folder that leads to it. It need not exist."""
+        inside = Path(path).relative_to(self.root).parts if Path(path).is_relative_to(self.root) else ()
+        places = ("/".join((str(self.root), *inside[: count + 1])) for count in range(len(inside)))
+        return any(self._is_ignored(place, is_folder=is_folder or place != path) for place in places)
 
     def _walk(self, folder: str, *, deep: bool, ignored: bool, seen: set[str]) -> Iterator[str]:
         seen.add(os.path.realpath(folder))
@@ -89,12 +89,6 @@ class RepositoryFiles:
                 yield path
             if is_folder and deep and self.is_inside(path) and os.path.realpath(path) not in seen:
                 yield from self._walk(path, deep=True, ignored=left_out, seen=seen)
-
-    def _is_ignored_on_the_way(self, folder: str) -> bool:
-        """Whether this folder, or one that leads to it, is ignored."""
-        inside = Path(folder).relative_to(self.root).parts if Path(folder).is_relative_to(self.root) else ()
-        places = ("/".join((str(self.root), *inside[: count + 1])) for count in range(len(inside)))
-        return any(self._is_ignored(place, is_folder=True) for place in places)
 
     def _is_ignored(self, path: str, *, is_folder: bool) -> bool:
         """Whether a rule leaves out this path itself: the last one of the nearest folder that says something."""
