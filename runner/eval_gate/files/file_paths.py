@@ -21,6 +21,8 @@ DRAFT_RESPONSES: Final = "draft-responses.jsonl"
 """Responses that drafts were made of, in the folder of results."""
 RESULT_FILES: Final = ("run.json", "latest.json", DRAFT_RECORDING, DRAFT_RESPONSES)
 """A folder that holds one of these holds results."""
+VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
+"""What a virtual environment of Python holds, whatever its name is."""
 _NAME_BYTES: Final = 255
 """The longest name of a file or folder on Linux and macOS; on Windows it is as many characters."""
 _PATH_BYTES: Final = 4_095

@@ -17,7 +17,6 @@ OTHERS = {
     "targets/container.py": "the kernel's table of routes",
     "targets/coding_agent.py": "writes a log",
     "engine/preparation/program_files.py": "hashes the rest of a large file whose beginning passed the check",
-    "formats/discovery.py": "the id of a stored run, whose folder holds no evals",
     "targets/vscode/subagent.py": "what an agent has left in its own folder",
 }
 NO_FILES = {"repository", "self._repository", "self._reader"}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from eval_gate.files.file_paths import RESULT_FILES, find_repository
+from eval_gate.files.file_paths import RESULT_FILES, VIRTUAL_ENVIRONMENT, find_repository
 from eval_gate.files.git_index import find_git_folder, read_tracked_names
 from eval_gate.files.reading import read_limited_raw
 from eval_gate.text.globs import covers_file, matches_glob
@@ -20,8 +20,6 @@ _GENERATED: Final = frozenset(
     | {".hypothesis", ".coverage", ".cache", ".nyc_output", ".eslintcache", ".ipynb_checkpoints", ".DS_Store"}
 )
 """Names of caches and installed packages, which programs and package managers make themselves."""
-_ENVIRONMENT: Final = "pyvenv.cfg"
-"""What a virtual environment of Python holds, whatever its name is."""
 _MAX_RULES_BYTES: Final = 1_000_000
 
 
@@ -105,7 +103,7 @@ class RepositoryFiles:
 
     def _is_environment(self, folder: str) -> bool:
         if folder not in self._environments and not self._keeps_rules:
-            self._environments[folder] = os.path.lexists(f"{folder}/{_ENVIRONMENT}")
+            self._environments[folder] = os.path.lexists(f"{folder}/{VIRTUAL_ENVIRONMENT}")
         return self._environments.get(folder, False)
 
     def _get_rules(self, folder: str) -> tuple[_IgnoreRule, ...]:
