@@ -101,7 +101,8 @@ class ProgramFiles:
         """
         text = command if isinstance(command, str) else shlex.join(command)
         folders = tuple(Path(os.path.normpath(folder)) for folder in folders or (self.root,))
-        key = compute_digest([text, *(self.format_relative_path(str(folder)) for folder in folders)])[:_KEY_DIGITS]
+        places = (self.format_relative_path(str(folder)) for folder in folders)
+        key = compute_digest([text, *places, *(["by name"] if by_name else [])])[:_KEY_DIGITS]
         if key not in self._units:
             self._units[key] = tuple(dict.fromkeys(self._iter_units(text[:_MAX_WORDS], folders, by_name=by_name)))
             self._files[key] = tuple(dict.fromkeys(self._iter_files(self._units[key])))

@@ -223,6 +223,16 @@ def test_program_files__program_in_the_root_names_a_result__is_not_compared_by_i
     assert sorted(files.build_record().get_files([key])) == ["g.py", "rules.py"]
 
 
+def test_program_files__health_check_with_the_command_of_a_grader__makes_the_grader_no_smaller(tmp_path) -> None:
+    write(tmp_path, {"evals/graders/g.py": "1", "evals/graders/rules.txt": "1"})
+    files = ProgramFiles(tmp_path)
+    by_name = files.measure("python3 graders/g.py", tmp_path / "evals", by_name=True)
+    key = files.measure("python3 graders/g.py", tmp_path / "evals")
+    record = files.build_record()
+    assert [*record.get_files([by_name])] == ["evals/graders/g.py"]
+    assert [*record.get_files([key])] == ["evals/graders/g.py", "evals/graders/rules.txt"]
+
+
 def test_kinds__each_program__is_of_one_kind_and_reads_something() -> None:
     programs = [program for kind in KINDS for program in kind.programs]
     assert len(programs) == len(set(programs))
