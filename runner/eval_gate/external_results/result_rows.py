@@ -250,10 +250,7 @@ class ResultsReader(Protocol):
 
 
 def build_unreadable_error(place: RowPlace, what: str, hint: str | None = None) -> GateError:
-    """Build the GateError `invalid-results` for one problem.
-
-    Nothing was evaluated, so it is a usage error.
-    """
+    """Build the GateError `invalid-results` for one problem. Nothing was evaluated, so it is a usage error."""
     return build_problems_error([place.build_problem(what)], hint)
 
 
@@ -297,10 +294,7 @@ def shorten_name(text: str) -> str:
 
 
 def require_mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:
-    """Return the value if it is a mapping.
-
-    Raises GateError otherwise.
-    """
+    """Return the value if it is a mapping. Raises GateError otherwise."""
     if not isinstance(value, dict):
         raise build_unreadable_error(place, "is not a mapping")
     return value

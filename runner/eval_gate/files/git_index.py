@@ -47,10 +47,7 @@ def read_git_text(file: Path) -> str | None:
 
 
 def read_tracked_names(checkout: Path) -> frozenset[bytes] | None:
-    """Read the paths in a checkout's index, including links and submodules.
-
-    Returns None if the index cannot be read.
-    """
+    """Read the paths in a checkout's index, including links and submodules; None if the index cannot be read."""
     folder = find_git_folder(checkout)
     try:
         with ((folder or checkout) / "index").open("rb") as stream:

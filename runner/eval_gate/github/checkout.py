@@ -22,10 +22,7 @@ _ORIGIN: Final = '[remote "origin"]'
 
 
 def find_head_commit(workspace: Path) -> str | None:
-    """Find the commit that HEAD of this checkout names, or return None if it cannot be determined.
-
-    Worktrees of `git worktree` are supported.
-    """
+    """Find the commit that HEAD of a checkout or worktree names; None if it cannot be determined."""
     git = find_git_folder(workspace)
     head = read_git_text(git / "HEAD") if git else None
     if git is None or head is None:
@@ -51,10 +48,7 @@ def find_head_commit(workspace: Path) -> str | None:
 
 
 def find_origin_repository(checkout: Path) -> str | None:
-    """Find the `owner/name` that the checkout was fetched from, in lower case.
-
-    Returns None if git's configuration does not say so.
-    """
+    """Find the `owner/name` in lower case that the checkout was fetched from; None if it is unknown."""
     git = find_git_folder(checkout)
     lines = [line.strip() for line in (read_git_text(git / "config") or "").splitlines()] if git else []
     of_origin = lines[lines.index(_ORIGIN) + 1 :] if _ORIGIN in lines else []
@@ -67,10 +61,7 @@ def find_origin_repository(checkout: Path) -> str | None:
 
 
 def find_checkout(workspace: Path, path: str | Path) -> Path | None:
-    """Find the nearest checkout in the workspace that contains this path, with links resolved.
-
-    Returns None if no checkout contains it.
-    """
+    """Find the nearest checkout in the workspace around this path, with links resolved; None if there is none."""
     root = Path(os.path.realpath(workspace))
     try:
         place = Path(os.path.realpath(root / path))

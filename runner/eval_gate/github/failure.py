@@ -284,10 +284,7 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def build_no_response_error(error: Exception, doing: str, detail: str) -> GitHubError:
-    """Build the error for a request without a response.
-
-    `detail` is the message if the cause is unknown.
-    """
+    """Build the error for a request without a response. `detail` is the message if the cause is unknown."""
     causes = list(_iter_causes(error))
     untrusted = next((one for one in causes if isinstance(one, ssl.SSLCertVerificationError)), None)
     if untrusted is not None:

@@ -70,20 +70,14 @@ class GitObjects:
         return match[1].decode() if match else None
 
     def get_entries(self, tree: str) -> Mapping[str, TreeEntry] | None:
-        """Return the entries of a tree by name, or None if the tree cannot be read.
-
-        Bytes of a name that are not UTF-8 become surrogates, as in paths.
-        """
+        """Return the entries of a tree by name (with surrogates if not UTF-8), or None if it cannot be read."""
         if tree not in self._trees:
             data = self.read_object(tree, b"tree")
             self._trees[tree] = None if data is None else dict(_iter_entries(data, len(tree) // 2))
         return self._trees[tree]
 
     def read_object(self, name: str, kind: bytes) -> bytes | None:
-        """Read the content of the object with this name and kind, or return None.
-
-        The content is checked against the name.
-        """
+        """Read the content of the object with this name and kind, held to the name, or return None."""
         for store in self._stores:
             for found in (_read_loose(store, name), *self._iter_packed(name, store)):
                 if found is not None and found[0] == kind and name == compute_object_name(kind, found[1], len(name)):

@@ -22,10 +22,7 @@ _MAX_STEPS: Final = 5
 
 
 def find_reftable_commit(folders: Sequence[Path]) -> str | None:
-    """Find the commit that HEAD names, in the folders `reftable` of a checkout and of the repository that it is of.
-
-    Return None for a branch without a commit, and if a table cannot be read.
-    """
+    """Find HEAD's commit in the `reftable` of a checkout and its repository; None without one or if it is broken."""
     try:
         stacks = [list(_iter_tables(folder)) for folder in folders]
         name = "HEAD"

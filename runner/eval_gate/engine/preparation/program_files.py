@@ -95,10 +95,7 @@ class ProgramFiles:
         self.leave_out(_Names(self._repository, _iter_command_words(command, folders), folders, self.root).files)
 
     def measure(self, command: str | Sequence[str], *folders: Path, by_name: bool = False) -> str:
-        """Read all that a command can load, which runs in one of these folders, and return its key.
-
-        With `by_name` these are the files that it names and that these name, as in the root.
-        """
+        """Read all that a command can load, as in the root with `by_name`, and return its key."""
         text = command if isinstance(command, str) else shlex.join(command)
         folders = tuple(Path(os.path.normpath(folder)) for folder in folders or (self.root,))
         places = (self.format_relative_path(str(folder)) for folder in folders)

@@ -42,10 +42,7 @@ class RepositoryFiles:
         self._keeps_rules = True
 
     def iter_files(self, folder: str, *, deep: bool = True) -> Iterator[str]:
-        """Yield the absolute paths of the files in a folder, sorted by name, and with `deep` of all below it.
-
-        Links are yielded as files, and a link to a folder of the repository is followed once.
-        """
+        """Yield the files in or below a folder, sorted by name; a link is one, and to a folder is followed once."""
         return self._walk(folder, deep=deep, ignored=self.is_ignored(folder, is_folder=True), seen=set())
 
     def has_file(self, file: str) -> bool:
