@@ -75,10 +75,7 @@ def find_write_problem(path: str | Path, *, anywhere: bool) -> str | None:
 
 
 def find_folder_problem(path: str | Path, *, anywhere: bool, root: Path | None = None) -> str | None:
-    """Explain why a folder must not be used or created at this path; return None if it may.
-
-    The explanation is the rest of a sentence.
-    """
+    """Explain in the rest of a sentence why a folder must not be used or created here; None if it may."""
     return None if resolve_path(path, anywhere=anywhere, root=root) else OUTSIDE
 
 
@@ -98,10 +95,7 @@ def find_repository(folder: Path) -> Path | None:
 
 
 def format_path(path: Path, root: Path | None = None) -> str:
-    """Format a path for people: POSIX style, relative to `root` if the path lies below it.
-
-    `root` is by default the working directory.
-    """
+    """Format a path for people: POSIX style, relative to `root` (the working directory) if it lies below it."""
     here = root or Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
