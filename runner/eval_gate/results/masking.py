@@ -40,10 +40,7 @@ class TextMasking:
         return self._known.setdefault(text, text)
 
     def set_masked(self, masked: Iterable[str] | None) -> None:
-        """Set the masked forms of `texts`, in their order.
-
-        None means that they are unknown, so that every text is masked completely.
-        """
+        """Set the masked forms of `texts`, in order; None if unknown, so that every text is masked whole."""
         told = [MASK] * len(self._known) if masked is None else masked
         self._known = dict(zip(self._known, told, strict=True))
 
@@ -84,10 +81,7 @@ def map_case_texts(text: CaseText, change: TextChange) -> CaseText:
 
 
 def map_baseline_side(before: BaselineResult, change: TextChange) -> BaselineResult:
-    """Apply `change` to every text of the baseline's side.
-
-    The baseline may have been stored before a pattern existed.
-    """
+    """Apply `change` to every text of the baseline's side, which may be older than a pattern."""
     return replace(
         before,
         error=before.error and change(before.error),
@@ -115,10 +109,7 @@ def _map_facts(facts: Mapping[str, Any] | None, change: TextChange) -> dict[str,
 
 
 def map_value(value: JsonValue, change: TextChange) -> JsonValue:
-    """Apply `change` to every text of a JSON value, keys included.
-
-    A number whose text `change` alters becomes a text.
-    """
+    """Apply `change` to every text of a JSON value, keys included; a number whose text it alters becomes one."""
     match value:
         case str():
             return change(value)
