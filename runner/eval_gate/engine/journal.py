@@ -127,10 +127,7 @@ class Journal:
         return JournalLine(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _hash_line(line))
 
     def read(self, line: JournalLine) -> TrialRecord:
-        """Read the trial at this place of the journal.
-
-        Raises GateError `invalid-journal` if the bytes at that place are no longer those that were written.
-        """
+        """Read the trial at this place. Raises GateError `invalid-journal` if it is no longer what was written."""
         os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
         found = os.read(self._descriptor, line.size)
         if _hash_line(found) != line.digest:
@@ -148,10 +145,7 @@ def _encode_line(trial_record: TrialRecord) -> bytes:
 
 
 async def rewrite_lines(file: Path, kept: Callable[[TrialRecord], Awaitable[TrialRecord]]) -> None:
-    """Replace every finished trial of a journal by what `kept` makes of it.
-
-    Raises GateError, and then the journal is as it was.
-    """
+    """Replace every finished trial of a journal by what `kept` makes of it, or raise GateError and change nothing."""
     with open_replacement(file) as write:
         for record, _ in read_lines(file):
             write(_encode_line(await kept(record)))

@@ -56,10 +56,7 @@ class RerunPolicy(Protocol):
         ...
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
-        """Those of the waiting cases that are run again next; none where no more is needed.
-
-        Asked again about the others when these are done.
-        """
+        """Select the waiting cases that are run again next; the others are asked about when these are done."""
         ...
 
     def should_rerun(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:

@@ -148,10 +148,7 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
 
 
 def build_text_details(text: str, margin: int = 0) -> CaseDetails:
-    """Build the details of a case from a response that is only a text.
-
-    The text is cut `margin` characters after its limit.
-    """
+    """Build the details of a case from a text, which is cut `margin` characters after its limit."""
     too_many = len(text) - STORED_RESPONSE
     return CaseDetails(
         response_length=len(text),

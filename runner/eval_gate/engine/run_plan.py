@@ -123,10 +123,7 @@ class RunPlan(FrozenStruct):
             await holder.aclose()
 
     def list_base_agent_cases(self) -> frozenset[CaseKey]:
-        """List the cases that the base agent can run in place of the run's own target, each by itself.
-
-        The set is empty if the plan has no base agent.
-        """
+        """List the cases that the base agent, if there is one, can run each by itself."""
         control = self.base_agent
         if control is None:
             return frozenset()

@@ -48,10 +48,7 @@ class SuiteRerun:
         return next((one for one in self._failed if one.error_kind is ErrorKind.AGENT_UNREACHABLE), None)
 
     def add_execution(self, trial_record: TrialRecord) -> TrialRecord:
-        """Record an execution, and return it with a warning that names the earlier cases that did not pass.
-
-        A preparatory execution gets no warning.
-        """
+        """Record an execution; one that counts gets a warning that names earlier cases that did not pass."""
         told = trial_record
         if self._failed and not trial_record.preparatory:
             names = format_first_few(

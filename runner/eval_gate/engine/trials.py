@@ -400,10 +400,7 @@ def _add_scores(answered: TrialRecord, case_score: CaseScore) -> TrialRecord:
 
 
 def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRecord:
-    """Build the trial of an execution in which this program failed, as an evaluation error.
-
-    The traceback goes to the handlers of `DEFECT_LOGGER`.
-    """
+    """Build an evaluation error for a failure of this program, with a traceback for `DEFECT_LOGGER`."""
     DEFECT_LOGGER.info("a bug in eval-gate, in case %s", trial_record.case_id, exc_info=error)
     name = type(error).__name__
     said = f"eval-gate failed on this case: {name}: {to_well_formed(str(error))[:MAX_EXCEPTION_TEXT]}".rstrip(": ")

@@ -70,10 +70,7 @@ class SharedWorkspaces:
         }
 
     def name_workspace(self, case: EvalCase) -> str | None:
-        """Return the name of the shared folder in which this process runs the case.
-
-        Return None if the case depends on no other case.
-        """
+        """Return the name of the shared folder in which this process runs the case; None if it has its own."""
         return f"{self._process} {self._order[case.suite]}" if case.dependent else None
 
     def list_sharing_cases(self, case: EvalCase) -> Sequence[EvalCase]:
@@ -106,10 +103,7 @@ class WorkspaceArtifacts:
         self._room = WORKSPACE_RUN
 
     async def store(self, trial_record: TrialRecord, files: Iterable[FileEntry], matcher: PatternMatcher) -> str | None:
-        """Write it, and say where in one sentence; None when it left nothing that was not there before.
-
-        `files` are without secrets. Raises GateError where nothing can be written.
-        """
+        """Write them without secrets, and say where in one sentence; None if nothing is new. Raises GateError."""
         entries = [entry for entry in files if entry.kind != "folder"]
         changed = [entry for entry in entries if not entry.unchanged]
         if not changed:

@@ -141,10 +141,7 @@ class _RowFiles:
             return None
 
     def read_json(self, named: JsonValue, place: RowPlace) -> JsonValue:
-        """Return the JSON value of the file that a row names, or None if the file does not exist.
-
-        Raises GateError if the file is not valid JSON.
-        """
+        """Return the JSON in the file that a row names, or None without it. Raises GateError if it is not valid."""
         text = self.read_text(named, place)
         return parse_value(text, place) if text else None
 

@@ -233,10 +233,7 @@ def _find_first_keys(text: str) -> set[str]:
 
 
 def find_separator(line: str) -> str:
-    """Return the column separator of a table, determined from its first line.
-
-    It is a comma, or a semicolon or tab if the line has no comma.
-    """
+    """Find the column separator in the first line: a comma, or a semicolon or tab if the line has no comma."""
     return next((one for one in ",;\t" if one in line), ",")
 
 

@@ -160,10 +160,7 @@ class JsonReader:
         return self._peek_sign() == sign
 
     def iter_keys(self) -> Iterator[str]:
-        """Yield the keys of the object that begins at the current position.
-
-        Read the value of each key before you request the next key.
-        """
+        """Yield the keys of the object that begins here; the value of each is read before the next key."""
         self._expect_sign("{")
         if self._skip_sign("}"):
             return

@@ -390,10 +390,7 @@ def _find_unstable_name(row: ResultRow) -> UnstableName | None:
 
 
 def redact_row(row: ResultRow, redact: Redactor) -> ResultRow:
-    """Return the row with every text masked.
-
-    The unmasked name is kept for re-runs, because the tool knows the case only by that name.
-    """
+    """Mask every text of a row but its own name, which is kept for re-runs: the tool knows no other."""
     name = redact(row.id)
     return row._replace(
         suite=redact(row.suite),

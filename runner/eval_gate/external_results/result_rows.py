@@ -250,10 +250,7 @@ class ResultsReader(Protocol):
 
 
 def build_unreadable_error(place: RowPlace, what: str, hint: str | None = None) -> GateError:
-    """Build the GateError `invalid-results` for one problem.
-
-    Nothing was evaluated, so it is a usage error.
-    """
+    """Build the GateError `invalid-results` for one problem. Nothing was evaluated, so it is a usage error."""
     return build_problems_error([place.build_problem(what)], hint)
 
 
@@ -264,10 +261,7 @@ def build_problems_error(problems: Sequence[Problem], hint: str | None = None) -
 
 
 def build_two_runs_error(which: str, problem: Problem) -> GateError:
-    """Build the error for results of two runs where one run is expected.
-
-    `which` says where the runs are; the message begins with it, as in `a and b are`.
-    """
+    """Build the error for results of two runs instead of one. It begins with `which`, as in `a and b are`."""
     return GateError(
         "duplicate-results",
         f"{which} two runs of the tool, not two executions in one run",
@@ -297,10 +291,7 @@ def shorten_name(text: str) -> str:
 
 
 def require_mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:
-    """Return the value if it is a mapping.
-
-    Raises GateError otherwise.
-    """
+    """Return the value if it is a mapping. Raises GateError otherwise."""
     if not isinstance(value, dict):
         raise build_unreadable_error(place, "is not a mapping")
     return value
@@ -341,10 +332,7 @@ def get_nested(value: JsonValue, *names: str) -> JsonValue:
 
 
 def to_text(value: JsonValue) -> str:
-    """Return a text as it is, any other value as compact JSON, and an empty text for null.
-
-    The result is truncated and holds no lone surrogates.
-    """
+    """Return a text, or compact JSON, or nothing for null; truncated and without lone surrogates."""
     if value is None:
         return ""
     said = to_well_formed(as_text(value))
@@ -359,10 +347,7 @@ def to_text_or_none(value: JsonValue) -> str | None:
 
 
 def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
-    """Return a name, which is a text or a whole number and is not empty.
-
-    Raises GateError for anything else and for a name that is too long.
-    """
+    """Return a name: a text or whole number, neither empty nor too long. Raises GateError for anything else."""
     is_name = isinstance(value, str | int) and not isinstance(value, bool)
     named = to_text(value).strip() if is_name else ""
     if not named or len(named) > MAX_NAME:

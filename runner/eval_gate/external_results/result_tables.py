@@ -16,10 +16,7 @@ _HEAD: Final = 1 << 16
 
 
 def iter_table_rows(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, dict[str, str]]]:
-    """Yield the cells of every line by column, with its place.
-
-    Raises GateError if the file cannot be read, or has columns that are unclear.
-    """
+    """Yield each line by column, with its place. Raises GateError if it cannot be read or columns are unclear."""
     place = RowPlace(shown_as, 1)
     csv.field_size_limit(EXTERNAL_TEXT)
     try:

@@ -16,10 +16,7 @@ CERTIFICATES_HINT: Final = "set the variable `SSL_CERT_FILE` to a file with the 
 
 
 def share_certificates(variables: MutableMapping[str, str]) -> None:
-    """Let every client trust what one of the variables names: each library looks at others of them.
-
-    What is set stays as it is.
-    """
+    """Set the variables that clients look at to the certificates that one of them names; set ones stay."""
     named = next((variables[name] for name in VARIABLE_NAMES if variables.get(name)), None)
     if named is None:
         return

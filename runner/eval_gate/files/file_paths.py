@@ -21,6 +21,8 @@ DRAFT_RESPONSES: Final = "draft-responses.jsonl"
 """Responses that drafts were made of, in the folder of results."""
 RESULT_FILES: Final = ("run.json", "latest.json", DRAFT_RECORDING, DRAFT_RESPONSES)
 """A folder that holds one of these holds results."""
+VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
+"""What a virtual environment of Python holds, whatever its name is."""
 _NAME_BYTES: Final = 255
 """The longest name of a file or folder on Linux and macOS; on Windows it is as many characters."""
 _PATH_BYTES: Final = 4_095
@@ -73,10 +75,7 @@ def find_write_problem(path: str | Path, *, anywhere: bool) -> str | None:
 
 
 def find_folder_problem(path: str | Path, *, anywhere: bool, root: Path | None = None) -> str | None:
-    """Explain why a folder must not be used or created at this path; return None if it may.
-
-    The explanation is the rest of a sentence.
-    """
+    """Explain in the rest of a sentence why a folder must not be used or created here; None if it may."""
     return None if resolve_path(path, anywhere=anywhere, root=root) else OUTSIDE
 
 
@@ -96,10 +95,7 @@ def find_repository(folder: Path) -> Path | None:
 
 
 def format_path(path: Path, root: Path | None = None) -> str:
-    """Format a path for people: POSIX style, relative to `root` if the path lies below it.
-
-    `root` is by default the working directory.
-    """
+    """Format a path for people: POSIX style, relative to `root` (the working directory) if it lies below it."""
     here = root or Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 

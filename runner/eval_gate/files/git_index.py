@@ -20,31 +20,21 @@ _EXTENDED: Final = 0x4000
 _VERSIONS: Final = frozenset({2, 3, 4})
 
 
-def find_git_folder(checkout: Path) -> Path | None:
-    """Find the folder with git's own files of a checkout, or return None if it is not a checkout.
-
-    Worktrees of `git worktree` are supported.
-    """
+def find_git_dir(checkout: Path) -> Path | None:
+    """Find where git keeps what belongs to this checkout, worktree or submodule; None where it is none."""
     git = checkout / ".git"
     if git.is_dir():
         return git
     match = _GIT_DIR.fullmatch(read_git_text(git) or "")
-    return Path(os.path.realpath(checkout / match[1])) if match and is_checkout(checkout) else None
+    # a Path would fold what links lead through
+    return Path(os.path.realpath(os.path.join(checkout, match[1]))) if match else None  # noqa: PTH118
 
 
-def is_checkout(folder: Path) -> bool:
-    """Whether git takes it for one, `git worktree` and `--separate-git-dir` included, but for submodules."""
-    git = folder / ".git"
-    if git.is_dir():
-        return True
-    match = _GIT_DIR.fullmatch(read_git_text(git) or "")
-    return match is not None and not _is_submodule(folder, match[1])
-
-
-def _is_submodule(folder: Path, git_dir: str) -> bool:
-    """Whether git's files of it lie among those of a checkout around it, whose commit says which one it is of."""
-    place = os.path.realpath(os.path.join(folder, git_dir))  # noqa: PTH118 (a Path would fold what links lead through)
-    return any(Path(place).is_relative_to(os.path.realpath(one / ".git" / "modules")) for one in folder.parents)
+def find_git_folder(checkout: Path) -> Path | None:
+    """Find it as `find_git_dir` does, but not of a submodule: the commit of the checkout around it says what it is."""
+    git = find_git_dir(checkout)
+    around = (os.path.realpath(one / ".git" / "modules") for one in checkout.parents)
+    return None if git is None or any(map(git.is_relative_to, around)) else git
 
 
 def read_git_text(file: Path) -> str | None:
@@ -57,10 +47,7 @@ def read_git_text(file: Path) -> str | None:
 
 
 def read_tracked_names(checkout: Path) -> frozenset[bytes] | None:
-    """Read the paths in a checkout's index, including links and submodules.
-
-    Returns None if the index cannot be read.
-    """
+    """Read the paths in a checkout's index, including links and submodules; None if the index cannot be read."""
     folder = find_git_folder(checkout)
     try:
         with ((folder or checkout) / "index").open("rb") as stream:
@@ -88,7 +75,7 @@ def _parse_index(data: bytes, digest: int) -> list[bytes]:
         (flags,) = struct.unpack_from(">H", data, at + _STATS + digest)
         at += _STATS + digest + (4 if version > 2 and flags & _EXTENDED else 2)
         if version == 4:
-            dropped, at = _parse_varint(data, at)
+            dropped, at = parse_varint(data, at)
             before = before[: len(before) - dropped]
         else:
             before = b""
@@ -111,8 +98,8 @@ def _check_index_end(data: bytes, at: int, digest: int) -> None:
         raise ValueError("it breaks off")
 
 
-def _parse_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Parse a number in the encoding of pack offsets, and return it with the position after it."""
+def parse_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Parse a number as git writes it in indexes, packs and reftables, and return it with the position after it."""
     byte = data[at]
     value = byte & 0x7F
     while byte & 0x80:

@@ -55,10 +55,7 @@ def read_limited(path: Path, limit: int, *, made: bool = False) -> bytes:
 
 
 def read_limited_or_pointer(path: Path, limit: int, *, made: bool = False) -> bytes:
-    """Read a file as `read_limited` does, but allow a Git LFS pointer in its place.
-
-    This is for files whose content does not matter, such as a program.
-    """
+    """Read a file as `read_limited` does, or a Git LFS pointer: for programs, whose content does not matter."""
     data = read_limited_raw(path, limit)
     for check in _checks:
         check(path, data, made=made)

@@ -74,10 +74,7 @@ def remove_file(file: Path) -> None:
 
 
 def open_to_append(file: Path) -> int:
-    """Open a file for reading and appending, create it if it is missing, and return the descriptor.
-
-    Raises GateError.
-    """
+    """Open a file, created if missing, for reading and appending; return its descriptor. Raises GateError."""
     with _convert_errors(file), _open_parent(file) as (folder, name):
         _refuse_special_file(folder, name, file)
         descriptor = folder.open_file(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -99,10 +96,7 @@ def append_data(descriptor: int, data: bytes, file: Path) -> None:
 
 
 def open_new_file(file: Path) -> int | None:
-    """Create a new file and return its descriptor.
-
-    Return None if the file exists already or is a link. Raises GateError.
-    """
+    """Create a file and return its descriptor, or None if it exists or is a link. Raises GateError."""
     with _convert_errors(file), _use_folder(file.parent) as folder:
         try:
             return folder.open_file(file.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)

@@ -109,10 +109,6 @@ class Mine(FrozenStruct):
     """No other tool has files of this shape, in whatever notation."""
 
 
-class NotMine(FrozenStruct):
-    """Nothing in the document is of this dialect."""
-
-
 class Broken(FrozenStruct):
     """The document was meant to be of this dialect, and is no suite of it."""
 
@@ -121,7 +117,8 @@ class Broken(FrozenStruct):
     """A suite may name the file as a part of it."""
 
 
-Recognition = Mine | NotMine | Broken
+Recognition = Mine | Broken | None
+"""None: nothing in the document is of the dialect."""
 
 
 class Recognizer(Protocol):

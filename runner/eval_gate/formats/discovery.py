@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.file_paths import RESULT_FILES, format_path
 from eval_gate.files.reading import read_limited_raw
-from eval_gate.formats.base import Broken, Dialect, Document, EvalSource, Mine, Notation, NotMine, ReadOptions
+from eval_gate.formats.base import Broken, Dialect, Document, EvalSource, Mine, Notation, ReadOptions
 from eval_gate.formats.dialect_names import DIALECT_NAMES as NAMES
 from eval_gate.formats.documents import JSON, is_too_large, parse_document, read_bytes
 from eval_gate.formats.outlines import Outline, outline_json, outline_lines
@@ -367,7 +367,7 @@ def find_notation(path: Path) -> Notation:
 
 def recognize_document(
     value: JsonValue, path: Path, *, explicit: bool = False
-) -> Dialect | Broken | UnsupportedFile | NotMine:
+) -> Dialect | Broken | UnsupportedFile | None:
     """Ask every dialect what a document is to it, and return the answer that counts.
 
     The first dialect that is written so has it. A suite in a notation that its dialect does not have is broken. What
@@ -388,7 +388,7 @@ def recognize_document(
         if isinstance(answer, Mine) and (answer.is_certain or explicit):
             notations = ", ".join(DIALECTS[name].notations)
             return Broken(f"has the shape of {name}, which is written in {notations} only")
-    return next((one for one in answers.values() if isinstance(one, Broken)), other or NotMine())
+    return next((one for one in answers.values() if isinstance(one, Broken)), other)
 
 
 def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:

@@ -13,10 +13,7 @@ from eval_gate.text.sources.json import MAX_BYTES, parse_json
 
 
 def read_bytes(path: Path, shown: str) -> bytes:
-    """Read a file, up to one byte more than the size limit of eval files.
-
-    The additional byte shows that the file is too large. Raises GateError if the file cannot be read.
-    """
+    """Read one byte more than eval files may have, to show that a file is too large. Raises GateError."""
     try:
         return read_limited(path, MAX_BYTES)
     except OSError as error:

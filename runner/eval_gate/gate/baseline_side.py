@@ -150,10 +150,7 @@ def _find_earlier_runs(
 
 
 def summarize_runs(history: History, pass_score: float) -> tuple[RecentRun, ...]:
-    """Summarize the runs of `history`, newest first, with their counts of passed and failed cases.
-
-    Each case is counted once per run.
-    """
+    """Count the passed and failed cases of each run of `history`, newest first; each case once per run."""
     counts = [dict.fromkeys((PASSED, FAILED, NOT_JUDGED), 0) for _ in history.runs]
     for key in history.iter_keys():
         for entry, run in zip(history.get_case(key).decode_entries_unchecked(), counts, strict=False):

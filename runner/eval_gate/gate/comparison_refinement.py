@@ -219,10 +219,7 @@ def count_trials(run: RunResult) -> int:
 def build_case_facts(
     comparison: Comparison, run: RunResult, prior_evidence: PriorEvidence, patterns: Sequence[str]
 ) -> list[CaseFacts]:
-    """Build the facts of every case of this run, in its order.
-
-    Quarantined cases are left out, so they are in no test.
-    """
+    """Build the facts of every case in order, but of no quarantined one, so that these are in no test."""
     cases, before = run.index_cases(), dict(iter_dependent_cases(run))
     facts = []
     for change in comparison.changes:

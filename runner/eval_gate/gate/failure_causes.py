@@ -48,10 +48,7 @@ def mask_numbers(failure: str) -> str:
 
 
 def find_low_evaluators(case: CaseResult) -> list[EvaluatorResult]:
-    """List the evaluators that kept a graded case from its full score, the most costly first.
-
-    Vetoes come before all others.
-    """
+    """List the evaluators that kept a case from its full score: vetoes, then the most costly first."""
     if not case.graded or not case.status.is_scored:
         return []
     low = [result for result in case.evaluator_results if (result.score < 1 or result.vetoed) and result.weight > 0]

@@ -31,7 +31,8 @@ class ProgramComparison:
         }
         self._evals = frozenset({suite.eval_file for suite in baseline.suites} | new)
         self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
-        self.snapshot_files = self._compare(_list_key(before.snapshot_program), _list_key(after.snapshot_program))
+        one, other = before.snapshot_program, after.snapshot_program
+        self.snapshot_files = self._compare((one,), (other,)) if one and other else ()
         """Changed files of the snapshot command."""
 
     def select_prompts(self, baseline: CaseFingerprints, current: CaseFingerprints) -> _Sides:
@@ -62,10 +63,6 @@ class ProgramComparison:
             changed = (path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
             self._known[baseline, current] = tuple(sorted(changed))
         return self._known[baseline, current]
-
-
-def _list_key(key: str | None) -> tuple[str, ...]:
-    return () if key is None else (key,)
 
 
 def _join(*parts: str | None) -> str | None:

@@ -43,10 +43,7 @@ class SettingComparison:
     def find_changes(
         self, baseline: CaseResult, current: CaseResult, files: tuple[str, str]
     ) -> tuple[CaseSettingChange, ...]:
-        """Find the changed settings that concern this case.
-
-        `files` are its eval files in the baseline and in this run.
-        """
+        """Find the changed settings that concern this case, whose eval files then and now are `files`."""
         before, after = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
         names = self._then.get_target_name(baseline), self._now.get_target_name(current)
         key = (

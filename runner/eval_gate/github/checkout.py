@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from eval_gate.files.git_index import find_git_folder, is_checkout, read_git_text, read_tracked_names
+from eval_gate.files.git_index import find_git_folder, read_git_text, read_tracked_names
 from eval_gate.github.reftables import find_reftable_commit
 
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -22,25 +22,22 @@ _ORIGIN: Final = '[remote "origin"]'
 
 
 def find_head_commit(workspace: Path) -> str | None:
-    """Find the commit that HEAD of this checkout names, or return None if it cannot be determined.
-
-    Worktrees of `git worktree` are supported.
-    """
+    """Find the commit that HEAD of a checkout or worktree names; None if it cannot be determined."""
     git = find_git_folder(workspace)
     head = read_git_text(git / "HEAD") if git else None
     if git is None or head is None:
         return None
+    common = read_git_text(git / "commondir")  # of a worktree: where its repository keeps its branches
+    folders = [git, *([git / common] if common else [])]
     if head == _HEAD_IN_REFTABLE:
-        common = read_git_text(git / "commondir")
-        found = find_reftable_commit([folder / "reftable" for folder in (git, *([git / common] if common else []))])
+        found = find_reftable_commit([folder / "reftable" for folder in folders])
         return found if found and _SHA.fullmatch(found) else None
     if _SHA.fullmatch(head):
         return head
     match = _REF.fullmatch(head)
     if match is None or ".." in match[1]:
         return None
-    common = read_git_text(git / "commondir")  # of a worktree: where its repository keeps its branches
-    for folder in (git, *([git / common] if common else [])):
+    for folder in folders:
         loose = read_git_text(folder / match[1])
         if loose is not None:
             return loose if _SHA.fullmatch(loose) else None
@@ -51,10 +48,7 @@ def find_head_commit(workspace: Path) -> str | None:
 
 
 def find_origin_repository(checkout: Path) -> str | None:
-    """Find the `owner/name` that the checkout was fetched from, in lower case.
-
-    Returns None if git's configuration does not say so.
-    """
+    """Find the `owner/name` in lower case that the checkout was fetched from; None if it is unknown."""
     git = find_git_folder(checkout)
     lines = [line.strip() for line in (read_git_text(git / "config") or "").splitlines()] if git else []
     of_origin = lines[lines.index(_ORIGIN) + 1 :] if _ORIGIN in lines else []
@@ -67,17 +61,14 @@ def find_origin_repository(checkout: Path) -> str | None:
 
 
 def find_checkout(workspace: Path, path: str | Path) -> Path | None:
-    """Find the nearest checkout in the workspace that contains this path, with links resolved.
-
-    Returns None if no checkout contains it.
-    """
+    """Find the nearest checkout in the workspace around this path, with links resolved; None if there is none."""
     root = Path(os.path.realpath(workspace))
     try:
         place = Path(os.path.realpath(root / path))
     except ValueError:  # it holds what no name can hold
         return None
     around = (one for one in (place, *place.parents) if one.is_relative_to(root))
-    return next((one for one in around if is_checkout(one)), None)
+    return next((one for one in around if find_git_folder(one)), None)
 
 
 def find_submodule(workspace: Path, path: str | Path) -> Path | None:
@@ -85,12 +76,12 @@ def find_submodule(workspace: Path, path: str | Path) -> Path | None:
     root = Path(os.path.realpath(workspace))
     place = Path(os.path.realpath(root / path))
     around = (one for one in (place, *place.parents) if one.is_relative_to(root) and one != root)
-    return next((one for one in around if (one / ".git").is_file() and not is_checkout(one)), None)
+    return next((one for one in around if (one / ".git").is_file() and not find_git_folder(one)), None)
 
 
 def iter_checkouts(workspace: Path, path: str | Path) -> Iterator[Path]:
     """All checkouts that lie in the folder of this path; none where it is no folder."""
-    yield from (git.parent for git in (workspace / path).rglob(".git") if is_checkout(git.parent))
+    yield from (git.parent for git in (workspace / path).rglob(".git") if find_git_folder(git.parent))
 
 
 def _find_packed_ref(file: Path, ref: str) -> str | None:

@@ -108,10 +108,7 @@ class GitHubClient:
         }
 
     def open_http_client(self) -> httpx.Client:
-        """Open a client for requests that bypass PyGithub; the caller closes it.
-
-        It follows no redirects. Raises GitHubError if the certificates cannot be read.
-        """
+        """Open a client without PyGithub and redirects, for the caller to close. Raises GitHubError."""
         import httpx
 
         try:
@@ -200,10 +197,7 @@ class GitHubClient:
                 raise
 
     def run_graphql(self, doing: str, query: str, variables: Mapping[str, JsonValue], *, permission: str) -> JsonValue:
-        """Run a GraphQL query or mutation and return its `data`.
-
-        The request may be sent twice, so repeating it must do no harm.
-        """
+        """Run a GraphQL query or mutation, maybe twice (which must do no harm), and return its `data`."""
 
         def once() -> JsonValue:
             return self._call_pygithub(

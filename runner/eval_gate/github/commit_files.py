@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from eval_gate.files.git_index import find_git_dir
 from eval_gate.files.reading import parse_lfs_pointer
-from eval_gate.github.git_objects import GitObjects, TreeEntry, compute_object_name, find_git_dir
+from eval_gate.github.git_objects import GitObjects, TreeEntry, compute_object_name
 from eval_gate.struct import FrozenStruct
 
 _MAX_LINKS: Final = 40

@@ -151,10 +151,7 @@ class GitHubError(Exception):
 
 
 def find_or_none(call: Callable[[], T]) -> T | None:
-    """Run the call, and return None if GitHub does not know what it asks for.
-
-    Raises GitHubError for any other failure.
-    """
+    """Run the call; None if GitHub does not know what it asks for. Raises GitHubError for any other failure."""
     try:
         return call()
     except GitHubError as error:
@@ -164,18 +161,12 @@ def find_or_none(call: Callable[[], T]) -> T | None:
 
 
 def build_unavailable_error(what: str) -> GateError:
-    """Build the error for a step that cannot go on without a response from GitHub.
-
-    `what` is the sentence of the error.
-    """
+    """Build the error, with the sentence `what`, for a step that needs a response from GitHub and has none."""
     return GateError("github-unreachable", what, "re-run the failed job", exit_code=ExitCode.INCOMPLETE)
 
 
 def build_proxy_error(doing: str, said: str) -> GitHubError:
-    """Build the error for a proxy that did not connect.
-
-    `said` begins with the status that the proxy gave, if it gave one.
-    """
+    """Build the error for a proxy that did not connect. `said` begins with the status, if it gave one."""
     kind = FailureKind.PROXY if said.startswith("4") else FailureKind.UNREACHABLE
     remedy = "check the proxy's address and credentials in `HTTPS_PROXY`, or name the host in `NO_PROXY`"
     return GitHubError(kind, doing, f"{_format_proxy()} refused the connection ({said})", remedy=remedy)
@@ -284,10 +275,7 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def build_no_response_error(error: Exception, doing: str, detail: str) -> GitHubError:
-    """Build the error for a request without a response.
-
-    `detail` is the message if the cause is unknown.
-    """
+    """Build the error for a request without a response. `detail` is the message if the cause is unknown."""
     causes = list(_iter_causes(error))
     untrusted = next((one for one in causes if isinstance(one, ssl.SSLCertVerificationError)), None)
     if untrusted is not None:

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from eval_gate.files.git_index import parse_varint, read_git_text
 from eval_gate.model.limits import GIT_OBJECT_BYTES
 from eval_gate.struct import FrozenStruct
 
@@ -29,7 +30,6 @@ _KINDS: Final = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 _BY_OFFSET, _BY_NAME = 6, 7
 _HEADER: Final = re.compile(rb"(commit|tree|blob|tag) (\d{1,12})\0")
 _TREE_OF: Final = re.compile(rb"tree ([0-9a-f]{40}|[0-9a-f]{64})\n")
-_GIT_DIR: Final = re.compile(r"gitdir: ([^\x00\n]{1,4000})\n?")
 
 
 class TreeEntry(FrozenStruct):
@@ -70,20 +70,14 @@ class GitObjects:
         return match[1].decode() if match else None
 
     def get_entries(self, tree: str) -> Mapping[str, TreeEntry] | None:
-        """Return the entries of a tree by name, or None if the tree cannot be read.
-
-        Bytes of a name that are not UTF-8 become surrogates, as in paths.
-        """
+        """Return the entries of a tree by name (with surrogates if not UTF-8), or None if it cannot be read."""
         if tree not in self._trees:
             data = self.read_object(tree, b"tree")
             self._trees[tree] = None if data is None else dict(_iter_entries(data, len(tree) // 2))
         return self._trees[tree]
 
     def read_object(self, name: str, kind: bytes) -> bytes | None:
-        """Read the content of the object with this name and kind, or return None.
-
-        The content is checked against the name.
-        """
+        """Read the content of the object with this name and kind, held to the name, or return None."""
         for store in self._stores:
             for found in (_read_loose(store, name), *self._iter_packed(name, store)):
                 if found is not None and found[0] == kind and name == compute_object_name(kind, found[1], len(name)):
@@ -93,7 +87,7 @@ class GitObjects:
     @cached_property
     def _stores(self) -> tuple[Path, ...]:
         """The folders of objects: its own, the common one of a worktree, and those that it borrows from."""
-        common = _read_text(self._git_dir / "commondir")
+        common = read_git_text(self._git_dir / "commondir")
         begin = [self._git_dir / "objects", *([self._git_dir / common / "objects"] if common else [])]
         found: list[Path] = []
         while begin and len(found) < MAX_STORES:
@@ -101,7 +95,7 @@ class GitObjects:
             if store in found or not store.is_dir():
                 continue
             found.append(store)
-            lines = (_read_text(store / "info" / "alternates") or "").splitlines()
+            lines = (read_git_text(store / "info" / "alternates") or "").splitlines()
             begin += [store / line for line in lines if line and not line.startswith("#") and "\0" not in line]
         return tuple(found)
 
@@ -127,7 +121,7 @@ class GitObjects:
                 kind, at, size = _parse_head(head)
                 base: int | str | None = None
                 if kind == _BY_OFFSET:
-                    back, at = _parse_distance(head, at)
+                    back, at = parse_varint(head, at)
                     base = offset - back
                 elif kind == _BY_NAME:
                     base, at = head[at : at + width].hex(), at + width
@@ -147,18 +141,6 @@ class GitObjects:
                     return None
                 offset = beside
         return None
-
-
-def find_git_dir(checkout: Path) -> Path | None:
-    """Where git keeps what belongs to this checkout; None where it is none.
-
-    `git worktree`, `--separate-git-dir` and submodules keep it elsewhere, and leave a file that says where.
-    """
-    git = checkout / ".git"
-    if git.is_dir():
-        return git
-    match = _GIT_DIR.fullmatch(_read_text(git, strip=False) or "")
-    return checkout / match[1] if match else None
 
 
 def compute_object_name(kind: bytes, content: bytes, digits: int) -> str:
@@ -224,15 +206,6 @@ def _parse_head(data: bytes) -> tuple[int, int, int]:
     return kind, at, size
 
 
-def _parse_distance(data: bytes, at: int) -> tuple[int, int]:
-    """How far before itself the base of a difference lies, and where that number ends."""
-    value = data[at] & 0x7F
-    while data[at] & 0x80:
-        at += 1
-        value = (value + 1 << 7) | (data[at] & 0x7F)
-    return value, at + 1
-
-
 def _inflate_data(data: bytes, size: int) -> bytes:
     """Decompress the data of a packed object to exactly `size` bytes."""
     found = zlib.decompressobj().decompress(data, size + 1)
@@ -284,12 +257,3 @@ def _parse_number(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if not part & 0x80:
             return value, at
-
-
-def _read_text(file: Path, *, strip: bool = True) -> str | None:
-    try:
-        with file.open(encoding="utf-8", errors="surrogateescape") as stream:
-            text = stream.read(1_000_000)
-    except (OSError, ValueError):
-        return None
-    return text.strip() if strip else text

@@ -36,10 +36,7 @@ def append_state(body: str, state: BaseModel) -> str:
 
 
 def parse_state(kind: type[T], body: str) -> T | None:
-    """Parse the state of a text, or return None if it holds no valid state.
-
-    The state is only a hint, because other people can edit the text.
-    """
+    """Parse the state of a text, if it is valid; it is only a hint, because other people can edit it."""
     match = _STATE.search(body)
     if match is None:
         return None

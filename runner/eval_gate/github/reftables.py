@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from eval_gate.files.git_index import parse_varint
 from eval_gate.model.limits import GIT_INDEX_BYTES
 
 _HEADER: Final = struct.Struct(">4sB3s")
@@ -21,10 +22,7 @@ _MAX_STEPS: Final = 5
 
 
 def find_reftable_commit(folders: Sequence[Path]) -> str | None:
-    """Find the commit that HEAD names, in the folders `reftable` of a checkout and of the repository that it is of.
-
-    Return None for a branch without a commit, and if a table cannot be read.
-    """
+    """Find HEAD's commit in the `reftable` of a checkout and its repository; None without one or if it is broken."""
     try:
         stacks = [list(_iter_tables(folder)) for folder in folders]
         name = "HEAD"
@@ -71,26 +69,15 @@ def _iter_references(table: bytes) -> Iterator[tuple[bytes, str]]:
 def _iter_block(table: bytes, at: int, end: int, digest: int) -> Iterator[tuple[bytes, str]]:
     name = b""
     while at < end:
-        shared, at = _read_number(table, at)
-        packed, at = _read_number(table, at)
+        shared, at = parse_varint(table, at)
+        packed, at = parse_varint(table, at)
         suffix, kind = divmod(packed, 8)
         name, at = name[:shared] + table[at : at + suffix], at + suffix
-        _, at = _read_number(table, at)  # when it was written
+        _, at = parse_varint(table, at)  # when it was written
         value = ""
         if kind in {_OBJECT, _PEELED}:
             value, at = table[at : at + digest].hex(), at + digest * kind
         elif kind == _SYMBOLIC:
-            length, at = _read_number(table, at)
+            length, at = parse_varint(table, at)
             value, at = f"ref: {table[at : at + length].decode()}", at + length
         yield name, value
-
-
-def _read_number(table: bytes, at: int) -> tuple[int, int]:
-    """Read a number of as many bytes as it needs, and return it with the place behind it."""
-    byte = table[at]
-    number = byte & 0x7F
-    while byte & 0x80:
-        at += 1
-        byte = table[at]
-        number = ((number + 1) << 7) | (byte & 0x7F)
-    return number, at + 1

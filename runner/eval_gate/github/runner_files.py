@@ -37,10 +37,7 @@ def write_outputs(file: Path, outputs: Mapping[str, str]) -> None:
 
 
 def append_summary(file: Path, markdown: str) -> bool:
-    """Append to the job summary; False when it would grow beyond what GitHub takes, and nothing is written then.
-
-    Raises OSError.
-    """
+    """Append to the job summary, or return False if it would grow beyond its limit. Raises OSError."""
     data = markdown.encode("utf-8", "backslashreplace")
     with _open_for_append(file) as stream:
         if os.fstat(stream.fileno()).st_size + len(data) + 1 > MAX_SUMMARY_BYTES:

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from eval_gate.errors import GateError
+from eval_gate.github.commits import RepositoryName
+from eval_gate.github.event import RepositoryPayload
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.secret import Secret
 
 MAX_DIGITS = 18
 """Digits of a number that GitHub gives; more is no number of theirs."""
 _NEEDED = ("GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_API_URL", "GITHUB_RUN_ID")
-
-
-class RepositoryReference(Protocol):
-    """A repository in an event or a response of GitHub."""
-
-    @property
-    def id(self) -> int | None:
-        """Its id; None where nobody tells it."""
-        ...
-
-    @property
-    def full_name(self) -> str:
-        """`owner/name`, as it was at the time."""
-        ...
 
 
 class WorkflowEnvironment(FrozenStruct):
@@ -61,7 +48,7 @@ class WorkflowEnvironment(FrozenStruct):
     is_emulated: bool = False
     """Whether act runs the workflow, GitHub's emulation on one's own machine: whatever it stores, it calls a zip."""
 
-    def is_own_repository(self, other: RepositoryReference | None) -> bool:
+    def is_own_repository(self, other: RepositoryPayload | RepositoryName | None) -> bool:
         """Whether this is the repository of the workflow: by id, because a re-run has the names of before a rename.
 
         None is a deleted fork. By name only where an id is unknown.

@@ -36,10 +36,7 @@ class RunPolicy(Record, kw_only=True):
     """Settings that a person typed in a terminal. None in CI, in the action, from a program, or if unknown."""
 
     def as_settings(self) -> dict[str, JsonValue]:
-        """Return the policy as configuration keys, so that the same rules can be applied again.
-
-        Rules that are None are left out.
-        """
+        """Return the rules that are set as configuration keys, so that they can be applied again."""
         others = {"failOnDefault", "trials", "scores", "baseAgent", "waivers", "typedSettings"}
         told: dict[str, JsonValue] = {
             name: value for name, value in as_json(self).items() if value is not None and name not in others

@@ -15,17 +15,18 @@ def find_path_hint(command: str | Sequence[str], cwd: Path) -> str | None:
     The hint is half a sentence. Only the file system decides: None if no word is such a path.
     """
     here = Path.cwd()
-    for word in _split_command(command):
+    for word in split_command(command):
         with suppress(OSError, ValueError):  # a word that cannot be a path
             if (here / word).is_file() and not Path(word).is_absolute() and not os.path.lexists(cwd / word):
                 return f"it runs in {cwd}, which has no {word}: write {os.path.relpath(here / word, cwd)}, or set `cwd`"
     return None
 
 
-def _split_command(command: str | Sequence[str]) -> Sequence[str]:
+def split_command(command: str | Sequence[str]) -> Sequence[str]:
+    """Split a command into its arguments as a shell does, or at blanks if a quote is open."""
     if not isinstance(command, str):
         return command
     try:
         return shlex.split(command)
-    except ValueError:  # an open quote
+    except ValueError:
         return command.split()

@@ -69,10 +69,7 @@ def find_top_entry(file: Path, name: str, limit: int) -> bytes | None:
 
 
 def find_entry_in_same_folder(file: Path, known: str, name: str, limit: int) -> bytes | None:
-    """Read the entry `name` in the folder of the archive that holds the only entry called `known`.
-
-    Return None in the cases of `find_top_entry`, and without such an entry.
-    """
+    """Read the entry `name` beside the only entry called `known`; None without, or as in `find_top_entry`."""
     try:
         found = read_entry(file, known, 0)
     except ArchiveError:

@@ -115,10 +115,7 @@ def _truncate_call(call: StoredCall, limit: int) -> StoredCall:
 
 
 def drop_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """Drop the prompts of LLM judges from evaluator results.
-
-    Apart from the response, a prompt repeats what is stored elsewhere.
-    """
+    """Drop the prompts of LLM judges: apart from the response, they repeat what is stored elsewhere."""
     return tuple(
         result
         if result.evaluator_provider_request is None and not result.evaluator_results

@@ -351,10 +351,7 @@ def _drop_behaviours(history: History) -> History:
 
 
 def split_executions(case: CaseResult) -> tuple[tuple[HistoryExecution, ...], tuple[HistoryExecution, ...]]:
-    """Split a case's executions in one run into the first execution (or the trials) and the re-runs.
-
-    Both are empty for a case that was skipped or not run.
-    """
+    """Split a case's executions in a run into the first (or trials) and re-runs; both empty if it was not run."""
     if case.status is Status.PASSED and len(case.trials) == 1 and not (case.graded or case.reruns):
         return _PASSED_ONCE  # as most cases do
     if case.status in {Status.SKIPPED, Status.NOT_RUN}:

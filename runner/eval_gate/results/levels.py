@@ -70,10 +70,7 @@ class RunLevels(Record, kw_only=True, omit_defaults=True):
 
 
 def list_models(run: RunResult) -> tuple[str, ...]:
-    """List the models that responded in a run, sorted by name.
-
-    Only the most frequent ones are listed, and long names are truncated.
-    """
+    """List the most frequent models that responded, sorted by name; long names are truncated."""
     named = Counter(case.details.model for _, case in run.iter_cases() if case.details.model)
     return tuple(sorted(name[: limits.STORED_MODEL] for name, _ in named.most_common(MAX_MODELS)))
 

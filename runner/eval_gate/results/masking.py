@@ -41,10 +41,7 @@ class TextMasking:
         return self._known.setdefault(text, text)
 
     def set_masked(self, masked: Iterable[str] | None) -> None:
-        """Set the masked forms of `texts`, in their order.
-
-        None means that they are unknown, so that every text is masked completely.
-        """
+        """Set the masked forms of `texts`, in order; None if unknown, so that every text is masked whole."""
         told = [MASK] * len(self._known) if masked is None else masked
         self._known = dict(zip(self._known, told, strict=True))
 
@@ -85,10 +82,7 @@ def map_case_texts(text: CaseText, change: TextChange) -> CaseText:
 
 
 def map_baseline_side(before: BaselineResult, change: TextChange) -> BaselineResult:
-    """Apply `change` to every text of the baseline's side.
-
-    The baseline may have been stored before a pattern existed.
-    """
+    """Apply `change` to every text of the baseline's side, which may be older than a pattern."""
     return replace(
         before,
         error=before.error and change(before.error),
@@ -116,16 +110,13 @@ def _map_facts(facts: Mapping[str, Any] | None, change: TextChange) -> dict[str,
 
 
 def map_value(value: JsonValue, change: TextChange) -> JsonValue:
-    """Apply `change` to every text of a JSON value, keys included.
-
-    A number whose text `change` alters becomes a text.
-    """
+    """Apply `change` to every text of a JSON value, keys included; a number whose text it alters becomes one."""
 
     def change_leaf(leaf: JsonValue) -> JsonValue:
         if leaf is None or isinstance(leaf, bool):
             return leaf
         written = leaf if isinstance(leaf, str) else json.dumps(leaf)
-        told = change(written)
-        return leaf if told == written else told
+        changed = change(written)
+        return leaf if changed == written else changed
 
     return map_leaves(value, change_leaf, change)

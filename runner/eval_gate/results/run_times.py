@@ -32,10 +32,7 @@ def is_in_future(timestamp: str) -> bool:
 
 
 def find_latest_run(folder: Path) -> Path | None:
-    """Find the run result that was written last in a folder of runs, by the pointer file.
-
-    Return None if the pointer is missing or cannot be read.
-    """
+    """Find the run result that was written last, by the pointer file; None without a readable one."""
     try:
         with (folder / LATEST_NAME).open("rb") as stream:
             pointer = json.loads(stream.read(_MAX_POINTER_BYTES))

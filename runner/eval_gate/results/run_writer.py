@@ -127,10 +127,7 @@ class _ReadabilityCheck:
         self._counted = JsonSizeCounter(RESULT_VALUES)
 
     def add(self, piece: bytes) -> None:
-        """Count a piece of JSON towards what a later run can read.
-
-        Raises _UnreadableError as soon as the total exceeds that.
-        """
+        """Count a piece towards what a later run can read. Raises _UnreadableError once it is exceeded."""
         self._bytes_left -= len(piece)
         if self._bytes_left < 0:
             raise _UnreadableError

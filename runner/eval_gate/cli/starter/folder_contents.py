@@ -12,6 +12,7 @@ from typing import Final
 from eval_gate.config.loader import CONFIG_NAMES
 from eval_gate.engine.preparation.program_user import has_commands
 from eval_gate.errors import GateError
+from eval_gate.files.file_paths import VIRTUAL_ENVIRONMENT
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import (
     SKIPPED_FOLDERS,
@@ -34,7 +35,6 @@ MAX_FILE_BYTES: Final = 1_000_000
 MAX_BYTES: Final = 20_000_000
 """What is looked at when evals are searched for in a whole repository. Files in `to_found_evals` may be larger, one by
 one."""
-_VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 _REGISTRIES: Final = ("tools.json", "tool-registry.json", "tool-registry", "tools", "src/tools", "src/tool-registry")
 _SNAPSHOT: Final = "snapshot.json"
 _MAX_TOOLS_BYTES: Final = 10_000_000
@@ -135,7 +135,7 @@ def _list_candidates(folder: Path) -> tuple[list[Path], bool]:
 def _walk_files(top: Path, without: str | None) -> Iterator[Path]:
     """Yield the files that discovery would find, within limits and without failing on unreadable folders."""
     for where, folders, names in islice(os.walk(top), MAX_FOLDERS):
-        if _VIRTUAL_ENVIRONMENT in names or is_run_folder(Path(where)):
+        if VIRTUAL_ENVIRONMENT in names or is_run_folder(Path(where)):
             folders.clear()
             continue
         skipped = SKIPPED_FOLDERS | ({without} if Path(where) == top else set())

@@ -179,10 +179,7 @@ def select_shard(suites: Sequence[EvalSuite], shard: Shard, baseline: RunResult 
 def assign_shards(
     suites: Sequence[EvalSuite], count: int, baseline: RunResult | None = None
 ) -> tuple[Mapping[str, int], ...]:
-    """Assign every case to a shard, and return the shard numbers (from 1) by case id for each suite.
-
-    The mappings are in the order of the suites.
-    """
+    """Assign every case to a shard, and return the numbers (from 1) by case id, for each suite in order."""
     items = sorted(
         _build_items(suites, baseline), key=lambda item: (-item.weight, not item.is_suite)
     )  # stable: else by place

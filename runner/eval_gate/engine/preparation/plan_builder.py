@@ -27,7 +27,7 @@ from eval_gate.engine.preparation.case_texts import build_case_texts
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.program_user import check_command_user, check_programs
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
-from eval_gate.engine.preparation.run_context import BaselineFiles, RunContext
+from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.setup_fingerprints import (
     build_measurement,
     build_setup_fingerprints,
@@ -111,7 +111,8 @@ async def read_inputs(
     others: list[LeftOut] = []
     written = context.custom_suites or load_suites(find_eval_files(config.evals, root), root, reading, others)
     if context.find_baseline_files is not None and not context.custom_suites:
-        await _check_baseline_files(context.find_baseline_files, written, others, config, root)
+        known = await asyncio.to_thread(context.find_baseline_files, bool(others))
+        check_baseline_files(known, {suite.file for suite in written}, others, config.evals, root)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     narrowed = replace(selection, paths=())  # which have led to these files
@@ -138,18 +139,6 @@ def _list_eval_files(suites: Sequence[EvalSuite], root: Path, *, narrowed: bool)
         others = (file for file in find_eval_files(folders, root) if format_path(file.path, root) not in found)
         found |= {format_path(file.path, root) for file in others if has_evals(file, root)}
     return tuple(sorted(found))
-
-
-async def _check_baseline_files(
-    find_baseline_files: BaselineFiles,
-    suites: Sequence[EvalSuite],
-    left_out: Sequence[LeftOut],
-    config: RunConfig,
-    root: Path,
-) -> None:
-    """Check that the files of the baseline's cases are read. It is waited for only where a file was left out."""
-    known = await asyncio.to_thread(find_baseline_files, bool(left_out))
-    check_baseline_files(known, {suite.file for suite in suites}, left_out, config.evals, root)
 
 
 async def _read_registry(

@@ -13,9 +13,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -25,6 +28,7 @@ from eval_gate.files.reading import read_limited_or_pointer, read_limited_raw
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
+from eval_gate.process.misplaced_files import split_command
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, digest_file_content
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.globs import covers_file, is_glob
@@ -36,12 +40,15 @@ _MAX_TEXT: Final = 1_000_000
 _MAX_WORDS: Final = 20_000
 """Characters of a command in which names are found."""
 _WORD: Final = re.compile(r"[\w.@+~/-]+")
+_QUOTED: Final = re.compile(r"""(["'])([^"'\n\0]+)\1""")
 _MODULE: Final = re.compile(r"\w+(?:\.\w+)*")
 _MODULE_FILES: Final = (".py", "/__init__.py", "/__main__.py")
 _RELATIVE_MODULE_FILES: Final = (".js", ".mjs", ".cjs", ".ts", ".tsx", "/index.js", "/index.ts")
 """What a path without a suffix stands for in JavaScript, where it begins with a dot."""
 _KEY_DIGITS: Final = 12
 _MAX_WORD: Final = 1_000
+_MAX_GLOBBED: Final = 1_000
+"""Files that one glob in a command stands for."""
 _NAME_OTHERS: Final = "Name others with `graderFiles`"
 _MAX_SHOWN: Final = 3
 """Commands that one sentence names."""
@@ -49,9 +56,9 @@ _State: TypeAlias = tuple[int, ...]
 
 
 class _Unit(NamedTuple):
-    """Files of one folder: those whose names match a glob, or with None all that is below it."""
+    """A file, or files of a folder: those whose names match a glob, or with None all that is below it."""
 
-    folder: str
+    place: str
     names: tuple[str, ...] | None = None
 
 
@@ -73,7 +80,7 @@ class ProgramFiles:
         self._bytes = 0
         self._notices: dict[str, None] = {}
         self._in_root: dict[str, None] = {}
-        self._nameless: dict[str, str] = {}
+        self._nameless: dict[str, dict[str, None]] = {}
 
     def leave_out(self, places: Iterable[str | Path]) -> None:
         """Leave out files and folders that are compared elsewhere, unless a command names them."""
@@ -85,16 +92,14 @@ class ProgramFiles:
 
     def leave_out_agent(self, command: str, folders: Sequence[Path]) -> None:
         """Leave out the files that the command of the agent names: they are what is evaluated."""
-        self.leave_out(_Names(self._repository, command, folders, self.root).files)
+        self.leave_out(_Names(self._repository, _iter_command_words(command, folders), folders, self.root).files)
 
     def measure(self, command: str | Sequence[str], *folders: Path, by_name: bool = False) -> str:
-        """Read all that a command can load, which runs in one of these folders, and return its key.
-
-        With `by_name` these are the files that it names and that these name, as in the root.
-        """
-        text = command if isinstance(command, str) else " ".join(command)
+        """Read all that a command can load, as in the root with `by_name`, and return its key."""
+        text = command if isinstance(command, str) else shlex.join(command)
         folders = tuple(Path(os.path.normpath(folder)) for folder in folders or (self.root,))
-        key = compute_digest([text, *(self.format_relative_path(str(folder)) for folder in folders)])[:_KEY_DIGITS]
+        places = (self.format_relative_path(str(folder)) for folder in folders)
+        key = compute_digest([text, *places, *(["by name"] if by_name else [])])[:_KEY_DIGITS]
         if key not in self._units:
             self._units[key] = tuple(dict.fromkeys(self._iter_units(text[:_MAX_WORDS], folders, by_name=by_name)))
             self._files[key] = tuple(dict.fromkeys(self._iter_files(self._units[key])))
@@ -120,6 +125,7 @@ class ProgramFiles:
         """Find a file of these programs that is new, gone or was written to since it was read; None if none was."""
         units = tuple(dict.fromkeys(unit for key in keys for unit in self._units[key]))
         known = {file for key in keys for file in self._files[key]}
+        self._repository.keep_rules()
         now = set(self._iter_files(units))
         changed = (known ^ now) | {file for file in now & known if self._states.get(file) != _read_state(file)}
         return min(map(self.format_relative_path, changed), default=None)
@@ -133,9 +139,10 @@ class ProgramFiles:
                 f"the root of the repository is not compared as a whole: for {_format_commands(self._in_root)}, only "
                 f"files are compared that are named in the command or in its files. {_NAME_OTHERS}"
             )
-        for folder, commands in _group(self._nameless):
+        for folder, commands in self._nameless.items():
+            place = "the root" if folder == "." else f"`{folder}`"
             said.append(
-                f"only the files at the top of {folder} are compared for {_format_commands(commands)}, because no file "
+                f"only the files at the top of {place} are compared for {_format_commands(commands)}, because no file "
                 f"of the repository is named. {_NAME_OTHERS}"
             )
         return tuple(said)
@@ -146,10 +153,10 @@ class ProgramFiles:
 
     def _iter_units(self, text: str, folders: Sequence[Path], *, by_name: bool) -> Iterator[_Unit]:
         """Yield where a command loads files from."""
-        names = _Names(self._repository, text, folders, self.root)
+        names = _Names(self._repository, _iter_command_words(text, folders), folders, self.root)
         loaded = [*names.folders, *(os.path.dirname(file) for file in names.files)]  # noqa: PTH120
         loaded += [os.path.dirname(os.path.realpath(file)) for file in names.files if Path(file).is_symlink()]  # noqa: PTH120
-        yield from (_Unit(os.path.dirname(file), (os.path.basename(file),)) for file in names.files)  # noqa: PTH119, PTH120
+        yield from (_Unit(file, ()) for file in names.files)
         read = list_read_files((*names.words, *names.files, *names.iter_first_words()))
         for folder in dict.fromkeys(loaded):
             if by_name or self._is_root(folder):
@@ -159,7 +166,8 @@ class ProgramFiles:
             elif self._repository.is_inside(folder):
                 yield _Unit(folder)
         if not loaded and not by_name:
-            self._nameless[to_one_line(text, MAX_COMMAND)] = self.format_relative_path(str(folders[0]))
+            folder = self.format_relative_path(str(folders[0]))
+            self._nameless.setdefault(folder, {})[to_one_line(text, MAX_COMMAND)] = None
             yield _Unit(str(folders[0]), ("*",))
         yield from (_Unit(place, read) for place in self._iter_places_above([*loaded, *map(str, folders)]) if read)
         yield from self._named_units
@@ -168,12 +176,8 @@ class ProgramFiles:
     def _named_units(self) -> tuple[_Unit, ...]:
         """The files that `graderFiles` names."""
         files = self._repository.iter_files(str(self.root)) if self._named else ()
-        names = [(file, self.format_relative_path(file)) for file in files]
-        return tuple(
-            _Unit(os.path.dirname(file), (os.path.basename(file),))  # noqa: PTH119, PTH120
-            for file, name in names
-            if any(covers_file(pattern, name) for pattern in self._named)
-        )
+        names = ((file, self.format_relative_path(file)) for file in files)
+        return tuple(_Unit(file, ()) for file, name in names if any(covers_file(one, name) for one in self._named))
 
     def _iter_units_by_name(self, names: _Names, root: str) -> Iterator[_Unit]:
         """Yield the files of the root that the programs in it name or import, and those that these name."""
@@ -182,11 +186,11 @@ class ProgramFiles:
         while waiting:
             file = Path(waiting.pop())
             text = read_limited_raw(file, _MAX_TEXT).decode("utf-8", "replace") if file.is_file() else ""
-            for found in _Names(self._repository, text, (file.parent,), self.root).files:
-                if found not in seen and found not in self._left_out:
+            for found in _Names(self._repository, _iter_words(text), (file.parent,), self.root).files:
+                if found not in seen and not self._is_left_out(found):
                     seen.add(found)
                     waiting.append(found)
-                    yield _Unit(os.path.dirname(found), (os.path.basename(found),))  # noqa: PTH119, PTH120
+                    yield _Unit(found, ())
 
     def _iter_places_above(self, folders: Iterable[str]) -> Iterator[str]:
         """Yield these folders and those above them, up to the root, each once."""
@@ -201,31 +205,26 @@ class ProgramFiles:
         return any(root == folder or root.startswith(f"{folder}/") for root in self._roots)
 
     def _iter_files(self, units: Iterable[_Unit]) -> Iterator[str]:
-        for folder, names in units:
-            if names is None:
-                for file in self._repository.iter_files(folder):
-                    if not self._is_left_out(file):
-                        yield file
-            elif any(map(is_glob, names)):
-                for file in self._repository.iter_files(folder, deep=False):
-                    if not self._is_left_out(file) and any(fnmatchcase(os.path.basename(file), name) for name in names):  # noqa: PTH119
-                        yield file
+        for place, names in units:
+            if names == ():
+                found: Iterable[str] = filter(self._repository.has_file, (place,))
             else:
-                for name in names:
-                    file = f"{folder}/{name}"
-                    if self._repository.has_file(file) and (len(names) == 1 or not self._is_left_out(file)):
-                        yield file
+                listed = self._repository.iter_files(place, deep=names is None)
+                found = (file for file in listed if not self._is_left_out(file))
+            for file in found:
+                if not names or any(fnmatchcase(os.path.basename(file), name) for name in names):  # noqa: PTH119
+                    yield file
 
     def _is_left_out(self, file: str) -> bool:
         return any(file == place or file.startswith(f"{place}/") for place in self._left_out)
 
     def _iter_places(self, key: str) -> Iterator[str]:
         """Yield where a program loads files from, as a run result has it."""
-        for folder, names in self._units[key]:
-            if names is None:
-                yield f"{self.format_relative_path(folder)}/"
+        for unit in self._units[key]:
+            if unit.names is None:
+                yield f"{self.format_relative_path(unit.place)}/"
             else:
-                yield from map(self.format_relative_path, self._iter_files([_Unit(folder, names)]))
+                yield from map(self.format_relative_path, self._iter_files([unit]))
 
     def _read(self, file: str) -> None:
         """Read a file once; the state is that of before, so that no change is missed."""
@@ -260,10 +259,10 @@ class ProgramFiles:
 
 
 class _Names:
-    """Files and folders of the repository that a text names, for a command that runs in one of `folders`."""
+    """Files and folders of the repository that words name, for a command that runs in one of `folders`."""
 
-    def __init__(self, repository: RepositoryFiles, text: str, folders: Sequence[Path], root: Path) -> None:
-        self.words = tuple(dict.fromkeys(word for word in _WORD.findall(text) if len(word) <= _MAX_WORD))
+    def __init__(self, repository: RepositoryFiles, words: Iterable[str], folders: Sequence[Path], root: Path) -> None:
+        self.words = tuple(dict.fromkeys(word for word in words if len(word) <= _MAX_WORD))
         self.files: dict[str, None] = {}
         self.folders: dict[str, None] = {}
         self._repository = repository
@@ -275,7 +274,7 @@ class _Names:
         for place in visited:
             # a folder above the one it runs in is gone to, not loaded
             is_above = any(one.startswith(f"{place}/") for one in running)
-            if not is_above and not repository.is_ignored(Path(place), is_folder=True):
+            if not is_above and not repository.is_ignored(place, is_folder=True):
                 self.folders[place] = None
         for word in self.words:
             near = dict.fromkeys(file for base in (*running, *visited) for file in self._iter_files(base, word))
@@ -334,6 +333,23 @@ class _Names:
         return self._listed[folder]
 
 
+def _iter_words(text: str) -> Iterator[str]:
+    """Yield what may be a name in a text: words without blanks, and all that stands in quotes."""
+    yield from _WORD.findall(text)
+    yield from (quoted for _, quoted in _QUOTED.findall(text))
+
+
+def _iter_command_words(command: str, folders: Iterable[Path]) -> Iterator[str]:
+    """Yield what may be a name in a command, in an argument of it that is a command, and what globs stand for."""
+    yield from _iter_words(command)
+    for argument in split_command(command.replace("\0", " ")):
+        for word in dict.fromkeys((argument, *_iter_words(argument), *split_command(argument))):
+            yield word
+            if is_glob(word) and "/" in word:
+                for folder in folders:
+                    yield from islice(iglob(word, root_dir=folder), _MAX_GLOBBED)  # noqa: PTH207 (of any root)
+
+
 def _read_state(file: str) -> _State:
     """Read what no program can set back: which file it is, its size, and when it was changed."""
     found: list[int] = []
@@ -365,9 +381,3 @@ def _join_entries(entries: dict[str, str]) -> dict[str, str]:
 
 def _format_commands(commands: Iterable[str]) -> str:
     return format_first_few([f"`{command}`" for command in commands], _MAX_SHOWN)
-
-
-def _group(nameless: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
-    for folder in dict.fromkeys(nameless.values()):
-        named = [command for command, place in nameless.items() if place == folder]
-        yield "the root" if folder == "." else f"`{folder}`", named

@@ -44,10 +44,7 @@ class ProjectTmp(FrozenStruct):
 
 
 def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tuple[SandboxSetup, tuple[str, ...]]:
-    """Where the agents of these suites work, and what is worth a line in the result.
-
-    Raises GateError `tmp-folder-too-large` when there is more to be copied than an agent's folder may hold.
-    """
+    """Build the folder of agents, and notices. Raises GateError `tmp-folder-too-large`."""
     folder = root / tmp.folder
     if tmp.in_place:
         return SandboxSetup(existing_folder=folder, reserved_names=ReservedNames(tmp.output, _is_own_name)), ()

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from eval_gate.files.file_paths import RESULT_FILES, find_repository
+from eval_gate.files.file_paths import RESULT_FILES, VIRTUAL_ENVIRONMENT, find_repository
 from eval_gate.files.git_index import find_git_folder, read_tracked_names
 from eval_gate.files.reading import read_limited_raw
 from eval_gate.text.globs import covers_file, matches_glob
 
 _GENERATED: Final = frozenset(
-    {"__pycache__", "node_modules", ".venv", ".tox", ".nox", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"}
+    {"__pycache__", "node_modules", ".venv", ".tox", ".nox", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+    | {".hypothesis", ".coverage", ".cache", ".nyc_output", ".eslintcache", ".ipynb_checkpoints", ".DS_Store"}
 )
 """Names of caches and installed packages, which programs and package managers make themselves."""
 _MAX_RULES_BYTES: Final = 1_000_000
@@ -32,30 +33,34 @@ class RepositoryFiles:
         self._tracked = frozenset(f"{self.root}/{name}" for name in tracked)
         self._tracked_folders = frozenset(str(place) for name in self._tracked for place in Path(name).parents)
         self._rules: dict[str, tuple[_IgnoreRule, ...]] = {}
+        self._results: set[str] = set()
+        self._environments: dict[str, bool] = {}
+        self._keeps_rules = False
+
+    def keep_rules(self) -> None:
+        """Read no more rules and marks: whoever adds a file to a folder must not hide it by another one."""
+        self._keeps_rules = True
 
     def iter_files(self, folder: str, *, deep: bool = True) -> Iterator[str]:
-        """Yield the absolute paths of the files in a folder, sorted by name, and with `deep` of all below it.
-
-        Links are yielded as files, and a link to a folder of the repository is followed once.
-        """
-        return self._walk(folder, deep=deep, ignored=self._is_ignored_on_the_way(folder), seen=set())
+        """Yield the files in or below a folder, sorted by name; a link is one, and to a folder is followed once."""
+        return self._walk(folder, deep=deep, ignored=self.is_ignored(folder, is_folder=True), seen=set())
 
     def has_file(self, file: str) -> bool:
         """Whether this file exists and counts."""
         if not os.path.lexists(file) or Path(file).is_dir():
             return False
-        return file in self._tracked or not (
-            self._is_ignored_on_the_way(os.path.dirname(file)) or self._is_ignored(file, is_folder=False)  # noqa: PTH120
-        )
+        return file in self._tracked or not self.is_ignored(file)
 
     def is_inside(self, path: str) -> bool:
         """Whether a path lies in the repository, links followed."""
         real, root = os.path.realpath(path), os.path.realpath(self.root)
         return real == root or real.startswith(f"{root}/")
 
-    def is_ignored(self, path: Path, *, is_folder: bool) -> bool:
-        """Whether git's rules leave this path of the repository out, whether it exists or not."""
-        return self._is_ignored_on_the_way(str(path.parent)) or self._is_ignored(str(path), is_folder=is_folder)
+    def is_ignored(self, path: str, *, is_folder: bool = False) -> bool:
+        """Whether rules leave out this path of the repository, or a folder that leads to it. It need not exist."""
+        inside = Path(path).relative_to(self.root).parts if Path(path).is_relative_to(self.root) else ()
+        places = ("/".join((str(self.root), *inside[: count + 1])) for count in range(len(inside)))
+        return any(self._is_ignored(place, is_folder=is_folder or place != path) for place in places)
 
     def _walk(self, folder: str, *, deep: bool, ignored: bool, seen: set[str]) -> Iterator[str]:
         seen.add(os.path.realpath(folder))
@@ -65,7 +70,10 @@ class RepositoryFiles:
         except OSError:  # whoever wants to read it says so
             return
         if folder not in self._tracked_folders and any(name in RESULT_FILES for name, *_ in entries):
-            return
+            if not self._keeps_rules:
+                self._results.add(folder)
+            if folder in self._results:
+                return
         for name, is_folder, is_link in entries:
             path = f"{folder}/{name}"
             tracked = path in (self._tracked_folders if is_folder and not is_link else self._tracked)
@@ -77,16 +85,10 @@ class RepositoryFiles:
             if is_folder and deep and self.is_inside(path) and os.path.realpath(path) not in seen:
                 yield from self._walk(path, deep=True, ignored=left_out, seen=seen)
 
-    def _is_ignored_on_the_way(self, folder: str) -> bool:
-        """Whether this folder, or one that leads to it, is ignored."""
-        inside = Path(folder).relative_to(self.root).parts if Path(folder).is_relative_to(self.root) else ()
-        places = ("/".join((str(self.root), *inside[: count + 1])) for count in range(len(inside)))
-        return any(self._is_ignored(place, is_folder=True) for place in places)
-
     def _is_ignored(self, path: str, *, is_folder: bool) -> bool:
         """Whether a rule leaves out this path itself: the last one of the nearest folder that says something."""
         place, name = os.path.split(path)
-        if name in _GENERATED:
+        if name in _GENERATED or (is_folder and self._is_environment(path)):
             return True
         root = str(self.root)
         while place == root or place.startswith(f"{root}/"):
@@ -96,14 +98,19 @@ class RepositoryFiles:
             place = os.path.dirname(place)  # noqa: PTH120 (a Path for each file of a large folder takes seconds)
         return False
 
+    def _is_environment(self, folder: str) -> bool:
+        if folder not in self._environments and not self._keeps_rules:
+            self._environments[folder] = os.path.lexists(f"{folder}/{VIRTUAL_ENVIRONMENT}")
+        return self._environments.get(folder, False)
+
     def _get_rules(self, folder: str) -> tuple[_IgnoreRule, ...]:
         """Return the rules of a folder, those that count first."""
-        if folder not in self._rules:
+        if folder not in self._rules and not self._keeps_rules:
             files = [Path(folder, ".gitignore")]
             git = find_git_folder(self.root) if folder == str(self.root) else None
             files += [git / "info" / "exclude"] if git else []
             self._rules[folder] = tuple(rule for file in files for rule in reversed(_read_rules(file)))
-        return self._rules[folder]
+        return self._rules.get(folder, ())
 
 
 class _IgnoreRule(NamedTuple):

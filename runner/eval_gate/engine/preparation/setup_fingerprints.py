@@ -51,11 +51,7 @@ def build_setup_fingerprints(
     tmp: str | None = None,
     target_of: Callable[[EvalCase], Target | None] = lambda _: None,
 ) -> Mapping[CaseKey, CaseFingerprints]:
-    """Build the setup fingerprints of every case of these suites.
-
-    `tmp` is the digest of the files with which the agents of suites begin. `target_of` returns the target of a
-    case.
-    """
+    """Build the setup fingerprints of every case. `tmp` is the digest of the files with which agents begin."""
     fingerprints: dict[int, str | None] = {}
 
     def target_fingerprint(target: Target | None) -> str | None:

@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.formats.base import (
-    Broken,
-    Dialect,
-    EvalSource,
-    Mine,
-    NotMine,
-    Positions,
-    ReadOptions,
-    Recognition,
-)
+from eval_gate.formats.base import Broken, Dialect, EvalSource, Mine, Positions, ReadOptions, Recognition
 from eval_gate.formats.documents import JSON
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
@@ -45,7 +36,7 @@ def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
         cases = document["cases"]
         if not isinstance(cases, list):
             return Broken(f"`cases` must be a list, got {describe_value(cases)}")
-    return NotMine()
+    return None
 
 
 def build_json_schema() -> dict[str, JsonValue]:

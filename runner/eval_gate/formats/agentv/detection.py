@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Final
 
 from eval_gate.errors import find_nearest
-from eval_gate.formats.base import Broken, Mine, NotMine, Recognition
+from eval_gate.formats.base import Broken, Mine, Recognition
 from eval_gate.model.base import JsonValue
 
 CASE_LIST_NAMES: Final = ("evalcases", "eval_cases", "cases", "tests")
@@ -49,7 +49,7 @@ def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
         return Broken("a list of AgentV cases that no suite names: put the list under `tests`", is_part=True)
     if is_named:
         return Broken("its name says that it holds evals, but no list `tests` has cases with `id` and `input`")
-    return NotMine()
+    return None
 
 
 def has_eval_in_name(file: PurePath) -> bool:

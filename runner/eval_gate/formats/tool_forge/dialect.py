@@ -11,16 +11,7 @@ from pathlib import PurePath, PurePosixPath
 from typing import Final, NamedTuple
 
 from eval_gate.errors import find_nearest, format_suggestion
-from eval_gate.formats.base import (
-    Broken,
-    Dialect,
-    EvalSource,
-    Mine,
-    NotMine,
-    Positions,
-    ReadOptions,
-    Recognition,
-)
+from eval_gate.formats.base import Broken, Dialect, EvalSource, Mine, Positions, ReadOptions, Recognition
 from eval_gate.formats.document_reader import DocumentReader, Findings, find_skip_reason
 from eval_gate.formats.documents import JSON, YAML
 from eval_gate.formats.tool_forge import lint
@@ -72,7 +63,7 @@ def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
         return Mine(is_certain=any(map(_is_certain_case, _iter_mappings(document))))
     if any(map(_is_certain_case, _iter_mappings(document))) or (is_named and not _is_snapshot(document)):
         return Broken(_explain_unknown_shape(document))
-    return NotMine()
+    return None
 
 
 def has_tier_in_name(file: PurePath) -> bool:

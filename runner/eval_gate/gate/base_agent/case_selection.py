@@ -44,10 +44,7 @@ _FAILED_TRIAL: Final = Trial(status=Status.FAILED, score=0.0, duration_ms=0.0)
 
 
 class BaseAgentCases(FrozenStruct):
-    """Cases that the base agent runs next, or why it cannot be used.
-
-    `trouble` is why required cases do not run.
-    """
+    """Cases that the base agent runs next, or why it cannot be used. `trouble` is why required cases do not run."""
 
     keys: Sequence[CaseKey] = ()
     rounds: int = 1

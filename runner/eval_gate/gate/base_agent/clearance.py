@@ -81,10 +81,7 @@ class BaseAgentResults(FrozenStruct):
     is_working: bool
 
     def get_counts(self, key: CaseKey) -> Counts:
-        """Return the passes and failures of one case.
-
-        The counts are zero if the base agent did not run the case or gave no response that could be scored.
-        """
+        """Return the passes and failures of a case: zero if the base agent gave no response that could be scored."""
         return self.counts.get(key, NO_EXECUTIONS)
 
 

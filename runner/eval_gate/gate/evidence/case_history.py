@@ -135,10 +135,7 @@ class HistoryEvidence:
         return self._beliefs[aside]
 
     def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
-        """Build the whole-run figures of the current level, newest run first.
-
-        They cover the branch's own cases that are not in quarantine.
-        """
+        """Build the whole-run figures of the current level, newest first, of the branch's own gated cases."""
         at_level = self._list_level_runs(quarantined)
         return build_run_days(
             ((select_level_runs(one, self._fixed_looking_cases), number) for one, number in at_level),
@@ -386,10 +383,7 @@ def count_case_executions(case: CaseResult, pass_score: float) -> tuple[Counts, 
 
 
 def compute_first_score(case: CaseResult) -> float | None:
-    """Return the score of a graded case's first execution, or the mean score of its trials.
-
-    Return None if the case has no score.
-    """
+    """Return the score of a case's first execution, or the mean score of its trials; None without a score."""
     return _compute_mean_score(split_executions(case)[0])
 
 

@@ -149,10 +149,7 @@ def _count_unless_broken(one: CaseRun) -> Counts:
 
 @lru_cache(maxsize=64)
 def learn_day_effects(days: tuple[BranchRun, ...]) -> DayEffects:
-    """Learn from these runs how much whole runs differ; `days` has the newest first.
-
-    Fewer than five runs say too little, and would only hide a drop.
-    """
+    """Learn from `days`, newest first, how much whole runs differ; fewer than five would only hide a drop."""
     if len(days) < MIN_RUNS:
         return DayEffects(len(days))
     logs = [

@@ -183,10 +183,7 @@ def _to_numbers(counts: Counts) -> tuple[int, int, int]:
 
 
 def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
-    """Scale the histories to `runs` runs with the same failure rates, and learn the prior anew.
-
-    Cases without history do not change.
-    """
+    """Scale the histories to `runs` runs with the same failure rates, if there are any; learn the prior anew."""
     if not cases.runs:
         return cases
     factor = runs / cases.runs

@@ -152,10 +152,7 @@ class LossSimulation:
         """Whether that many cases of each kind are a drop; with few histories, many draws are equal."""
 
     def compute_red_chance(self, points: float) -> float:
-        """Compute the chance that the gate fails if every case fails more often by `points`.
-
-        `points` are percentage points, 0 to 100.
-        """
+        """Compute the chance that the gate fails if every case fails more often by `points` (0 to 100)."""
         outcomes = [self._compute_outcomes(tree, points) for tree in self._trees]
         return math.fsum(self._compute_draw_chance(draw, outcomes) for draw in self._draws) / len(self._draws)
 

@@ -89,10 +89,7 @@ Command = WaiveCommand | RefreshCommand | MalformedCommand
 
 
 def parse_commands(body: str) -> tuple[Command, ...]:
-    """Parse the commands of a comment, and report lines that only look like commands.
-
-    Return an empty tuple for any other comment.
-    """
+    """Parse the commands of a comment, if any, and report lines that only look like commands."""
     lines = _split_lines(body)
     end = next(
         (place for place, line in enumerate(lines) if line.strip(" \t") and not _is_command_line(line)), len(lines)
@@ -122,10 +119,7 @@ def begins_with_command(body: str) -> bool:
 def format_waive_command(
     cases: Sequence[str], reason: str, *, commit: str | None = None, until: date | None = None
 ) -> str:
-    """Format the command that waives these cases, for people to copy.
-
-    Raises ValueError if the cases cannot be named in a command.
-    """
+    """Format the command that waives these cases, to be copied; ValueError if it cannot name them."""
     at = f" at {commit}" if commit else ""
     line = (
         f"{COMMAND_NAME} waive {' '.join(map(_quote_case, cases))}{at}{f' until {until}' if until else ''} -- {reason}"

@@ -73,10 +73,7 @@ def read_waiver_bytes(file: Path, *, shown_as: str) -> bytes:
 
 
 def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, ...]:
-    """Parse the bytes of a waiver file, as `read_waivers` does.
-
-    `shown_as` names the file in errors.
-    """
+    """Parse the bytes of a waiver file, as `read_waivers` does. `shown_as` names the file in errors."""
     if len(data) > MAX_FILE_BYTES:
         raise _build_invalid_error(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
     from eval_gate.text.sources.yaml import parse_yaml  # 10 ms that most runs need nothing of
@@ -317,10 +314,7 @@ class KnownWaivers(FrozenStruct):
 
 
 def load_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
-    """Load the waiver file that the configuration names, or the default one if it exists.
-
-    Raises GateError.
-    """
+    """Load the waiver file that the configuration names, or the default one if it exists. Raises GateError."""
     named = config.policy.waivers
     file = root / (named or DEFAULT_PATH)
     if named is None and not file.exists():

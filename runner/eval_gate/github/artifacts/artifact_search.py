@@ -328,10 +328,7 @@ def is_wanted_workflow(path: str, wanted: tuple[str, ...]) -> bool:
 
 
 def list_run_artifacts(client: GitHubClient, run_id: int, *names: str) -> tuple[Artifact, ...]:
-    """List the artifacts of one run with these names, newest first.
-
-    Those of a later attempt precede those of an earlier one.
-    """
+    """List the artifacts of one run with these names: later attempts first, and of each the newest first."""
     doing = f"listing the artifacts of run {run_id}"
     path = f"/actions/runs/{run_id}/artifacts"
 

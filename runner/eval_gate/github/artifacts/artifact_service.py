@@ -214,10 +214,7 @@ def parse_backend_ids(token: Secret[str]) -> tuple[str, str]:
 
 
 def find_job_id(token: Secret[str] | None) -> str:
-    """Return the artifact service's id of this job, or an empty string if it is unknown.
-
-    The legs of a matrix have different ids.
-    """
+    """Return the artifact service's id of this job, one for each leg of a matrix; empty if it is unknown."""
     try:
         return parse_backend_ids(token)[1] if token else ""
     except GitHubError:

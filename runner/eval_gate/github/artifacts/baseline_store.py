@@ -438,10 +438,7 @@ class ArtifactStore:
         return None if why else run
 
     def find_in_run(self, run_id: int, now: datetime) -> FoundBaseline:
-        """Find the baseline in a run that somebody named.
-
-        Raises GateError if the run has no usable artifact.
-        """
+        """Find the baseline in a run that somebody named. Raises GateError if the run has no usable artifact."""
         run = find_or_none(lambda: get_workflow_run(self._client, run_id))
         if run is None:
             raise GateError("baseline-not-found", f"run {run_id} not found", "name another run")

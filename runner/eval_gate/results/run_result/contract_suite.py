@@ -15,10 +15,7 @@ CONTRACT_TOOL: Final = "tool-forge contract"
 
 
 def convert_suite(suite: SuiteResult) -> RunResult:
-    """Convert the result of one suite to a run result.
-
-    The run has no fingerprints, so that its cases are compared by their ids alone.
-    """
+    """Convert one suite's result to a run result without fingerprints: its cases are compared by ids alone."""
     told = suite.summary
     summary = replace(
         summarize_cases(suite.cases),

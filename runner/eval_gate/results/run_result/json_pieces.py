@@ -24,10 +24,7 @@ class JsonPiece(NamedTuple):
 
 
 def iter_full_pieces(run: RunResult) -> Iterator[JsonPiece]:
-    """Every field, indented.
-
-    A line break in a text is written as an escape, so that each line can be moved to the right.
-    """
+    """Yield every field, indented; no text breaks a line, so that each line can be moved to the right."""
     empty = _encode_indented(replace(run, suites=()))
     if not run.suites:
         yield JsonPiece(empty)

@@ -170,7 +170,8 @@ def test_find_change__nothing_happens__finds_none_also_in_folders_and_caches(tmp
     write(tmp_path, {"evals/g.py": "1", "evals/data/a": "1"})
     files = ProgramFiles(tmp_path)
     key = files.measure("python3 g.py", tmp_path / "evals")
-    write(tmp_path, {"evals/__pycache__/g.pyc": "1", "other/a": "1"})
+    caches = ("__pycache__/g.pyc", ".hypothesis/.gitignore", ".cache/a", ".coverage")  # which a grader's tools write
+    write(tmp_path, {"other/a": "1", **{f"evals/{name}": "1" for name in caches}})
     (tmp_path / "evals/data/a").read_text()
     assert files.find_change([key]) is None
 
@@ -185,6 +186,51 @@ def test_find_change__file_of_a_folder_above__is_found_also_where_it_is_new(tmp_
     assert files.find_change([key]) is None
     os.utime(tmp_path / "evals/graders/test_g.py", ns=(1, 1))
     assert files.find_change([key]) == "evals/graders/test_g.py"
+
+
+@pytest.mark.parametrize("hiding", [".gitignore", "run.json", "pyvenv.cfg"])
+def test_find_change__file_that_another_new_file_hides__is_found(tmp_path, hiding) -> None:
+    write(tmp_path, {"evals/graders/g.py": "1"})
+    files = ProgramFiles(tmp_path)
+    key = files.measure("python3 graders/g.py", tmp_path / "evals")
+    write(tmp_path, {"evals/graders/json/__init__.py": "1", f"evals/graders/json/{hiding}": "*"})
+    assert files.find_change([key]) == f"evals/graders/json/{min(hiding, '__init__.py')}"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["python3", "../my graders (v2)/g.py"],
+        ["sh", "-c", "python3 '../my graders (v2)/g.py'"],
+        "python3 ../my\\ graders\\ \\(v2\\)/g.py",
+        'python3 "../my graders (v2)"/g.py',
+        'python3 "../my gra"*/g*.py',
+        ["sh", "-c", "cat y | python3 '../my graders (v2)/g.py'; echo \"it's done"],
+    ],
+)
+def test_program_files__name_with_blanks_and_signs__is_a_name_in_each_way_to_write_it(tmp_path, command) -> None:
+    write(tmp_path, {"evals/x": "", "my graders (v2)/g.py": "1", "my graders (v2)/helper.py": "1"})
+    files = ProgramFiles(tmp_path)
+    key = files.measure(command, tmp_path / "evals")
+    assert sorted(files.build_record().get_files([key])) == ["my graders (v2)/g.py", "my graders (v2)/helper.py"]
+
+
+def test_program_files__program_in_the_root_names_a_result__is_not_compared_by_it(tmp_path) -> None:
+    write(tmp_path, {"g.py": "open('results/latest.json'); import rules", "rules.py": "1", "results/latest.json": "1"})
+    files = ProgramFiles(tmp_path)
+    files.leave_out(["results"])
+    key = files.measure("python3 g.py", tmp_path)
+    assert sorted(files.build_record().get_files([key])) == ["g.py", "rules.py"]
+
+
+def test_program_files__health_check_with_the_command_of_a_grader__makes_the_grader_no_smaller(tmp_path) -> None:
+    write(tmp_path, {"evals/graders/g.py": "1", "evals/graders/rules.txt": "1"})
+    files = ProgramFiles(tmp_path)
+    by_name = files.measure("python3 graders/g.py", tmp_path / "evals", by_name=True)
+    key = files.measure("python3 graders/g.py", tmp_path / "evals")
+    record = files.build_record()
+    assert [*record.get_files([by_name])] == ["evals/graders/g.py"]
+    assert [*record.get_files([key])] == ["evals/graders/g.py", "evals/graders/rules.txt"]
 
 
 def test_kinds__each_program__is_of_one_kind_and_reads_something() -> None:

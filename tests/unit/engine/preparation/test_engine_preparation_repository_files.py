@@ -76,3 +76,13 @@ def test_repository_files__folder_of_results__is_left_out_unless_git_tracks_it(t
     assert list_files(tmp_path) == ["a.txt"]
     commit_all(tmp_path)
     assert list_files(tmp_path) == ["a.txt", "results/a/run.json", "results/latest.json"]
+
+
+def test_repository_files__virtual_environment_of_any_name__is_left_out_unless_git_tracks_it(tmp_path) -> None:
+    for name in ("env/pyvenv.cfg", "env/lib/x.py", "a.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    assert list_files(tmp_path) == ["a.txt"]
+    assert not RepositoryFiles(tmp_path).has_file(f"{tmp_path}/env/lib/x.py")
+    commit_all(tmp_path)
+    assert list_files(tmp_path) == ["a.txt", "env/lib/x.py", "env/pyvenv.cfg"]

@@ -157,10 +157,7 @@ def compute_tail_chance(kinds: Counter[Stratum], failures: int, wide: float = NO
 
 
 def compute_sum_distribution(kinds: Counter[Stratum]) -> tuple[int, list[float]]:
-    """Compute the distribution of the sum of failures over all strata.
-
-    Return the smallest sum that matters, and the chances from there on.
-    """
+    """Compute the distribution of failures over all strata: the smallest sum that matters, and chances from it."""
     chances, lowest = [1.0], 0
     for kind, count in sorted(kinds.items()):  # sums of floats must not depend on the order of the cases
         least, shares = _compute_hypergeometric(kind.total_runs, kind.total_failures, kind.runs)
