@@ -26,7 +26,7 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 
 _LIST_NUMBER: Final = re.compile(r"^[ \t]*(\d{1,3})[.)][ \t]", re.MULTILINE)
 """The number of an entry of a list, which is form and not content."""
-_WORD: Final = re.compile(r"[^\W_](?:[\w'’&]|-(?=\w))*")
+_WORD: Final = re.compile(r"(?<!\w)[^\W_](?:[\w'’&]|-(?=\w))*")
 _SENTENCE_START: Final = re.compile(r"(?:^|[.!?:;\n\r*#>|•–—\"“”„(\[{/]|[-+]\s)\s{0,20}$")
 _NO_NAMES: Final = frozenset(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from regress import Regex
 
@@ -218,6 +218,7 @@ def test_unsafe_texts__are_recognized(text: str) -> None:
     assert not is_safe_text(f"x {text} y")
 
 
+@example("_A", "")
 @given(st.text(max_size=200), st.text(max_size=60))
 def test_facts__any_text__are_safe_and_found_in_it(text: str, question: str) -> None:
     for fact in find_shared_facts(question, responses(text), NOW).facts:
