@@ -50,6 +50,9 @@ def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
 
     `given` is the folder as the user spelled it.
     """
+    if plan.is_undecided and not plan.texts:
+        yield "\nRun one of the commands above."
+        return
     undecided = ("Run one of the commands above. Until then, the files hold a template.",)
     steps = [
         *([undecided] if plan.is_undecided else []),

@@ -118,6 +118,9 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
     plan = StarterPlan(folder, repository, find_default_branch(folder), asked)
     plan.notes += [*(described.notes if described else ()), *questions.notes]
     plan.is_undecided = questions.is_open or (described is not None and described.entry is None)
+    if plan.is_undecided and kept is not None:
+        plan.left_out[kept.name] = "not everything is decided, so nothing is written"
+        return plan
     _add_config(plan, kept, evals, rewrites=wishes.names_target)
     says = kept is None or kept.name not in plan.left_out or (before is not None and _is_same_target(before, asked))
     plan.run_flags = () if says else asked.flags
