@@ -382,36 +382,3 @@ def test_init__python_function__stands_in_the_configuration(tmp_path) -> None:
 def test_init__options_that_say_nothing_together__are_an_error(tmp_path, words, code) -> None:
     done = init(tmp_path, *words)
     assert (done.returncode, f"error[{code}]" in done.stderr, files_in(tmp_path)) == (2, True, {}), done.stderr
-
-
-TOOL = 'export const t = { name: "get_weather", description: "The weather.", version: "1.0.0" };\n'
-
-
-def test_init__registry_and_snapshot__are_found_and_stand_in_the_configuration(tmp_path) -> None:
-    registry = {"tools": [{"name": "get_weather", "description": "The weather of a city."}]}
-    put(tmp_path, {"tools.json": json.dumps(registry), "snapshot.json": '{"cities": 2}'})
-    done = init(tmp_path)
-    assert done.returncode == 0, done.stderr
-    written = config(tmp_path)
-    assert (written["toolRegistryPath"], written["snapshotPath"]) == ("tools.json", "snapshot.json")
-    assert gate(tmp_path, "validate").returncode == 0
-
-
-def test_init__folder_of_tools_in_typescript__is_the_registry(tmp_path) -> None:
-    put(tmp_path, {"src/tools/get-weather.tool.ts": TOOL, "tools/readme.md": ""})
-    init(tmp_path)
-    assert config(tmp_path)["toolRegistryPath"] == "src/tools"
-
-
-def test_init__files_called_like_a_registry_that_hold_none__are_left_out(tmp_path) -> None:
-    put(tmp_path, {"tools.json": '{"compilerOptions": 1}', "snapshot.json": "[1, 2"})
-    assert init(tmp_path).returncode == 0
-    assert not {"toolRegistryPath", "snapshotPath"} & set(config(tmp_path))
-
-
-def test_init__registry_that_would_be_started__is_neither_started_nor_asked(tmp_path) -> None:
-    servers = {"mcpServers": {"desk": {"command": "touch", "args": ["started"]}}}
-    put(tmp_path, {"tools.json": json.dumps(servers)})
-    assert init(tmp_path).returncode == 0
-    assert not (tmp_path / "started").exists()
-    assert "toolRegistryPath" not in config(tmp_path)

@@ -56,6 +56,7 @@ def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
     undecided = ("Run one of the commands above. Until then, the files hold a template.",)
     steps = [
         *([undecided] if plan.is_undecided else []),
+        *([("Name the target in your configuration:", *plan.target_lines)] if plan.target_lines else []),
         *_iter_start_steps(plan),
         *_iter_example_steps(plan),
         _build_try_step(plan, given),
@@ -112,7 +113,7 @@ def _describe_drafts(plan: StarterPlan, example: str) -> str:
     is_yaml = example.endswith(".yaml")
     output = f"{PurePosixPath(example).parent}/{'first.eval.yaml' if is_yaml else 'first.golden.json'}"
     words = ["eval-gate", "draft", "questions.txt", "-o", output, *(["--format", "agentv"] if is_yaml else [])]
-    return f"Or put prompts into questions.txt: `{shlex.join([*words, *plan.run_flags])}` writes first evals."
+    return f"Or put prompts into questions.txt: `{shlex.join(words)}` writes first evals."
 
 
 _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hello.json": '"prompt"'}
@@ -126,10 +127,8 @@ def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
 
 def _build_try_step(plan: StarterPlan, given: Path) -> Step:
     folder = [shlex.join(["cd", str(given)])] if given.resolve() != Path.cwd().resolve() else []
-    checked = plan.run_flags if plan.agent.entry is not None else ()
     keys = [f"export {name}=..." for name in plan.agent.secrets if plan.agent.entry is not None]
-    validate = shlex.join(["eval-gate", "validate", *checked])
-    return "Try it:", *folder, *keys, validate, shlex.join(["eval-gate", "run", *plan.run_flags])
+    return "Try it:", *folder, *keys, "eval-gate validate", "eval-gate run"
 
 
 def _iter_ignore_steps(plan: StarterPlan) -> Iterator[Step]:
