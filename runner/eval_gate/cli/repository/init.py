@@ -119,7 +119,7 @@ def init(
             for line in plan.notes:
                 print_output(line)
             _require_consent(plan, questions)
-        write_files(plan.folder, plan.files_to_write, plan.files_to_replace)
+        write_files(plan.folder, plan.texts, plan.files_to_replace)
     _print_plan(plan, given, context.obj, dry=dry_run)
 
 

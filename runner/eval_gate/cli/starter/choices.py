@@ -61,12 +61,12 @@ class Questions:
     def ask_for_values(self, names: Sequence[str], option: tuple[str, ...]) -> list[str] | None:
         """Ask for a value of each name; None where nobody gives them all. `option` is how the command gives them."""
         hint = "(JSON or text; {{session}} is new each time)"
-        if not self._is_terminal:
+        if names and not self._is_terminal:
             shown = to_console_line(", ".join(names))
             self._leave_open(f"what to send as {shown} {hint}. This command does:", self._format_line(option))
             return None
         values = [self._read_line(f"What to send as {to_console_line(name)} {hint}? ") for name in names]
-        self.is_open = not all(values)
+        self.is_open |= not all(values)
         return values if all(values) else None
 
     def ask_for_prompt(self, what: str) -> str | None:

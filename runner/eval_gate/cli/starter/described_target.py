@@ -162,14 +162,10 @@ def _describe_server(
             return DescribedAgent(None, url, tuple(notes))
     path = urlsplit(url).path
     routes = () if protocol == PresetName.EVAL_GATE else found.select(path, None if protocol is None else str(protocol))
-    requests = _list_requests(routes or (_presume_route(path or "/", protocol),), given, model)
-    choices = [Choice(one.describe(), _list_words(one, server.origin, len(routes))) for one in requests]
+    requests = _list_requests(routes or (_presume_route(path or "/", protocol),), server.origin, given, model)
+    choices = [Choice(one.describe(), one.option) for one in requests]
     at = questions.choose(f"which request of {server.origin} asks the agent", choices)
-    values = (
-        []
-        if at is None or not requests[at].missing
-        else questions.ask_for_values(requests[at].missing, choices[at].option)
-    )
+    values = None if at is None else questions.ask_for_values(requests[at].missing, requests[at].option)
     if at is None or values is None:
         return DescribedAgent(None, url, tuple(notes))
     if routes:
@@ -186,7 +182,7 @@ def _describe_server(
     return _complete_agent(entry, requests[at].route, notes, wishes, folder, questions)
 
 
-def _list_requests(routes: Sequence[AgentRoute], given: Settings, model: JsonValue) -> list[AgentRequest]:
+def _list_requests(routes: Sequence[AgentRoute], origin: str, given: Settings, model: JsonValue) -> list[AgentRequest]:
     """List the requests that may ask the agent; several also with each way to read their described response.
 
     Raises GateError if a model is named, and no route takes one.
@@ -195,14 +191,16 @@ def _list_requests(routes: Sequence[AgentRoute], given: Settings, model: JsonVal
         routes = [one for one in routes if _find_model_place(one)]
         if not routes:
             raise _build_model_error()
-    found = [one for route in routes for one in islice(_iter_requests(route, given, model), MAX_CHOICES)]
+    found = [one for route in routes for one in islice(_iter_requests(route, given, model), 5 * MAX_CHOICES)]
     if len(found) == 1:
         return found
-    return [
-        replace(one, reading=way.settings if way.option else {}, option=one.option + way.option)
-        for one in found
-        for way in list_readings(given, one.route.sample if _needs_reading(one.route, given) else None)
-    ]
+    requests = []
+    for one in found:
+        option = ("--agent-endpoint", origin + one.route.path, *one.option) if len(routes) > 1 else one.option
+        for way in list_readings(given, one.route.sample if _needs_reading(one.route, given) else None):
+            reading = way.settings if way.option else {}
+            requests.append(replace(one, reading=reading, option=option + way.option))
+    return requests
 
 
 def _iter_requests(route: AgentRoute, given: Settings, model: JsonValue) -> Iterator[AgentRequest]:
@@ -232,11 +230,6 @@ def _select_prompt_fields(fields: Sequence[RequestField]) -> list[RequestField]:
     required = [one for one in able if one.required and one.value is None]
     own = [one for one in able if one.place == _OWN_FIELD]
     return own or (required if len(required) == 1 and len(able) > 1 else able)
-
-
-def _list_words(request: AgentRequest, origin: str, routes: int) -> tuple[str, ...]:
-    """List the words of a command that choose this request."""
-    return (*(("--agent-endpoint", origin + request.route.path) if routes > 1 else ()), *request.option)
 
 
 def _find_model_place(route: AgentRoute) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ def find_all_evals(folder: Path) -> FoundEvals:
 
 
 def _walk_files(top: Path) -> Iterator[Path]:
-    """Yield the files that discovery would find, those in `evals` before other folders, without failing on unreadable folders."""
+    """Yield the files that discovery would find, `evals` before other folders, whatever folder is unreadable."""
     for where, folders, names in os.walk(top):
         if _VIRTUAL_ENVIRONMENT in names or is_run_folder(Path(where)):
             folders.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -196,21 +195,13 @@ def _add_evals(plan: StarterPlan, evals: FoundEvals, before: RunConfig | None, e
     if evals.places:
         plan.left_out |= dict.fromkeys(evals.places, "has evals")
         return
-    home = next(_iter_eval_folders(before.evals if before else (EVALS_FOLDER,)), None)
+    places = [PurePosixPath(place) for place in (before.evals if before else (EVALS_FOLDER,))]
+    home = next((one for one in places if not (one.is_absolute() or one.suffix or set(str(one)) & set("*?[."))), None)
     if home is None:
         plan.notes.append("no example eval: the configuration names no folder inside this one for it")
         return
     for name, text in file_texts.read_example(example).items():
         plan.add_file(f"{home}/{name}", text)
-
-
-def _iter_eval_folders(places: tuple[str, ...]) -> Iterator[str]:
-    """Those of these places that can only be folders inside the one we write to."""
-    for place in places:
-        path = PurePosixPath(place)
-        parts = path.parts
-        if parts and not path.is_absolute() and ".." not in parts and not path.suffix and not set(place) & set("*?["):
-            yield path.as_posix()
 
 
 def _add_gitignore(plan: StarterPlan, output_dir: str) -> None:
