@@ -29,21 +29,18 @@ class FoundRoutes(FrozenStruct):
     remarks: tuple[str, ...] = ()
 
     def select(self, path: str, protocol: str | None) -> tuple[AgentRoute, ...]:
-        """Select the routes at a path, or else those below it. Routes of a known protocol come before all others.
-
-        A route that takes GET counts only if its path is given.
-        """
+        """Select the routes at a path, or else those below it. Routes of a known protocol come before all others."""
         fitting = [one for one in self.routes if protocol in (None, one.protocol)]
         exact = next((one for one in fitting if path.strip("/") and _is_path(one.path, path)), None)
         if exact is not None:
             return (replace(exact, path=path),)
-        below = [one for one in fitting if one.method == "POST" and "{" not in one.path]
+        below = [one for one in fitting if "{" not in one.path]
         below = [one for one in below if one.path.startswith(path.rstrip("/") + "/")]
         return tuple([one for one in below if one.protocol] or [one for one in below if _can_take_prompt(one)])
 
 
 def find_routes(server: ServerDocuments) -> FoundRoutes:
-    """Find the routes that may be the agent, those that take POST first."""
+    """Find the routes that may be the agent."""
     operations = OpenApiDocument(server.get_mapping(OPENAPI)).list_operations()
     paths = {one.path for one in operations}
     routes = [_recognize_protocol(one, paths, server) for one in operations]
@@ -62,7 +59,7 @@ def find_routes(server: ServerDocuments) -> FoundRoutes:
             routes.append(AgentRoute(parts.path or "/", protocol=preset))
             break
     routes = [one for one in routes if _PLAIN_PATH.fullmatch(re.sub(r"\{[^{}]*\}", "x", one.path))]
-    return FoundRoutes(tuple(sorted(routes, key=lambda one: one.method != "POST")), tuple(remarks))
+    return FoundRoutes(tuple(routes), tuple(remarks))
 
 
 def _recognize_protocol(route: AgentRoute, paths: set[str], server: ServerDocuments) -> AgentRoute:

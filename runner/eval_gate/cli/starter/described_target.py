@@ -134,7 +134,7 @@ class AgentRequest(FrozenStruct):
         needed = [one.name for one in self.route.headers if one.required]
         optional = [one.name for one in self.route.headers if not one.required]
         parts = [
-            f"{self.route.method} {self.route.path}",
+            f"POST {self.route.path}",
             *([f"protocol {self.route.protocol}"] if self.route.protocol else []),
             *([f"prompt in {format_first_few(prompts, 3)}"] if prompts else []),
             *named,
@@ -245,12 +245,8 @@ def _build_entry(request: AgentRequest, url: str, given: Mapping[str, JsonValue]
     """Build the description of a target that is asked so."""
     route = request.route
     entry: Settings = {"name": TARGET_NAME, "provider": "http", "url": url}
-    settings = {
-        "agentProtocol": route.protocol and str(route.protocol),
-        "method": None if route.method == "POST" else route.method,
-        "responseFormat": "text" if route.is_text else None,
-    }
-    entry |= {key: value for key, value in settings.items() if value is not None}
+    entry |= {"agentProtocol": str(route.protocol)} if route.protocol else {}
+    entry |= {"responseFormat": "text"} if route.is_text else {}
     for name, secret in _name_variables([one for one in route.headers if one.required]).items():
         _set_value(entry, ("headers", name), secret)
     for place, value in request.values:
@@ -275,7 +271,7 @@ def _complete_agent(
     Raises GateError if the probe fails.
     """
     url = str(entry["url"])
-    prompt = wishes.prompt or questions.ask_for_prompt(f"{route.method} {to_console_line(url, 200)}")
+    prompt = wishes.prompt or questions.ask_for_prompt(f"POST {to_console_line(url, 200)}")
     is_known = entry.keys() > {"name", "provider", "url"} or route.fields or "agentProtocol" in wishes.flags
     if prompt is None and not is_known:  # nobody said how this address is asked
         return DescribedAgent(None, url, tuple(notes))

@@ -13,12 +13,14 @@ from pydantic import JsonValue
 from eval_gate.cli.starter.described_target import DEFAULT_ENDPOINT, DescribedAgent, check_url
 from eval_gate.cli.starter.folder_contents import FoundEvals
 from eval_gate.config.settings import RunConfig
+from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
+from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.targets.model.providers.provider_table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.target_list import find_targets_file
+from eval_gate.targets.target_list import ResolvedTarget, find_targets_file
 from eval_gate.targets.variables import VariableResolver
 from eval_gate.text.escape import to_variable_word
 
@@ -86,6 +88,7 @@ def find_evaluated_agent(
     if said.function is not None:
         return EvaluatedAgent(AgentPlace.DESCRIBED, function=said.function)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
+        _check_provider(chosen, chosen.settings)
         provider, row = chosen.settings.route[0], chosen.settings.provider_row
         # of several names that a key may have, the one that says whose it is
         mine = [name for name in row.key_variables if to_variable_word(provider) in name] or row.key_variables
@@ -125,6 +128,22 @@ def _build_described_agent(entry: Mapping[str, JsonValue]) -> EvaluatedAgent:
     if entry.keys() <= {"name", "provider", "url", "agentProtocol"}:
         return agent
     return replace(agent, secrets=names, targets=TARGETS, entry=entry)
+
+
+def _check_provider(chosen: ResolvedTarget, model: ModelSettings) -> None:
+    """Check that the provider of the model exists.
+
+    Raises GateError for an unknown provider. Without the library that knows all providers, nothing is checked.
+    """
+    from eval_gate.targets.model.build import check_provider
+
+    try:
+        check_provider(model)
+    except GateError as error:
+        if MissingRequirements.is_missing_requirement(error):
+            return
+        error.problems = chosen.locate_problems(error)
+        raise
 
 
 def _build_endpoint_agent(endpoint: str, preset: JsonValue) -> EvaluatedAgent:

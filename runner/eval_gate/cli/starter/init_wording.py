@@ -9,11 +9,14 @@ from pathlib import Path, PurePosixPath
 
 from eval_gate.cli.starter.evaluated_agent import TARGETS, AgentPlace
 from eval_gate.cli.starter.file_texts import IN_BACKGROUND
-from eval_gate.cli.starter.plan import CONFIG, IGNORE, WORKFLOW, StarterPlan
+from eval_gate.cli.starter.plan import IGNORE, WORKFLOW, StarterPlan
+from eval_gate.errors import PAGES
 from eval_gate.text.escape import to_console_line, truncate_text
 from eval_gate.text.safe_output import reveal_all_invisible
 
-PROTOCOL = 'It gets {"message": "..."} and returns {"response": "..."}.'
+PROTOCOL = (
+    f'It gets {{"message": "..."}} and returns {{"response": "..."}}. For another protocol, see {PAGES}/targets.md.'
+)
 ALL_PRESENT = "All files exist already; nothing was written."
 PIECE = 2_000
 """Characters of a line of a diff that are shown."""
@@ -94,9 +97,7 @@ def _describe_protocol(plan: StarterPlan) -> str:
         return f"{TARGETS} says what it takes and returns."
     if plan.agent.preset:
         return f"Its protocol is {plan.agent.preset}."
-    line = _find_line(plan, CONFIG, "agentEndpoint:") if CONFIG in plan.texts else None
-    more = f" For another protocol, see {CONFIG}, line {line}." if line is not None else ""
-    return PROTOCOL + more
+    return PROTOCOL
 
 
 def _iter_example_steps(plan: StarterPlan) -> Iterator[Step]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from eval_gate.cli.starter.response_places import SAMPLE_TEXT
@@ -19,7 +20,6 @@ _MAX_DEPTH: Final = 8
 _MAX_STEPS: Final = 2_000
 """References and members that are followed for one route: references may lead in circles."""
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_BODIES: Final = {"application/json": "requestTemplate", "application/x-www-form-urlencoded": "form"}
 _STANDARD_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 """Header parameters that an OpenAPI description has to ignore: other parts of it say what they are."""
 
@@ -47,10 +47,9 @@ class RequestHeader(FrozenStruct):
 
 
 class AgentRoute(FrozenStruct):
-    """A route with one method, as the description has it. Without a protocol, fields and headers say what it needs."""
+    """A route that takes POST, as the description has it. Without a protocol, fields and headers say what it needs."""
 
     path: str
-    method: str = "POST"
     protocol: PresetName | None = None
     fields: tuple[RequestField, ...] = ()
     headers: tuple[RequestHeader, ...] = ()
@@ -67,23 +66,17 @@ class OpenApiDocument:
         self._steps = 0
 
     def list_operations(self) -> tuple[AgentRoute, ...]:
-        """List the routes that take POST, and those that take GET."""
+        """List the routes that take POST."""
         paths = self._document.get("paths")
-        found: list[AgentRoute] = []
-        for path, item in (paths if isinstance(paths, dict) else {}).items():
-            for method in ("post", "get"):
-                operation = self._resolve(self._resolve(item).get(method))
-                if operation and len(found) < MAX_ROUTES:
-                    found.append(self._read_operation(method.upper(), path, operation, self._resolve(item)))
-        return tuple(found)
+        items = {path: self._resolve(item) for path, item in (paths if isinstance(paths, dict) else {}).items()}
+        found = ((path, item, self._resolve(item.get("post"))) for path, item in items.items())
+        return tuple(self._read_operation(*one) for one in islice((one for one in found if one[2]), MAX_ROUTES))
 
-    def _read_operation(self, method: str, path: str, operation: Schema, item: Schema) -> AgentRoute:
+    def _read_operation(self, path: str, item: Schema, operation: Schema) -> AgentRoute:
         self._steps = 0
         content = self._resolve(operation.get("requestBody")).get("content")
-        kind = next((one for one in _BODIES if isinstance(content, dict) and one in content), None)
-        body = self._get_schema(content, kind) if kind else {}
         parameters = [*_to_list(item.get("parameters")), *_to_list(operation.get("parameters"))]
-        fields = [*self._read_fields(body, _BODIES[kind])] if kind else []
+        fields = [*self._read_fields(self._get_schema(content, "application/json"), "requestTemplate")]
         headers = {one.name.lower(): one for one in self._iter_security_headers(operation)}
         for parameter in map(self._resolve, parameters[:_MAX_MEMBERS]):
             name, place, required = parameter.get("name"), parameter.get("in"), parameter.get("required") is True
@@ -98,7 +91,7 @@ class OpenApiDocument:
         schema = self._get_schema(answer, "application/json")
         is_text = isinstance(answer, dict) and "text/plain" in answer and "application/json" not in answer
         sample = self._build_sample(schema) if schema else None
-        return AgentRoute(path, method, None, tuple(fields), tuple(headers.values()), sample, is_text)
+        return AgentRoute(path, None, tuple(fields), tuple(headers.values()), sample, is_text)
 
     def _iter_security_headers(self, operation: Schema) -> Iterator[RequestHeader]:
         """Yield the headers of the first way to authenticate; they are optional if there is a way without one."""
