@@ -53,7 +53,7 @@ def serve(documents: dict, respond: Callable[..., None], path: str = "") -> Iter
 def write(folder: Path, text: str, *options: str) -> Iterator[Place]:
     file = folder / "desk.py"
     file.write_text(text)
-    yield Place(options, lambda: file.write_text(text.replace("22", "30")))
+    yield Place(options, lambda: file.write_text(text.replace("22", "30") + "\n"))  # another size: no stale bytecode
 
 
 ROWS = {

@@ -11,21 +11,23 @@ from tests.integration.test_integration_init import WORKFLOW, config, files_in, 
 from tests.support.agents import unused_port
 
 FIRST, SECOND = (f"http://127.0.0.1:{unused_port()}/{name}" for name in ("first", "second"))
+NAMED = ("--agent-protocol", "ag-ui", "--agent-endpoint")
+"""How a person names an agent that describes nothing, so that nothing is left to decide."""
 
 
 @pytest.fixture
 def begun(tmp_path) -> Path:
-    assert init(tmp_path, "--agent-endpoint", FIRST).returncode == 0
+    assert init(tmp_path, *NAMED, FIRST).returncode == 0
     return tmp_path
 
 
 def test_again__another_agent_without_a_terminal__shows_the_diff_and_needs_yes(begun) -> None:
     before = files_in(begun)
-    done = init(begun, "--agent-endpoint", SECOND)
+    done = init(begun, *NAMED, SECOND)
     assert (done.returncode, files_in(begun)) == (2, before)
     assert f"\n-agentEndpoint: {FIRST}\n+agentEndpoint: {SECOND}\n" in done.stdout
     assert "error[not-confirmed]: 2 files would change, and nothing was written" in done.stderr
-    done = init(begun, "--agent-endpoint", SECOND, "--yes")
+    done = init(begun, *NAMED, SECOND, "--yes")
     assert (done.returncode, done.stderr) == (0, "")
     assert config(begun)["agentEndpoint"] == SECOND
     assert SECOND.rpartition("/")[2] in (begun / WORKFLOW).read_text()
@@ -37,16 +39,15 @@ def test_again__another_agent_without_a_terminal__shows_the_diff_and_needs_yes(b
     ("answer", "expected"), [("y", SECOND), ("n", FIRST), ("", FIRST)], ids=["yes", "no", "nothing"]
 )
 def test_again__another_agent_on_a_terminal__asks(begun, answer, expected) -> None:
-    # the agent does not run, so nothing else is asked
     code = 0 if answer == "y" else 2
-    shown = on_terminal(begun, f"{answer}\n", "init", "--agent-endpoint", SECOND, code=code)
+    shown = on_terminal(begun, f"{answer}\n", "init", *NAMED, SECOND, code=code)
     assert "Rewrite 2 files [y/N]? " in shown
     assert config(begun)["agentEndpoint"] == expected
 
 
 def test_again__same_agent__changes_nothing(begun) -> None:
     before = files_in(begun)
-    done = init(begun, "--agent-endpoint", FIRST)
+    done = init(begun, *NAMED, FIRST)
     assert (done.returncode, files_in(begun)) == (0, before)
     assert "kept        eval-gate.yaml: is up to date" in done.stdout
 
@@ -55,7 +56,7 @@ def test_again__same_agent__changes_nothing(begun) -> None:
 def test_again__file_that_somebody_edited__is_kept_and_named_with_the_diff(begun, name) -> None:
     text = (begun / name).read_text() + "# mine\n"
     (begun / name).write_text(text)
-    done = init(begun, "--agent-endpoint", SECOND, "--yes")
+    done = init(begun, *NAMED, SECOND, "--yes")
     assert (done.returncode, (begun / name).read_text()) == (0, text)
     assert f"kept        {name}: you edited it; the diff shows what `init` would write" in done.stdout
     assert "-# mine" in done.stdout
@@ -63,7 +64,7 @@ def test_again__file_that_somebody_edited__is_kept_and_named_with_the_diff(begun
 
 def test_again__file_without_a_digest__is_kept_without_a_diff(begun) -> None:
     (begun / "eval-gate.yaml").write_text("evals: [evals]\n")
-    done = init(begun, "--agent-endpoint", SECOND, "--yes")
+    done = init(begun, *NAMED, SECOND, "--yes")
     assert (begun / "eval-gate.yaml").read_text() == "evals: [evals]\n"
     assert "kept        eval-gate.yaml: exists already" in done.stdout
 
@@ -76,13 +77,13 @@ def test_again__line_ends_and_checkout__do_not_count_as_an_edit(begun) -> None:
     git(begun, "commit", "--message", "one")
     git(begun, "rm", "-r", "--quiet", "--cached", ".")
     git(begun, "reset", "--hard")
-    assert init(begun, "--agent-endpoint", SECOND, "--yes").returncode == 0
+    assert init(begun, *NAMED, SECOND, "--yes").returncode == 0
     assert config(begun)["agentEndpoint"] == SECOND
 
 
 def test_again__dry_run__shows_the_diff_and_writes_nothing(begun) -> None:
     before = files_in(begun)
-    done = init(begun, "--agent-endpoint", SECOND, "--dry-run")
+    done = init(begun, *NAMED, SECOND, "--dry-run")
     assert (done.returncode, files_in(begun)) == (0, before)
     assert f"+agentEndpoint: {SECOND}" in done.stdout
 
@@ -106,5 +107,5 @@ def test_again__link_in_place_of_a_file__is_never_written_through(begun) -> None
     (begun / "eval-gate.yaml").unlink()
     (begun / "eval-gate.yaml").symlink_to("elsewhere.yaml")
     before = (begun / "elsewhere.yaml").read_bytes()
-    assert init(begun, "--agent-endpoint", SECOND, "--yes").returncode == 0
+    assert init(begun, *NAMED, SECOND, "--yes").returncode == 0
     assert (begun / "elsewhere.yaml").read_bytes() == before

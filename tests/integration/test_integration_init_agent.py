@@ -90,10 +90,9 @@ def test_init__several_routes_without_a_terminal__lists_a_command_for_each_and_p
 def test_init__several_routes_on_a_terminal__asks_and_takes_what_is_confirmed(tmp_path) -> None:
     with agent(describes({"/openapi.json": ROUTED}, answer_as_desk)) as running:
         place = origin(running.url)
-        # the route, whether to send, and the text; a greeting calls no tool
-        shown = on_terminal(tmp_path, "2\ny\n1\n", "init", "--agent-endpoint", place, AGENT_KEY=KEY)
-        assert f'Send "Hello" to POST {place}/v2/desk/ask [y/N]? ' in shown
-        assert '1. data.answer: "Ask me about the weather."' in shown
+        # the request and the question; a greeting calls no tool
+        shown = on_terminal(tmp_path, "3\nHello\n", "init", "--agent-endpoint", place, AGENT_KEY=KEY)
+        assert f"Question to send once to POST {place}/v2/desk/ask, best one that makes your agent call a tool" in shown
         assert target(tmp_path)["responsePath"] == "data.answer"
         (sent,) = [one.json for one in running.requests if one.head.startswith("POST")]
         assert sent == {"question": "Hello"}
@@ -106,8 +105,8 @@ def test_init__no_probe_without_a_terminal__sends_no_prompt_and_takes_the_descri
         assert {one.head.split(" ")[0] for one in running.requests} == {"GET"}
     assert target(tmp_path)["responsePath"] == "data.answer"
     assert target(tmp_path)["toolCallsPath"] == "data.trace"
-    assert "not done    Send" in done.stdout
-    assert listed_commands(done.stdout)[0][-3:] == ["--probe", "Hello", "--yes"]
+    assert "not done    sent no question to POST" in done.stdout
+    assert listed_commands(done.stdout)[0][-3:] == ["--probe", "QUESTION", "--yes"]
 
 
 def test_init__key_is_not_set_or_wrong__says_which_variable_and_writes_nothing(tmp_path) -> None:
@@ -118,7 +117,7 @@ def test_init__key_is_not_set_or_wrong__says_which_variable_and_writes_nothing(t
         done = gate(tmp_path, "init", *words, AGENT_KEY="another-key")
         assert done.returncode == 2
     assert "error[probe-failed]: nothing was written: agent error: HTTP 401 Unauthorized" in done.stderr
-    assert "--set headers.Authorization='Bearer ${{ AGENT_KEY }}'" in done.stderr
+    assert "check what it gets in x-api-key (${{ AGENT_KEY }})" in done.stderr
     assert "another-key" not in done.stdout + done.stderr
     assert files_in(tmp_path) == {}
 
@@ -136,7 +135,7 @@ def test_init__server_with_the_protocol_of_openai__takes_the_only_model_or_the_n
         done = init(tmp_path, "--agent-endpoint", origin(running.url) + below, *words, *WEATHER)
         assert done.returncode == 0, done.stderr
         if expected is None:
-            command = next(one for one in listed_commands(done.stdout) if "large" in one)
+            command = next(one for one in listed_commands(done.stdout) if "requestFields.model=large" in one)
             assert gate(tmp_path, *command).returncode == 0
         found = target(tmp_path)
         assert found["url"].endswith("/v1/chat/completions")
@@ -251,15 +250,17 @@ def test_init__field_that_nobody_decides__is_named_and_the_template_is_written(t
 
 def test_init__texts_of_a_response_that_nobody_decides__are_listed_with_their_values(tmp_path) -> None:
     def respond(exchange) -> None:
-        exchange.answer({"id": "r-17", "reply": {"text": "hi"}, "calls": [{"tool": "find", "args": {}}]})
+        calls = [{"tool": "find", "args": {}, "result": {"found": "nothing"}}]
+        exchange.answer({"id": "r-17", "reply": {"text": "hi"}, "calls": calls})
 
     with agent(describes({}, respond)) as running:
         done = init(tmp_path, "--agent-endpoint", running.url, "--probe", "Hello")
-        assert '- reply.text: "hi"' in done.stdout
-        assert "--set toolCallsPath=calls --set nameField=tool --set argsField=args" in done.stdout
-        chosen = ("responsePath=reply.text", "toolCallsPath=calls", "nameField=tool", "argsField=args")
-        words = [word for one in chosen for word in ("--set", one)]
-        done = init(tmp_path, "--agent-endpoint", running.url, "--probe", "Hello", "--yes", *words)
+        assert '- reply.text: "hi", tool calls in calls, tool and args: find' in done.stdout
+        assert "[-1]" not in done.stdout, "what a tool call says is not the answer"
+        commands = listed_commands(done.stdout)
+        assert len(commands) == 4, "two texts, and two mappings that may be the arguments"
+        (command,) = [one for one in commands if {"responsePath=reply.text", "argsField=args"} <= set(one)]
+        done = init(tmp_path, *command[1:])
         assert done.returncode == 0, done.stderr
     assert ('response    "hi"' in done.stdout, "tool calls  find" in done.stdout) == (True, True)
     assert "toolCallsPath" in target(tmp_path)
@@ -381,36 +382,3 @@ def test_init__python_function__stands_in_the_configuration(tmp_path) -> None:
 def test_init__options_that_say_nothing_together__are_an_error(tmp_path, words, code) -> None:
     done = init(tmp_path, *words)
     assert (done.returncode, f"error[{code}]" in done.stderr, files_in(tmp_path)) == (2, True, {}), done.stderr
-
-
-TOOL = 'export const t = { name: "get_weather", description: "The weather.", version: "1.0.0" };\n'
-
-
-def test_init__registry_and_snapshot__are_found_and_stand_in_the_configuration(tmp_path) -> None:
-    registry = {"tools": [{"name": "get_weather", "description": "The weather of a city."}]}
-    put(tmp_path, {"tools.json": json.dumps(registry), "snapshot.json": '{"cities": 2}'})
-    done = init(tmp_path)
-    assert done.returncode == 0, done.stderr
-    written = config(tmp_path)
-    assert (written["toolRegistryPath"], written["snapshotPath"]) == ("tools.json", "snapshot.json")
-    assert gate(tmp_path, "validate").returncode == 0
-
-
-def test_init__folder_of_tools_in_typescript__is_the_registry(tmp_path) -> None:
-    put(tmp_path, {"src/tools/get-weather.tool.ts": TOOL, "tools/readme.md": ""})
-    init(tmp_path)
-    assert config(tmp_path)["toolRegistryPath"] == "src/tools"
-
-
-def test_init__files_called_like_a_registry_that_hold_none__are_left_out(tmp_path) -> None:
-    put(tmp_path, {"tools.json": '{"compilerOptions": 1}', "snapshot.json": "[1, 2"})
-    assert init(tmp_path).returncode == 0
-    assert not {"toolRegistryPath", "snapshotPath"} & set(config(tmp_path))
-
-
-def test_init__registry_that_would_be_started__is_neither_started_nor_asked(tmp_path) -> None:
-    servers = {"mcpServers": {"desk": {"command": "touch", "args": ["started"]}}}
-    put(tmp_path, {"tools.json": json.dumps(servers)})
-    assert init(tmp_path).returncode == 0
-    assert not (tmp_path / "started").exists()
-    assert "toolRegistryPath" not in config(tmp_path)

@@ -17,9 +17,6 @@ READING = re.compile(
 )
 OTHERS = {
     "cli/starter/folder_contents.py: MAX_FILES": "what `init` looks at in the repository of who called it",
-    "cli/starter/folder_contents.py: MAX_FILE_BYTES": "the same",
-    "cli/starter/folder_contents.py: MAX_BYTES": "the same",
-    "cli/starter/folder_contents.py: _MAX_TOOLS_BYTES": "the same",
     "cli/starter/file_writer.py: MAX_BYTES": "the same",
     "cli/starter/openapi.py: _MAX_DEPTH": "parts of a description that `init` looks at",
     "cli/starter/response_places.py: _MAX_DEPTH": "places of a response that `init` shows",

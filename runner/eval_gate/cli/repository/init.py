@@ -56,7 +56,8 @@ def init(
         str | None,
         typer.Option(
             metavar="PROMPT",
-            help="Prompt to send to the agent once, to see where its response has text and tool calls.",
+            help="Question to send to the agent once, to see where its response has text and tool calls: best one that "
+            "makes it call a tool.",
         ),
     ] = None,
     target_settings: Annotated[
@@ -84,7 +85,7 @@ def init(
     models. With --probe, it sends one prompt. Where something is not clear, a terminal asks; without one, the commands
     that decide are listed.
 
-      eval-gate init --agent-endpoint http://127.0.0.1:8000 --probe Hello
+      eval-gate init --agent-endpoint http://127.0.0.1:8000 --probe 'Where is order 4711?'
 
     If the repository has evals, the configuration names them and no example is written. Without an agent, the address
     is http://localhost:8080/chat. A file that exists is kept, unless init wrote it and nobody edited it: then a diff
@@ -118,7 +119,7 @@ def init(
             for line in plan.notes:
                 print_output(line)
             _require_consent(plan, questions)
-        write_files(plan.folder, plan.files_to_write, plan.files_to_replace)
+        write_files(plan.folder, plan.texts, plan.files_to_replace)
     _print_plan(plan, given, context.obj, dry=dry_run)
 
 
@@ -128,7 +129,7 @@ def _require_consent(plan: StarterPlan, questions: Questions) -> None:
     from eval_gate.text.escape import format_count
 
     what = format_count(len(plan.files_to_replace), "file")
-    if not questions.confirm(f"Rewrite {what}", ("--yes",)):
+    if not questions.confirm(f"Rewrite {what}"):
         raise GateError("not-confirmed", f"{what} would change, and nothing was written", "repeat it with --yes")
 
 
@@ -153,7 +154,7 @@ def _print_plan(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bo
         print_output(line)
     if verbosity is Verbosity.QUIET:
         return
-    if not plan.texts:
+    if not plan.texts and not plan.is_undecided:
         print_output(ALL_PRESENT)
     for line in iter_text_lines(plan) if dry else iter_next_step_lines(plan, given):
         print_output(line)

@@ -8,10 +8,9 @@ from itertools import zip_longest
 from typing import Final
 from urllib.parse import urlsplit
 
-from eval_gate.cli.starter.openapi import OpenApiDocument, Operation, RequestField, is_plain_value
+from eval_gate.cli.starter.openapi import AgentRoute, OpenApiDocument, RequestField, is_plain_value
 from eval_gate.cli.starter.server_documents import ASSISTANTS, CARDS, CHAT, OPENAPI, RESPONSES, ServerDocuments
 from eval_gate.config.preset import PresetName
-from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.container import LOCAL_NAMES
 
@@ -23,18 +22,6 @@ _INVOKE: Final = "/invoke"
 _LANGSERVE_NEIGHBOURS: Final = ("/batch", "/stream", "/stream_log")
 
 
-class AgentRoute(FrozenStruct):
-    """A route that may be the agent. Without a protocol, `fields` and `headers` say what a request needs."""
-
-    path: str
-    method: str = "POST"
-    protocol: PresetName | None = None
-    fields: tuple[RequestField, ...] = ()
-    headers: tuple[tuple[str, str], ...] = ()
-    sample: JsonValue = None
-    is_text: bool = False
-
-
 class FoundRoutes(FrozenStruct):
     """Routes of a server. `remarks` say what it names that is not asked."""
 
@@ -42,24 +29,21 @@ class FoundRoutes(FrozenStruct):
     remarks: tuple[str, ...] = ()
 
     def select(self, path: str, protocol: str | None) -> tuple[AgentRoute, ...]:
-        """Select the routes at a path, or else those below it. Routes of a known protocol come before all others.
-
-        A route that takes GET counts only if its path is given.
-        """
+        """Select the routes at a path, or else those below it. Routes of a known protocol come before all others."""
         fitting = [one for one in self.routes if protocol in (None, one.protocol)]
         exact = next((one for one in fitting if path.strip("/") and _is_path(one.path, path)), None)
         if exact is not None:
             return (replace(exact, path=path),)
-        below = [one for one in fitting if one.method == "POST" and "{" not in one.path]
+        below = [one for one in fitting if "{" not in one.path]
         below = [one for one in below if one.path.startswith(path.rstrip("/") + "/")]
         return tuple([one for one in below if one.protocol] or [one for one in below if _can_take_prompt(one)])
 
 
 def find_routes(server: ServerDocuments) -> FoundRoutes:
-    """Find the routes that may be the agent, those that take POST first."""
+    """Find the routes that may be the agent."""
     operations = OpenApiDocument(server.get_mapping(OPENAPI)).list_operations()
     paths = {one.path for one in operations}
-    routes = [_read_operation(one, paths, server) for one in operations]
+    routes = [_recognize_protocol(one, paths, server) for one in operations]
     if server.models and not any(one.protocol in _OPENAI_PATHS.values() for one in routes):
         routes.append(AgentRoute(server.api + CHAT, protocol=PresetName.OPENAI_CHAT, fields=_list_models(server)))
     remarks: list[str] = []
@@ -75,22 +59,21 @@ def find_routes(server: ServerDocuments) -> FoundRoutes:
             routes.append(AgentRoute(parts.path or "/", protocol=preset))
             break
     routes = [one for one in routes if _PLAIN_PATH.fullmatch(re.sub(r"\{[^{}]*\}", "x", one.path))]
-    return FoundRoutes(tuple(sorted(routes, key=lambda one: one.method != "POST")), tuple(remarks))
+    return FoundRoutes(tuple(routes), tuple(remarks))
 
 
-def _read_operation(operation: Operation, paths: set[str], server: ServerDocuments) -> AgentRoute:
-    path, fields = operation.path, operation.fields
-    names = {one.place[-1] for one in fields}
-    protocol: PresetName | None = None
+def _recognize_protocol(route: AgentRoute, paths: set[str], server: ServerDocuments) -> AgentRoute:
+    """Add the protocol that a route speaks by its path or fields, with the fields that this protocol needs."""
+    path = route.path
     if server.is_langgraph and path == _LANGGRAPH_PATH:
-        protocol, fields = PresetName.LANGGRAPH, _list_graphs(server)
-    elif found := next((one for end, one in _OPENAI_PATHS.items() if path.endswith(end)), None):
-        protocol, fields = found, _list_models(server)
-    elif path.endswith(_INVOKE) and all(path.removesuffix(_INVOKE) + one in paths for one in _LANGSERVE_NEIGHBOURS):
-        protocol, fields = PresetName.LANGSERVE, _list_inputs(operation, server)
-    elif names >= _AG_UI_FIELDS:
-        protocol, fields = PresetName.AG_UI, ()
-    return AgentRoute(path, operation.method, protocol, fields, operation.headers, operation.sample, operation.is_text)
+        return replace(route, protocol=PresetName.LANGGRAPH, fields=_list_graphs(server))
+    if found := next((one for end, one in _OPENAI_PATHS.items() if path.endswith(end)), None):
+        return replace(route, protocol=found, fields=_list_models(server))
+    if path.endswith(_INVOKE) and all(path.removesuffix(_INVOKE) + one in paths for one in _LANGSERVE_NEIGHBOURS):
+        return replace(route, protocol=PresetName.LANGSERVE, fields=())
+    if {one.place[-1] for one in route.fields} >= _AG_UI_FIELDS:
+        return replace(route, protocol=PresetName.AG_UI, fields=())
+    return route
 
 
 def _list_models(server: ServerDocuments) -> tuple[RequestField, ...]:
@@ -105,17 +88,6 @@ def _list_graphs(server: ServerDocuments) -> tuple[RequestField, ...]:
     found = [one.get("graph_id") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     names = tuple(dict.fromkeys(one for one in found if isinstance(one, str) and is_plain_value(one)))
     return () if names in {(), ("agent",)} else (RequestField(("requestFields", "assistant_id"), choices=names),)
-
-
-def _list_inputs(operation: Operation, server: ServerDocuments) -> tuple[RequestField, ...]:
-    """List the members of a chain's input; none for a chain that takes a text or messages."""
-    schemas = OpenApiDocument(server.get_mapping(OPENAPI))
-    body = next(iter(schemas.list_options(operation.body)), {})
-    members = body.get("properties")
-    given = members.get("input") if isinstance(members, dict) else None
-    if any(one.get("type") != "object" for one in schemas.list_options(given)):
-        return ()
-    return tuple(schemas.read_fields(given, "requestTemplate", "input"))
 
 
 def _iter_interfaces(card: object) -> Iterator[tuple[str, str]]:

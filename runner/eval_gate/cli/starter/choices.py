@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 from eval_gate.cli.terminal.console import print_output
@@ -12,6 +13,8 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import to_console_line
 
 MAX_CHOICES: Final = 20
+MAX_SHOWN: Final = 10_000
+"""Characters of a list of choices."""
 
 
 class Choice(FrozenStruct):
@@ -31,20 +34,18 @@ class Questions:
         self.is_open = False
         """Whether a question has no answer that the target needs."""
 
-    def choose(self, question: str, choices: Sequence[Choice], *, is_certain: bool = False) -> int | None:
-        """Let the person choose by number; None where nobody decides.
-
-        Without a terminal, a single choice that `is_certain` is taken.
-        """
+    def choose(self, question: str, choices: Sequence[Choice]) -> int | None:
+        """Let the person choose by number; None where nobody decides. The only choice is taken."""
+        if len(choices) == 1:
+            return 0
         if not self._is_terminal:
-            if is_certain and len(choices) == 1:
-                return 0
-            self.is_open = True
-            self.notes.append(f"not decided {question}. These commands do:")
-            for one in choices[:MAX_CHOICES]:
-                self.notes += [f"- {to_console_line(one.label)}", f"     {self.format_command(*one.option)}"]
-            if len(choices) > MAX_CHOICES:
-                self.notes.append(f"- and {len(choices) - MAX_CHOICES} more")
+            lines = [
+                f"- {to_console_line(one.label)}\n{self._format_line(one.option)}" for one in choices[:MAX_CHOICES]
+            ]
+            shown = [one for one, total in zip(lines, accumulate(map(len, lines)), strict=True) if total < MAX_SHOWN]
+            self._leave_open(f"{question}. These commands do:", *(line for one in shown for line in one.split("\n")))
+            if len(choices) > len(shown):
+                self.notes.append(f"- and {len(choices) - len(shown)} more")
             return None
         print_output(f"{question[:1].upper()}{question[1:]}?")
         for number, one in enumerate(choices, 1):
@@ -52,24 +53,43 @@ class Questions:
         while True:
             answer = self._read_line(f"Number, or nothing for none of them (1 to {len(choices)})? ")
             if not answer:
+                self.is_open = True
                 return None
             if answer.isascii() and answer.isdecimal() and 0 < int(answer[:6]) <= len(choices):
                 return int(answer[:6]) - 1
 
-    def ask_for_value(self, question: str, option: tuple[str, ...]) -> str | None:
-        """Ask for a text; None where nobody gives one. `option` is how the command gives it."""
+    def ask_for_values(self, names: Sequence[str], option: tuple[str, ...]) -> list[str] | None:
+        """Ask for a value of each name; None where nobody gives them all. `option` is how the command gives them."""
+        hint = "(JSON or text; {{session}} is new each time)"
+        if names and not self._is_terminal:
+            shown = to_console_line(", ".join(names))
+            self._leave_open(f"what to send as {shown} {hint}. This command does:", self._format_line(option))
+            return None
+        values = [self._read_line(f"What to send as {to_console_line(name)} {hint}? ") for name in names]
+        self.is_open |= not all(values)
+        return values if all(values) else None
+
+    def ask_for_prompt(self, what: str) -> str | None:
+        """Ask for a prompt to send once; None to send nothing. Without a terminal, a note names the option for it."""
         if self._is_terminal:
-            return self._read_line(f"{question}? ") or None
-        self.is_open = True
-        self.notes += [f"not decided {question}. This command does:", f"     {self.format_command(*option)}"]
+            question = (
+                f"Question to send once to {what}, best one that makes your agent call a tool (nothing: send none)? "
+            )
+            return self._read_line(question) or None
+        said = f"not done    sent no question to {what}. With one that makes your agent call a tool:"
+        self.notes += [said, self._format_line(("--probe", "QUESTION"))]
         return None
 
-    def confirm(self, question: str, option: tuple[str, ...]) -> bool:
-        """Ask for yes or no. Without a terminal the answer is no, and a note names the option that says yes."""
-        if self._is_terminal:
-            return self._read_line(f"{question} [y/N]? ").lower() in {"y", "yes"}
-        self.notes += [f"not done    {question}. This command does:", f"     {self.format_command(*option)}"]
-        return False
+    def confirm(self, question: str) -> bool:
+        """Ask for yes or no. Without a terminal the answer is no."""
+        return self._is_terminal and self._read_line(f"{question} [y/N]? ").lower() in {"y", "yes"}
+
+    def _leave_open(self, *lines: str) -> None:
+        self.is_open = True
+        self.notes += [f"not decided {lines[0]}", *lines[1:]]
+
+    def _format_line(self, option: tuple[str, ...]) -> str:
+        return f"     {self.format_command(*option)}"
 
     def format_command(self, *option: str) -> str:
         """Format this command with other options, in place of those of the same name that are there once."""

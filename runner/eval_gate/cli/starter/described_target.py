@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, product
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from eval_gate.cli.starter.agent_routes import AgentRoute, find_routes
-from eval_gate.cli.starter.choices import Choice, Questions
-from eval_gate.cli.starter.openapi import RequestField
-from eval_gate.cli.starter.probe import describe_response, parse_output, probe_target, read_output
+from eval_gate.cli.starter.agent_routes import find_routes
+from eval_gate.cli.starter.choices import MAX_CHOICES, Choice, Questions
+from eval_gate.cli.starter.openapi import AgentRoute, RequestField, RequestHeader
+from eval_gate.cli.starter.probe import parse_output, probe_target, read_output
+from eval_gate.cli.starter.response_places import list_readings
 from eval_gate.cli.starter.server_documents import read_documents
 from eval_gate.config.preset import PresetName
 from eval_gate.errors import PAGES, GateError
@@ -35,6 +37,9 @@ DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
 _PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
 """What needs no quoting in YAML or a shell, and is no expression of a workflow."""
 Settings = dict[str, JsonValue]
+NO_READING: Final[Mapping[str, JsonValue]] = {}
+_PROMPTS: Final = ("{{message}}", "{{conversation}}")
+USE_A_TOOL: Final = "If your agent has tools, give --probe a question that makes your agent call one"
 
 
 class StarterRequest(FrozenStruct):
@@ -109,37 +114,200 @@ def describe_agent(wishes: StarterRequest, folder: Path, questions: Questions) -
     return _describe_server(url, wishes, given, folder, questions)
 
 
+class AgentRequest(FrozenStruct):
+    """A way to ask the agent: a route, with what its fields are sent."""
+
+    route: AgentRoute
+    values: tuple[tuple[tuple[str, ...], JsonValue], ...]
+    """Places in the description of the target, with their values."""
+    missing: tuple[str, ...] = ()
+    """Required fields whose value only a person knows."""
+    option: tuple[str, ...] = ()
+    """Words of a command that choose this request among others of its route."""
+    reading: Mapping[str, JsonValue] = NO_READING
+    """How its response is read, where that was a part of the choice."""
+
+    def describe(self) -> str:
+        """Describe the request for a person."""
+        prompts = [place[-1] for place, value in self.values if value in _PROMPTS]
+        named = [f"{place[-1]} {value}" for place, value in self.values if place[0] == "requestFields"]
+        needed = [one.name for one in self.route.headers if one.required]
+        optional = [one.name for one in self.route.headers if not one.required]
+        parts = [
+            f"POST {self.route.path}",
+            *([f"protocol {self.route.protocol}"] if self.route.protocol else []),
+            *([f"prompt in {format_first_few(prompts, 3)}"] if prompts else []),
+            *named,
+            *([f"headers {format_first_few(needed, 3)}"] if needed else []),
+            *([f"optional headers {format_first_few(optional, 3)}"] if optional else []),
+            *(f"{key} {value}" for key, value in self.reading.items()),
+        ]
+        return to_console_line(", ".join(parts), 300)
+
+
 def _describe_server(
     url: str, wishes: StarterRequest, given: Settings, folder: Path, questions: Questions
 ) -> DescribedAgent:
     """Describe the agent at the address or below it. Asks only its scheme, host and port."""
     protocol, model = (wishes.flags.get(key) for key in ("agentProtocol", "model"))
     server = run_async(read_documents(url))
-    if server.problem is not None:
-        if model is not None:
-            raise _build_model_error()
-        notes = [f"not asked   {server.origin}: {server.problem}. When your agent runs, this command asks it:"]
-        return DescribedAgent(None, url, (*notes, f"     {questions.format_command()}"))
     found = find_routes(server)
     notes = [f"not used    {to_console_line(one, 300)}" for one in (*server.remarks, *found.remarks)]
+    if server.problem is not None:
+        said = f"not asked   {server.origin}: {server.problem}. When your agent runs, this command asks it:"
+        notes = [said, f"     {questions.format_command()}"]
+        if protocol is None:
+            if model is not None:
+                raise _build_model_error()
+            return DescribedAgent(None, url, tuple(notes))
     path = urlsplit(url).path
     routes = () if protocol == PresetName.EVAL_GATE else found.select(path, None if protocol is None else str(protocol))
-    route = _select_route(routes, server.origin, questions) if routes else _presume_route(path or "/", protocol)
-    if route is None:
+    requests = _list_requests(routes or (_presume_route(path or "/", protocol),), server.origin, given, model)
+    choices = [Choice(one.describe(), one.option) for one in requests]
+    at = questions.choose(f"which request of {server.origin} asks the agent", choices)
+    values = None if at is None else questions.ask_for_values(requests[at].missing, requests[at].option)
+    if at is None or values is None:
         return DescribedAgent(None, url, tuple(notes))
     if routes:
-        url = server.origin + route.path
-    else:
-        what = f"protocol {route.protocol or PresetName.EVAL_GATE}"
-        notes.append(f"found       no description of {route.path} at {server.origin}: {what} is presumed")
-    entry = _build_entry(route, url, model, given, questions)
-    if entry is not None:
-        if routes:
-            sent = tuple(one for one in route.fields if one.prompt and _get_value(entry, one.place) == one.prompt)
-            notes.append(f"found       {to_console_line(_describe_route(replace(route, fields=sent)), 300)}")
-        entry, more = _complete_entry(entry, route, wishes.prompt, folder, questions)
-        notes += more
-    return DescribedAgent(entry, url, tuple(notes))
+        url = server.origin + requests[at].route.path
+        notes.append(f"found       {choices[at].label}")
+    elif server.problem is None:
+        what = f"protocol {protocol or PresetName.EVAL_GATE}"
+        notes.append(f"found       no description of {path or '/'} at {server.origin}: {what} is presumed")
+    more = parse_settings([f"{name}={value}" for name, value in zip(requests[at].missing, values, strict=True)])
+    _merge(more, given)
+    entry = _build_entry(requests[at], url, more)
+    if server.problem is not None:
+        return DescribedAgent(entry, url, tuple(notes))
+    return _complete_agent(entry, requests[at].route, notes, wishes, folder, questions)
+
+
+def _list_requests(routes: Sequence[AgentRoute], origin: str, given: Settings, model: JsonValue) -> list[AgentRequest]:
+    """List the requests that may ask the agent; several also with each way to read their described response.
+
+    Raises GateError if a model is named, and no route takes one.
+    """
+    if model is not None:
+        routes = [one for one in routes if _find_model_place(one)]
+        if not routes:
+            raise _build_model_error()
+    found = [one for route in routes for one in islice(_iter_requests(route, given, model), 5 * MAX_CHOICES)]
+    if len(found) == 1:
+        return found
+    requests = []
+    for one in found:
+        option = ("--agent-endpoint", origin + one.route.path, *one.option) if len(routes) > 1 else one.option
+        for way in list_readings(given, one.route.sample if _needs_reading(one.route, given) else None):
+            reading = way.settings if way.option else {}
+            requests.append(replace(one, reading=reading, option=option + way.option))
+    return requests
+
+
+def _iter_requests(route: AgentRoute, given: Settings, model: JsonValue) -> Iterator[AgentRequest]:
+    """Yield the requests of a route: one for each field that may take the prompt, and each value that it names."""
+    named = () if model is None else ((_find_model_place(route), model),)
+    fields = [one for one in route.fields if _get_value(given, one.place) is None and (one.place, model) not in named]
+    has_prompt = bool(PROMPT_PLACEHOLDERS & set(iter_placeholders(dict(given))))
+    prompts = [] if has_prompt else _select_prompt_fields(fields)
+    for prompt in prompts or (None,):
+        needed = [one for one in fields if one.required and one is not prompt]
+        listed = [one for one in needed if one.value is None and one.choices]
+        fixed = [(one.place, one.value) for one in needed if one.value is not None]
+        sent = [] if prompt is None else [(prompt.place, prompt.prompt)]
+        missing = tuple(".".join(one.place) for one in needed if one.value is None and not one.choices)
+        for chosen in product(*(one.choices for one in listed)):
+            picked = [(one.place, value) for one, value in zip(listed, chosen, strict=True)]
+            open_places = {one.place for one in listed if len(one.choices) > 1}
+            decided = [*(sent if len(prompts) > 1 else []), *(one for one in picked if one[0] in open_places)]
+            words = [f"{'.'.join(place)}={value}" for place, value in decided] + [f"{one}=VALUE" for one in missing]
+            option = tuple(word for one in words for word in ("--set", one))
+            yield AgentRequest(route, (*named, *sent, *fixed, *picked), missing, option)
+
+
+def _select_prompt_fields(fields: Sequence[RequestField]) -> list[RequestField]:
+    """Select the fields that may take the prompt: Eval Gate's own, else the only required one, else all."""
+    able = [one for one in fields if one.prompt]
+    required = [one for one in able if one.required and one.value is None]
+    own = [one for one in able if one.place == _OWN_FIELD]
+    return own or (required if len(required) == 1 and len(able) > 1 else able)
+
+
+def _find_model_place(route: AgentRoute) -> tuple[str, ...]:
+    return next((one.place for one in route.fields if one.place[-1] == "model"), ())
+
+
+def _needs_reading(route: AgentRoute, given: Mapping[str, JsonValue]) -> bool:
+    """Whether settings have to say where the response has its parts."""
+    return route.protocol is None and not route.is_text and not {"agentProtocol", "responseFormat"} & given.keys()
+
+
+def _build_entry(request: AgentRequest, url: str, given: Mapping[str, JsonValue]) -> Settings:
+    """Build the description of a target that is asked so."""
+    route = request.route
+    entry: Settings = {"name": TARGET_NAME, "provider": "http", "url": url}
+    entry |= {"agentProtocol": str(route.protocol)} if route.protocol else {}
+    entry |= {"responseFormat": "text"} if route.is_text else {}
+    for name, secret in _name_variables([one for one in route.headers if one.required]).items():
+        _set_value(entry, ("headers", name), secret)
+    for place, value in request.values:
+        _set_value(entry, place, value)
+    _merge(entry, {**request.reading, **given})
+    if entry.get("requestTemplate") == {"message": "{{message}}"} and route.protocol is None:
+        del entry["requestTemplate"]  # Eval Gate's own request
+    return entry
+
+
+def _name_variables(headers: Sequence[RequestHeader]) -> dict[str, str]:
+    """Name the variables for the secrets of headers, by header, each with what stands before it."""
+    words = ["AGENT_KEY"] if len(headers) == 1 else [f"AGENT_{to_variable_word(one.name)}" for one in headers]
+    return {one.name: f"{one.before}${{{{ {word} }}}}" for one, word in zip(headers, words, strict=True)}
+
+
+def _complete_agent(
+    entry: Settings, route: AgentRoute, notes: list[str], wishes: StarterRequest, folder: Path, questions: Questions
+) -> DescribedAgent:
+    """Complete a description by a response to the prompt, or else by the described form of responses.
+
+    Raises GateError if the probe fails.
+    """
+    url = str(entry["url"])
+    prompt = wishes.prompt or questions.ask_for_prompt(f"POST {to_console_line(url, 200)}")
+    is_known = entry.keys() > {"name", "provider", "url"} or route.fields or "agentProtocol" in wishes.flags
+    if prompt is None and not is_known:  # nobody said how this address is asked
+        return DescribedAgent(None, url, tuple(notes))
+    document, output = route.sample, None
+    if prompt is not None:
+        optional = _name_variables([one for one in route.headers if not one.required])
+        entry, output = probe_target(entry, prompt, folder, optional)
+        document = parse_output(output)
+    added = choose_reading(entry, document, questions) if _needs_reading(route, entry) else {}
+    if added is None:
+        return DescribedAgent(None, url, tuple(notes))
+    entry |= added
+    return DescribedAgent(entry, url, (*notes, *(() if output is None else _describe_probe(entry, output))))
+
+
+def choose_reading(entry: Mapping[str, JsonValue], document: JsonValue, questions: Questions) -> Settings | None:
+    """Find the settings that say where a response like this has its text and tool calls; None if nobody decides."""
+    readings = list_readings(entry, document)
+    choices = [Choice(one.label, one.option) for one in readings]
+    at = questions.choose("where the response has its text and its tool calls", choices)
+    return None if at is None else dict(readings[at].settings)
+
+
+def _presume_route(path: str, protocol: JsonValue) -> AgentRoute:
+    """Build the route of a server that does not describe it."""
+    preset = None if protocol in {None, PresetName.EVAL_GATE} else PresetName(str(protocol))
+    fields = (RequestField(("requestFields", "model")),) if preset in _WITH_MODEL else ()
+    return AgentRoute(path, protocol=preset, fields=fields)
+
+
+def _build_model_error() -> GateError:
+    return GateError(
+        "conflicting-targets",
+        "agentEndpoint and model are both given, but this agent does not say that requests name a model",
+        "omit one of them, or name the model with --set requestFields.model=NAME",
+    )
 
 
 def _describe_command(
@@ -153,15 +321,16 @@ def _describe_command(
             "add one of them, such as --agent-command 'python3 agent.py {PROMPT}'",
         )
     entry: Settings = {"name": TARGET_NAME, "provider": "cli", "command_template": command, **given}
-    question = f'Run `{to_console_line(command)}` once with "Hello" as the prompt'
-    if prompt is None and questions.confirm(question, ("--probe", "Hello")):
-        prompt = "Hello"
+    prompt = prompt or questions.ask_for_prompt(f"`{to_console_line(command)}`")
     if prompt is None:
         return DescribedAgent(entry)
-    output = probe_target(entry, prompt, folder)
+    _, output = probe_target(entry, prompt, folder)
     document = None if "agentProtocol" in given else parse_output(output)
     if isinstance(document, dict) and not (_AGENTV_KEYS & document.keys()):
-        entry |= describe_response(entry, document, questions) or {}
+        added = choose_reading(entry, document, questions)
+        if added is None:
+            return DescribedAgent(None)
+        entry |= added
         if "responsePath" not in entry and isinstance(document.get("response"), str):
             entry["responsePath"] = "response"  # without a setting, the output is text
     return DescribedAgent(entry, notes=tuple(_describe_probe(entry, output)))
@@ -185,126 +354,6 @@ def check_url(url: str, what: str) -> None:
         )
 
 
-def _select_route(routes: Sequence[AgentRoute], origin: str, questions: Questions) -> AgentRoute | None:
-    """Select the only route, or the one that the person chooses; None if nobody does."""
-    if len(routes) == 1:
-        return routes[0]
-    choices = [Choice(_describe_route(one), ("--agent-endpoint", origin + one.path)) for one in routes]
-    at = questions.choose(f"which route of {origin} is the agent", choices)
-    return None if at is None else routes[at]
-
-
-def _complete_entry(
-    entry: Settings, route: AgentRoute, prompt: str | None, folder: Path, questions: Questions
-) -> tuple[Settings | None, list[str]]:
-    """Complete a description by a response, or else by the described form; None where nobody decided something."""
-    what = f"{route.method} {to_console_line(str(entry['url']), 200)}"
-    if prompt is None and questions.confirm(f'Send "Hello" to {what}', ("--probe", "Hello")):
-        prompt = "Hello"
-    is_known = route.protocol is not None or "responseFormat" in entry
-    if prompt is None:
-        sample = None if is_known else route.sample
-        added = {} if sample is None else describe_response(entry, sample, questions, is_sample=True)
-        return entry | (added or {}), []
-    output = probe_target(entry, prompt, folder)
-    document = None if is_known else parse_output(output)
-    added = {} if document is None else describe_response(entry, document, questions)
-    if added is None:
-        return None, []
-    return entry | added, list(_describe_probe(entry | added, output))
-
-
-def _presume_route(path: str, protocol: JsonValue) -> AgentRoute:
-    """Build the route of a server that does not describe it."""
-    preset = None if protocol in {None, PresetName.EVAL_GATE} else PresetName(str(protocol))
-    fields = (RequestField(("requestFields", "model")),) if preset in _WITH_MODEL else ()
-    return AgentRoute(path, protocol=preset, fields=fields)
-
-
-def _build_model_error() -> GateError:
-    return GateError(
-        "conflicting-targets",
-        "agentEndpoint and model are both given, but this agent does not say that requests name a model",
-        "omit one of them, or name the model with --set requestFields.model=NAME",
-    )
-
-
-def _describe_route(route: AgentRoute) -> str:
-    prompts = [one.place[-1] for one in route.fields if one.prompt]
-    parts = [
-        f"{route.method} {route.path}",
-        *([f"protocol {route.protocol}"] if route.protocol else []),
-        *([f"prompt in {format_first_few(prompts, 3)}"] if prompts else []),
-        *([f"headers {', '.join(name for name, _ in route.headers)}"] if route.headers else []),
-    ]
-    return ", ".join(parts)
-
-
-def _build_entry(
-    route: AgentRoute, url: str, model: JsonValue, given: Settings, questions: Questions
-) -> Settings | None:
-    """Build the description of a route; None where nobody decided something. Raises GateError for a useless model."""
-    entry: Settings = {"name": TARGET_NAME, "provider": "http", "url": url}
-    settings = {
-        "agentProtocol": route.protocol and str(route.protocol),
-        "method": None if route.method == "POST" else route.method,
-        "responseFormat": "text" if route.is_text else None,
-    }
-    entry |= {key: value for key, value in settings.items() if value is not None}
-    for name, before in route.headers:
-        variable = "AGENT_KEY" if len(route.headers) == 1 else f"AGENT_{to_variable_word(name)}"
-        _set_value(entry, ("headers", name), f"{before}${{{{ {variable} }}}}")
-    if model is not None:
-        place = next((one.place for one in route.fields if one.place[-1] == "model"), None)
-        if place is None:
-            raise _build_model_error()
-        _set_value(given, place, model)
-    prompt = _find_prompt_field(route, given, questions)
-    if prompt is None and any(one.prompt for one in route.fields) and not _has_prompt(given):
-        return None
-    needed = [one for one in route.fields if one is prompt or (one.required and _get_value(given, one.place) is None)]
-    for one in needed:
-        value = one.prompt if one is prompt else _decide_value(one, questions)
-        if value is None:
-            return None
-        _set_value(entry, one.place, value)
-    _merge(entry, given)
-    if entry.get("requestTemplate") == {"message": "{{message}}"} and route.protocol is None:
-        del entry["requestTemplate"]  # Eval Gate's own request
-    return entry
-
-
-def _find_prompt_field(route: AgentRoute, given: Mapping[str, JsonValue], questions: Questions) -> RequestField | None:
-    """Find the field of the prompt: Eval Gate's own, the only one, the only required one, or what the person says."""
-    fields = [one for one in route.fields if one.prompt and _get_value(given, one.place) is None]
-    if not fields or _has_prompt(given):
-        return None
-    required = [one for one in fields if one.required and one.value is None]
-    for some in ([one for one in fields if one.place == _OWN_FIELD], fields, required):
-        if len(some) == 1:
-            return some[0]
-    choices = [Choice(_format_place(one), ("--set", f"{_format_place(one)}={one.prompt}")) for one in fields]
-    at = questions.choose(f"which field of {route.path} takes the prompt", choices)
-    return None if at is None else fields[at]
-
-
-def _decide_value(field: RequestField, questions: Questions) -> JsonValue:
-    """Decide the value of a required field: what the server names, or else what the person says; None for neither."""
-    place = _format_place(field)
-    if field.value is not None:
-        return field.value
-    if field.choices:
-        option = "--model" if field.place == ("requestFields", "model") else "--set"
-        named = [(option, one) if option == "--model" else (option, f"{place}={one}") for one in field.choices]
-        choices = [Choice(one, words) for one, words in zip(field.choices, named, strict=True)]
-        at = questions.choose(f"which {field.place[-1]}", choices, is_certain=True)
-        return None if at is None else field.choices[at]
-    option_words = ("--model", "NAME") if field.place == ("requestFields", "model") else ("--set", f"{place}=VALUE")
-    question = f"the value of the required {to_console_line(place)} (JSON or text; {{{{session}}}} is new each time)"
-    said = questions.ask_for_value(question, option_words)
-    return None if said is None else parse_settings([f"value={said}"])["value"]
-
-
 def _describe_probe(entry: Settings, output: bytes) -> Iterator[str]:
     """Say what a run would read in this output."""
     response = read_output(entry, output)
@@ -312,15 +361,7 @@ def _describe_probe(entry: Settings, output: bytes) -> Iterator[str]:
     if response.tool_calls:
         yield f"tool calls  {to_console_line(format_first_few([one.name for one in response.tool_calls], 5), 200)}"
     elif not response.tool_calls_known:
-        yield "tool calls  unknown: the response has no list of them; --set toolCallsPath=PATH names it"
-
-
-def _format_place(field: RequestField) -> str:
-    return ".".join(field.place)
-
-
-def _has_prompt(settings: Mapping[str, JsonValue]) -> bool:
-    return bool(PROMPT_PLACEHOLDERS & set(iter_placeholders(dict(settings))))
+        yield f"tool calls  unknown: the response lists none. {USE_A_TOOL}"
 
 
 def _get_value(settings: Mapping[str, JsonValue], place: tuple[str, ...]) -> JsonValue:

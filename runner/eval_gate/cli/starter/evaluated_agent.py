@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import JsonValue
 
-from eval_gate.cli.starter.described_target import DEFAULT_ENDPOINT, TARGET_NAME, DescribedAgent, check_url
+from eval_gate.cli.starter.described_target import DEFAULT_ENDPOINT, DescribedAgent, check_url
 from eval_gate.cli.starter.folder_contents import FoundEvals
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
@@ -66,26 +66,6 @@ class EvaluatedAgent(FrozenStruct):
     def address(self) -> SplitResult:
         """The endpoint in parts."""
         return urlsplit(self.endpoint or "")
-
-    @property
-    def is_command(self) -> bool:
-        """Whether the target that is written is a command."""
-        return self.entry is not None and self.entry.get("provider") == "cli"
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """How the command line says it."""
-        if self.entry is not None:
-            return ("--targets", TARGETS, "--target", TARGET_NAME)
-        said = {
-            "--agent-endpoint": self.endpoint,
-            "--agent-protocol": self.preset,
-            "--agent-function": self.function,
-            "--provider": self.provider,
-            "--model": self.model,
-            "--base-url": self.base_url,
-        }
-        return tuple(word for flag, value in said.items() if value for word in (flag, value))
 
 
 def find_evaluated_agent(

@@ -10,7 +10,6 @@ from typing import Final
 
 from eval_gate.cli.starter.described_target import TARGET_NAME
 from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, TARGETS, AgentPlace, EvaluatedAgent
-from eval_gate.cli.starter.folder_contents import FoundTools
 from eval_gate.errors import PAGES
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.container import HOST_NAME
@@ -22,11 +21,6 @@ _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     AGENT_EVALS: ("hello.json",),
 }
 _PORTS: Final = {"http": 80, "https": 443}
-
-
-NO_TOOLS: Final = FoundTools()
-_REGISTRY: Final = "# The agent's tools. Evals of tools that were removed or changed are reported as stale."
-_SNAPSHOT: Final = "# Values for {{snapshot:...}} tokens in evals."
 
 
 def read_example(kind: str) -> dict[str, str]:
@@ -52,35 +46,21 @@ _TARGETS_HEAD: Final = f"""\
 # A value ${{{{ NAME }}}} comes from an environment variable."""
 
 
-def render_config(
-    agent: EvaluatedAgent,
-    evals: Sequence[str],
-    seed: str | None = None,
-    tools: FoundTools = NO_TOOLS,
-    *,
-    strict: bool = True,
-) -> str:
-    """Render the configuration: where the evals are, the target, and other settings as comments.
-
-    Without `strict`, that setting is a comment, too.
-    """
+def render_config(agent: EvaluatedAgent, evals: Sequence[str]) -> str:
+    """Render the configuration: where the evals are, the target, and other settings as comments."""
     paragraphs = {_find_setting(one): one for one in _read_template("eval-gate.yaml").rstrip("\n").split("\n\n")}
     places = "".join(f"\n  - {_format_scalar(place)}" for place in evals)
     paragraphs["evals"] = paragraphs["evals"].removesuffix("\n  - evals") + places
-    if seed is not None:
-        paragraphs["evals"] += (
-            f"\n\n# Values for {{{{seed:...}}}} tokens in evals.\nseedManifestPath: {_format_scalar(seed)}"
-        )
-    if tools.registry is not None:
-        paragraphs["evals"] += f"\n\n{_REGISTRY}\ntoolRegistryPath: {_format_scalar(tools.registry)}"
-    if tools.snapshot is not None:
-        paragraphs["evals"] += f"\n\n{_SNAPSHOT}\nsnapshotPath: {_format_scalar(tools.snapshot)}"
-    if not strict:
-        paragraphs["strict"] = re.sub(r"(?m)^strict:", "# strict:", paragraphs["strict"])
     if agent.kind is AgentPlace.DESCRIBED and agent.entry is None and agent.function is None:
         paragraphs["concurrency"] = _WORKERS_TEXT
     paragraphs["agentEndpoint"] = _render_target(agent, paragraphs["agentEndpoint"])
     return "\n\n".join(paragraphs.values()) + "\n"
+
+
+def list_target_lines(agent: EvaluatedAgent) -> tuple[str, ...]:
+    """List the lines of a configuration that choose the target."""
+    text = _render_target(agent, "agentEndpoint: http://localhost:8080/chat")
+    return tuple(line for line in text.splitlines() if not line.startswith("#"))
 
 
 def _find_setting(paragraph: str) -> str:
@@ -127,25 +107,23 @@ _SUITES_TEXT: Final = """\
 # agentEndpoint: http://localhost:8080/chat"""
 
 
-def render_workflow(
-    agent: EvaluatedAgent, branch: str, config_name: str, manifests: Sequence[str], *, config_says: bool
-) -> str:
-    """Render the workflow. `manifests` are the package lists to install from.
-
-    `config_says` is whether the configuration names the target, so that the workflow need not repeat it.
-    """
+def render_workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, has_packages: bool) -> str:
+    """Render the workflow. `has_packages` is whether there is a list of Python packages to install."""
     changes = {"[main]": f"[{_format_scalar(_escape_pattern(branch), flow=True)}]", "eval-gate.yaml": config_name}
     is_here = agent.kind is AgentPlace.AGENT_HERE
     text = _fill_template("workflow.yml", changes | (_build_address_changes(agent) if is_here else {}))
     env = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in agent.secrets]
     env += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in agent.variables]
-    inputs = _list_inputs(agent, config_says=config_says)
-    given = [f"          {name}: {_format_scalar(value)}\n" for name, value in inputs.items() if value]
+    given = []
+    if agent.entry is None and agent.endpoint is not None:
+        port = f":{agent.address.port}" if agent.address.port else ""
+        endpoint = agent.address._replace(netloc=HOST_NAME + port).geturl() if is_here else agent.endpoint
+        given = [f"          agent-endpoint: {_format_scalar(endpoint)}\n"]
     block = "".join(["        env:\n", *env] if env else [] if is_here else [_NO_SECRETS])
     block += "".join(["        with:\n", *given] if given else [])
     text = _INPUTS.sub(lambda _: block, text)
     if is_here:
-        return _fill_start_step(text, agent.start, NEEDED_PYTHON in manifests)
+        return _fill_start_step(text, agent.start, has_packages)
     return _ABOUT.sub(_ABOUT_SECRETS if env else _ABOUT_TARGET, _AGENT_STEPS.sub("", text))
 
 
@@ -168,25 +146,11 @@ _NO_SECRETS: Final = """\
 """
 
 
-def _list_inputs(agent: EvaluatedAgent, *, config_says: bool) -> dict[str, str | None]:
-    """List the inputs of the action that name the target."""
-    if agent.entry is not None:
-        return {} if config_says else {"targets": TARGETS, "target": TARGET_NAME}
-    port = f":{agent.address.port}" if agent.address.port else ""
-    here = agent.kind is AgentPlace.AGENT_HERE
-    endpoint = agent.address._replace(netloc=HOST_NAME + port).geturl() if here else agent.endpoint
-    said = {"agent-endpoint": endpoint}
-    if not config_says:
-        said |= {"agent-protocol": agent.preset, "provider": agent.provider, "model": agent.model}
-        said |= {"base-url": agent.base_url}
-    return said
-
-
-def _fill_start_step(text: str, start: str | None, has_requirements: bool) -> str:  # noqa: FBT001 (a fact of the folder)
+def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:  # noqa: FBT001 (a fact of the folder)
     """Fill in the command that starts the agent. Return `text` unchanged if nobody named it."""
     if start is None:
         return text
-    lines = [*(_INSTALL_AGENT if has_requirements else ()), f"{start} > agent.log{IN_BACKGROUND}"]
+    lines = [*(_INSTALL_AGENT if has_packages else ()), f"{start} > agent.log{IN_BACKGROUND}"]
     step = "".join(f"          {line}\n" for line in lines)
     return _START.sub(lambda _: step, text).replace(_TO_START, _IS_STARTED)
 
@@ -203,17 +167,12 @@ _INSTALL_AGENT: Final = (
 )
 
 
-def remove_container(text: str, reason: str, manifests: Sequence[str] | None) -> str:
+def remove_container(text: str, reason: str, has_packages: bool | None) -> str:  # noqa: FBT001 (a fact of the folder)
     """Render the workflow with the action that runs on the job's machine instead of in a container.
 
-    `manifests` are the package lists that the commands may need; None if the workflow has no commands.
+    `has_packages` is whether there is a list of packages for the commands; None if the workflow has no commands.
     """
-    steps = "" if manifests is None else _SETUP_PYTHON
-    if manifests:
-        lines = "".join(f"          {_INSTALL[name]}\n" for name in manifests)
-        steps += f"      - name: Install what the commands need\n        run: |\n{lines}"
-    elif manifests is not None:
-        steps += "      # TODO: install what the commands need, for example\n      #   pip install ...\n"
+    steps = "" if has_packages is None else _SETUP_PYTHON + (_INSTALL if has_packages else _TO_INSTALL)
     text = _IN_CONTAINER.sub("", text.replace(HOST_NAME, "localhost").replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
     step = "      - uses: eval-gate/eval-gate@"
     assert step in text
@@ -222,8 +181,14 @@ def remove_container(text: str, reason: str, manifests: Sequence[str] | None) ->
 
 
 NEEDED_PYTHON: Final = "requirements.txt"
-NEEDED_NODE: Final = "package-lock.json"
-_INSTALL: Final = {NEEDED_PYTHON: f"pip install --requirement {NEEDED_PYTHON}", NEEDED_NODE: "npm ci"}
+_INSTALL: Final = f"""\
+      - name: Install what the commands need
+        run: pip install --requirement {NEEDED_PYTHON}
+"""
+_TO_INSTALL: Final = """\
+      # TODO: install what the commands need, for example
+      #   pip install ...
+"""
 _IN_CONTAINER: Final = re.compile(
     r"(?m) The action runs in a container, and\n# reaches the agent at http\S+ only if it[^\n]*"
 )

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from enum import Enum, auto
 from functools import partial
@@ -58,53 +58,42 @@ def _compute_digest(text: str) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
 
-def check_paths(folder: Path, names: Mapping[str, str]) -> None:
+def check_paths(folder: Path, names: Iterable[str]) -> None:
     """Check that these files can be created below the folder (its real path). Raises GateError with all obstacles."""
-    problems = [Problem(why, file=name) for name in names for why in _iter_obstacles(folder, name)]
-    if problems:
+    found = [(name, _find_obstacle(folder, folder / name)) for name in names]
+    if problems := [Problem(why, file=name) for name, why in found if why]:
         raise _build_write_error(problems)
 
 
-def _iter_obstacles(folder: Path, name: str) -> Iterator[str]:
-    """Yield the reason why a file cannot be created; at most one."""
-    place = folder
+def _find_obstacle(folder: Path, file: Path) -> str | None:
+    """Find the reason why a file cannot be created: what is wrong with the last of its folders that exists."""
     try:
-        for part in PurePosixPath(name).parts[:-1]:
-            below = place / part
-            shown = below.relative_to(folder).as_posix()
-            if below.is_symlink() and not Path(os.path.realpath(below)).is_relative_to(folder):
-                yield f"{shown} is a link to a place outside of the folder"
-                return
-            if not os.path.lexists(below):
-                break
-            if not below.is_dir():
-                yield f"{shown} is not a folder"
-                return
-            place = below
-        if not os.access(place, os.W_OK | os.X_OK):
-            yield f"{place if place == folder else place.relative_to(folder).as_posix()} is not writable"
+        place = next(one for one in file.parents if os.path.lexists(one))
+        shown = place if place == folder else place.relative_to(folder).as_posix()
+        if not Path(os.path.realpath(place)).is_relative_to(folder):
+            return f"{shown} is a link to a place outside of the folder"
+        if not place.is_dir():
+            return f"{shown} is not a folder"
+        return None if os.access(place, os.W_OK | os.X_OK) else f"{shown} is not writable"
     except OSError as error:
-        yield f"{error.strerror}"
+        return str(error.strerror)
 
 
-def write_files(folder: Path, texts: Mapping[str, str], replaced: Mapping[str, str] | None = None) -> None:
+def write_files(folder: Path, texts: Mapping[str, str], replaced: Iterable[str] = ()) -> None:
     """Write every file, in folders made where they are missing. Those in `replaced` take the place of earlier ones.
 
     Raises GateError when one cannot be written, or when a new one is there by now. Then all is as it was.
     """
     with ExitStack() as undo:
-        for name, text in (replaced or {}).items():
-            try:
-                file = folder / name
-                before = file.read_bytes()
-                undo.callback(_run_quietly, partial(file.write_bytes, before))
-                file.write_bytes(text.encode())
-            except OSError as error:
-                raise _build_write_error([Problem(f"not writable: {error.strerror}", file=name)]) from error
         for name, text in texts.items():
+            file = folder / name
             try:
-                _make_folders(folder, PurePosixPath(name).parent, undo)
-                _write_file(folder / name, text, undo)
+                if name in replaced:
+                    undo.callback(_run_quietly, partial(file.write_bytes, file.read_bytes()))
+                    file.write_bytes(text.encode())
+                else:
+                    _make_folders(folder, PurePosixPath(name).parent, undo)
+                    _write_file(file, text, undo)
             except OSError as error:
                 raise _build_write_error([Problem(f"not writable: {error.strerror}", file=name)]) from error
         undo.pop_all()

@@ -9,11 +9,14 @@ from pathlib import Path, PurePosixPath
 
 from eval_gate.cli.starter.evaluated_agent import TARGETS, AgentPlace
 from eval_gate.cli.starter.file_texts import IN_BACKGROUND
-from eval_gate.cli.starter.plan import CONFIG, IGNORE, WORKFLOW, StarterPlan
+from eval_gate.cli.starter.plan import IGNORE, WORKFLOW, StarterPlan
+from eval_gate.errors import PAGES
 from eval_gate.text.escape import to_console_line, truncate_text
 from eval_gate.text.safe_output import reveal_all_invisible
 
-PROTOCOL = 'It gets {"message": "..."} and returns {"response": "..."}.'
+PROTOCOL = (
+    f'It gets {{"message": "..."}} and returns {{"response": "..."}}. For another protocol, see {PAGES}/targets.md.'
+)
 ALL_PRESENT = "All files exist already; nothing was written."
 PIECE = 2_000
 """Characters of a line of a diff that are shown."""
@@ -50,9 +53,13 @@ def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
 
     `given` is the folder as the user spelled it.
     """
+    if plan.is_undecided and not plan.texts:
+        yield "\nRun one of the commands above."
+        return
     undecided = ("Run one of the commands above. Until then, the files hold a template.",)
     steps = [
         *([undecided] if plan.is_undecided else []),
+        *([("Name the target in your configuration:", *plan.target_lines)] if plan.target_lines else []),
         *_iter_start_steps(plan),
         *_iter_example_steps(plan),
         _build_try_step(plan, given),
@@ -90,9 +97,7 @@ def _describe_protocol(plan: StarterPlan) -> str:
         return f"{TARGETS} says what it takes and returns."
     if plan.agent.preset:
         return f"Its protocol is {plan.agent.preset}."
-    line = _find_line(plan, CONFIG, "agentEndpoint:") if CONFIG in plan.texts else None
-    more = f" For another protocol, see {CONFIG}, line {line}." if line is not None else ""
-    return PROTOCOL + more
+    return PROTOCOL
 
 
 def _iter_example_steps(plan: StarterPlan) -> Iterator[Step]:
@@ -109,7 +114,7 @@ def _describe_drafts(plan: StarterPlan, example: str) -> str:
     is_yaml = example.endswith(".yaml")
     output = f"{PurePosixPath(example).parent}/{'first.eval.yaml' if is_yaml else 'first.golden.json'}"
     words = ["eval-gate", "draft", "questions.txt", "-o", output, *(["--format", "agentv"] if is_yaml else [])]
-    return f"Or put prompts into questions.txt: `{shlex.join([*words, *plan.run_flags])}` writes first evals."
+    return f"Or put prompts into questions.txt: `{shlex.join(words)}` writes first evals."
 
 
 _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hello.json": '"prompt"'}
@@ -123,10 +128,8 @@ def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
 
 def _build_try_step(plan: StarterPlan, given: Path) -> Step:
     folder = [shlex.join(["cd", str(given)])] if given.resolve() != Path.cwd().resolve() else []
-    checked = plan.run_flags if plan.agent.entry is not None else ()
     keys = [f"export {name}=..." for name in plan.agent.secrets if plan.agent.entry is not None]
-    validate = shlex.join(["eval-gate", "validate", *checked])
-    return "Try it:", *folder, *keys, validate, shlex.join(["eval-gate", "run", *plan.run_flags])
+    return "Try it:", *folder, *keys, "eval-gate validate", "eval-gate run"
 
 
 def _iter_ignore_steps(plan: StarterPlan) -> Iterator[Step]:

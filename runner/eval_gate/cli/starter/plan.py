@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.cli.starter import file_texts
 from eval_gate.cli.starter.choices import Questions
-from eval_gate.cli.starter.described_target import StarterRequest, describe_agent
+from eval_gate.cli.starter.described_target import TARGET_NAME, StarterRequest, describe_agent
 from eval_gate.cli.starter.evaluated_agent import (
     TARGETS,
     AgentPlace,
     EvaluatedAgent,
     find_evaluated_agent,
 )
-from eval_gate.cli.starter.file_texts import NEEDED_NODE, NEEDED_PYTHON
+from eval_gate.cli.starter.file_texts import NEEDED_PYTHON
 from eval_gate.cli.starter.file_writer import FileState, read_state, sign_text
 from eval_gate.cli.starter.folder_contents import (
     EVALS_FOLDER,
@@ -26,25 +25,18 @@ from eval_gate.cli.starter.folder_contents import (
     find_config_file,
     find_default_branch,
     find_evals_at,
-    find_tools,
     is_ignored,
 )
 from eval_gate.config.loader import load_config
-from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
+from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import find_repository
 from eval_gate.struct import Struct, field, replace
-from eval_gate.targets.kinds import find_kind
-from eval_gate.targets.settings import ProgramSettings
-from eval_gate.targets.target_list import read_targets
-from eval_gate.text.escape import format_count
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"
 IGNORE: Final = ".gitignore"
-SEED_NAME: Final = PurePosixPath(DEFAULT_SEED_MANIFEST).name
 EXISTS_REASON: Final = "exists already"
-_PROMPTFOO: Final = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 
 
 class StarterPlan(Struct):
@@ -54,8 +46,8 @@ class StarterPlan(Struct):
     repository: Path | None
     branch: str
     agent: EvaluatedAgent
-    run_flags: tuple[str, ...] = ()
-    """What `eval-gate run` has to be told here beside the configuration."""
+    target_lines: tuple[str, ...] = ()
+    """Lines that a configuration lacks that is kept as it is."""
     files_to_write: dict[str, str] = field(default_factory=dict)
     files_to_replace: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -118,9 +110,12 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
     plan = StarterPlan(folder, repository, find_default_branch(folder), asked)
     plan.notes += [*(described.notes if described else ()), *questions.notes]
     plan.is_undecided = questions.is_open or (described is not None and described.entry is None)
+    if plan.is_undecided and kept is not None:
+        plan.left_out[kept.name] = "not everything is decided, so nothing is written"
+        return plan
     _add_config(plan, kept, evals, rewrites=wishes.names_target)
-    says = kept is None or kept.name not in plan.left_out or (before is not None and _is_same_target(before, asked))
-    plan.run_flags = () if says else asked.flags
+    if wishes.names_target and before is not None and CONFIG not in plan.texts:
+        plan.target_lines = _list_missing_lines(before, config, asked)
     if asked.entry is not None:
         plan.add_signed_file(TARGETS, file_texts.render_targets(asked.entry), rewrites=True)
         if plan.left_out.get(TARGETS) == EXISTS_REASON:
@@ -134,7 +129,6 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
         _add_workflow(plan, wishes, kept.name if kept else CONFIG, reason)
     _add_evals(plan, evals, before, wishes.example)
     _add_gitignore(plan, config.output_dir)
-    plan.notes += [] if evals.places else _iter_promptfoo_notes(folder)
     if not evals.complete:
         plan.notes.append("the folder is too large: only a part was searched for evals")
     return plan
@@ -146,30 +140,25 @@ def _find_way_up(places: tuple[str, ...]) -> str:
     return "/".join([".."] * steps.pop()) or "." if len(steps) == 1 else ".."
 
 
-def _is_same_target(config: RunConfig, agent: EvaluatedAgent) -> bool:
-    """Whether this configuration alone leads to the same target."""
+def _list_missing_lines(before: RunConfig, config: RunConfig, agent: EvaluatedAgent) -> tuple[str, ...]:
+    """List the lines that a configuration needs to lead to this target; none if it does."""
+    same = before.target == config.target
     if agent.entry is not None:
-        return False
-    said = config.target
-    asked_so = (agent.endpoint, agent.preset, agent.function, agent.provider, agent.model, agent.base_url)
-    return (said.endpoint, said.protocol, said.function, said.provider, said.model, said.base_url) == asked_so
-
-
-def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
-    """Yield notes on how to use promptfoo's evals, which are not eval files of this program."""
-    for name in _PROMPTFOO:
-        if (folder / name).is_file():
-            yield (f"found       promptfoo evals in {name}: `eval-gate check RESULTS.json` uses promptfoo's results")
+        same = (before.target.targets, before.target.name) == (TARGETS, TARGET_NAME)
+    return () if same else file_texts.list_target_lines(agent)
 
 
 def _find_host_reason(plan: StarterPlan, evals: FoundEvals, config: RunConfig, example: str) -> str | None:
-    """Find why the workflow needs the runner: its programs and addresses are out of reach for the container."""
+    """Find why the workflow has to run without the container; None if it need not.
+
+    A command runs what is installed on the runner, and an address of this machine is not reached from a container.
+    """
     agent = plan.agent
     writes_command = not evals.files and example == "agentv"
     if evals.has_commands or writes_command or config.snapshot_command is not None:
         return "the evals run commands, which need what is installed on the runner"
-    if agent.is_command or agent.function is not None or _has_program(plan, config):
-        return "the agent is a program, which needs what is installed on the runner"
+    if agent.kind is AgentPlace.DESCRIBED:
+        return "the target may be a program, which needs what is installed on the runner"
     if agent.entry is not None and agent.kind is AgentPlace.AGENT_HERE:
         return _ADDRESS_REASON
     return None
@@ -178,27 +167,16 @@ def _find_host_reason(plan: StarterPlan, evals: FoundEvals, config: RunConfig, e
 _ADDRESS_REASON: Final = f"{TARGETS} names an address of the runner, which the container does not reach"
 
 
-def _has_program(plan: StarterPlan, config: RunConfig) -> bool:
-    """Whether a target of the list that is used is a program."""
-    source = config.target.targets if plan.agent.targets is None else plan.agent.targets
-    try:
-        entries = () if source is None or plan.agent.entry else read_targets(source, plan.folder).entries
-    except GateError:  # `validate` says what is wrong with them
-        return False
-    kinds = [find_kind(str(entry.get("provider", "http"))) for entry in entries]
-    return any(kind is not None and issubclass(kind.settings, ProgramSettings) for kind in kinds)
-
-
 def _add_workflow(plan: StarterPlan, wishes: StarterRequest, config_name: str, reason: str | None) -> None:
     if plan.repository not in {None, plan.folder}:
         command = shlex.join(["eval-gate", "init", os.path.relpath(str(plan.repository))])
         plan.left_out[WORKFLOW] = f"GitHub reads workflows only at the root of the repository: run `{command}`"
         return
-    there = [name for name in (NEEDED_PYTHON, NEEDED_NODE) if (plan.folder / name).is_file()]
+    has_packages = (plan.folder / NEEDED_PYTHON).is_file()
     asked = replace(plan.agent, start=wishes.start)
-    text = file_texts.render_workflow(asked, plan.branch, config_name, there, config_says=not plan.run_flags)
+    text = file_texts.render_workflow(asked, plan.branch, config_name, has_packages=has_packages)
     if reason is not None:
-        text = file_texts.remove_container(text, reason, None if reason == _ADDRESS_REASON else there)
+        text = file_texts.remove_container(text, reason, None if reason == _ADDRESS_REASON else has_packages)
     plan.add_signed_file(WORKFLOW, text, rewrites=wishes.names_target or wishes.start is not None)
     if reason is not None and WORKFLOW in plan.texts:
         plan.notes.append(f"the workflow runs without the container: {reason}")
@@ -208,26 +186,8 @@ def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, *, rewr
     if kept is not None and kept.name != CONFIG:
         plan.left_out[kept.name] = EXISTS_REASON
     else:
-        places, seed = evals.places or (EVALS_FOLDER,), _find_seed_manifest(plan.folder, evals.places)
-        text = file_texts.render_config(
-            plan.agent, places, seed, find_tools(plan.folder), strict=not evals.unchecked_files
-        )
+        text = file_texts.render_config(plan.agent, evals.places or (EVALS_FOLDER,))
         plan.add_signed_file(CONFIG, text, rewrites=rewrites)
-        if CONFIG not in plan.texts:
-            return
-        if evals.unchecked_files:
-            first, more = evals.unchecked_files[0], len(evals.unchecked_files) - 1
-            among = f"{first} and {format_count(more, 'more file')} have" if more else f"{first} has"
-            plan.notes.append(
-                f"{among} content that nothing checks, such as a misspelled key: `eval-gate validate --strict` lists "
-                f"it. After you fix it, uncomment `strict: true` in {CONFIG}"
-            )
-
-
-def _find_seed_manifest(folder: Path, places: tuple[str, ...]) -> str | None:
-    """Find the single seed manifest in these folders, unless it is the default one, which is used anyway."""
-    found = {f"{place}/{SEED_NAME}" for place in places if (folder / place / SEED_NAME).is_file()}
-    return found.pop() if len(found) == 1 and DEFAULT_SEED_MANIFEST not in found else None
 
 
 def _add_evals(plan: StarterPlan, evals: FoundEvals, before: RunConfig | None, example: str) -> None:
@@ -235,21 +195,13 @@ def _add_evals(plan: StarterPlan, evals: FoundEvals, before: RunConfig | None, e
     if evals.places:
         plan.left_out |= dict.fromkeys(evals.places, "has evals")
         return
-    home = next(_iter_eval_folders(before.evals if before else (EVALS_FOLDER,)), None)
+    places = [PurePosixPath(place) for place in (before.evals if before else (EVALS_FOLDER,))]
+    home = next((one for one in places if not (one.is_absolute() or one.suffix or set(str(one)) & set("*?[."))), None)
     if home is None:
         plan.notes.append("no example eval: the configuration names no folder inside this one for it")
         return
     for name, text in file_texts.read_example(example).items():
         plan.add_file(f"{home}/{name}", text)
-
-
-def _iter_eval_folders(places: tuple[str, ...]) -> Iterator[str]:
-    """Those of these places that can only be folders inside the one we write to."""
-    for place in places:
-        path = PurePosixPath(place)
-        parts = path.parts
-        if parts and not path.is_absolute() and ".." not in parts and not path.suffix and not set(place) & set("*?["):
-            yield path.as_posix()
 
 
 def _add_gitignore(plan: StarterPlan, output_dir: str) -> None:

@@ -1,4 +1,4 @@
-"""Sends one prompt to a described target, and finds out where the response has its text and tool calls."""
+"""Sends one prompt to a described target."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from eval_gate.cli.starter.choices import Choice, Questions
-from eval_gate.cli.starter.response_places import find_calls, find_texts
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.model.base import JsonValue
@@ -24,22 +22,19 @@ from eval_gate.targets.command.streams.presets import read_stream
 from eval_gate.targets.response.settings import StreamSettings
 from eval_gate.targets.response.stream import BodyReader
 from eval_gate.targets.target_list import ResolvedTarget, TargetList
-from eval_gate.text.escape import to_console_line
+from eval_gate.text.escape import format_first_few
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 TIMEOUT_S: Final = 120.0
 _OPTIONS: Final = {
     ErrorCause.WRONG_REQUEST: "--set requestTemplate.NAME=VALUE, or --set headers.NAME='${{ VARIABLE }}'",
-    ErrorCause.ACCESS_REFUSED: "--set headers.Authorization='Bearer ${{ AGENT_KEY }}' with the key in this variable",
     ErrorCause.MODEL_NOT_FOUND: "--model NAME",
     ErrorCause.NOT_FOUND: "--agent-endpoint URL with another path",
     ErrorCause.WRONG_METHOD: "--agent-endpoint URL with another path, or --set method=GET",
 }
 """Options of this command that change what a target refused."""
 
-_CALL_SETTINGS: Final = {"toolCallsPath", "nameField", "argsField"}
-_OWN_PATH: Final = "response"
-"""Where Eval Gate's own protocol has the text."""
+NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class _OutputTarget(Protocol):
@@ -55,8 +50,39 @@ def resolve_entry(entry: Mapping[str, JsonValue]) -> ResolvedTarget:
     return TargetList((dict(entry),), None, lambda _: None).resolve_target(None, os.environ)
 
 
-def probe_target(entry: Mapping[str, JsonValue], prompt: str, root: Path) -> bytes:
-    """Send the prompt once, and return the output. Raises GateError `probe-failed` with what the target said."""
+def probe_target(
+    entry: Mapping[str, JsonValue], prompt: str, root: Path, optional_headers: Mapping[str, str] = NO_HEADERS
+) -> tuple[dict[str, JsonValue], bytes]:
+    """Send the prompt once, and return the description with the output.
+
+    If the target refuses access, the prompt is sent again with the optional headers whose variables are set. Raises
+    GateError `probe-failed` with what the target said.
+    """
+    ready = {name: value for name, value in optional_headers.items() if os.environ.get(_get_variable(value))}
+    with_headers = {**entry, "headers": {**ready, **_get_headers(entry)}}
+    refused: TargetError | None = None
+    for one in (dict(entry), with_headers):
+        try:
+            return one, _fetch_masked_output(one, prompt, root)
+        except TargetError as error:
+            refused = error
+            if error.cause is not ErrorCause.ACCESS_REFUSED or not ready.keys() - _get_headers(entry).keys():
+                break
+    assert refused is not None
+    raise _build_probe_error(refused, entry, optional_headers) from refused
+
+
+def _get_variable(value: str) -> str:
+    """Get the name of the variable that the value of a header ends with."""
+    return value.rpartition("${{ ")[2].removesuffix(" }}")
+
+
+def _get_headers(entry: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    found = entry.get("headers")
+    return found if isinstance(found, dict) else {}
+
+
+def _fetch_masked_output(entry: Mapping[str, JsonValue], prompt: str, root: Path) -> bytes:
     chosen = resolve_entry(entry)
     context = BuildContext(environment=os.environ, root=root)
     context.redact.include(chosen.redact)
@@ -65,7 +91,7 @@ def probe_target(entry: Mapping[str, JsonValue], prompt: str, root: Path) -> byt
         return context.redact.mask_bytes(run_async(_fetch_output(target, prompt)))
     except TargetError as error:
         error.mask_secrets(context.redact)
-        raise _build_probe_error(error) from error
+        raise
     except TimeoutError as error:
         raise GateError("probe-failed", f"no response within {TIMEOUT_S:g} s", "nothing was written") from error
 
@@ -78,42 +104,25 @@ async def _fetch_output(target: _OutputTarget, prompt: str) -> bytes:
         await target.aclose()
 
 
-def _build_probe_error(error: TargetError) -> GateError:
+def _build_probe_error(
+    error: TargetError, entry: Mapping[str, JsonValue], optional_headers: Mapping[str, str] = NO_HEADERS
+) -> GateError:
     option = _OPTIONS.get(error.cause)
-    hint = "; ".join(one for one in (error.hint, option and f"in this command, add {option}") if one)
-    return GateError("probe-failed", f"nothing was written: {error.message}", hint or None)
+    hints = [error.hint, option and f"in this command, add {option}"]
+    if error.cause is ErrorCause.ACCESS_REFUSED:
+        hints.append(_describe_key(_get_headers(entry), optional_headers))
+    return GateError("probe-failed", f"nothing was written: {error.message}", "; ".join(filter(None, hints)) or None)
 
 
-def describe_response(
-    entry: Mapping[str, JsonValue], document: JsonValue, questions: Questions, *, is_sample: bool = False
-) -> dict[str, JsonValue] | None:
-    """Find the settings that say where a response like `document` has its text and tool calls.
-
-    Return None where nobody decides it. With `is_sample` the document is built from a description, not a response.
-    """
-    added: dict[str, JsonValue] = {}
-    calls = () if _CALL_SETTINGS & entry.keys() else find_calls(document)
-    is_open = False
-    if calls:
-        lists = [Choice(f"{one.path}: {', '.join(one.names)}", _format_settings(one.settings)) for one in calls]
-        at = questions.choose("which list of the response has the tool calls", lists, is_certain=calls[0].is_certain)
-        is_open = at is None
-        added |= calls[at].settings if at is not None else {}
-    path = added.get("toolCallsPath", entry.get("toolCallsPath", "toolCalls"))
-    texts = find_texts(document, str(path))
-    if "responsePath" not in entry and texts and all(one.path != _OWN_PATH for one in texts):
-        labels = [one.path if is_sample else f'{one.path}: "{to_console_line(one.text, 100)}"' for one in texts]
-        choices = [
-            Choice(label, ("--set", f"responsePath={one.path}")) for label, one in zip(labels, texts, strict=True)
-        ]
-        at = questions.choose("which text of the response is the answer", choices, is_certain=True)
-        is_open |= at is None
-        added |= {} if at is None else {"responsePath": texts[at].path}
-    return None if is_open else added
-
-
-def _format_settings(settings: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    return tuple(word for key, value in settings.items() for word in ("--set", f"{key}={value}"))
+def _describe_key(headers: Mapping[str, JsonValue], optional_headers: Mapping[str, str]) -> str:
+    """Describe how the command gives the key that the agent wants: by the headers that are sent, or described."""
+    if headers:
+        sent = [f"{name} ({value})" for name, value in headers.items()]
+        return f"check what it gets in {format_first_few(sent, 3)}"
+    if optional_headers:
+        sets = [f"export {_get_variable(value)}=... for {name}" for name, value in optional_headers.items()]
+        return f"its description names a header for it: {format_first_few(sets, 3)}, and repeat this command"
+    return "in this command, add --set headers.Authorization='Bearer ${{ AGENT_KEY }}' with the key in this variable"
 
 
 def parse_output(output: bytes) -> JsonValue:
@@ -134,4 +143,4 @@ def read_output(entry: Mapping[str, JsonValue], output: bytes) -> Response:
             return parse_response(text) if preset is None else read_stream(preset, text)
         return BodyReader(settings, lambda data: data).read(output, 0)
     except TargetError as error:
-        raise _build_probe_error(error) from error
+        raise _build_probe_error(error, entry) from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Final
 
 from eval_gate.model.base import JsonValue
@@ -13,8 +14,14 @@ from eval_gate.struct import FrozenStruct
 MAX_PLACES: Final = 50
 _MAX_DEPTH: Final = 8
 _MAX_MEMBERS: Final = 100
+_MAX_PAIRS: Final = 3
 _PLAIN_KEY: Final = re.compile(r"[\w @/:-]{1,100}")
 """Keys that a path can have as they are. Others may be data, and could be placeholders in a file."""
+SAMPLE_TEXT: Final = "…"
+"""Stands for any text in a response that is built from a description."""
+_NAME: Final = re.compile(rf"{SAMPLE_TEXT}|[A-Za-z_][\w./:-]*")
+_USUAL: Final = {"toolCallsPath": "toolCalls", "nameField": "name", "argsField": "params"}
+"""Settings that hold without being given."""
 
 
 class TextPlace(FrozenStruct):
@@ -23,22 +30,62 @@ class TextPlace(FrozenStruct):
     path: str
     text: str
 
+    @property
+    def label(self) -> str:
+        """What a person sees of it."""
+        return self.path if self.text == SAMPLE_TEXT else f'{self.path}: "{self.text[:100]}"'
+
 
 class CallPlace(FrozenStruct):
     """A list in a response that may be its tool calls, and the settings with which it is read."""
 
-    path: str
     names: tuple[str, ...]
     settings: Mapping[str, JsonValue]
-    is_certain: bool
-    """Whether each member has the fields that calls have by default: a name, and a mapping of arguments."""
+
+    @property
+    def path(self) -> str:
+        """The path to the list."""
+        return str(self.settings["toolCallsPath"])
+
+    @property
+    def label(self) -> str:
+        """What a person sees of it."""
+        name, arguments = self.settings["nameField"], self.settings["argsField"]
+        return f"tool calls in {self.path}, {name} and {arguments}: {', '.join(self.names)[:100]}"
 
 
-def find_texts(document: JsonValue, calls: str | None) -> tuple[TextPlace, ...]:
-    """Find the texts of a response, without those in the list of tool calls at the path `calls`."""
+class Reading(FrozenStruct):
+    """One way to read a response: the settings, what the person sees, and the words of a command that choose it."""
+
+    label: str
+    settings: Mapping[str, JsonValue]
+    option: tuple[str, ...]
+
+
+def list_readings(given: Mapping[str, JsonValue], document: JsonValue) -> list[Reading]:
+    """List the ways to read a response that agree with the settings that are given; at least one."""
+    lists = find_calls(document)
+    fitting = [one for one in lists if all(given.get(key, value) == value for key, value in one.settings.items())]
+    texts = find_texts(document, [str(given.get("toolCallsPath", "toolCalls")), *(one.path for one in lists)])
+    if "responsePath" in given or any(one.path == "response" for one in texts):
+        texts = ()
+    found = []
+    for text, calls in product(texts or (None,), fitting or (None,)):
+        settings = {} if calls is None else {key: one for key, one in calls.settings.items() if one != _USUAL[key]}
+        option = {} if calls is None or len(fitting) == 1 else dict(calls.settings)
+        if text is not None:
+            settings["responsePath"] = text.path
+            option |= {"responsePath": text.path} if len(texts) > 1 else {}
+        words = tuple(word for key, value in option.items() for word in ("--set", f"{key}={value}"))
+        found.append(Reading(", ".join(one.label for one in (text, calls) if one is not None), settings, words))
+    return found
+
+
+def find_texts(document: JsonValue, lists: Sequence[str]) -> tuple[TextPlace, ...]:
+    """Find the texts of a response, without those in the lists at these paths."""
     found: list[TextPlace] = []
     for path, value in _walk(document, ""):
-        inside = calls is not None and path.startswith(calls) and path[len(calls) : len(calls) + 1] in {"", ".", "["}
+        inside = any(path.startswith(one) and path[len(one) : len(one) + 1] in {"", ".", "["} for one in lists)
         if isinstance(value, str) and value.strip() and not inside and len(found) < MAX_PLACES:
             found.append(TextPlace(path or "$", value))
     return tuple(found)
@@ -60,21 +107,14 @@ def _read_list(path: str, members: list[dict[str, JsonValue]]) -> Iterator[CallP
     shared = [key for key in members[0] if all(key in one for one in members) and _PLAIN_KEY.fullmatch(key)]
     names = [key for key in shared if all(_is_name(one[key]) for one in members)]
     arguments = [key for key in shared if all(isinstance(one[key], dict) for one in members)]
-    if "name" in names:
-        names = ["name"]
-    if "params" in arguments:
-        arguments = ["params"]
-    for name in names:
-        for argument in arguments[:1]:
-            settings = {"toolCallsPath": path, "nameField": name, "argsField": argument}
-            usual = {"toolCallsPath": "toolCalls", "nameField": "name", "argsField": "params"}
-            more = {key: value for key, value in settings.items() if value != usual[key]}
+    for name in [one for one in names if one == _USUAL["nameField"]] or names:
+        for argument in ([one for one in arguments if one == _USUAL["argsField"]] or arguments)[:_MAX_PAIRS]:
             called = tuple(str(one[name]) for one in members)
-            yield CallPlace(path, called, more, is_certain=name == "name" and len(arguments) == 1)
+            yield CallPlace(called, {"toolCallsPath": path, "nameField": name, "argsField": argument})
 
 
 def _is_name(value: JsonValue) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= CALL_NAME
+    return isinstance(value, str) and len(value) <= CALL_NAME and _NAME.fullmatch(value) is not None
 
 
 def _walk(value: JsonValue, path: str, depth: int = 0) -> Iterator[tuple[str, JsonValue]]:
