@@ -16,13 +16,14 @@ from eval_gate.errors import GateError
 from eval_gate.files.file_paths import DRAFT_RESPONSES
 from eval_gate.files.reading import read_limited
 from eval_gate.files.writing import remove_file, write_atomically
+from eval_gate.model import limits
 from eval_gate.model.base import Record, decode_json
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
 
 _Key: TypeAlias = tuple[str, str | None]
 """Id and question, if this is a text. A case whose question was edited has no stored responses."""
-MAX_BYTES: Final = 100_000_000
+MAX_BYTES: Final = limits.DRAFT_RESPONSES_BYTES
 """Size of the file; the oldest responses make room for new ones."""
 
 

@@ -56,6 +56,7 @@ SNAPSHOT_S: Final = 60.0
 PROGRAM_FILES: Final = 50_000
 PROGRAM_BYTES: Final = 8_000_000_000
 PROGRAM_ENTRIES: Final = 2_000
+IGNORE_RULES_BYTES: Final = 1_000_000
 SOURCE_BYTES: Final = 1_000_000
 SOURCE_FILES: Final = 2_000
 LITERAL_DEPTH: Final = 60
@@ -116,6 +117,7 @@ ERROR_BYTES: Final = 4_096
 COMMAND_BYTES: Final = 8_000_000
 DRAFT_SOURCE_BYTES: Final = 64_000_000
 DRAFT_LINE_BYTES: Final = 16_000_000
+DRAFT_RESPONSES_BYTES: Final = 100_000_000
 DRAFT_QUESTIONS: Final = 10_000
 """Maximum different questions in one source of drafts."""
 DRAFT_QUESTION: Final = 100_000
@@ -266,6 +268,7 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
         "Sources of drafts": (
             LimitRow("log or file of traces", DRAFT_SOURCE_BYTES, "bytes"),
             LimitRow("line of it", DRAFT_LINE_BYTES, "bytes"),
+            LimitRow("responses of drafts that are kept for the review", DRAFT_RESPONSES_BYTES, "bytes"),
             LimitRow("values in a line, or in a file that is one document", DOCUMENT_VALUES, "values"),
             LimitRow("spans and log records in traces", TRACE_SPANS, "spans"),
             LimitRow("different questions in a source", DRAFT_QUESTIONS, "questions"),
@@ -281,6 +284,7 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("files of all graders and hooks that are compared", PROGRAM_FILES, "files"),
             LimitRow("bytes of these files", PROGRAM_BYTES, "bytes"),
             LimitRow("such files that a run result lists one by one", PROGRAM_ENTRIES, "files"),
+            LimitRow("file of git's ignore rules", IGNORE_RULES_BYTES, "bytes"),
         ),
         "Workspaces of Agent Evals and AgentV": (
             LimitRow("depth of folders in a workspace", SANDBOX_DEPTH, "levels"),

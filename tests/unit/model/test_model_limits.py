@@ -30,6 +30,8 @@ OTHERS = {
     "formats/agentv/guidelines.py: MAX_FOLDER_DEPTH": "folders above a file of the repository",
     "formats/agentv/v4/case_files.py: MAX_SEARCHED_FILES": "files of a folder of the repository, not what is in them",
     "reports/console/case_list.py: MAX_NAMED_CALLS": "what is shown of an answer",
+    "drafts/review.py: _MAX_CALLS": "what is shown of an answer",
+    "gate/setup_comparison.py: MAX_NAMED_FILES": "what is shown of a setup change",
     "results/run_reader.py: _MAX_HEAD_BYTES": "the beginning of a file, by which it is recognized",
     "results/run_times.py: _MAX_POINTER_BYTES": "what we write",
     "session/evaluated_commit.py: MAX_NUMBER_DIGITS": "a number of a workflow's environment",

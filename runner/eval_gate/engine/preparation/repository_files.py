@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from eval_gate.files.file_paths import RESULT_FILES, VIRTUAL_ENVIRONMENT, find_repository
 from eval_gate.files.git_index import find_git_folder, read_tracked_names
 from eval_gate.files.reading import read_limited_raw
+from eval_gate.model import limits
 from eval_gate.text.globs import covers_file, matches_glob
 
 _GENERATED: Final = frozenset(
@@ -20,7 +21,7 @@ _GENERATED: Final = frozenset(
     | {".hypothesis", ".coverage", ".cache", ".nyc_output", ".eslintcache", ".ipynb_checkpoints", ".DS_Store"}
 )
 """Names of caches and installed packages, which programs and package managers make themselves."""
-_MAX_RULES_BYTES: Final = 1_000_000
+_MAX_RULES_BYTES: Final = limits.IGNORE_RULES_BYTES
 
 
 class RepositoryFiles:
