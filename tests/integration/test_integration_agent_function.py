@@ -55,6 +55,24 @@ def test_function__is_drafted_from_and_its_planted_change_is_named(tmp_path) -> 
     assert "tightened" not in red.stdout
 
 
+def test_function__text_where_no_tool_is_called__is_a_response_without_calls(tmp_path) -> None:
+    write_agent(
+        tmp_path,
+        f"{AGENT}    \n\nwith_call = answer\n\n\ndef answer(request):\n"
+        "    return with_call(request) if 'sunny' in request.message else 'Lisbon.'\n",
+    )
+    (tmp_path / "questions.txt").write_text("Is it sunny in Lisbon?\nWhat is the capital of Portugal?\n")
+    drafted = gate(tmp_path, "draft", "questions.txt", "-o", "evals/first.golden.json", *FUNCTION)
+    assert "2 drafts from 6 executions" in drafted.stdout, drafted.stdout + drafted.stderr
+    assert gate(tmp_path, "draft", "evals/first.golden.json", "--accept", "all").returncode == 0
+    done = gate(tmp_path, "run", *FUNCTION)
+    assert done.returncode == 0, done.stdout
+    expected = [
+        case["expect"]["toolsCalled"] for case in json.loads((tmp_path / "evals/first.golden.json").read_text())
+    ]
+    assert sorted(expected) == [[], ["get_weather"]]
+
+
 def test_function__what_it_prints__is_no_part_of_the_result(tmp_path) -> None:
     write_agent(tmp_path)
     write_suite(tmp_path, 1, responseContains=["Rome"])

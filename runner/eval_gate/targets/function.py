@@ -19,6 +19,7 @@ from eval_gate.config.settings import TargetChoice, parse_agent_function
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.response.reader import ResponseReader
@@ -89,7 +90,9 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
 
     def _read_result(self, result: object, duration_ms: float) -> Response:
         if isinstance(result, str):
-            return Response(text=to_well_formed(result), tool_calls_known=False, duration_ms=duration_ms)
+            # another response of the same function may list its calls
+            response = self._reader.assemble_response(to_well_formed(result), (), known=False)
+            return replace(response, duration_ms=duration_ms)
         if not isinstance(result, Mapping):
             raise _build_unreadable_error(f"it is of type {type(result).__name__}")
         try:

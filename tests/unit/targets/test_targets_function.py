@@ -35,7 +35,7 @@ def refused(function) -> TargetError:
 
 def test_answer__bare_text__says_nothing_of_tool_calls() -> None:
     response = asked(lambda request: f"{request.case_id}: {request.message}")
-    assert (response.text, response.tool_calls, response.tool_calls_known) == ("c-1: How warm is it?", (), False)
+    assert (response.text, response.tool_calls, response.tool_calls_known) == ("c-1: How warm is it?", (), None)
 
 
 def test_answer__in_the_shape_of_an_agent_behind_a_url__is_read_as_that_is() -> None:
