@@ -177,7 +177,7 @@ OF_THE_RUN: Final[Mapping[str, tuple[Json, ...]]] = {
     "rerunInterval": ("1s", "2s"),
     "rerunCacheBusting": (True,),
     "rerunCommand": ("again {ids}", "anew {ids}"),
-    "graderFiles": (["prompts/*.md"], ["snapshot.json"]),
+    "graderFiles": (["LICENSE"], ["NOTICE"]),
 }
 """The same of settings of the run that are compared by their own value."""
 RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {

@@ -42,6 +42,8 @@ class TargetPrograms(FrozenStruct):
     command: str
     healthcheck: str | None = None
     cwd: str = "."
+    is_template: bool = True
+    """Whether it is a command of its own, not a coding agent, of which only the files that it names are compared."""
 
 
 class TargetSetup(FrozenStruct):
@@ -117,7 +119,8 @@ def _find_programs(settings: TargetSettings, parts: Iterable[_Setting]) -> Targe
     check = _open_settings(settings).get("healthcheck")
     health = " ".join(iter_texts(check.get("commandTemplate"))) if isinstance(check, dict) else ""
     words = (text for part in parts for text in iter_texts(part.value))
-    return TargetPrograms(" ".join(words), health or None, str(getattr(settings, "cwd", None) or "."))
+    cwd = str(getattr(settings, "cwd", None) or ".")
+    return TargetPrograms(" ".join(words), health or None, cwd, "command_template" in type(settings).model_fields)
 
 
 def _assemble_setup(provider: str, parts: Sequence[_Setting]) -> TargetSetup:

@@ -33,6 +33,8 @@ _NO_REFERENCE: Final = "&#8203;"
 again; only something between the sign and the name stops it (github/markup#1168)."""
 _COMMAND: Final = re.compile(r"^\s*::")
 _BLANKS: Final = re.compile(r"\s+")
+_LINE_BREAK: Final = re.compile(r"[\r\n⏎]")
+"""Also as `to_one_line` marks it."""
 
 
 def truncate_text(text: str, limit: int = MAX_TEXT) -> str:
@@ -57,7 +59,7 @@ def truncate_middle(text: str, limit: int = MAX_TEXT) -> str:
 
 def shorten_error(text: str, limit: int = MAX_TEXT) -> str:
     """Put an error on one line of at most `limit` characters. One of several lines keeps its beginning and its end."""
-    if len(text.splitlines()) < 2:
+    if _LINE_BREAK.search(text.strip()) is None:
         return to_one_line(text, limit)
     return truncate_middle(to_one_line(text, 3 * len(text)), limit)  # a line break becomes three characters
 
