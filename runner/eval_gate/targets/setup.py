@@ -118,7 +118,8 @@ def _find_programs(settings: TargetSettings, parts: Iterable[_Setting]) -> Targe
         return None
     check = _open_settings(settings).get("healthcheck")
     health = " ".join(iter_texts(check.get("commandTemplate"))) if isinstance(check, dict) else ""
-    words = (text for part in parts for text in iter_texts(part.value))
+    # where a command runs is not what it loads
+    words = (text for part in parts if part.name != "cwd" for text in iter_texts(part.value))
     cwd = str(getattr(settings, "cwd", None) or ".")
     return TargetPrograms(" ".join(words), health or None, cwd, "command_template" in type(settings).model_fields)
 
