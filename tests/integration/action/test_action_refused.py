@@ -367,7 +367,7 @@ def test_own_code__a_step_has_made_values_results_and_programs__is_evaluated(job
     check_in(job, github)
     (job.workspace / "snapshot.json").write_text("{}")
     (job.workspace / "evals/results/old").mkdir(parents=True)
-    (job.workspace / "evals/results/old/run.json").write_text("{}")
+    (job.workspace / "evals/results/old/run.json").write_text('{"runId": "old"}')
     job.begin_run(event=event)
     with agent() as running:
         inputs = {"agent-endpoint": running.url, "snapshot": "snapshot.json"}
