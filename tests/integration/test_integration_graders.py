@@ -69,7 +69,7 @@ class Repository:
 
 
 @pytest.fixture
-def made(tmp_path) -> Callable[..., Repository]:
+def make_repository(tmp_path) -> Callable[..., Repository]:
     """Make a repository whose first run passes, of a committed state."""
 
     def make(script: str = "python3 g.py", **files: str) -> Repository:
@@ -82,15 +82,15 @@ def made(tmp_path) -> Callable[..., Repository]:
     return make
 
 
-def test_grader__nothing_changes__is_no_setup_change(made) -> None:
-    repository = made()
+def test_grader__nothing_changes__is_no_setup_change(make_repository) -> None:
+    repository = make_repository()
     done = repository.compare()
     assert (done.returncode, "setup changed" in done.stdout) == (0, False), done.stdout + done.stderr
     assert not [one for one in repository.read_record()["warnings"] if "compared" in one]
 
 
-def test_grader__agent_changes_and_nothing_else__is_no_setup_change(made) -> None:
-    repository = made()
+def test_grader__agent_changes_and_nothing_else__is_no_setup_change(make_repository) -> None:
+    repository = make_repository()
     repository.break_agent()
     done = repository.compare()
     assert (done.returncode, "setup changed" in done.stdout) == (1, False), done.stdout + done.stderr
@@ -138,8 +138,8 @@ def test_grader__file_that_it_loads_changes__is_named(tmp_path, what) -> None:
     assert f"grader of 1 case changed: `{name}`" in done.stdout
 
 
-def test_grader__bytes_behind_four_million__are_compared(made) -> None:
-    repository = made(evals__big="x" * 4_000_001 + "a")
+def test_grader__bytes_behind_four_million__are_compared(make_repository) -> None:
+    repository = make_repository(evals__big="x" * 4_000_001 + "a")
     repository.write("evals/big", "x" * 4_000_001 + "b")
     done = repository.compare()
     assert (done.returncode, "grader of 1 case changed: `evals/big`" in done.stdout) == (1, True), done.stdout
