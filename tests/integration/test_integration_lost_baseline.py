@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,78 @@ def test_other_cases_in_another_folder__no_baseline_yet(project) -> None:
     assert run(other).returncode == 0
     configure(project)
     done = run(project, bad="q1")
+    assert (done.returncode, "→" in text(done)) == (0, False), done.stdout
+
+
+def test_another_tag_is_chosen__is_inconclusive(project) -> None:
+    configure(project)
+    write(project, "a.golden.json", ONE | {"tags": ["smoke"]}, TWO)
+    assert run(project, "--tag", "smoke").returncode == 0
+    write(project, "a.golden.json", ONE | {"tags": ["quick"]}, TWO)
+    done = run(project, "--tag", "quick", bad="q1")
+    assert (done.returncode, "selection `smoke` → `quick`" in text(done)) == (3, True), done.stdout
+
+
+def test_shards_are_given_up__is_inconclusive(project) -> None:
+    configure(project)
+    for shard in ("1/2", "2/2"):
+        assert run(project, "--shard", shard).returncode == 0
+    done = run(project, bad="q1")
+    assert (done.returncode, "selection `shard " in text(done)) == (3, True), done.stdout
+
+
+def test_file_and_id_of_the_case_have_other_names_too__is_found_by_prompt_and_expectation(project) -> None:
+    configure(project)
+    assert run(project).returncode == 0
+    configure(project, outputDir="other", evals=["checks"])
+    (project / "evals/a.golden.json").unlink()
+    (project / "checks").mkdir()
+    (project / "checks/z.golden.json").write_text(json.dumps([ONE | {"id": "new"}]))
+    done = run(project, bad="q1")
+    assert (done.returncode, "1 case that passes there fails here: new" in text(done)) == (3, True), done.stdout
+
+
+@pytest.mark.parametrize("fail_on", ["regressions,removed", "regressions,changed"])
+def test_case_is_removed_or_weakened_with_its_results_folder__is_inconclusive_where_that_blocks(
+    project, fail_on
+) -> None:
+    configure(project)
+    assert run(project).returncode == 0
+    configure(project, outputDir="other", failOn=fail_on.split(","))
+    write(project, "a.golden.json", *([TWO] if "removed" in fail_on else [ONE | {"expect": {}}, TWO]))
+    done = run(project, bad="q1")
+    assert (done.returncode, "1 setup change would fail the gate here" in text(done)) == (3, True), done.stdout
+
+
+def test_results_of_another_tool_are_stored_elsewhere__is_inconclusive(project) -> None:
+    configure(project)
+    row = {"suite": "s", "id": "c1", "status": "passed", "input": "q", "expected": "e"}
+    (project / "rows.jsonl").write_text(json.dumps(row))
+    first = gate(project, "check", "rows.jsonl", CI="true")
+    assert first.returncode == 0, first.stderr
+    configure(project, outputDir="other")
+    (project / "rows.jsonl").write_text(json.dumps(row | {"status": "failed"}))
+    done = gate(project, "check", "rows.jsonl", CI="true")
+    assert (done.returncode, "results folder `evals/results` → `other`" in text(done)) == (3, True), done.stdout
+
+
+def test_failure_is_waived__passes(project) -> None:
+    configure(project)
+    assert run(project).returncode == 0
+    configure(project, outputDir="other")
+    (project / ".eval-gate").mkdir()
+    until = (datetime.now(UTC) + timedelta(days=5)).date().isoformat()
+    waived = f'waivers:\n- case: c1\n  reason: "known"\n  until: "{until}"\n'
+    (project / ".eval-gate/waivers.yaml").write_text(waived)
+    done = run(project, bad="q1")
+    assert (done.returncode, "results folder `evals/results` → `other`" in text(done)) == (0, True), done.stdout
+
+
+def test_nothing_would_be_compared_anyway__says_nothing(project) -> None:
+    configure(project, failOn=["failures"])
+    assert run(project).returncode == 0
+    configure(project, failOn=["failures"], outputDir="other")
+    done = run(project)
     assert (done.returncode, "→" in text(done)) == (0, False), done.stdout
 
 

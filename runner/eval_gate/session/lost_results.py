@@ -16,6 +16,7 @@ from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import format_relative_path
 from eval_gate.model.comparison import Outcome, ReasonCode
+from eval_gate.model.result import Shard
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.baseline import Baseline, NoBaseline, UnlinkedResult, is_measured
 from eval_gate.results.result_names import RUN_NAME
@@ -70,8 +71,8 @@ def _describe_link(
         return UnlinkedResult(stored.read(), "baseline", named, "none", hint) if named else None
     if folder.resolve() != current.resolve():
         names = ("results folder", format_relative_path(folder), format_relative_path(current))
-    elif not head.covers(chosen):
-        names = ("selection", _format_selections(head.selections), _format_selections(chosen))
+    elif head.shard or not head.covers(chosen):
+        names = ("selection", _format_selections(head.selections, head.shard), _format_selections(chosen))
     elif targets and head.target.name not in targets:
         names = ("target", head.target.name, next(iter(targets)))
     else:
@@ -91,8 +92,8 @@ def _iter_newest(folders: Sequence[Path], targets: Collection[str]) -> Iterator[
         with suppress(GateError, OSError):
             for one in list_stored_runs(folder):
                 run = one.head
-                key = run.target.name, run.selections
-                if not run.complete or run.shard or is_in_future(run.timestamp) or run.target.name in others:
+                key = run.target.name, run.selections, run.shard
+                if not run.complete or is_in_future(run.timestamp) or run.target.name in others:
                     continue
                 if key not in newest or (_has_passed(one) and not _has_passed(newest[key])):
                     newest[key] = one
@@ -105,11 +106,10 @@ def _has_passed(stored: StoredRun) -> bool:
 
 
 def _list_folders(config: RunConfig, context: RunContext) -> list[Path]:
-    """List the folders of runs: the one of this run, those beside it, and all others below the root."""
-    own = Path(config.output_dir)
+    """List the folders of runs: the one of this run, the usual one, those beside it, and all others below the root."""
+    own, usual = Path(config.output_dir), context.root / RunConfig().output_dir
     beside = sorted({file.parent.parent for file in own.parent.glob(ARTIFACT_RUN_GLOB)})
-    listed = {one.resolve(): one for one in (own, *_iter_run_folders(context.root), *beside)}
-    return list(listed.values())
+    return list({one.resolve(): one for one in (own, usual, *beside, *_iter_run_folders(context.root))}.values())
 
 
 def _iter_run_folders(root: Path) -> Iterator[Path]:
@@ -128,7 +128,9 @@ def _iter_run_folders(root: Path) -> Iterator[Path]:
                     waiting += below
 
 
-def _format_selections(selections: Sequence[CaseSelection]) -> str:
+def _format_selections(selections: Sequence[CaseSelection], shard: Shard | None = None) -> str:
     """Format the selections of a run as their globs, tags, tiers and paths."""
+    if shard is not None:
+        return f"shard {shard.index}/{shard.count}"
     chosen = [(*one.paths, *one.cases, *one.tags, *one.tiers) or ("single cases",) for one in selections]
     return "; ".join(", ".join(parts) for parts in chosen) or "all cases"

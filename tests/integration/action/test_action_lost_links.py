@@ -6,7 +6,9 @@ import shutil
 
 import pytest
 
+from tests.integration.action.test_action_other_commits import RENAMED, in_workflow
 from tests.support.github import GATE
+from tests.support.github.faults import Fault
 from tests.support.world import ActionWorld, scripted
 
 CONFIG = {"config": "bot/eval-gate.yaml"}
@@ -65,6 +67,36 @@ def test_gate_has_another_name__what_fails_there_too_or_passes__passes_and_names
     assert seen.code == 0, seen.text
     assert f"gate `{names[0]}` → `{names[1]}`" in " ".join(seen.head.split()), seen.report
     assert "no baseline yet" not in seen.title
+
+
+def test_workflow_job_artifact_and_key_all_have_other_names__is_inconclusive(world) -> None:
+    world.main("PPPP*2", artifact_name="old")
+    seen = in_workflow(
+        world, RENAMED, "PPFP", GITHUB_JOB="evals", **{"INPUT_ARTIFACT-NAME": "x", "INPUT_COMMENT-KEY": "k"}
+    )
+    assert (seen.code, "gate `gate.yml.gate.old` → `k`" in " ".join(seen.text.split())) == (3, True), seen.text
+    assert "Restore `artifact-name: old`" in " ".join(seen.text.split())
+
+
+def test_cases_are_moved_with_their_gate__is_inconclusive(world) -> None:
+    world.main("PPPP", comment_key="old")
+    (world.job.workspace / "evals" / world.suite).unlink()
+    world.suite = "moved.golden.json"
+    world.cases = [one | {"id": f"moved-{at}"} for at, one in enumerate(world.cases)]
+    world.write()
+    assert world.here("PPFP", world.merged(world.pull()), comment_key="new").code == 3
+
+
+def test_same_key_in_another_workflow__names_the_workflow_files(world) -> None:
+    world.main("PPPP", comment_key="bot")
+    seen = in_workflow(world, RENAMED, "PPFP", **{"INPUT_COMMENT-KEY": "bot"})
+    shown = " ".join(seen.text.split())
+    assert (seen.code, f"workflow `{GATE}` → `{RENAMED}`" in shown) == (3, True), seen.text
+
+
+def test_github_does_not_list_runs__a_failing_case_is_inconclusive(world, github) -> None:
+    github.faults.add("GET", r"/actions/runs\?", *[Fault.status(502)] * 5)
+    assert world.here("PPFP", world.merged(world.pull())).code == 3
 
 
 def test_further_gate_beside_an_existing_one__is_new(world) -> None:
