@@ -8,6 +8,7 @@ from tests.support.jobs import pull_request_event, repository_facts
 from tests.support.world import ActionWorld, expect, scripted
 
 RENAMED = ".github/workflows/evals.yml"
+KEY = "gate.yml.gate"
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_workflow_or_job_was_renamed__a_failing_case_is_inconclusive_and_both_na
     assert (seen.code, seen.reasons[0]) == (3, "baseline-lost"), seen.text
     for shown in (seen.text, seen.ended.log):
         assert "name its workflow file with `baseline-workflow: gate.yml`" in " ".join(shown.split()), shown
-        assert f"gate `gate.yml.gate` → `{key}`" in " ".join(shown.split()), shown
+        assert f"gate `{KEY}` → `{key}`" in " ".join(shown.split()), shown
         assert "Next step: The next run" not in shown
     followed = in_workflow(world, path, "PPFP", GITHUB_JOB=job, **{"INPUT_BASELINE-WORKFLOW": "gate.yml"})
     expect(followed, 1, "1 regression", regression=[2])

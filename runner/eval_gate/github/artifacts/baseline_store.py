@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -65,6 +65,8 @@ MAX_INELIGIBLE_RESULTS: Final = 5
 """Gates whose results do not count and are read all the same, to tell whether they are of the cases here."""
 MAX_OTHER_ARTIFACTS: Final = 10
 """Artifacts that are fetched to find these results."""
+MAX_OF_NAME: Final = 2
+"""Of these so many of one workflow and name: two gates of a run may take turns in storing under it."""
 MAX_NAMES: Final = 3
 """Names of which it is asked whether the branch had them."""
 MAX_CHECKED_ARTIFACTS: Final = 50
@@ -263,10 +265,13 @@ class ArtifactStore:
         return tuple(found.values())
 
     def _iter_ineligible_artifacts(self) -> Iterator[tuple[Artifact, WorkflowRun]]:
-        """Yield the artifacts of the base that do not count and can be read."""
+        """Yield the artifacts of the base that do not count and can be read: the nearest of each workflow and name."""
+        seen = Counter[tuple[str, str]]()
         for artifact, run in chain(self._elsewhere, iter_other_artifacts(self._client, self._wanted)):
-            fits = artifact.size_in_bytes <= MAX_ARCHIVE_BYTES and not self._is_later(run)
+            place = run.workflow, artifact.name
+            fits = artifact.size_in_bytes <= MAX_ARCHIVE_BYTES and seen[place] < MAX_OF_NAME and not self._is_later(run)
             if fits and self._get_branch_commits(run.head_branch or "").has_pointed_at(run.head_sha):
+                seen[place] += 1
                 yield artifact, run
 
     def iter_base_commits(self, limit: int) -> Iterator[str]:
