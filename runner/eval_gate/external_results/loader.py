@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, Problem
-from eval_gate.external_results.format_detection import detect_format
+from eval_gate.external_results.format_detection import KnownFormat, open_results
 from eval_gate.external_results.result_files import ResultsFile, find_result_files
 from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
 from eval_gate.external_results.result_rows import (
@@ -115,6 +115,7 @@ class _ResultsCollector(Struct):
     wanted: ResultsFormat
     rules: ScoreRules
     redact: Redactor
+    encoding: str | None = None
     formats: dict[ResultsFormat, str] = field(default_factory=dict)
     """With the file that each was seen in first."""
     tools: dict[str, None] = field(default_factory=dict)
@@ -145,14 +146,19 @@ class _ResultsCollector(Struct):
             return
         file, shown = found.path, found.shown
         self.sources.add(file.resolve())
-        known, facts = detect_format(file, shown, self.wanted), FileFacts()
+        with open_results(file, shown, self.wanted, self.encoding) as (known, readable):
+            self._add_rows(known, readable, found)
+
+    def _add_rows(self, known: KnownFormat, readable: Path, found: ResultsFile) -> None:
+        """Add the rows of a file, which stand in `readable`."""
+        shown, facts = found.shown, FileFacts()
         self.formats.setdefault(known.format, shown)
         first = next(iter(self.formats))
         if known.format is not first:
             which = f"is {known.format}, and {self.formats[first]} is {first}"
             raise build_unreadable_error(RowPlace(shown), f"{which}: check the results of one tool at a time")
         held = _FileOverlap(shown)
-        for row in known.load_reader()(file, shown, facts):
+        for row in known.load_reader()(readable, shown, facts):
             self._add_row(_prefix_suite(row, found.prefix) if found.prefix else row, held)
         facts.check_counts(shown, held.count, held.failures)
         if not held.count:
@@ -267,14 +273,20 @@ def _is_same_execution(row: ResultRow, others: Sequence[ResultRow]) -> bool:
 
 
 def load_external_results(
-    paths: Sequence[str | ResultsPath], wanted: ResultsFormat, rules: ScoreRules, redact: Redactor = EMPTY_REDACTOR
+    paths: Sequence[str | ResultsPath],
+    wanted: ResultsFormat,
+    rules: ScoreRules,
+    redact: Redactor = EMPTY_REDACTOR,
+    encoding: str | None = None,
 ) -> ExternalResults:
     """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
+
+    `encoding` is that of files that are not UTF-8 and do not state another one.
 
     Raises GateError `invalid-results`, `duplicate-results`, `missing-score-rule` and `results-incomplete`, with what
     is wrong in all of the files.
     """
-    gathering = _ResultsCollector(wanted, rules, redact)
+    gathering = _ResultsCollector(wanted, rules, redact, encoding)
     _read_all(paths, gathering)
     cases, notes = gathering.cases, gathering.notes
     if gathering.duplicates:

@@ -176,7 +176,7 @@ def _read_version(file: Path, shown: str) -> tuple[int, ...]:
     try:
         with file.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
-            end = stream.read(_VERSION_BYTES).replace(b"\0", b"")  # of UTF-16 what is ASCII is left
+            end = stream.read(_VERSION_BYTES)
     except OSError as error:
         raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
     found = _VERSION.findall(end.decode("ascii", "replace"))
