@@ -164,6 +164,8 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
                 yield from _iter_results(walked, shown, facts, marks=marks)
             else:
                 value = walked.read_value()
+                if key == "runtimeOptions":
+                    facts.repeats = parse_count(get_nested(value, "repeat"))
                 if key == "metadata" and (version := get_nested(value, "promptfooVersion")):
                     facts.tool = f"promptfoo {to_text(version)[:40]}"
         walked.require_end()
