@@ -139,6 +139,8 @@ class GroundKind(StrEnum):
     """The case has passes and failures in this run, with more passes."""
     MISSING_RERUNS = "missing_reruns"
     """Decisive re-runs are missing: they ended with an error, or the run ended."""
+    NOT_RERUN = "not_rerun"
+    """Nothing can re-run the case, and the executions that its tool made decide nothing."""
     GATE_FAILED = "gate_failed"
     """The case was not re-run, or not often enough, because other cases already failed the gate."""
 
@@ -150,7 +152,13 @@ class GroundKind(StrEnum):
     @property
     def is_inconclusive(self) -> bool:
         """Whether the class of the case is unknown."""
-        return self in {GroundKind.MISSING_RERUNS, GroundKind.GATE_FAILED, GroundKind.BUDGET_USED, GroundKind.TIMEOUTS}
+        return self in {
+            GroundKind.MISSING_RERUNS,
+            GroundKind.NOT_RERUN,
+            GroundKind.GATE_FAILED,
+            GroundKind.BUDGET_USED,
+            GroundKind.TIMEOUTS,
+        }
 
 
 MOST_ODDS: Final = 1_000_000

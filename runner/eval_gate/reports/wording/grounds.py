@@ -6,6 +6,7 @@ They hold the name of a branch as it is: whoever shows them escapes them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate.waivers.wording import KIND_WORDS
@@ -43,6 +44,7 @@ _UNTESTED: Final = frozenset(
     {
         GroundKind.USUAL_RESULT,
         GroundKind.MISSING_RERUNS,
+        GroundKind.NOT_RERUN,
         GroundKind.GATE_FAILED,
         GroundKind.BUDGET_USED,
         GroundKind.TIMEOUTS,
@@ -51,6 +53,7 @@ _UNTESTED: Final = frozenset(
 """Grounds that show no chance, because it decided nothing."""
 _GROUND_TEXTS: Final = {
     GroundKind.MISSING_RERUNS: "its re-runs ended without a result",
+    GroundKind.NOT_RERUN: "no command re-runs it",
     GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
     GroundKind.TIMEOUTS: (
         "it timed out like many other cases: the provider is slow, or this change makes all cases slow"
@@ -65,11 +68,17 @@ _CONCLUSIONS: Final = {
     GroundKind.GATE_FAILED: "suspected",
     GroundKind.BUDGET_USED: "suspected",
     GroundKind.MISSING_RERUNS: "inconclusive",
+    GroundKind.NOT_RERUN: "inconclusive",
     GroundKind.TIMEOUTS: "inconclusive",
     GroundKind.RECOVERED: "inconclusive",
     GroundKind.MIXED: "inconclusive",
 }
 """The word that the evidence begins with."""
+
+
+def describe_missing_reruns(kinds: Iterable[GroundKind]) -> str:
+    """Return what the re-runs of unconfirmed cases lack: they are missing, or no command makes any."""
+    return "with too little evidence" if all(kind is GroundKind.NOT_RERUN for kind in kinds) else "with missing re-runs"
 
 
 def format_place(context: ReportContext) -> str:
@@ -279,8 +288,8 @@ def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str |
         case GroundKind.MUST_PASS:
             fails = _fails_on_branch(grounds)
             return f"it counts although it fails {place} too" if fails else "every failure of a must-pass case counts"
-        case GroundKind.MISSING_RERUNS | GroundKind.GATE_FAILED | GroundKind.BUDGET_USED | GroundKind.TIMEOUTS:
-            return _GROUND_TEXTS[grounds.kind]
+        case kind if kind in _GROUND_TEXTS:
+            return _GROUND_TEXTS[kind]
         case GroundKind.RECOVERED if not grounds.current.passes:
             return "its history may explain this"
         case GroundKind.USUAL_RESULT if change is CaseClass.FLAKY:
