@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.agents import Exchange, agent, unused_port
 from tests.support.program import CLEAN, PROGRAM, gate
@@ -101,6 +102,36 @@ def test_draft__from_traces__has_the_tools_and_a_second_turn(tmp_path) -> None:
     assert "{tool: get_weather, args: {city: Paris, unit: celsius}" in text
     assert "Thank you!" in text
     assert gate(tmp_path, "validate", "--strict", "a.eval.yaml").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "google-adk-1.39",
+        "google-adk-2.13",
+        "langsmith-0.15",
+        "openinference-langchain-0.1.80",
+        "openinference-openai-0.1.66",
+        "strands-agents-1.62",
+        "strands-agents-1.62-latest",
+        "vercel-ai-6",
+    ],
+)
+def test_draft__traces_of_an_instrumentation__give_one_draft_for_each_question(tmp_path, name) -> None:
+    source = str(TRACES / f"{name}.json")
+    done = gate(tmp_path, "draft", "--from-traces", source, "--format", "agentv", "-o", "a.eval.yaml")
+    assert done.returncode == 0, done.stderr
+    first, second = yaml.safe_load((tmp_path / "a.eval.yaml").read_text())["tests"]
+    assert first["input"] == "Where is order 5121?"
+    assert first["assertions"][0]["expected"] == [{"tool": "get_order", "args": {"id": 5121}, "args_match": "superset"}]
+    assert {"type": "contains-all", "value": ["Rotterdam"]} in first["assertions"]
+    assert [one["content"] for one in second["input"]] == [
+        "Where is order 5121?",
+        "Order 5121 is in Rotterdam.",
+        "When was it shipped?",
+    ]
+    assert second["assertions"][0] == {"type": "execution-metrics", "max_tool_calls": 0}
+    assert "Left out" not in done.stdout + done.stderr
 
 
 def test_draft__from_results__has_what_passed(tmp_path) -> None:

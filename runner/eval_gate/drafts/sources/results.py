@@ -80,7 +80,7 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
     try:
         prompt = _parse_prompt(row.prompt)
     except PromptError as error:
-        collector.leave_out(str(error), place)
+        collector.leave_out(str(error), place, error.found)
         return
     response = Response(
         text=row.response or "",
