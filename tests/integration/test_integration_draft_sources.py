@@ -64,6 +64,21 @@ def test_draft__from_a_log__has_what_its_executions_have_in_common(tmp_path) -> 
     assert "Left out 1 line (agent.log:1): not JSON." in done.stderr
 
 
+def test_draft__log_whose_responses_all_have_a_name__expects_it_wherever_it_stands(tmp_path) -> None:
+    said = (
+        "DX-442 is in Oslo, DX-443 in Bergen.",
+        "In Oslo: DX-442. In Bergen: DX-443.",
+        "Bergen has DX-443, Oslo DX-442.",
+    )
+    made = [{"name": "track", "params": {"code": code}} for code in ("DX-442", "DX-443")]
+    write_log(tmp_path, *({"message": "Track DX-442 and DX-443", "response": one, "toolCalls": made} for one in said))
+    done = gate(tmp_path, "draft", "--from-log", "agent.log", "-o", "a.golden.json")
+    assert done.returncode == 0, done.stderr
+    [case] = read_drafts(tmp_path / "a.golden.json")
+    assert case["expect"]["responseContains"] == ["Oslo", "Bergen"]
+    assert "differed" not in case["description"]
+
+
 def test_draft__log_with_keys_and_personal_data__writes_none(tmp_path) -> None:
     (tmp_path / "eval-gate.json").write_text(json.dumps({"redact": [r"555-\d{4}"]}))
     said = f"Call 555-0100 with {KEY}."
