@@ -158,6 +158,26 @@ def test_draft__from_results__has_what_passed(tmp_path) -> None:
     assert "the tool says that it failed, so its response is no example" in done.stderr
 
 
+MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Refund order 4711 of Ana"}]
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_draft__from_results_of_promptfoo__asks_what_was_sent(tmp_path, lines) -> None:
+    whole = json.loads((RESULTS / "promptfoo-output.json").read_text())
+    first = whole["results"]["results"][0] | {"vars": {"order": 4711, "name": "Ana"}}
+    sent = ["Refund order 4711 of Ana", json.dumps(MESSAGES), '{"order": 4711, "name": "Ana"}']
+    found = [first | {"testIdx": at, "prompt": {"raw": one, "label": "x"}} for at, one in enumerate(sent)]
+    whole["results"] |= {"results": found, "stats": {}}
+    source = tmp_path / ("out.jsonl" if lines else "out.json")
+    source.write_text("".join(json.dumps(one) + "\n" for one in found) if lines else json.dumps(whole))
+    done = gate(tmp_path, "draft", "--from-results", source.name, "-o", "a.golden.json")
+    assert done.returncode == 0, done.stderr
+    [case] = read_drafts(tmp_path / "a.golden.json")
+    assert case["input"] == {"message": "Refund order 4711 of Ana"}
+    assert "1 draft from 2 executions" in done.stdout
+    assert "not a text that a person wrote (a mapping with the keys order, name)." in done.stderr
+
+
 @pytest.mark.parametrize("source", ["--from-log", "--from-traces", "--from-results"])
 def test_draft__no_file__is_an_error_that_names_it(tmp_path, source) -> None:
     done = gate(tmp_path, "draft", source, "none.json", "-o", "a.golden.json")

@@ -56,7 +56,7 @@ def read_results(paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFor
 
 def _read_file(file: ResultsFile, wanted: ResultsFormat, collector: ObservationCollector) -> int:
     """Read one file and return the number of executions in it."""
-    known, facts = detect_format(file.path, file.shown, wanted), FileFacts()
+    known, facts = detect_format(file.path, file.shown, wanted), FileFacts(needs_sent_prompts=True)
     rows = 0
     for row in known.load_reader()(file.path, file.shown, facts):
         rows += 1
