@@ -375,7 +375,7 @@ def _format_prompt(variables: JsonValue) -> str:
 
 
 def _add_sent_prompt(row: ResultRow, result: JsonValue, facts: FileFacts) -> ResultRow:
-    prompt = get_nested(result, "prompt") if facts.needs_sent_prompts else None
+    prompt: Any = get_nested(result, "prompt") if facts.needs_sent_prompts else None
     sent = get_nested(parse_raw(bytes(prompt)) if isinstance(prompt, Raw) else prompt, "raw")
     return row._replace(prompt=sent) if isinstance(sent, str) else row
 

@@ -15,21 +15,16 @@ from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.otlp import SpanKey, TraceSpan, read_spans
 from eval_gate.drafts.sources.source_file import build_source_error, read_source
+from eval_gate.drafts.sources.source_messages import SourceCall, SourceMessage, decode_json, find_last_prompt
 from eval_gate.drafts.sources.span_messages import (
     SpanKind,
     SpanMessages,
-    TracedCall,
-    TracedMessage,
-    decode_json,
     find_kind,
-    get_call_id,
-    get_tool_name,
     iter_tool_definitions,
-    read_arguments,
     read_messages,
-    read_result,
+    read_tool,
 )
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, build_prompt
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, build_prompt, find_prompt
 from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
@@ -94,7 +89,7 @@ class _Turn(Struct):
         return next((found for span in self.spans for key in _CONVERSATIONS if (found := span.get_text(key))), "")
 
     @property
-    def first_input(self) -> tuple[TracedMessage, ...]:
+    def first_input(self) -> tuple[SourceMessage, ...]:
         """Messages that the first model call was given."""
         return next((messages.input for _, messages in self.models if messages.input), ())
 
@@ -191,8 +186,7 @@ def _join_turns(turns: Iterable[_Turn]) -> list[_Turn]:
     waiting: dict[tuple[tuple[str, str], ...], _Turn] = {}
     for turn in turns:
         given = turn.first_input
-        last = max((at for at, one in enumerate(given) if one.is_prompt), default=-1)
-        asked = tuple((one.role, one.text) for one in given[: last + 1])
+        asked = tuple((one.role, one.text) for one in given[: find_last_prompt(given) + 1])
         before = waiting.get(asked) if turn.agent is None and given and not _begins_turn(turn.models[0][1]) else None
         if before is None:
             found.append(turn)
@@ -237,29 +231,17 @@ def _collect_turn(
 def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:
     """Find the question of a turn: the agent's if it has one, with the earlier messages that a model was given."""
     first = turn.first_input
+    if turn.agent is None and not turn.models:
+        raise PromptError("a tool call without the span of an agent or a model")
     if not own.input and not first:
         unread = next((one.unread for one in (own, *(one for _, one in turn.models)) if one.unread), "")
         if unread:
             return build_prompt(unread)  # which says what it is
-        raise PromptError(_NO_CONTENT)
     if not own.input or (own.is_whole and first):
-        return _find_prompt(first)
-    prompt = _find_prompt(own.input)
-    is_last = any(one.is_prompt and one.text == prompt.text for one in first)
-    return _find_prompt(first) if is_last and not prompt.earlier_messages else prompt
-
-
-def _find_prompt(given: Sequence[TracedMessage]) -> UserPrompt:
-    """Find the question in the messages that a model or an agent was given. Raises PromptError."""
-    last = max((at for at, one in enumerate(given) if one.is_prompt), default=None)
-    if last is None:
-        raise PromptError(_NO_CONTENT)
-    earlier = tuple(
-        Message(role=one.role, content=one.text)
-        for one in given[:last]
-        if one.role in ("user", "assistant") and one.text.strip()
-    )
-    return build_prompt(given[last].text, earlier)
+        return find_prompt(first, _NO_CONTENT)
+    prompt = find_prompt(own.input, _NO_CONTENT)
+    is_same = any(one.is_prompt and one.text == prompt.text for one in first)
+    return find_prompt(first) if is_same and not prompt.earlier_messages else prompt
 
 
 def _build_response(turn: _Turn, own: SpanMessages) -> Response:
@@ -280,7 +262,7 @@ def _build_response(turn: _Turn, own: SpanMessages) -> Response:
     )
 
 
-def _find_last_text(messages: Sequence[TracedMessage]) -> str:
+def _find_last_text(messages: Sequence[SourceMessage]) -> str:
     return next((one.text for one in reversed(messages) if one.role == "assistant" and one.text.strip()), "")
 
 
@@ -296,64 +278,37 @@ def _collect_results(found: Iterable[SpanMessages]) -> dict[str, JsonValue]:
 
 
 def _merge_calls(
-    listed: Sequence[TracedCall], results: Mapping[str, JsonValue], tools: Sequence[TraceSpan]
+    listed: Sequence[SourceCall], results: Mapping[str, JsonValue], tools: Sequence[TraceSpan]
 ) -> Iterator[ToolCall]:
     """Merge the calls in messages, each once, with the spans of tools, by id, otherwise by name and order."""
-    spans = _ToolSpans(tools, {call.id for call in listed})
+    read = [(span, read_tool(span)) for span in tools]
+    ids = {call.id for call in listed}.intersection(tool.id for _, tool in read if tool.id)
+    waiting: dict[str, deque[TraceSpan]] = defaultdict(deque)
+    for span, tool in read:
+        waiting[tool.id if tool.id in ids else tool.name].append(span)
     seen = set[str]()
     for call in listed:
         if call.id and call.id in seen:
             continue
         seen.add(call.id)
-        span = spans.take(call)
+        spans = waiting[call.id if call.id in ids else call.name]
         made = ToolCall(
             name=call.name, params=_to_params(call.arguments), result=results.get(call.id), id=call.id or None
         )
-        yield made if span is None else _add_span(made, span)
-    for span in spans.list_left():
-        name = get_tool_name(span)
-        if name and len(name) <= CALL_NAME:
-            yield _add_span(ToolCall(name=name, id=get_call_id(span) or None), span)
-
-
-class _ToolSpans:
-    """Spans of tools, each of which belongs to one call at most."""
-
-    def __init__(self, spans: Sequence[TraceSpan], listed: set[str]) -> None:
-        """Take the ids of spans for those of the calls that are `listed` if one of them is the same."""
-        self._spans = spans
-        self._taken = set[SpanKey]()
-        by_id = {key: span for span in spans if (key := get_call_id(span))}
-        self._by_id = {} if listed.isdisjoint(by_id) else by_id
-        self._with_id = {span.key for span in self._by_id.values()}
-        self._by_name: dict[str, deque[TraceSpan]] = defaultdict(deque)
-        for span in spans:
-            self._by_name[get_tool_name(span)].append(span)
-
-    def take(self, call: TracedCall) -> TraceSpan | None:
-        """Take the span of a call: by its id, otherwise the first one of its name; None if there is none."""
-        span = self._by_id.pop(call.id, None) if call.id else None
-        named = self._by_name.get(call.name)
-        while span is None and named:
-            first = named.popleft()
-            if first.key not in self._taken and not (call.id and first.key in self._with_id):
-                span = first
-        if span is not None:
-            self._taken.add(span.key)
-        return span
-
-    def list_left(self) -> list[TraceSpan]:
-        """List the spans that belong to no call."""
-        return [span for span in self._spans if span.key not in self._taken]
+        yield _add_span(made, spans.popleft()) if spans else made
+    left = {span.key for spans in waiting.values() for span in spans}
+    for span, tool in read:
+        if span.key in left and tool.name and len(tool.name) <= CALL_NAME:
+            yield _add_span(ToolCall(name=tool.name, id=tool.id or None), span)
 
 
 def _add_span(call: ToolCall, span: TraceSpan) -> ToolCall:
     """Add what the span of a tool says: arguments, result, success and duration."""
-    result = read_result(span)
+    tool = read_tool(span)
     return replace(
         call,
-        params=call.params or _to_params(read_arguments(span)),
-        result=call.result if result is None else result,
+        params=call.params or _to_params(tool.arguments),
+        result=call.result if tool.result is None else tool.result,
         success=span.error is None,
         duration_ms=_measure_ms(span.start_ns, span.end_ns),
     )

@@ -470,6 +470,14 @@ def test_read_traces__model_calls_that_are_traces_of_their_own__are_joined(tmp_p
     assert (second.question, [one.text for one in second.responses]) == ("c", ["d", "d"])
 
 
+def test_read_traces__tool_call_of_nobody__is_named_as_such(tmp_path) -> None:
+    made = Traces()
+    made.chat([user("a")], [said("b")])
+    made.add("execute_tool", trace="u", **{"gen_ai.tool.name": "f"})
+    [note] = made.read(tmp_path).notes
+    assert note.endswith(": a tool call without the span of an agent or a model.")
+
+
 def test_read_traces__step_without_a_message_of_a_user__is_no_run(tmp_path) -> None:
     made = Traces()
     kind = "langsmith.span.kind"
