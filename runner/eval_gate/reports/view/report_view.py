@@ -381,7 +381,7 @@ class ReportView(CaseLists):
         kinds = {
             "regression": self.regressions,
             "suspected": self.suspected,
-            "flaky and failing in the baseline too": self.flaky_failing,
+            "flaky before this change": self.flaky_failing,
             "still failing": self.still_failing,
             **self._rows_by_word,
             "without a comparable baseline": self.failing if self.comparison else (),

@@ -166,7 +166,7 @@ def describe_broken_main(change: CaseChange, place: str) -> str | None:
 
 
 def is_failing_as_flaky(change: CaseChange) -> bool:
-    """Whether a case fails here and in the baseline, and is flaky on the branch, which did not break it."""
+    """Whether a case fails here as it often does on the branch, where it is flaky and not broken."""
     is_flaky = change.case_history is not None and change.case_history.stability is Stability.FLAKY
     return change.change is CaseClass.STILL_FAILING and is_flaky and describe_broken_main(change, "") is None
 

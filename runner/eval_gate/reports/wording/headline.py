@@ -122,14 +122,17 @@ def format_regressions(run: RunResult) -> str:
     suspected = find_suspected_regressions(run)
     if is_suite_drop_alone(run):
         return f"{_format_suite_drop(run)}: {format_count(len(dropped), 'case')} failed at first"
+    counted = [*alone, *dropped]
+    words = []
     if outage := find_outage(run):
-        alone, suspected = ([one for one in found if one.key not in outage.cases] for found in (alone, suspected))
-        other = "other " if alone else ""
-        words = [format_outage(outage), *([format_count(len(alone), f"{other}regression")] if alone else [])]
-    else:
-        words = [format_count(len(alone), "regression")]
-    words += [f"{len(suspected)} {'more ' if alone else ''}suspected"] if suspected else []
-    words += [f"and {len(dropped)} more cases failed at first"] if dropped else []
+        counted, suspected = ([one for one in found if one.key not in outage.cases] for found in (counted, suspected))
+        words = [format_outage(outage)]
+    if counted or not outage:
+        words += [format_count(len(counted), f"{'other ' if outage else ''}regression")]
+    together = sum(one in dropped for one in counted)
+    share = "all" if together == len(counted) else f"{together} of them"
+    words += [f"{share} in a drop of the whole suite"] if together else []
+    words += [f"{len(suspected)} {'more ' if counted else ''}suspected"] if suspected else []
     return ", ".join(words)
 
 
