@@ -83,12 +83,13 @@ _LINE_KEYS: Final[_Marks] = (
     ({"input", "output", "expected", "scores"}, BRAINTRUST_LINES),
 )
 """Keys of a line that only this format has, the surest first."""
-_VERDICTS: Final = ("status", "score")
+_VERDICTS: Final = ("status", "score", "checks")
 """Keys of a line of our own format, of which one is needed; other tools name their rows by an `id`, too."""
 _LONG_LINE_KEYS: Final[_Marks] = (
     *(keyed for keyed in _LINE_KEYS if keyed[1] is not JSONL),
     ({"id", "status"}, JSONL),
     ({"id", "score"}, JSONL),
+    ({"id", "checks"}, JSONL),
 )
 """The same of a first line so long that its end is not seen. What is no line of results says so when it is read."""
 _DOCUMENT_KEYS: Final[_Marks] = (
