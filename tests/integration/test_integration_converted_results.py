@@ -166,3 +166,27 @@ def test_xml__that_the_page_names__is_compared(tool, tmp_path) -> None:
     found = endings(tmp_path / "o")
     assert {name: ending for name, ending in found.items() if ending not in {RIGHT, SKIPPED}} == IN_XML[tool]
     assert sorted(found.values()).count(SKIPPED) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "what", "way"),
+    [
+        ("playwright/out.json", "a JSON report of Playwright", "junit-xml"),
+        ("jest/out.json", "a JSON report of Jest or Vitest", "junit-xml"),
+        ("mocha/out.json", "a JSON report of Mocha", "junit-xml"),
+        ("cucumber/out.json", "a JSON report of Cucumber", "junit-xml"),
+        ("robot/output.xml", "an output.xml of Robot Framework", "junit-xml"),
+        ("node/out.tap", "TAP", "junit-xml"),
+        ("ctrf/base/ctrf.json", "a CTRF report", "ctrf"),
+        ("mlflow/base/mlflow.json", "a result of MLflow", "mlflow"),
+        ("phoenix/base/phoenix.json", "an experiment of Phoenix", "phoenix"),
+        ("ragas/base/ragas.jsonl", "a result of ragas", "ragas"),
+        ("giskard/base/giskard.json", "a result of Giskard", "giskard"),
+        ("lm-eval/base/lm-eval", "a log of lm-evaluation-harness", "lm-evaluation-harness"),
+    ],
+)
+def test_check__a_file_that_must_be_converted__names_tool_and_way(file, what, way, tmp_path) -> None:
+    done = gate(tmp_path, "check", str(RECORDED / file))
+    assert done.returncode == 2
+    assert f"is {what}, which is not read directly: convert it, see " in done.stderr
+    assert f"/docs/convert-results.md#{way}\n" in done.stderr

@@ -195,7 +195,7 @@ def _detect_from_head(head: bytes, file: Path) -> KnownFormat | None:
     text = _decode_head(head)
     if text.startswith("<"):
         root = _ROOT.search(text)
-        return TRX if root and root[1] == "TestRun" else JUNIT
+        return TRX if root and root[1] == "TestRun" else None if identify_text(text) else JUNIT
     if text.startswith('"{'):  # JSON within JSON
         return NESTED_ADK if "eval_set_result_id" in _find_first_keys(text.replace('\\"', '"')) else None
     if text.startswith("["):
