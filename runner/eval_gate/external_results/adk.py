@@ -18,6 +18,7 @@ from eval_gate.external_results.json_streaming import (
     open_document,
     read_document,
 )
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -96,6 +97,7 @@ def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> 
         usage=build_usage(_sum_tokens(actual, "prompt_token_count"), _sum_tokens(actual, "candidates_token_count")),
         calls=tuple(call for one in actual for call in _iter_calls(one)),
         content=compute_fingerprint([[*prompts], [*wanted], [*wanted_calls]]) if turns else None,
+        digests=digest_prompt("user_content", [*prompts], [[*wanted], [*wanted_calls]]) if turns else None,
         repeat=app,
         longer_suites=(f"{app[:300]}: {suite}",) if app else (),
         named_by="eval_id",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import read_document
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
@@ -101,6 +102,7 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
         ),
         tags=tuple(to_text(tag)[:100] for tag in get_members(case.get("tags"))[:50]),
         content=content,
+        digests=digest_prompt("input", question, [case.get("expectedOutput"), case.get("expectedTools")]),
         repeat=content,
         longer_name=f"{name}: {asked}" if by == "name" and (asked := shorten_name(question)) else None,
         named_by=by,

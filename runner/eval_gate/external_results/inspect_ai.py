@@ -17,6 +17,7 @@ from typing import IO, Final
 
 from eval_gate.errors import require_extra
 from eval_gate.external_results.json_streaming import open_document, parse_value
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -250,6 +251,7 @@ def _build_row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: 
         usage=_sum_usage(sample.get("model_usage")),
         calls=tuple(_iter_tool_calls(sample.get("messages"))),
         content=content,
+        digests=digest_prompt("input", given, target),
         repeat=f"{content} {model}" if isinstance(epoch, int) else None,
         run=to_text(get_nested(head, "eval", "run_id")) or None,
         trial=f"epoch {epoch} of {model}" if isinstance(epoch, int) else None,

@@ -17,6 +17,7 @@ from pydantic_core import PydanticKnownError
 from eval_gate.config.values import find_boolean_mistake
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.external_results.json_streaming import detect_encoding, iter_raw_lines, parse_value
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     MAX_NAME,
     ExecutionEnding,
@@ -255,6 +256,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         description=line.description,
         target=line.target,
         content=None if line.input is None else compute_fingerprint([line.input, line.expected]),
+        digests=None if line.input is None else digest_prompt("input", line.input, line.expected),
         repeat=None if line.trial is None else "",
         trial=None if line.trial is None else f"{'re-run' if line.rerun else 'trial'} {line.trial}",
         rerun=line.rerun,

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypedDict, TypeVar
 from msgspec import Raw
 
 from eval_gate.external_results.json_streaming import JsonReader, iter_json_lines, open_document, parse_raw
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -301,6 +302,7 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
         else None,
         description=description[:500],
         content=content,
+        digests=digest_prompt("vars", variables, wanted.json),
         repeat=content,
         rerun_name=description.strip() if name.named_by != "metadata.testCaseId" else None,
         longer_name=name.longer_name,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import read_document
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
@@ -105,6 +106,7 @@ def _build_row(
         cost_usd=parse_cost(get_nested(metrics, "cost")),
         usage=build_usage(get_nested(metrics, "input_tokens"), get_nested(metrics, "output_tokens")),
         content=content,
+        digests=digest_prompt("inputs", case.get("inputs"), case.get("expected_output")),
         repeat=content if case.get("source_case_name") else None,
         named_by="name",
         unstable_reason=_NO_NAME_HINT if _NUMBERED_NAME.fullmatch(name) else None,

@@ -41,6 +41,7 @@ _ARCHIVE_SUFFIXES: Final = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz"
 _SUITES: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?testsuites?[\s>/]")
 _HEAD: Final = 1 << 12
 _MAX_NAMED: Final = 3
+_NO_PIPE: Final = "results are read more than once: write them to a file, and name the file"
 _OTHER_KIND: Final = "is of another kind"
 _RUN_NAME: Final = re.compile(r"20\d\d[-_.]?[01]\d[-_.]?[0-3]\d|\d{8}|[0-9a-fA-F]{12}")
 """What the name of a folder has that belongs to one run: a date, a number of a run, or a hash."""
@@ -152,6 +153,8 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
     if path.is_file():
         yield ResultsFile(path, given)
         return
+    if given == "-" or (path.exists() and not path.is_dir()):
+        raise build_unreadable_error(RowPlace(given), "is no file but a pipe or a device", _NO_PIPE)
     if not path.is_dir():
         raise build_incomplete_error(
             RowPlace(given), "does not exist: the tool did not write it, or wrote it elsewhere"

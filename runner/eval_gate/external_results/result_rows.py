@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from eval_gate.errors import PAGES, ExitCode, GateError, Problem
+from eval_gate.external_results.prompt_digests import PromptDigests
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
@@ -124,6 +125,8 @@ class ResultRow(NamedTuple):
     description: str = ""
     target: str | None = None
     content: str | None = None
+    digests: PromptDigests | None = None
+    """The same by field; None where the tool does not say what is asked and expected."""
     repeat: str | None = None
     trial: str | None = None
     """Which of the executions it is, where the tool numbers them; no two of a case are the same."""

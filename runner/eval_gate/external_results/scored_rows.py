@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     ResultRow,
@@ -87,6 +88,7 @@ def build_prompted_row(
         error=ending.error,
         error_kind=ending.error_kind,
         content=content,
+        digests=digest_prompt("input", prompt, wanted),
         repeat=content,
         rerun_name=prompt if name is None else None,
         longer_name=None if wanted is None else f"{named[:300]} → {shorten_name(to_text(wanted))}",

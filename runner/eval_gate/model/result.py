@@ -51,6 +51,17 @@ class TraceSummary(Record, kw_only=True):
     error_count: int
 
 
+class FieldDigests(Record, kw_only=True, omit_defaults=True):
+    """Digests of one field of the prompt in results of another tool, such as a variable."""
+
+    name: Annotated[str, Meta(max_length=200)]
+    value: str
+    stable: str | None = None
+    """The same without dates, times and random words; None where it has none that may be left out."""
+    fixed: str | None = None
+    """The same without all words that have a digit; None where it has none that may be left out."""
+
+
 class CaseFingerprints(Record, kw_only=True):
     """Fingerprints of one case's evaluation setup, one for each part. None: does not apply.
 
@@ -88,6 +99,8 @@ class CaseFingerprints(Record, kw_only=True):
     """Agent that the suite describes: its instructions, tools and turns."""
     timeout_ms: int | None = None
     """The case's own time limit, in milliseconds; None if it has none."""
+    fields: tuple[FieldDigests, ...] | None = None
+    """Digests of the fields of the prompt, by name; None for own evals, and if an older version wrote the result."""
 
 
 class CaseText(Record, kw_only=True):
@@ -388,6 +401,9 @@ class RunResult(Record, kw_only=True):
     policy: RunPolicy | None = None
     """Policy of the verdict; None without a verdict, or if an older version wrote the result."""
     comparison: Comparison | None = None
+    varying_fields: dict[str, bool] | None = None
+    """Fields of the prompts of another tool that differ from the baseline in every case that has them, by name; true if
+    numbers differ, and not only dates, times and random words. None if no earlier run has such fields."""
     waivers: AppliedWaivers | None = None
     """Waived and quarantined failures; None without any."""
     verdict: Verdict | None = None

@@ -81,7 +81,9 @@ def build_case_result(
 def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> CaseFingerprints:
     if row.content is None:
         return _NO_FINGERPRINTS if grader is None else CaseFingerprints(grader=grader)
-    return CaseFingerprints(prompt=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
+    parts = CaseFingerprints(prompt=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
+    known = row.digests
+    return replace(parts, expectation=known.expectation, fields=known.fields) if known else parts
 
 
 def _digest_pass_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
