@@ -19,6 +19,7 @@ from eval_gate.external_results.result_rows import (
     shorten_name,
 )
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
+from eval_gate.results.result_names import PIPE_HINT, PIPE_PROBLEM
 
 _NON_RESULT_FILES: Final = {
     "eval-set.json": "Inspect's",
@@ -41,7 +42,6 @@ _ARCHIVE_SUFFIXES: Final = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz"
 _SUITES: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?testsuites?[\s>/]")
 _HEAD: Final = 1 << 12
 _MAX_NAMED: Final = 3
-_NO_PIPE: Final = "results are read more than once: write them to a file, and name the file"
 _OTHER_KIND: Final = "is of another kind"
 _RUN_NAME: Final = re.compile(r"20\d\d[-_.]?[01]\d[-_.]?[0-3]\d|\d{8}|[0-9a-fA-F]{12}")
 """What the name of a folder has that belongs to one run: a date, a number of a run, or a hash."""
@@ -154,7 +154,7 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         yield ResultsFile(path, given)
         return
     if given == "-" or (path.exists() and not path.is_dir()):
-        raise build_unreadable_error(RowPlace(given), "is no file but a pipe or a device", _NO_PIPE)
+        raise build_unreadable_error(RowPlace(given), PIPE_PROBLEM, PIPE_HINT)
     if not path.is_dir():
         raise build_incomplete_error(
             RowPlace(given), "does not exist: the tool did not write it, or wrote it elsewhere"

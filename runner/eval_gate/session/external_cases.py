@@ -138,8 +138,15 @@ def build_execution(row: ResultRow, number: int) -> TrialRecord:
 
 
 def _describe_failure(row: ResultRow) -> str:
-    missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in row.scores if one.passed is False]
-    return row.error or "; ".join(missed) or (row.status or Status.ERROR).value
+    """Describe the scores that failed, then what else the tool says of a failure; of an error what it says."""
+    failed = [one for one in row.scores if one.passed is False]
+    reasons = ((one.name, one.reason or ("" if one.value is None else f"{one.value:g}")) for one in failed)
+    missed = "; ".join(": ".join(filter(None, words)) for words in reasons)
+    said = row.error or ""
+    if row.status is Status.FAILED and missed and (said in missed or any(one.name in said for one in failed)):
+        return missed
+    parts = (missed, said) if row.status is Status.FAILED else (said or missed,)
+    return "; ".join(filter(None, parts)) or (row.status or Status.ERROR).value
 
 
 def _build_details(row: ResultRow) -> CaseDetails:

@@ -14,6 +14,8 @@ from eval_gate.model.base import JsonValue
 from eval_gate.text.quoting import quote_name
 
 _FILE_MARK: Final = "FILE"
+_NOT_AN_EVAL_FILE: Final = "which is not an eval file"
+_CHECK: Final = "compare it with `eval-gate check FILE`"
 _MAX_KEYS: Final = 200
 """Keys of a document that are looked at, and members of its lists."""
 _MAX_SHOWN: Final = 5
@@ -45,6 +47,12 @@ class UnsupportedFile(NamedTuple):
         """
         return f"is {self.description}, {self.reason}: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
 
+    def describe_as_results(self, file: str) -> str:
+        """Describe a file that somebody gave as results; results that `check` reads have another form."""
+        if self.remedy == _CHECK:
+            return f"is {self.description} in a form that is not read"
+        return self.describe_alternative(file).replace(f", {_NOT_AN_EVAL_FILE}", "")
+
 
 PROMPTFOO: Final = UnsupportedFile(
     "a promptfoo configuration",
@@ -70,9 +78,7 @@ _LANGSMITH: Final = UnsupportedFile("an export of LangSmith", _OWN_RESULTS)
 
 def _describe_result(description: str) -> UnsupportedFile:
     """Describe a results file that `eval-gate check` reads, and that is no eval file."""
-    return UnsupportedFile(
-        description, "compare it with `eval-gate check FILE`", is_certain=True, reason="which is not an eval file"
-    )
+    return UnsupportedFile(description, _CHECK, is_certain=True, reason=_NOT_AN_EVAL_FILE)
 
 
 _BRAINTRUST: Final = _describe_result("a result of Braintrust")
@@ -82,7 +88,7 @@ _OWN_RESULT: Final = UnsupportedFile(
     "a result of Eval Gate",
     "show it with `eval-gate report`, or compare with it: `--baseline FILE`",
     is_certain=True,
-    reason="which is not an eval file",
+    reason=_NOT_AN_EVAL_FILE,
 )
 _AGENTV_RESULT: Final = _describe_result("a result of AgentV")
 _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tuple(
