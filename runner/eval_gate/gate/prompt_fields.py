@@ -120,10 +120,13 @@ def describe_difference(case: CaseResult, baseline: CaseResult) -> str:
     if one.expectation != two.expectation:
         return "the expectation differs"
     now, then = {field.name: field for field in one.fields}, {field.name: field for field in two.fields}
+    differing = [name for name, field in now.items() if name in then and field.value != then[name].value]
+    # what could be left out is the reason only where nothing else differs
+    edited = [name for name in differing if now[name].fixed is None or now[name].fixed != then[name].fixed]
     changes = (
         *(f"{name} is missing" for name in then if name not in now),
         *(f"{name} is new" for name in now if name not in then),
-        *(f"{name} differs" for name, field in now.items() if name in then and field.value != then[name].value),
+        *(f"{name} differs" for name in edited or differing),
     )
     return format_first_few(changes, 3) if changes else _UNKNOWN_DIFFERENCE
 
