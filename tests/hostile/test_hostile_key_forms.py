@@ -173,7 +173,7 @@ def test_key__in_every_form_in_the_results_of_another_tool__is_nowhere(tmp_path)
     for at, (form, pad) in enumerate(made):
         text = f"{'z ' * (pad // 2)}{FORMS[form](KEY)} was it"
         line = {"suite": text[-100:], "id": f"{at} {text}"[:900], "status": "failed", "input": text, "expected": text}
-        lines.append(line | {"response": text, "error": text})
+        lines.append(line | {"output": text, "error": text})
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = gate(tmp_path, "check", "r.jsonl", *EVERYTHING, BIG_API_KEY=KEY)
     assert done.returncode in {0, 1}, done.stderr
@@ -202,8 +202,8 @@ OPTIONS = [
     ("run", "--case", "{}"),
     ("run", "--agent-endpoint", "{}"),
     ("run", "--fail-on", "{}"),
-    ("run", "--set", "{}=1"),
-    ("run", "--set", "reruns={}"),
+    ("run", "--max-errors", "{}"),
+    ("run", "--waivers", "{}"),
     ("run", "--baseline", "{}"),
     ("run", "{}"),
     ("report", "{}"),

@@ -115,7 +115,8 @@ class OpenWorkspace:
         start, end = self._start or (), read_workspace(self.path)
         same = frozenset(start) & frozenset(end)
         # masked before each line gets its sign, behind which a key of several lines would not be found
-        return format_changes(*([self._mask_file(one) for one in files if one not in same] for files in (start, end)))
+        old, new = ([self._mask_file(one) for one in files if one not in same] for files in (start, end))
+        return format_changes(old, new)
 
     def _mask_file(self, file: InitialFile) -> InitialFile:
         if self._hooks.mask is None:
