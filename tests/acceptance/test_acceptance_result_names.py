@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.external_results.result_rows import ResultRow
+from eval_gate.model.execution import Status
 from tests.support.program import gate
+from tests.support.tool_results import READABLE, copy_recorded, load, name_recorded
 
 LINES = ("id,status,output", "hours,passed,Open.", "résumé,{},Ein Lebenslauf.", "parcel,passed,At the depot.", "")
 XML = (
@@ -135,3 +138,23 @@ def test_check__class_is_added_and_the_clock_went_on__neither_target_nor_suites_
     code, said = check(tmp_path, "now", "base")
     assert (code, "2 of 3 cases are in the baseline" in said, "setup changed" in said) == (1, True, False), said
     assert "2026110" not in said
+
+
+def is_pass(row: ResultRow) -> bool:
+    return row.status is Status.PASSED or (row.is_graded and (row.score or 0.0) >= 0.7)
+
+
+@pytest.mark.parametrize("file", READABLE, ids=name_recorded)
+def test_check__recorded_file_has_a_failing_case__the_report_names_it(tmp_path, file) -> None:
+    copy = copy_recorded(file, tmp_path)
+    cases = load(copy, pass_score=0.7).cases
+    failing = {
+        "".join(key.case_id.split())
+        for key, rows in cases.items()
+        if rows[0].status is not Status.SKIPPED and 2 * sum(map(is_pass, rows)) <= len(rows)
+    }
+    done = gate(tmp_path, "check", str(copy), "--pass-score", "0.7", "--fail-on", "never")
+    said = "".join(done.stdout.split())
+    assert [one for one in failing if one[:40] not in said] == [], done.stdout
+    if "flakyFailure" in copy.read_bytes().decode(errors="replace"):
+        assert "failed and passed in a retry" in done.stdout
