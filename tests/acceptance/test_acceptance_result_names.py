@@ -1,6 +1,8 @@
 """Names in results of other tools: read exactly or refused, and several results of one name by one rule."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,3 +160,14 @@ def test_check__recorded_file_has_a_failing_case__the_report_names_it(tmp_path, 
     assert [one for one in failing if one[:40] not in said] == [], done.stdout
     if "flakyFailure" in copy.read_bytes().decode(errors="replace"):
         assert "failed and passed in a retry" in done.stdout
+
+
+def test_check__the_same_tool_ran_again_with_one_more_test__every_case_is_known(tmp_path) -> None:
+    """Pytest, really run twice: other times, durations and lines, and a test in front of the others."""
+    tests = "import pytest\n@pytest.mark.parametrize('q', ['hours', 'résumé'])\ndef test_bot(q): assert q\n"
+    for file, more in (("base.xml", ""), ("now.xml", "def test_new(): pass\n")):
+        (tmp_path / "test_bot.py").write_text(more + tests, encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "test_bot.py"]
+        subprocess.run([*command, f"--junitxml={file}"], cwd=tmp_path, check=True, capture_output=True)
+    code, said = check(tmp_path, "now.xml", "base.xml")
+    assert (code, "2 of 3 cases are in the baseline" in said, "setup changed" in said) == (0, True, False), said
