@@ -84,12 +84,13 @@ _LINE_KEYS: Final[_Marks] = (
     ({"input", "output", "expected", "scores"}, BRAINTRUST_LINES),
 )
 """Keys of a line that only this format has, the surest first."""
-_VERDICTS: Final = ("status", "score")
+_VERDICTS: Final = ("status", "score", "checks")
 """Keys of a line of our own format, of which one is needed; other tools name their rows by an `id`, too."""
 _LONG_LINE_KEYS: Final[_Marks] = (
     *(keyed for keyed in _LINE_KEYS if keyed[1] is not JSONL),
     ({"id", "status"}, JSONL),
     ({"id", "score"}, JSONL),
+    ({"id", "checks"}, JSONL),
 )
 """The same of a first line so long that its end is not seen. What is no line of results says so when it is read."""
 _DOCUMENT_KEYS: Final[_Marks] = (
@@ -203,7 +204,7 @@ def _detect_from_head(text: str, file: Path) -> KnownFormat | None:
         return INSPECT_ARCHIVE
     if text.startswith("<"):
         root = _ROOT.search(text)
-        return TRX if root and root[1] == "TestRun" else JUNIT
+        return TRX if root and root[1] == "TestRun" else None if identify_text(text) else JUNIT
     if text.startswith('"{'):  # JSON within JSON
         return NESTED_ADK if "eval_set_result_id" in _find_first_keys(text.replace('\\"', '"')) else None
     if text.startswith("["):

@@ -10,7 +10,7 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import build_source_error
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
+from eval_gate.drafts.sources.user_prompt import PromptError, parse_prompt
 from eval_gate.errors import Problem
 from eval_gate.external_results.format_detection import open_results
 from eval_gate.external_results.result_files import ResultsFile, find_result_files
@@ -18,7 +18,6 @@ from eval_gate.external_results.result_rows import MAX_ROWS, FileFacts, ResultRo
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Status
-from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 _EXCLUDED: Final = {
     Status.FAILED: "the tool says that it failed, so its response is no example",
@@ -58,7 +57,7 @@ def read_results(
 
 def _read_file(file: ResultsFile, wanted: ResultsFormat, encoding: str | None, collector: ObservationCollector) -> int:
     """Read one file and return the number of executions in it."""
-    rows, facts = 0, FileFacts()
+    rows, facts = 0, FileFacts(needs_sent_prompts=True)
     with open_results(file.path, file.shown, wanted, encoding) as (known, readable):
         for row in known.load_reader()(readable, file.shown, facts):
             rows += 1
@@ -80,9 +79,9 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
         collector.leave_out(reason, place)
         return
     try:
-        prompt = _parse_prompt(row.prompt)
+        prompt = parse_prompt(row.prompt)
     except PromptError as error:
-        collector.leave_out(str(error), place)
+        collector.leave_out(str(error), place, error.found)
         return
     response = Response(
         text=row.response or "",
@@ -93,15 +92,3 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
     )
     line = row.place.line
     collector.add_response(prompt, response, Location(file=row.place.file, line=line or 1))
-
-
-def _parse_prompt(prompt: str) -> UserPrompt:
-    """Parse a prompt, which may be the JSON text of a list of messages. Raises PromptError."""
-    if prompt.lstrip().startswith("["):
-        try:
-            value = parse_untrusted_json(prompt)
-        except UntrustedJsonError:
-            return parse_prompt(prompt)
-        if isinstance(value, list) and value and all(isinstance(one, dict) and "role" in one for one in value):
-            return parse_prompt(value)
-    return parse_prompt(prompt)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.gate.waivers.wording import KIND_WORDS
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.evidence import (
     NO_EXECUTIONS,
@@ -87,7 +88,9 @@ def format_place(context: ReportContext) -> str:
 
 def describe_evidence(change: CaseChange, place: str) -> str | None:
     """`failed 4 of 4 here, 1 of 20 on main`; None where only the two runs were looked at."""
-    return _describe_counts(change.change, change.grounds, place) if change.grounds else None
+    if change.grounds:
+        return _describe_counts(change.change, change.grounds, place)
+    return "fails as in the baseline" if change.permitted else None
 
 
 def format_conclusion(change: CaseChange) -> str | None:
@@ -174,6 +177,17 @@ def describe_broken_main(change: CaseChange, place: str) -> str | None:
     return f"it failed in the newest run {place} too" if why is GroundKind.MAIN_BROKE else None
 
 
+def describe_permission(change: CaseChange, place: str) -> str | None:
+    """Describe the permission of a regression of the branch: `waived until 2026-12-01, still failing on main`."""
+    permitted, where = change.permitted, "" if place == _UNKNOWN_PLACE else f" {place}"
+    if permitted is None:
+        return None
+    if permitted.waiver is None:
+        return f"allowed in an earlier run, still failing{where}"
+    until = f"{KIND_WORDS[permitted.waiver]} until {permitted.until}"
+    return f"{until}{where}, taken back here" if permitted.taken_back else f"{until}, still failing{where}"
+
+
 def is_failing_as_flaky(change: CaseChange) -> bool:
     """Whether a case fails here as it often does on the branch, where it is flaky and not broken."""
     is_flaky = change.case_history is not None and change.case_history.stability is Stability.FLAKY
@@ -188,8 +202,10 @@ def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = 
     grounds = change.grounds
     elsewhere = _describe_other_run(change)
     if grounds is None:
-        return tuple(filter(None, [describe_broken_main(change, place), elsewhere]))
+        said = [describe_permission(change, place), describe_broken_main(change, place), elsewhere]
+        return tuple(filter(None, said))
     said = [
+        describe_permission(change, place),
         _describe_decision(change.change, grounds, place),
         _describe_preparatory_cases(grounds),
         describe_base_agent_result(grounds),
