@@ -91,6 +91,30 @@ def test_draft__log_with_keys_and_personal_data__writes_none(tmp_path) -> None:
     assert "No case for 1 question" in done.stdout  # the agent would be asked ***
 
 
+FOUND_KEYS = {
+    "a made-up prefix": "sk-live-A9b8C7d6E5f4G3h2I1j0K9l8M7n6O5p4",
+    "GitHub": "ghp_aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA3bC6",
+    "AWS": "AKIAQ3EGTR5NLMP2XYZA",
+    "a JWT": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA",
+}
+
+
+@pytest.mark.parametrize("form", FOUND_KEYS)
+def test_draft__log_with_a_key_that_nobody_named__writes_none(tmp_path, form) -> None:
+    key = FOUND_KEYS[form]
+    call = {"name": "login", "params": {"token": key, key: 1}, "result": key}
+    said = {"message": "q1", "response": f"your key is {key}", "toolCalls": [call]}
+    write_log(tmp_path, said, {"message": f"Is {key} right?", "response": "Yes"}, {"message": "q3", "error": key})
+    done = gate(tmp_path, "draft", "--from-log", "agent.log", "-o", "a.golden.json", "--verbose")
+    assert done.returncode == 0, done.stderr
+    assert "1 draft from 1 execution" in done.stdout
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "agent.log"]
+    assert {"a.golden.json", "draft-responses.jsonl"} <= {path.name for path in written}
+    for text in (done.stdout, done.stderr, *(path.read_text() for path in written)):
+        assert key[4:] not in text
+        assert key[-12:] not in text
+
+
 def test_draft__log_without_the_parts__names_lines_and_keys(tmp_path) -> None:
     write_log(tmp_path, {"prompt": "a", "answer": "b"})
     done = gate(tmp_path, "draft", "--from-log", "agent.log", "-o", "a.golden.json")

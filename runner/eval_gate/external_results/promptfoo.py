@@ -165,6 +165,8 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
                 yield from _iter_results(walked, shown, facts, marks=marks)
             else:
                 value = walked.read_value()
+                if key == "runtimeOptions":
+                    facts.repeats = parse_count(get_nested(value, "repeat"))
                 if key == "metadata" and (version := get_nested(value, "promptfooVersion")):
                     facts.tool = f"promptfoo {to_text(version)[:40]}"
         walked.require_end()
@@ -177,7 +179,7 @@ def _read_version(file: Path, shown: str) -> tuple[int, ...]:
     try:
         with file.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
-            end = stream.read(_VERSION_BYTES).replace(b"\0", b"")  # of UTF-16 what is ASCII is left
+            end = stream.read(_VERSION_BYTES)
     except OSError as error:
         raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
     found = _VERSION.findall(end.decode("ascii", "replace"))

@@ -228,6 +228,8 @@ class FileFacts(Struct):
     """Sentences for people."""
     executions: int = 0
     """So many the file says are in it; 0 where it does not say."""
+    repeats: int = 0
+    """How often the file says that its tool ran each case; 0 where it does not say."""
     failures: int = 0
     """So many of them, errors among them, the file says did not pass."""
     needs_sent_prompts: bool = False

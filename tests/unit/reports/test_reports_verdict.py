@@ -463,11 +463,6 @@ def page(run: RunResult, **context) -> str:
     return render("md", run, ReportContext(**context))
 
 
-def test_comment__accepted_after_red__is_not_called_fixed() -> None:
-    assert "are fixed" not in page(accepted(), previous_red_sha="1c2d3e4f5a6b")
-    assert "are fixed" in page(unsure(), previous_red_sha="1c2d3e4f5a6b")
-
-
 def test_comment__no_branch_is_known__the_record_has_no_name() -> None:
     assert "failed 4 of 4 here, 1 of 20 in the history" in page(confirmed())
     assert "on main" not in page(confirmed())

@@ -12,7 +12,7 @@ from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import build_source_error
 from eval_gate.drafts.sources.user_prompt import PromptError, parse_prompt
 from eval_gate.errors import Problem
-from eval_gate.external_results.format_detection import detect_format
+from eval_gate.external_results.format_detection import open_results
 from eval_gate.external_results.result_files import ResultsFile, find_result_files
 from eval_gate.external_results.result_rows import MAX_ROWS, FileFacts, ResultRow, RowPlace, build_unreadable_error
 from eval_gate.model.case import Location
@@ -28,7 +28,9 @@ _NO_PROMPT: Final = "the results do not have its prompt"
 _NO_RESPONSE: Final = "the results do not have its response"
 
 
-def read_results(paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFormat.AUTO) -> ObservationSet:
+def read_results(
+    paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
+) -> ObservationSet:
     """Read results files and folders.
 
     Executions that passed, or that the tool did not decide, and have a prompt and a response become observations.
@@ -42,7 +44,7 @@ def read_results(paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFor
         if file.skip_reason:
             collector.add_note(f"{file.shown} {file.skip_reason}")
             continue
-        rows += _read_file(file, wanted, collector)
+        rows += _read_file(file, wanted, encoding, collector)
         if rows > MAX_ROWS:
             raise build_unreadable_error(RowPlace(file.shown), f"has more than {MAX_ROWS:,} executions")
     if collector.is_empty:
@@ -53,13 +55,13 @@ def read_results(paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFor
     return collector.build()
 
 
-def _read_file(file: ResultsFile, wanted: ResultsFormat, collector: ObservationCollector) -> int:
+def _read_file(file: ResultsFile, wanted: ResultsFormat, encoding: str | None, collector: ObservationCollector) -> int:
     """Read one file and return the number of executions in it."""
-    known, facts = detect_format(file.path, file.shown, wanted), FileFacts(needs_sent_prompts=True)
-    rows = 0
-    for row in known.load_reader()(file.path, file.shown, facts):
-        rows += 1
-        _read_row(row, collector)
+    rows, facts = 0, FileFacts(needs_sent_prompts=True)
+    with open_results(file.path, file.shown, wanted, encoding) as (known, readable):
+        for row in known.load_reader()(readable, file.shown, facts):
+            rows += 1
+            _read_row(row, collector)
     for note in facts.notes:
         collector.add_note(note)
     return rows

@@ -342,7 +342,7 @@ class ReportView(CaseLists):
         return {
             "must-pass failing": self.must_pass,
             "not worse than the base agent": tuple(cleared),
-            "with missing re-runs": self.unconfirmed,
+            self.missing_reruns: self.unconfirmed,
             "inconclusive": self.inconclusive_cases,
             "new and flaky": self.new_and_flaky,
             "flaky": self.flaky if self.uses_history else (),
