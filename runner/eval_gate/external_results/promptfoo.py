@@ -344,24 +344,22 @@ def _classify_error(error: str) -> ExecutionEnding:
 
 def _build_ending(result: dict[str, JsonValue], scores: Sequence[RowScore], why: str | None) -> ExecutionEnding:
     """How a result ended that the agent got through."""
-    said = [(_REASON, result.get("failureReason")), (_GRADED, get_nested(result, "gradingResult", "pass"))]
-    own = _SUCCESS.build_ending(result.get("success"), why)
-    for table, value in said:
-        if table.find_meaning(value) is None:
+    own, against = _SUCCESS.build_ending(result.get("success"), why), None
+    for table, value in (
+        (_REASON, result.get("failureReason")),
+        (_GRADED, get_nested(result, "gradingResult", "pass")),
+    ):
+        if (meaning := table.find_meaning(value)) is None:
             return table.build_ending(value, why)
+        against = f"`{table.field}` {to_text(value)}" if meaning is Meaning.FAILED else against
     if own.status is Status.FAILED and (why or "").startswith(_SCORING_BROKE):
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
     if own.status is Status.PASSED and why == _BLOCKED:
         scores = [one for one in scores if one.grader_failed]
-    no = [f"`{table.field}` {to_text(value)}" for table, value in said if table.find_meaning(value) is Meaning.FAILED]
-    return build_ending(own, scores, weighed=True, against=no[-1] if no else _find_low_result(result, why))
-
-
-def _find_low_result(result: dict[str, JsonValue], why: str | None) -> str | None:
-    """Return what contradicts a pass below the threshold of its test, unless a function or a guard decided."""
-    score, threshold = (parse_number(one) for one in (result.get("score"), get_nested(result, "testCase", "threshold")))
-    own = get_nested(result, "testCase", "assertScoringFunction")
-    return describe_low_score(score, threshold) if own is None and why != _BLOCKED else None
+    elif get_nested(result, "testCase", "assertScoringFunction") is None:  # else the team's own function decides
+        threshold = parse_number(get_nested(result, "testCase", "threshold"))
+        against = against or describe_low_score(parse_number(result.get("score")), threshold)
+    return build_ending(own, scores, weighed=True, against=against)
 
 
 def _format_suite(result: dict[str, JsonValue], numbers: Mapping[int, int]) -> str:

@@ -58,7 +58,9 @@ class StatusTable(FrozenStruct):
 
     def find_meaning(self, value: JsonValue) -> Meaning | None:
         """Return what a value means, or None for one that the tool is not known to write."""
-        return self.meanings.get(to_text(value))
+        if isinstance(value, int):  # asked of every execution, and the slowest to turn into text
+            return self.meanings.get(str(value).lower())
+        return self.meanings.get(value if isinstance(value, str) else to_text(value))
 
     def describe(self, value: JsonValue) -> str:
         """Return a value in words, for an error."""
