@@ -130,7 +130,7 @@ def test_calibrate__several_wrong_lines_in_several_files__are_all_said_at_once(j
     assert (done.returncode, done.stdout) == (2, "")
     assert [line.strip().split(", got ")[0] for line in done.stderr.splitlines()[1:-1]] == [
         "labels.jsonl:1: status: expected 'passed', 'failed', 'error' or 'skipped'",
-        "labels.jsonl:2: has neither a status nor a score: add one of them",
+        "labels.jsonl:2: has no status, score or checks: add one of them",
         "labels.jsonl:3: is not JSON: Expecting ',' delimiter: line 1 column 36 (char 35)",
         "labels.jsonl:4: is not a mapping",
         "labels.jsonl:6: id: is missing",

@@ -55,7 +55,7 @@ def test_judge__mistakes_in_several_files__are_all_said_at_once(tmp_path) -> Non
     assert [line.strip().split(", got ")[0] for line in done.stderr.splitlines()] == [
         "error[invalid-results]: the results cannot be read",
         "r.jsonl:1: status: expected 'passed', 'failed', 'error' or 'skipped'",
-        "r.jsonl:2: has neither a status nor a score: add one of them",
+        "r.jsonl:2: has no status, score or checks: add one of them",
         "r.csv:2: status: expected 'passed', 'failed', 'error' or 'skipped'",
         "r.xml: is junit, and r.jsonl is jsonl: check the results of one tool at a time",
         "gone.jsonl: does not exist: the tool did not write it, or wrote it elsewhere",

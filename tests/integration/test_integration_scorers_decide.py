@@ -27,8 +27,6 @@ def check(folder: Path, line: dict, *more: str):
     ("changes", "said"),
     [
         ({"checks": [{"name": "correct", "score": 0.0}, POLITE]}, "has an evaluator that no longer decides: `c2`"),
-        ({"checks": [{"name": "correct"}, POLITE]}, "has an evaluator that no longer decides: `c2`"),
-        ({"checks": [{"name": "correct", "passed": None}, POLITE]}, "has an evaluator that no longer decides: `c2`"),
         ({"checks": [POLITE]}, "has fewer checks: `c2`"),
         ({"checks": []}, "no longer has a check: `c2`"),
         ({"input": None, "expected": None}, "no longer says what its prompt or expectation is: `c2`"),
@@ -40,6 +38,13 @@ def test_check__a_case_that_says_less_than_it_did__is_named_and_blocks(tmp_path,
     line = {key: value for key, value in {**DECIDED, "input": "q2", **changes}.items() if value is not None}
     done = check(tmp_path, line, "--fail-on", "regressions,changed")
     assert (done.returncode, said in " ".join(done.stdout.split())) == (1, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("correct", [{"name": "correct"}, {"name": "correct", "passed": None}])
+def test_check__a_check_without_a_verdict_and_a_number__could_not_judge(tmp_path, correct) -> None:
+    line = {**DECIDED, "input": "q2", "checks": [correct, POLITE]}
+    done = check(tmp_path, line, "--fail-on", "regressions,changed")
+    assert (done.returncode, "c2: correct: gave no score" in done.stdout) == (3, True), done.stdout + done.stderr
 
 
 def langsmith(**feedback) -> list:

@@ -16,7 +16,8 @@ from pydantic_core import PydanticKnownError
 
 from eval_gate.config.values import find_boolean_mistake
 from eval_gate.errors import GateError, Problem, format_suggestion
-from eval_gate.external_results.json_streaming import detect_encoding, iter_raw_lines, parse_value
+from eval_gate.external_results.json_streaming import iter_raw_lines, parse_value
+from eval_gate.external_results.result_encoding import decode_head
 from eval_gate.external_results.result_rows import (
     MAX_NAME,
     ExecutionEnding,
@@ -31,6 +32,7 @@ from eval_gate.external_results.result_rows import (
     to_text,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
+from eval_gate.external_results.scored_rows import let_verdicts_decide
 from eval_gate.external_results.statuses import parse_tables
 from eval_gate.external_results.thrown_errors import classify_thrown_error
 from eval_gate.model.base import JsonValue
@@ -87,7 +89,7 @@ class _Part(BaseModel):
 
 
 class LineCheck(_Part):
-    """Result of one scorer or assertion. You can omit `passed` if there is a score."""
+    """Result of one scorer or assertion. Without `passed` and `score`, the scorer failed: an evaluation error."""
 
     name: _Name
     score: _Number | None = None
@@ -107,7 +109,7 @@ class LineCall(_Part):
 
 
 class ResultLine(_Part):
-    """Result of one case, or of one of its trials. Only `id`, and `status` or `score`, are required."""
+    """Result of one case, or of one of its trials. Only `id`, and `status`, `score` or `checks`, are required."""
 
     suite: _Name = Field(default="results", description="Suite of the case; suite and id together are its name.")
     id: _Name = Field(description="Name of the case, the same in every run.")
@@ -126,7 +128,10 @@ class ResultLine(_Part):
     input_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
     output_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
     tool_calls: tuple[LineCall, ...] = ()
-    checks: tuple[LineCheck, ...] = ()
+    checks: tuple[LineCheck, ...] = Field(
+        default=(),
+        description="Without a status and score, all that have `passed` must pass; if none has, a score needs a rule.",
+    )
     trial: int | None = Field(default=None, ge=0, description="Number of the execution of this case, from 0 or 1.")
     rerun: bool = Field(default=False, description="Whether this is a re-run after a failure.")
     error_kind: ErrorKind | None = Field(
@@ -153,8 +158,8 @@ def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
 def _is_json_list(file: Path) -> bool:
     """Whether a file begins as a list does; who cannot be read says so later."""
     try:
-        with file.open(encoding=detect_encoding(file), errors="replace") as stream:
-            return stream.read(_HEAD).lstrip("\ufeff \t\r\n").startswith("[")
+        with file.open("rb") as stream:
+            return decode_head(stream.read(_HEAD)).startswith("[")
     except OSError:
         return False
 
@@ -226,9 +231,11 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     misspelt = [one for part in parts for one in near.iter_problems(type(part), part.model_extra or {}, place)]
     if misspelt:
         raise build_problems_error(misspelt)
-    if line.status is None and line.score is None:
-        raise build_unreadable_error(place, "has neither a status nor a score: add one of them")
+    if line.status is None and line.score is None and not line.checks:
+        raise build_unreadable_error(place, "has no status, score or checks: add one of them")
     scores = tuple(map(_build_score, line.checks))
+    if line.status is None and line.score is None:
+        scores = let_verdicts_decide(scores)
     ended = _build_ending(line, scores)
     return ResultRow(
         suite=to_well_formed(line.suite),
@@ -273,7 +280,8 @@ def _build_score(one: LineCheck) -> RowScore:
     """Build the score of a check: where it does not say whether it passed, its threshold does."""
     known = None if one.score is None or one.threshold is None else one.score >= one.threshold
     passed = known if one.passed is None else one.passed
-    return RowScore(one.name, one.score, passed, one.reason, threshold=one.threshold, is_minimum=True)
+    broke = passed is None and one.score is None
+    return RowScore(one.name, one.score, passed, one.reason, broke, threshold=one.threshold, is_minimum=True)
 
 
 def _build_ending(line: ResultLine, scores: tuple[RowScore, ...]) -> ExecutionEnding:

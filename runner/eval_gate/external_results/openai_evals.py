@@ -192,13 +192,12 @@ def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
         response=sample.response,
         error=sample.error,
         error_kind=classify_error_kind(sample.error or ""),
-        repeat="",
         named_by="eval_name and sample_id",
     )
-    if sample.verdicts:
-        for one in sample.verdicts:
-            error = sample.error if one.status is Status.FAILED else one.error
-            yield row._replace(status=one.status, error=error, error_kind=one.error_kind)
+    if sample.verdicts:  # several are of one execution, of which each has to match
+        ended = max(sample.verdicts, key=lambda one: (one.status is Status.ERROR, one.status is Status.FAILED))
+        error = sample.error if ended.status is Status.FAILED else ended.error
+        yield row._replace(status=ended.status, error=error, error_kind=ended.error_kind)
     elif sample.has_error:
         yield row
     elif sample.metrics:

@@ -47,7 +47,7 @@ def test_read_jsonl__trials__are_executions_of_one_case(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"id": "a"}', "jsonl:1: has neither a status nor a score: add one of them"),
+        ('{"id": "a"}', "jsonl:1: has no status, score or checks: add one of them"),
         ('{"id": "a", "status": "ok"}', "jsonl:1: status: "),
         ('{"id": "a", "status": "passed", "duration": 3}', "jsonl:1: duration"),
         ('{"id": "a", "status": "passed", "outptu": 3}', 'jsonl:1: outptu: is not known (did you mean "output"?)'),
@@ -82,6 +82,36 @@ def test_read_jsonl__a_score_alone__needs_a_rule(tmp_path) -> None:
     assert caught.value.code == "missing-score-rule"
     [row] = load(tmp_path, '{"id": "a", "score": 0.8}', pass_score=0.7).rows
     assert row.is_graded
+
+
+@pytest.mark.parametrize(
+    ("checks", "status", "kind"),
+    [
+        ('{"name": "a", "passed": true}, {"name": "b", "passed": true}', Status.PASSED, None),
+        ('{"name": "a", "passed": true}, {"name": "b", "passed": false}', Status.FAILED, None),
+        ('{"name": "a", "passed": true}, {"name": "b", "score": 0.1}', Status.PASSED, None),
+        ('{"name": "a", "passed": true}, {"name": "b"}', Status.ERROR, ErrorKind.EVALUATION_ERROR),
+        ('{"name": "a", "passed": false}, {"name": "b"}', Status.FAILED, None),
+        ('{"name": "a", "score": null}', Status.ERROR, ErrorKind.EVALUATION_ERROR),
+    ],
+)
+def test_read_jsonl__checks_alone__decide_by_their_verdicts(tmp_path, checks, status, kind) -> None:
+    [row] = load(tmp_path, f'{{"id": "a", "checks": [{checks}]}}').rows
+    assert (row.status, row.error_kind if status is Status.ERROR else None) == (status, kind)
+
+
+def test_read_jsonl__scores_of_checks_alone__need_a_rule(tmp_path) -> None:
+    line = '{"id": "a", "checks": [{"name": "a", "score": 0.8}, {"name": "b", "score": 0.6}]}'
+    with pytest.raises(GateError) as caught:
+        load(tmp_path, line)
+    assert caught.value.code == "missing-score-rule"
+    [row] = load(tmp_path, line, pass_score=0.7).rows
+    assert (row.score, row.is_graded) == (0.6, True)
+
+
+def test_read_jsonl__a_pass_with_a_check_that_gave_nothing__was_not_judged(tmp_path) -> None:
+    [row] = load(tmp_path, '{"id": "a", "status": "passed", "checks": [{"name": "b", "reason": "timed out"}]}').rows
+    assert (row.status, row.error_kind, row.error) == (Status.ERROR, ErrorKind.EVALUATION_ERROR, "b: timed out")
 
 
 @pytest.mark.parametrize("score", [55, -0.1])

@@ -24,6 +24,7 @@ _OWN_RESULTS: Final = (
 _CASE_LISTS: Final = ("eval_cases", "cases")
 """Lists whose members are looked at: ADK's, and that which JSON lines are read as."""
 _JSON_KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
+_FIRST_WORD: Final = re.compile(r"(?:<\?[^>]*>\s*)?(<[\w-]+|TAP\b)")
 _YAML_KEY: Final = re.compile(r"^([A-Za-z_][\w.-]{0,59}):(?:\s|$)", re.MULTILINE)
 _YAML_INNER: Final = re.compile(r"^[ ]{0,20}(?:[ ]|- )[ ]{0,4}([A-Za-z_][\w.-]{0,59}):(?:\s|$)", re.MULTILINE)
 
@@ -62,10 +63,12 @@ ADK: Final = UnsupportedFile(
     "run it with ADK (`adk eval AGENT FILE`), then `eval-gate check AGENT/.adk/eval_history`",
     is_certain=True,
 )
-_AZURE_DATA: Final = UnsupportedFile("data of Azure AI Evaluation", f"run it there; {_OWN_RESULTS}")
-_BRAINTRUST_EXPORT: Final = UnsupportedFile("an export of Braintrust", _OWN_RESULTS, is_certain=True)
-_BRAINTRUST_SUMMARY: Final = UnsupportedFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}")
-_LANGSMITH: Final = UnsupportedFile("an export of LangSmith", _OWN_RESULTS)
+_OWN_RESULT: Final = UnsupportedFile(
+    "a result of Eval Gate",
+    "show it with `eval-gate report`, or compare with it: `--baseline FILE`",
+    is_certain=True,
+    reason="which is not an eval file",
+)
 
 
 def _describe_result(description: str) -> UnsupportedFile:
@@ -75,60 +78,61 @@ def _describe_result(description: str) -> UnsupportedFile:
     )
 
 
-_BRAINTRUST: Final = _describe_result("a result of Braintrust")
-_LANGSMITH_RESULT: Final = _describe_result("a result of LangSmith")
-_PROMPTFOO_RESULT: Final = _describe_result("a result of promptfoo")
-_OWN_RESULT: Final = UnsupportedFile(
-    "a result of Eval Gate",
-    "show it with `eval-gate report`, or compare with it: `--baseline FILE`",
-    is_certain=True,
-    reason="which is not an eval file",
-)
-_AGENTV_RESULT: Final = _describe_result("a result of AgentV")
+def _describe_convertible(description: str, heading: str) -> UnsupportedFile:
+    """Describe a results file for which a page has the way to one that `eval-gate check` reads."""
+    way = f"convert it, see {PAGES}/convert-results.md#{heading}"
+    return UnsupportedFile(description, way, is_certain=True, reason="which is not read directly")
+
+
 _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tuple(
     (frozenset(marks.split()), known)
-    for marks, known in (
-        ("runId timestamp suites", _OWN_RESULT),
-        ("runId timestamp stalenessWarnings", _OWN_RESULT),
-        ("runId timestamp path", _OWN_RESULT),
-        ("runs suites levels", _OWN_RESULT),
-        ("evalFile caseId trial", _OWN_RESULT),
-        ("eval_cases eval_set_id", ADK),
-        ("eval_cases eval_id conversation", ADK),
-        ("query expected_tool_use", ADK),
+    for alternatives, known in (
+        ("runId timestamp suites | runId timestamp stalenessWarnings | runId timestamp path", _OWN_RESULT),
+        ("runs suites levels | evalFile caseId trial", _OWN_RESULT),
+        ("eval_cases eval_set_id | eval_cases eval_id conversation | query expected_tool_use", ADK),
         ("eval_set_result_id eval_case_results", _describe_result("a result of ADK")),
-        ("evalId results", _PROMPTFOO_RESULT),
-        ("promptIdx testCase", _PROMPTFOO_RESULT),
+        ("evalId results | promptIdx testCase", _describe_result("a result of promptfoo")),
         ("testCases metricsScores", _describe_result("a result of DeepEval")),
         ("eval status plan", _describe_result("a log of Inspect")),
         ("cases failures analyses", _describe_result("a report of pydantic-evals")),
-        ("test_id execution_status", _AGENTV_RESULT),
-        ("index_path status counts", _AGENTV_RESULT),
-        ("prompts providers", PROMPTFOO),
-        ("prompts targets", PROMPTFOO),
-        ("prompts tests", PROMPTFOO),
-        ("providers tests", PROMPTFOO),
-        ("redteam targets", PROMPTFOO),
+        ("test_id execution_status | index_path status counts", _describe_result("a result of AgentV")),
+        ("prompts providers | prompts targets | prompts tests | providers tests | redteam targets", PROMPTFOO),
         ("rows metrics", _describe_result("a result of Azure AI Evaluation")),
-        ("query response", _AZURE_DATA),
         (
-            "query ground_truth",
+            "query response | query ground_truth",
             UnsupportedFile("data of Azure AI Evaluation", f"run it there; {_OWN_RESULTS}"),
         ),
-        ("experimentName scores", _BRAINTRUST_SUMMARY),
-        ("experiment_name project_name", _BRAINTRUST_SUMMARY),
-        ("root_span_id", _BRAINTRUST),
-        ("input output expected scores", _BRAINTRUST),
-        ("_xact_id", _BRAINTRUST_EXPORT),
+        (
+            "experimentName scores | experiment_name project_name",
+            UnsupportedFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}"),
+        ),
+        ("root_span_id | input output expected scores", _describe_result("a result of Braintrust")),
+        ("_xact_id", UnsupportedFile("an export of Braintrust", _OWN_RESULTS, is_certain=True)),
         ("input expected metadata", UnsupportedFile("data of Braintrust", f"run it there; {_OWN_RESULTS}")),
-        ("reference_example_id", _LANGSMITH),
-        ("reference_outputs", _LANGSMITH),
-        ("run example evaluation_results", _LANGSMITH_RESULT),
-        ("example_id execution_time", _LANGSMITH_RESULT),
-        ("inputs outputs", _LANGSMITH),
+        ("run example evaluation_results | example_id execution_time", _describe_result("a result of LangSmith")),
+        (
+            "reference_example_id | reference_outputs | inputs outputs",
+            UnsupportedFile("an export of LangSmith", _OWN_RESULTS),
+        ),
+        ("config suites errors stats", _describe_convertible("a JSON report of Playwright", "junit-xml")),
+        ("numTotalTests testResults", _describe_convertible("a JSON report of Jest or Vitest", "junit-xml")),
+        ("stats tests pending failures passes", _describe_convertible("a JSON report of Mocha", "junit-xml")),
+        ("elements keyword uri", _describe_convertible("a JSON report of Cucumber", "junit-xml")),
+        ("<robot", _describe_convertible("an output.xml of Robot Framework", "junit-xml")),
+        ("TAP", _describe_convertible("TAP", "junit-xml")),
+        ("reportFormat results", _describe_convertible("a CTRF report", "ctrf")),
+        ("doc_id filtered_resps", _describe_convertible("a log of lm-evaluation-harness", "lm-evaluation-harness")),
+        ("trace_id assessments state", _describe_convertible("a result of MLflow", "mlflow")),
+        ("example_id repetition_number", _describe_convertible("an experiment of Phoenix", "phoenix")),
+        ("user_input response", _describe_convertible("a result of ragas", "ragas")),
+        ("results errored_count pass_rate", _describe_convertible("a result of Giskard", "giskard")),
     )
+    for marks in alternatives.split("|")
 )
-"""Keys that only files of this tool have together, at the top of a document or in the members of its lists."""
+"""Keys that only files of this tool have together, at the top of a document or in the members of its lists.
+
+A text that is neither JSON nor a table has its first word for a key.
+"""
 
 
 def identify_document(document: JsonValue) -> UnsupportedFile | None:
@@ -149,6 +153,8 @@ def identify_text(text: str) -> UnsupportedFile | None:
 
     Return None if it is not known.
     """
+    if word := _FIRST_WORD.match(text):
+        return _match_keys({word[1]}, {word[1]})
     value = _parse_document(text)
     if value is not None:
         return identify_document(value)
