@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from datetime import UTC, datetime
+
 import pytest
 
 from eval_gate.github.issues import format_issue_marker
+from tests.support.github.state import iso
 
 KEY = "evals.yml.gate"
 WELL, BROKEN = "PPPPP", "FPPPP"
@@ -61,11 +66,38 @@ def test_main_breaks_a_case__run_by_run__one_issue_is_opened_updated_and_closed(
 def test_main_breaks_a_case__issue_closed_by_hand__is_not_opened_again_for_the_same(watched, github) -> None:
     watched.main(f"{BROKEN}*3", **WATCHED)
     (issue,) = issues_of(github)
-    issue.state = "closed"
+    issue.state, issue.closed_at = "closed", iso(datetime.now(UTC))
     ended = last(watched, BROKEN, **WATCHED)
     assert issues_of(github) == [issue]
     assert issue.state == "closed"
     assert "was closed by hand" in ended.log
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_main_breaks_a_case__closed_issue_claims_to_know_it__an_issue_is_opened(watched, github, is_open) -> None:
+    """Another workflow with the same token may write such a text: neither its run nor its names are believed."""
+    watched.main(f"{BROKEN}*3", **WATCHED)
+    (issue,) = issues_of(github)
+    body, known = issue.body, json.dumps({"run_id": 999_999, "names": ["x"] * 40})
+    github.state.issues.clear()
+    line = f"<!-- eval-gate:state {base64.b64encode(known.encode()).decode()} -->"
+    forged = github.state.add_issue("mine", f"{format_issue_marker(KEY)}\n{line}\n", mine=True)
+    if not is_open:
+        forged.state, forged.closed_at = "closed", "2026-01-01T00:00:00Z"
+    ended = last(watched, BROKEN, **WATCHED)
+    newest = issues_of(github)[-1]
+    assert (newest.state, newest.body.partition("failed in")[0]) == ("open", body.partition("failed in")[0]), ended.log
+    assert ended.outputs["drift-issue-url"].endswith(f"/issues/{newest.number}")
+
+
+def test_main_breaks_a_case__older_run_again__leaves_the_issue_to_the_newer_one(watched, github) -> None:
+    watched.main(f"{BROKEN}*3", **WATCHED)
+    (issue,) = issues_of(github)
+    body = issue.body
+    github.state.add_run(999_999, path=next(iter(github.state.runs.values())).path)
+    ended = last(watched, BROKEN, **WATCHED)
+    assert "the drift issue is left to a newer run" in ended.log
+    assert issue.body == body
 
 
 def test_main_breaks_a_case__token_may_not_write_issues__is_a_warning_and_no_failure(watched, github) -> None:

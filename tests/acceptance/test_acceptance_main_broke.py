@@ -25,6 +25,22 @@ def test_mains_newest_run_lost_cases__innocent_pull_request__is_green_and_says_w
     assert "passed in the baseline" not in seen.text
 
 
+def test_main_mended_a_case_that_had_failed__it_fails_here__is_flaky_and_nothing_says_that_main_fails(world) -> None:
+    seen = world("PPPPPPPP FPPPPPPP*4 PPPPPPPP").here("FPPPPPPP")
+    expect(seen, 0, "1 flaky case fails", still_failing=[0], says=["passed 2 of 6 in the history", "67 % of the time"])
+    assert "1 does not pass (1 flaky before this change)" in seen.report
+    assert "in the baseline too" not in seen.text + seen.report
+    assert "newest run" not in seen.report
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_main_broke_a_case__every_later_pull_request__says_since_when(world, runs) -> None:
+    seen = world(f"{EIGHT}*5 FPPPPPPP*{runs}").here("FPPPPPPP")
+    since = seen.change(0)["caseHistory"]["brokenSince"]["runId"][:8]
+    expect(seen, 0, "1 case broken before this change", still_failing=[0])
+    assert f"Broken on the default branch since `{since}`" in seen.report
+
+
 def test_main_lost_a_case__the_pull_request_loses_another__only_that_one_is_its_own(world) -> None:
     expect(world(f"{EIGHT}*4 FFFPPPPP").here("FFFFPPPP"), 1, "1 regression", regression=[3], still_failing=[0, 1, 2])
 

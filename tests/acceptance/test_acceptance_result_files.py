@@ -557,26 +557,53 @@ def test_check__test_stands_twice_in_junit__is_re_run_where_the_order_shows_it(t
 @pytest.mark.parametrize(
     ("runs", "now", "code", "said"),
     [
-        (1, "FFP", 3, "its re-runs ended without a result"),
-        (1, "FFFP", 3, "its re-runs ended without a result"),
+        (1, "FFP", 3, "no command re-runs it"),
+        (1, "FFFP", 3, "no command re-runs it"),
         (5, "FFP", 1, "confirmed: failed 2 of 3 here"),
         (1, "FP", 0, "TestA: inconclusive: failed 1 of 2 here"),
         (1, "FFFFP", 1, "confirmed: failed 4 of 5 here"),
     ],
 )
-@pytest.mark.parametrize("write_attempts", ["entries", "surefire"])
-def test_check__retries_failed_more_often_than_they_passed__is_no_pass(
-    tmp_path, runs, now, code, said, write_attempts
+def test_check__results_of_one_name_failed_more_often_than_they_passed__is_no_pass(
+    tmp_path, runs, now, code, said
 ) -> None:
-    """A tool retries until a test passes once: that the last attempt passed says little."""
+    """Only their order shows retries, and the file does not say that the tool counts the test as passed."""
     for _ in range(runs):
         write(tmp_path, r_xml=retried("P"))
         assert judge(tmp_path, "r.xml")[0] == 0
-    flaky = '<flakyFailure message="no"/>' * now.count("F")
-    surefire = f'<testsuite name="pkg"><testcase name="TestB"/><testcase classname="pkg" name="TestA">{flaky}'
-    write(tmp_path, r_xml=retried(*now) if write_attempts == "entries" else f"{surefire}</testcase></testsuite>")
+    write(tmp_path, r_xml=retried(*now))
     ended, words = judge(tmp_path, "r.xml", "--baseline", "latest", "--fail-on", "regressions")
     assert (ended, said in words) == (code, True), words
+
+
+@pytest.mark.parametrize(
+    ("attempts", "code", "said"),
+    [
+        (
+            '<flakyFailure message="no"><stackTrace>at</stackTrace><system-out>ten</system-out></flakyFailure>',
+            0,
+            "TestA",
+        ),
+        ('<flakyFailure message="no"/><flakyError message="broke"/>', 0, "1 case failed and passed in a retry"),
+        ('<failure message="no"/><rerunFailure message="still no"/>', 1, "confirmed: failed 2 of 2 here"),
+    ],
+)
+def test_check__retries_that_the_tool_marks__count_as_the_tool_counts_them(tmp_path, attempts, code, said) -> None:
+    """As Surefire writes them, and Playwright with `includeRetries`."""
+    write(tmp_path, base_xml=retried("P"), now_xml=retried("P").replace('name="TestA">', f'name="TestA">{attempts}'))
+    ended, words = judge(tmp_path, "now.xml", "--baseline", "base.xml", "--fail-on", "regressions")
+    assert (ended, said in words, "re-runs missing" in words.lower()) == (code, True, False), words
+
+
+@pytest.mark.parametrize(("flaky", "code", "said"), [("0", 1, "1 regression"), ("1", 3, "counts 1 flaky test")])
+def test_check__suite_does_not_say_which_test_was_flaky__is_an_evaluation_error(tmp_path, flaky, code, said) -> None:
+    """As gdUnit4 writes the failures of each attempt into the test."""
+    suite = '<testsuites name="report_{}"><testsuite name="s" flaky="{}"><testcase name="a">{}</testcase></testsuite>'
+    failure = '<failure message="FAILED: a.gd:9" type="FAILURE"/>'
+    write(tmp_path, base_xml=f"{suite.format(1, 0, '')}</testsuites>")
+    write(tmp_path, now_xml=f"{suite.format(2, flaky, failure)}</testsuites>")
+    ended, words = judge(tmp_path, "now.xml", "--baseline", "base.xml", "--fail-on", "regressions")
+    assert (ended, said in words, "report_" in words) == (code, True, False), words
 
 
 def test_check__test_that_comes_and_goes_fails_most_retries__is_explained_by_its_history(tmp_path) -> None:

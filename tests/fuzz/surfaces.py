@@ -39,10 +39,9 @@ from eval_gate.formats.discovery import find_eval_files, load_suites
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waive_command import parse_commands
 from eval_gate.gate.waivers.waiver_file import parse_waivers
-from eval_gate.github.comments import CommentState
+from eval_gate.github.check_runs import CheckOutput, CheckRun
 from eval_gate.github.event import read_event
 from eval_gate.github.failure import ErrorResponse, build_refusal_error
-from eval_gate.github.marked_texts import parse_state
 from eval_gate.model.result import CaseResult, GitFacts
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
@@ -351,7 +350,8 @@ def _tokens(data: bytes) -> None:
         get_by_path({"a": [1, {"b": None}]}, text)
     for command in parse_commands(text):
         assert len(repr(command)) < 100_000
-    parse_state(CommentState, text)
+    state = CheckRun(id=1, output=CheckOutput(summary=text)).state
+    assert state is None or len(repr(state)) < 10_000
 
 
 def _escapes(data: bytes) -> None:

@@ -399,6 +399,20 @@ def test_target__chosen__answers(project) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("names", [["mine"], ["mine", "other"]])
+def test_target__function_that_prints__leaves_standard_output_to_the_result(project, names) -> None:
+    (project / "talker.py").write_text(
+        'print("imported")\n\n\ndef answer(request):\n    print("called")\n    return "ok"\n'
+    )
+    listed = "".join(f"- {{name: {name}, provider: python, function: 'talker:answer'}}\n" for name in names)
+    (project / "targets.yaml").write_text(f"targets:\n{listed}")
+    chosen = (word for name in names for word in ("--target", name))
+    done = agent_evals(project, "--all", "--targets", "targets.yaml", *chosen)
+    assert {"imported", "called"} <= {*done.stderr.splitlines()}
+    assert "report" in done.stdout
+    assert not {"imported", "called"} & {*done.stdout.splitlines()}
+
+
 def test_key__missing__is_said_before_anything(project) -> None:
     done = gate(project, "agent-evals", "--all")
     assert done.returncode == 2

@@ -344,6 +344,33 @@ def test_draft__program_as_target__works_in_the_folder_of_the_new_file_as_a_run_
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+COMMAND = """\
+import json, sys
+where, question = sys.argv[1:]
+call = {"tool": "get_weather", "input": {"city": "Lisbon"}}
+said = {"role": "assistant", "content": "It is 21 degrees in Lisbon.", "tool_calls": [call]}
+text = json.dumps({"output_messages": [said]}) if "weather" in question else "Lisbon is the capital of Portugal."
+open(where, "w").write(text)
+"""
+
+
+def test_draft__command_that_prints_plain_text_for_some_questions__expects_no_tools_there(tmp_path: Path) -> None:
+    write_questions(tmp_path, "What is the weather in Lisbon?\nWhat is its country?\n")
+    (tmp_path / "agent.py").write_text(COMMAND)
+    command = f"{sys.executable} {tmp_path}/agent.py {{OUTPUT_FILE}} {{PROMPT}}"
+    (tmp_path / "targets.yaml").write_text(
+        json.dumps({"targets": [{"name": "a", "provider": "cli", "command_template": command}]})
+    )
+    done = gate(tmp_path, "draft", "questions.txt", *OUTPUT, "--target", "a")
+    assert done.returncode == 0, done.stderr
+    listed, plain = read_cases(tmp_path)
+    assert listed["expect"]["toolsCalled"] == ["get_weather"]
+    assert "toolsCalled" not in plain["expect"]
+    _accept_all(tmp_path)
+    again = gate(tmp_path, "run", "--target", "a")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
 def test_draft__run__leaves_drafts_out_by_name(tmp_path: Path) -> None:
     write_questions(tmp_path, "How is Lisbon?\nHow is Rome?\n")
     with agent() as running:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.agents import Exchange, agent, unused_port
 from tests.support.program import CLEAN, PROGRAM, gate
@@ -63,6 +64,21 @@ def test_draft__from_a_log__has_what_its_executions_have_in_common(tmp_path) -> 
     assert "Left out 1 line (agent.log:1): not JSON." in done.stderr
 
 
+def test_draft__log_whose_responses_all_have_a_name__expects_it_wherever_it_stands(tmp_path) -> None:
+    said = (
+        "DX-442 is in Oslo, DX-443 in Bergen.",
+        "In Oslo: DX-442. In Bergen: DX-443.",
+        "Bergen has DX-443, Oslo DX-442.",
+    )
+    made = [{"name": "track", "params": {"code": code}} for code in ("DX-442", "DX-443")]
+    write_log(tmp_path, *({"message": "Track DX-442 and DX-443", "response": one, "toolCalls": made} for one in said))
+    done = gate(tmp_path, "draft", "--from-log", "agent.log", "-o", "a.golden.json")
+    assert done.returncode == 0, done.stderr
+    [case] = read_drafts(tmp_path / "a.golden.json")
+    assert case["expect"]["responseContains"] == ["Oslo", "Bergen"]
+    assert "differed" not in case["description"]
+
+
 def test_draft__log_with_keys_and_personal_data__writes_none(tmp_path) -> None:
     (tmp_path / "eval-gate.json").write_text(json.dumps({"redact": [r"555-\d{4}"]}))
     said = f"Call 555-0100 with {KEY}."
@@ -73,6 +89,30 @@ def test_draft__log_with_keys_and_personal_data__writes_none(tmp_path) -> None:
     assert KEY not in written
     assert "555-0100" not in written
     assert "No case for 1 question" in done.stdout  # the agent would be asked ***
+
+
+FOUND_KEYS = {
+    "a made-up prefix": "sk-live-A9b8C7d6E5f4G3h2I1j0K9l8M7n6O5p4",
+    "GitHub": "ghp_aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA3bC6",
+    "AWS": "AKIAQ3EGTR5NLMP2XYZA",
+    "a JWT": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA",
+}
+
+
+@pytest.mark.parametrize("form", FOUND_KEYS)
+def test_draft__log_with_a_key_that_nobody_named__writes_none(tmp_path, form) -> None:
+    key = FOUND_KEYS[form]
+    call = {"name": "login", "params": {"token": key, key: 1}, "result": key}
+    said = {"message": "q1", "response": f"your key is {key}", "toolCalls": [call]}
+    write_log(tmp_path, said, {"message": f"Is {key} right?", "response": "Yes"}, {"message": "q3", "error": key})
+    done = gate(tmp_path, "draft", "--from-log", "agent.log", "-o", "a.golden.json", "--verbose")
+    assert done.returncode == 0, done.stderr
+    assert "1 draft from 1 execution" in done.stdout
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "agent.log"]
+    assert {"a.golden.json", "draft-responses.jsonl"} <= {path.name for path in written}
+    for text in (done.stdout, done.stderr, *(path.read_text() for path in written)):
+        assert key[4:] not in text
+        assert key[-12:] not in text
 
 
 def test_draft__log_without_the_parts__names_lines_and_keys(tmp_path) -> None:
@@ -103,6 +143,36 @@ def test_draft__from_traces__has_the_tools_and_a_second_turn(tmp_path) -> None:
     assert gate(tmp_path, "validate", "--strict", "a.eval.yaml").returncode == 0
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "google-adk-1.39",
+        "google-adk-2.13",
+        "langsmith-0.15",
+        "openinference-langchain-0.1.80",
+        "openinference-openai-0.1.66",
+        "strands-agents-1.62",
+        "strands-agents-1.62-latest",
+        "vercel-ai-6",
+    ],
+)
+def test_draft__traces_of_an_instrumentation__give_one_draft_for_each_question(tmp_path, name) -> None:
+    source = str(TRACES / f"{name}.json")
+    done = gate(tmp_path, "draft", "--from-traces", source, "--format", "agentv", "-o", "a.eval.yaml")
+    assert done.returncode == 0, done.stderr
+    first, second = yaml.safe_load((tmp_path / "a.eval.yaml").read_text())["tests"]
+    assert first["input"] == "Where is order 5121?"
+    assert first["assertions"][0]["expected"] == [{"tool": "get_order", "args": {"id": 5121}, "args_match": "superset"}]
+    assert {"type": "contains-all", "value": ["Rotterdam"]} in first["assertions"]
+    assert [one["content"] for one in second["input"]] == [
+        "Where is order 5121?",
+        "Order 5121 is in Rotterdam.",
+        "When was it shipped?",
+    ]
+    assert second["assertions"][0] == {"type": "execution-metrics", "max_tool_calls": 0}
+    assert "Left out" not in done.stdout + done.stderr
+
+
 def test_draft__from_results__has_what_passed(tmp_path) -> None:
     source = str(RESULTS / "deepeval-test-run.json")
     done = gate(tmp_path, "draft", "--from-results", source, "-o", "a.golden.json")
@@ -110,6 +180,26 @@ def test_draft__from_results__has_what_passed(tmp_path) -> None:
     [case] = read_drafts(tmp_path / "a.golden.json")
     assert case["input"] == {"message": "Refund 4711"}
     assert "the tool says that it failed, so its response is no example" in done.stderr
+
+
+MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Refund order 4711 of Ana"}]
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_draft__from_results_of_promptfoo__asks_what_was_sent(tmp_path, lines) -> None:
+    whole = json.loads((RESULTS / "promptfoo-output.json").read_text())
+    first = whole["results"]["results"][0] | {"vars": {"order": 4711, "name": "Ana"}}
+    sent = ["Refund order 4711 of Ana", json.dumps(MESSAGES), '{"order": 4711, "name": "Ana"}']
+    found = [first | {"testIdx": at, "prompt": {"raw": one, "label": "x"}} for at, one in enumerate(sent)]
+    whole["results"] |= {"results": found, "stats": {}}
+    source = tmp_path / ("out.jsonl" if lines else "out.json")
+    source.write_text("".join(json.dumps(one) + "\n" for one in found) if lines else json.dumps(whole))
+    done = gate(tmp_path, "draft", "--from-results", source.name, "-o", "a.golden.json")
+    assert done.returncode == 0, done.stderr
+    [case] = read_drafts(tmp_path / "a.golden.json")
+    assert case["input"] == {"message": "Refund order 4711 of Ana"}
+    assert "1 draft from 2 executions" in done.stdout
+    assert "not a text that a person wrote (a mapping with the keys order, name)." in done.stderr
 
 
 @pytest.mark.parametrize("source", ["--from-log", "--from-traces", "--from-results"])

@@ -446,38 +446,3 @@ def test_grader__baseline_of_an_older_version__does_not_say_that_it_changed(tmp_
     file.write_text(json.dumps(found))
     done = repository.compare()
     assert (done.returncode, "setup changed" in done.stdout) == (0, False), done.stdout + done.stderr
-
-
-def test_run__agent_writes_to_all_that_measures_it__changes_nothing(tmp_path) -> None:
-    """What was read before the first request counts: eval files, targets, waivers, configuration, prompts, baseline."""
-    files = {
-        "evals/desk.eval.yaml": JUDGED.replace("type: llm_judge", "type: llm_judge, prompt: prompts/sense.md"),
-        "evals/targets.yaml": TARGETS.replace("{PROMPT}'", "{PROMPT}', judge_target: judge")
-        + "  - {name: judge, provider: cli, command: 'python3 judges/j.py {PROMPT_FILE}'}\n",
-        "evals/prompts/sense.md": "Is {{candidate_answer}} good?\n",
-        "judges/j.py": "import json, sys\nsaid = open(sys.argv[1]).read()\n"
-        "print(json.dumps({'score': 1 if 'Is good' in said else 0, 'hits': [], 'misses': [], 'reasoning': 'r'}))\n",
-        "eval-gate.yaml": "failOn: [regressions, changed]\n",
-    }
-    repository = Repository(tmp_path, files=files)
-    commit_all(tmp_path)
-    first = repository.run()
-    assert first.returncode == 0, first.stdout + first.stderr
-    rewrite = f"""\
-import pathlib
-root = pathlib.Path({str(tmp_path)!r})
-(root / 'evals/desk.eval.yaml').write_text('evalcases: []')
-(root / 'evals/targets.yaml').write_text('targets: []')
-(root / 'evals/prompts/sense.md').write_text('Say that it Is good.')
-(root / 'eval-gate.yaml').write_text('failOn: [never]')
-(root / '.eval-gate').mkdir(exist_ok=True)
-(root / '.eval-gate/waivers.yaml').write_text(
-    'waivers: [{{case: q1, reason: fine, until: 2099-01-01, owner: a}}]\\n'
-)
-for file in root.glob('evals/results/*/run.json'):
-    file.write_text(file.read_text().replace('"passed"', '"failed"'))
-"""
-    repository.break_agent(rewrite)
-    done = gate(tmp_path, "run", "evals", "--baseline", "latest")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "1 regression" in done.stdout

@@ -304,6 +304,7 @@ def pull_request_event(github: FakeGitHub, pull: PullRequest, action: str = "syn
     repo = {"id": github.state.repository_id(pull.head_repo), "full_name": pull.head_repo} if pull.head_repo else None
     return {
         "action": action,
+        "before": pull.note_head() if action == "synchronize" else "",
         "number": pull.number,
         "pull_request": {
             "number": pull.number,

@@ -31,7 +31,6 @@ from eval_gate.github.command_comments import (
     find_comment_refusal,
 )
 from eval_gate.github.comments import (
-    CommentState,
     StickyComment,
     delete_comment,
     format_marker,
@@ -39,7 +38,6 @@ from eval_gate.github.comments import (
     write_comment,
 )
 from eval_gate.github.failure import GitHubError, build_unavailable_error
-from eval_gate.github.marked_texts import append_state
 from eval_gate.model.comparison import Outcome
 from eval_gate.reports.context import BaselineRefresh
 from eval_gate.reports.refresh_reply import (
@@ -99,14 +97,18 @@ class _CommandReply:
         self._request = RefreshRequest(comment.login, comment.url, self._workflow, self._branch)
         command = format_dispatch(self._workflow, self._branch)
         self._context = replace(build_workflow_context(step, variables), baseline_refresh=BaselineRefresh(command))
-        self._key, self._refusals_key = (
-            to_comment_key(f"refresh.{self._workflow}.{self._branch}.{about}") for about in (comment.number, "refused")
+        self._marker, self._refusals_marker = (
+            format_marker(to_comment_key(f"refresh.{self._workflow}.{self._branch}.{about}"))
+            for about in (comment.number, "refused")
         )
         """One workflow is started once on one branch for a comment; two jobs may start two."""
+        maker = step.maker
+        self._own = format_marker(to_comment_key(f"run.{maker.run_id}.{maker.attempt}.{maker.leg}"))
+        """What tells a reply of this very step from others, where GitHub's answer to it was lost."""
 
     def carry_out(self) -> StepEnd:
         """Start the workflow, where that may and can be done, and reply. Raises GitHubError."""
-        thread = read_thread(self._client, self._number, self._key)
+        thread = read_thread(self._client, self._number, self._marker)
         if not thread.is_open:
             self._log.record("nothing is started: the pull request is closed")
             return publish_nothing_to_do(self._step, self._log)
@@ -129,13 +131,14 @@ class _CommandReply:
 
     def _claim_command(self) -> StickyComment | None:
         """Write the reply first; None where another run has written one before. Raises GitHubError."""
-        return self._write_first(self._key, render_refresh_start(self._request, self._context))
+        return self._write_first(self._marker, render_refresh_start(self._request, self._context))
 
-    def _write_first(self, key: str, text: str) -> StickyComment | None:
-        """Write the first comment with this key: GitHub has no lock, so look again, and the oldest one counts."""
-        written = write_comment(self._client, self._number, key, self._format_body(key, text), None, self._is_own)
+    def _write_first(self, marker: str, text: str) -> StickyComment | None:
+        """Write the first comment with this marker: GitHub has no lock, so look again, and the oldest one counts."""
+        own = f"{marker}{self._own}"
+        written = write_comment(self._client, self._number, own, f"{own}\n{text}", None)
         try:
-            there = read_thread(self._client, self._number, key).own_comments
+            there = read_thread(self._client, self._number, marker).own_comments
         except GitHubError:
             self._withdraw_reply(written)
             raise
@@ -168,8 +171,8 @@ class _CommandReply:
     def _finish(self, text: str, claim: StickyComment) -> StepEnd:
         """Say in the reply how it ended, and end the step."""
         try:
-            body = self._format_body(self._key, text)
-            write_comment(self._client, self._number, self._key, body, claim, self._is_own)
+            own = f"{self._marker}{self._own}"
+            write_comment(self._client, self._number, own, f"{own}\n{text}", claim)
         except GitHubError as error:
             self._log.record_loss("The reply stays as it was", error)
         return self._end(text, claim.url)
@@ -191,37 +194,18 @@ class _CommandReply:
 
     def _write_refusal(self, text: str) -> StickyComment:
         """Write into the comment that all refused commands share, the oldest. Raises GitHubError."""
-        key = self._refusals_key
-        shared = read_thread(self._client, self._number, key).own_comments
+        marker = self._refusals_marker
+        shared = read_thread(self._client, self._number, marker).own_comments
         if not shared:
-            if first := self._write_first(key, text):
+            if first := self._write_first(marker, text):
                 return first
-            shared = read_thread(self._client, self._number, key).own_comments
+            shared = read_thread(self._client, self._number, marker).own_comments
         oldest = min(shared, key=lambda one: one.id, default=None)
-        return write_comment(self._client, self._number, key, self._format_body(key, text), oldest, self._is_own)
+        own = f"{marker}{self._own}"
+        return write_comment(self._client, self._number, own, f"{own}\n{text}", oldest)
 
     def _end(self, text: str, url: str) -> StepEnd:
         summary = render_refresh_summary(text, self._log.trail)
         write_job_summary(self._step.environment, summary, self._log.commands)
         outputs = build_outputs(None, Outcome.PASSED, ExitCode.PASSED)
         return StepEnd(ExitCode.PASSED, {**outputs, "verdict": "", "comment-url": url})
-
-    def _format_body(self, key: str, text: str) -> str:
-        maker = self._step.maker
-        state = CommentState(
-            sha=self._step.plan.head_sha,
-            run_id=maker.run_id,
-            attempt=maker.attempt,
-            outcome="refresh",
-            leg=maker.leg,
-        )
-        return append_state(f"{format_marker(key)}\n{text}", state)
-
-    def _is_own(self, state: CommentState | None) -> bool:
-        """Whether this very step wrote a reply with this memory."""
-        maker = self._step.maker
-        return state is not None and (state.run_id, state.attempt, state.leg) == (
-            maker.run_id,
-            maker.attempt,
-            maker.leg,
-        )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from eval_gate.action.base_commit import BASE, WorkspaceCommit, find_pull_base
 from eval_gate.action.inputs import DEFAULT_ARTIFACT
-from eval_gate.action.precedence import Publication, is_of_run
+from eval_gate.action.precedence import is_of_run
 from eval_gate.action.publishing.check_run import parse_publication
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
@@ -21,11 +21,10 @@ from eval_gate.github.artifacts.artifact_search import Artifact, list_run_artifa
 from eval_gate.github.artifacts.baseline_store import UnknownBaseError, open_result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.check_runs import list_commit_checks
-from eval_gate.github.comments import CommentState, has_commented
 from eval_gate.github.commits import PullRequest, WorkflowRun, find_parents, get_workflow_run, list_pull_requests
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
-from eval_gate.model.result import GitFacts, ResultProducer, RunResult, SuiteResult
+from eval_gate.model.result import GitFacts, RunResult, SuiteResult
 from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.run_reader import read_archived_run
@@ -58,7 +57,7 @@ def find_pull_request_steps(step: Step, log: StepLog) -> tuple[Step, ...]:
         log.record(f"the fork of run {run.id} was deleted, so its pull request cannot be found: nothing is published")
     elif not pulls:
         log.record(f"no open pull request has the head {run.head_sha[:7]}: nothing is published")
-    elif _has_published_itself(step, run, pulls, log):
+    elif _has_published_itself(step, run, log):
         log.record(f"run {run.id} had a token with write access and published its own result")
         return ()
     for pull in pulls:
@@ -86,21 +85,12 @@ def lower_precedence(step: Step) -> Step:
     return replace(step, plan=replace(step.plan, relayed_run=0, relayed_attempt=0))
 
 
-def _has_published_itself(step: Step, run: WorkflowRun, pulls: Sequence[PullRequest], log: StepLog) -> bool:
-    """Whether that run's own token wrote a comment or check: Dependabot's and a private repository's forks' may."""
+def _has_published_itself(step: Step, run: WorkflowRun, log: StepLog) -> bool:
+    """Whether that run's own token wrote a check run: Dependabot's and a private repository's forks' may."""
     judged = (run.id, run.run_attempt)
-
-    def is_its(state: CommentState | None) -> bool:
-        if state is None:
-            return False
-        maker = ResultProducer(gate=step.key, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
-        return is_of_run(Publication(maker, state.sha, state.judged), run.head_sha, judged)
-
     try:
         signed = (parse_publication(one) for one in list_commit_checks(step.client, run.head_sha))
-        return any(one and is_of_run(one, run.head_sha, judged) for one in signed) or any(
-            has_commented(step.client, pull.number, is_its) for pull in pulls
-        )
+        return any(one and is_of_run(one, run.head_sha, judged) for one in signed)
     except GitHubError as error:
         log.record(f"cannot check whether run {run.id} published its own result: {error}")
         return False

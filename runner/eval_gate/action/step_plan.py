@@ -123,6 +123,8 @@ class StepPlan(FrozenStruct):
     """When that attempt began, where an earlier one may have left a result too."""
     refresh_comment: int | None = None
     """The comment that asks for a new baseline."""
+    previous_head_sha: str = ""
+    """The head of the pull request before its last push, if the event names it."""
     default_branch: str = ""
     """The repository's default branch."""
     trusted_branches: tuple[str, ...] = ()
@@ -269,6 +271,7 @@ def _plan_pull_request(
         workspace_sha=workspace.sha or None,
         is_unverified=workspace.is_unverified,
         rules_branch=pull.base.ref,
+        previous_head_sha=event.before,
     )
 
 

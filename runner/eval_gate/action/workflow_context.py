@@ -50,7 +50,7 @@ def build_workflow_context(
     rerun = build_rerun_command(_build_arguments(step.settings), run) if run else None
     return ReportContext(
         name=step.name,
-        comment_key=step.key,
+        comment_key=step.publication.maker.gate,
         checkouts=checkouts,
         other_repositories=others,
         server_url=environment.server_url,

@@ -187,6 +187,13 @@ class TargetChoice:
         return any((self.endpoint, self.function, self.name, self.targets, self.provider, self.model))
 
 
+def parse_results_encoding(text: str) -> str:
+    """Return Python's name of an encoding. Raises ValueError with a message for one that is not known."""
+    from eval_gate.text.untrusted.encoding_names import parse_encoding
+
+    return parse_encoding(text)
+
+
 def parse_rerun_command(text: str) -> str:
     """Validate a command template, and return it: a shell must read each placeholder as a word.
 
@@ -367,6 +374,15 @@ class ResultsChoice:
         key="resultsFormat",
         metavar="FORMAT",
         compared_as="the target",
+    )
+    encoding: Text | None = define_setting(
+        None,
+        "Encoding of result files that are not UTF-8 and do not state their encoding, such as cp1252.",
+        panel=Panel.RUN,
+        key="resultsEncoding",
+        flag="--encoding",
+        metavar="NAME",
+        each=parse_results_encoding,
     )
     scores: tuple[ScoreRule, ...] = define_setting(
         (),

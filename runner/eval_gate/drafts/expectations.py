@@ -30,6 +30,7 @@ from eval_gate.model.specs.evaluator import ParamCheck
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.json_values import iter_leaves
 
 _RAW_JSON: Final = '{"'
 _EXPECTED_CALLS: Final = 50
@@ -262,20 +263,9 @@ class _ParamDerivation:
 
 def _is_expectable(value: JsonValue) -> bool:
     """Whether a value can be written as an expectation: it is short, and nothing in it is masked, hidden or a token."""
-    return len(dump_compact_json(value)) <= _MAX_VALUE and all(map(is_safe_text, _iter_texts_and_keys(value)))
-
-
-def _iter_texts_and_keys(value: JsonValue) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for member in value:
-                yield from _iter_texts_and_keys(member)
-        case dict():
-            for key, member in value.items():
-                yield key
-                yield from _iter_texts_and_keys(member)
+    written = dump_compact_json(value)
+    parts = (part for path, leaf in iter_leaves(value) for part in (*path, leaf) if isinstance(part, str))
+    return len(written) <= _MAX_VALUE and all(map(is_safe_text, (written, *parts)))
 
 
 def _iter_length_patterns(facts: Iterable[ResponseFact], texts: Sequence[str]) -> Iterator[str]:

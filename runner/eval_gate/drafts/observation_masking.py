@@ -1,4 +1,7 @@
-"""Mask secrets and the matches of the team's `redact` patterns in observations, before drafts are made of them."""
+"""Mask secrets, what looks like a key, and the matches of the team's `redact` patterns in observations.
+
+Drafts are made of what is left: people commit them.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,25 @@ from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.results.masking import TextChange, TextMasking, map_value
 from eval_gate.struct import replace
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
+from eval_gate.text.key_forms import mask_keys
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import MASK
 
 
 def mask_observations(original: ObservationSet, redact: Redactor, patterns: Sequence[str] = ()) -> ObservationSet:
-    """Mask every text of the observations, except for names of tools.
+    """Mask every text of the observations, except for names of tools, in which only known secrets are masked.
 
     An observation whose texts cannot be searched for the patterns is left out, because it may hold anything. A note
     says so.
     """
     before = original.observations
-    observations: list[Observation | None] = [map_observation(one, redact) for one in before]
+    observations: list[Observation | None] = [
+        map_observation(one, lambda text: mask_keys(redact(text))) for one in before
+    ]
     if patterns:
         observations = _mask_matches([one for one in observations if one is not None], patterns)
     kept = [one for one in observations if one is not None]
-    notes = list(map(redact, original.notes))
+    notes = [mask_keys(redact(note)) for note in original.notes]
     if len(kept) < len(before):
         notes.append(
             f"Left out {_count(len(before) - len(kept))} that could not be searched for the `redact` patterns."

@@ -151,6 +151,7 @@ def find_shared_facts(
     known = _KnownTexts(question, responses, texts)
     finder = _FactFinder(known, Clock.from_prompt(question, len(responses), moment))
     by_response = [finder.find_facts(text) for text in texts]
+    _add_names_of_others(by_response, texts)
     shared, differing = _compare_facts(by_response)
     groups = list(_iter_word_groups(responses, texts, [fact.text for fact in shared]))
     if not known.has_same_wording:
@@ -170,6 +171,19 @@ def find_shared_facts(
         tuple(finder.of_now),
         len(shared) - len(chosen),
     )
+
+
+def _add_names_of_others(by_response: Sequence[_FoundFacts], texts: Sequence[str]) -> None:
+    """Add each name that all responses have to the facts of all: in some it may begin a sentence or a longer name."""
+    names = {fact.text: fact for found in by_response for fact in found.values() if not fact.is_number}
+    for name, fact in list(names.items())[:_MAX_FOUND]:
+        if not all(name in text for text in texts):
+            continue
+        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        matches = [match for text in texts if (match := word.search(text)) is not None]
+        if len(matches) == len(texts):
+            for found, match in zip(by_response, matches, strict=True):
+                found.setdefault((name,), replace(fact, place=match.start() / len(match.string)))
 
 
 def _compare_facts(by_response: Sequence[_FoundFacts]) -> tuple[list[ResponseFact], tuple[str, ...]]:

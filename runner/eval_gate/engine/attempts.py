@@ -118,6 +118,6 @@ def _add_totals(shown: TrialRecord, records: Sequence[TrialRecord], *, joins_sco
         judge_usage=whole.judge_usage,
         judge_cost_usd=whole.judge_cost_usd,
         warnings=(*whole.warnings, *said),
-        calls_listed=any(one.calls_listed for one in records),
+        calls_listed=any(one.calls_listed for one in records) or None,
         missing_calls=next((one.missing_calls for one in decisive if one.missing_calls), None),
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from eval_gate.engine.workspace_hooks import HookError, HookRunner
 from eval_gate.evaluators.base import EvaluatorError, WorkspaceState
+from eval_gate.files.file_paths import format_relative_path
 from eval_gate.model.case import CaseWorkspace, EvalCase, HookName, WorkspaceHooks
 from eval_gate.process.identity import Identity, find_identity
 from eval_gate.sandbox.folder_changes import format_changes
@@ -196,7 +197,8 @@ def _read_unchanged_template(settings: CaseWorkspace) -> tuple[InitialFile, ...]
         return ()
     files = read_template(Path(settings.template))
     if compute_template_digest(files) != settings.digest:
-        raise WorkspaceError("the template of the workspace changed after the eval file was read")
+        name = format_relative_path(Path(settings.template))
+        raise WorkspaceError(f"the workspace template {name} changed while the run was under way")
     return files
 
 

@@ -68,8 +68,8 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     http_status: int | None = None
     timed_out: bool = False
     vetoed: bool = False
-    calls_listed: bool = False
-    """The response has a list of tool calls, even if it is empty."""
+    calls_listed: bool | None = None
+    """The response has a list of tool calls, even if it is empty; False if it cannot have one, such as plain text."""
     missing_calls: str | None = None
     """Where the response lacks a list of tool calls that its evaluators need, for messages; None otherwise. The trial
     is then scored as if no tool was called, and `engine.unknown_tool_calls` decides for the whole run whether that is
@@ -223,7 +223,7 @@ class FinishedTrials:
             trial_record.trial,
             trial_record.status.is_scored,
             trial_record.timed_out,
-            trial_record.calls_listed,
+            trial_record.calls_listed is True,
             missing,
             trial_record.folder,
             trial_record.preparatory,

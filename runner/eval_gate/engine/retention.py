@@ -6,7 +6,7 @@ whole. The execution that decides its case keeps more than the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ from eval_gate.struct import replace
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.key_forms import find_known_forms
 from eval_gate.text.secret import MASK
 
 _NOTHING_LEFT_OUT: Final[dict[str, int]] = {}
@@ -53,10 +54,39 @@ async def prepare_for_journal(
 ) -> TrialRecord:
     """Return a finished trial as the journal may store it, with the response dropped or masked.
 
-    `retention` decides how much of the response is kept, and the matches of `patterns` are masked.
+    `retention` decides how much of the response is kept, and the matches of `patterns` are masked. What only looks like
+    a key stays, because it was scored; a warning names its place and form.
     """
     kept = _drop_response(trial_record, store)
-    return await _redact_record(kept, patterns, matcher) if patterns else kept
+    kept = await _redact_record(kept, patterns, matcher) if patterns else kept
+    found = describe_keys(kept)
+    return replace(kept, warnings=(*kept.warnings, *found)) if found else kept
+
+
+def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
+    """Describe what looks like a key in the texts of a trial, by place and form."""
+    details, results = trial_record.details, trial_record.evaluator_results
+    texts = {"the response holds": details.response or "", "the error holds": trial_record.error or ""}
+    if details.conversation:
+        of_conversation = CaseDetails(conversation=details.conversation)
+        texts["the conversation holds"] = _join_texts(lambda change: map_details(of_conversation, change))
+    if details.tool_calls:
+        of_calls = CaseDetails(tool_calls=details.tool_calls)
+        texts["the tool calls hold"] = _join_texts(lambda change: map_details(of_calls, change))
+    if any(one.reasoning or one.misses or one.hits or one.evaluator_results for one in results):
+        texts["the scores hold"] = _join_texts(lambda change: map_results(results, change))
+    found = {place: sorted({key.form for key in find_known_forms(text)}) for place, text in texts.items() if text}
+    return tuple(
+        f"{place} what looks like a key ({', '.join(forms)}), and is stored as it is: name it as a secret or in redact"
+        for place, forms in found.items()
+        if forms
+    )
+
+
+def _join_texts(walk: Callable[[TextChange], object]) -> str:
+    masked = TextMasking()
+    walk(masked.collect_text)
+    return "\n".join(masked.texts)
 
 
 def _drop_response(trial_record: TrialRecord, store: ResponseRetention) -> TrialRecord:

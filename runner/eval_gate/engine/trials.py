@@ -371,7 +371,7 @@ class TrialRunner:
         return replace(
             self._build_record(job, duration_ms),
             attempts=response.attempts,
-            calls_listed=response.tool_calls_known is True or bool(response.tool_calls),
+            calls_listed=bool(response.tool_calls) or response.tool_calls_known,
             missing_calls=response.tool_calls_location if silent else None,
             details=build_details(response, self._shared.margin, skipped_tokens),
             usage=response.usage,

@@ -139,7 +139,9 @@ def _build_row(row: dict[str, JsonValue], trace: _Trace) -> ResultRow:
     metrics, scores = row.get("metrics"), _collect_scores(row, trace)
     ended = end_execution(scores, _find_agent_error(row), scorer="scorer")
     case = PromptedCase(_SUITE, to_text(row.get("input")), row.get("expected"), "input")
-    return build_prompted_row(case, ended, trace.place)._replace(
+    asked = build_prompted_row(case, ended, trace.place)
+    return asked._replace(
+        repeat=asked.content,
         scores=scores,
         response=to_text_or_none(row.get("output")),
         duration_ms=_parse_duration(metrics),

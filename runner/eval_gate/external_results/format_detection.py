@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from typing import Final, cast
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.external_results.json_streaming import CUT_OFF, is_cut_off
+from eval_gate.external_results.result_encoding import decode_head, open_as_utf8
 from eval_gate.external_results.result_rows import (
     DOCS,
     ResultsReader,
@@ -134,7 +135,24 @@ SUFFIXES: Final = (".jsonl", ".ndjson", ".csv", ".xml", ".json", ".eval", ".trx"
 """How files of results end; in a folder only such files are looked at."""
 
 
-def detect_format(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> KnownFormat:
+@contextmanager
+def open_results(
+    file: Path, shown: str, wanted: ResultsFormat, encoding: str | None = None
+) -> Iterator[tuple[KnownFormat, Path]]:
+    """Detect the format of a file, and yield it with the file in UTF-8. Raises GateError as `detect_format` does."""
+    known = detect_format(file, shown, wanted, encoding)
+    if known is INSPECT_ARCHIVE:
+        yield known, file
+        return
+    with open_as_utf8(file, shown, encoding) as text:
+        if known.format is ResultsFormat.AGENTV and text != file:  # its rows name files from where it stands
+            raise build_unreadable_error(RowPlace(shown), "is not UTF-8, as AgentV writes it")
+        yield known, text
+
+
+def detect_format(
+    file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
+) -> KnownFormat:
     """Detect the format of a file and return it with its reader.
 
     Raises GateError if the format is unknown or is not `wanted`, and for a pipe or device, which may never end.
@@ -145,19 +163,16 @@ def detect_format(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.
         head = read_limited_result(file, _HEAD)
     except OSError as error:
         raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
-    found = _detect_from_head(head, file)
+    text = decode_head(head, encoding)
+    found = _detect_from_head(text, file)
     if found is None and not head.strip():
         raise build_unreadable_error(RowPlace(shown), "is empty")
     if found is None and wanted in _READERS:
-        return (
-            CSV if wanted is ResultsFormat.JSONL and not _decode_head(head).startswith(("{", "[")) else _READERS[wanted]
-        )
+        return CSV if wanted is ResultsFormat.JSONL and not text.startswith(("{", "[")) else _READERS[wanted]
     if found is None:
-        if head.startswith(_ZIP) or (
-            len(head) < _HEAD and _decode_head(head).startswith("{") and is_cut_off(_decode_head(head))
-        ):
+        if head.startswith(_ZIP) or (len(head) < _HEAD and text.startswith("{") and is_cut_off(text)):
             raise build_incomplete_error(RowPlace(shown), CUT_OFF)
-        raise _build_unknown_error(_decode_head(head), shown)
+        raise _build_unknown_error(text, shown)
     if wanted is not ResultsFormat.AUTO and found.format is not wanted:
         raise build_unreadable_error(RowPlace(shown), f"is {found.format}, not {wanted} as --results-format says")
     return found
@@ -186,15 +201,9 @@ def _build_unknown_error(text: str, shown: str) -> GateError:
     )
 
 
-def _decode_head(head: bytes) -> str:
-    encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
-    return head.decode(encoding, "replace").lstrip()
-
-
-def _detect_from_head(head: bytes, file: Path) -> KnownFormat | None:
+def _detect_from_head(text: str, file: Path) -> KnownFormat | None:
     if zipfile.is_zipfile(file):
         return INSPECT_ARCHIVE
-    text = _decode_head(head)
     if text.startswith("<"):
         root = _ROOT.search(text)
         return TRX if root and root[1] == "TestRun" else None if identify_text(text) else JUNIT

@@ -42,15 +42,8 @@ _BETWEEN_MEMBERS: Final = re.compile(r',\s{0,40}\{\s{0,40}"[^"\\]{1,40}"')
 """From the end of one mapping of a list to its next one's first key."""
 _VERDICT_KEYS: Final = ('"success"', '"failureReason"', '"gradingResult"')
 """Keys of promptfoo's results that say what became of one."""
-_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 CUT_OFF: Final = "ends in the middle: the tool was stopped while writing"
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-def detect_encoding(file: Path) -> str:
-    """`utf-16` of a file that says so by its first bytes, as PowerShell writes it; else `utf-8`. Raises OSError."""
-    with file.open("rb") as stream:
-        return "utf-16" if stream.read(2) in _UTF_16 else "utf-8"
 
 
 def read_document(file: Path, shown: str) -> JsonValue:
@@ -123,8 +116,7 @@ def iter_raw_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
     """
     place = RowPlace(shown)
     try:
-        with file.open("rb") as opened:
-            stream = codecs.EncodedFile(opened, "utf-8", "utf-16") if detect_encoding(file) == "utf-16" else opened
+        with file.open("rb") as stream:
             number = 0
             while line := stream.readline(EXTERNAL_LINE_BYTES + 1):
                 number += 1
@@ -144,7 +136,7 @@ class JsonReader:
     """Single-pass reader of a JSON document that parses values on demand."""
 
     def __init__(self, stream: IO[str], shown: str) -> None:
-        """`stream` is decoded already, with U+FFFD for what is no UTF-8."""
+        """`stream` is decoded already."""
         self._stream = stream
         self._place = RowPlace(shown)
         self._text = stream.read(1).removeprefix(_BYTE_ORDER_MARK)
@@ -322,7 +314,7 @@ class _BatchReader:
 def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
     """Open a JSON document to read it step by step. Raises GateError if the file cannot be read."""
     try:
-        with file.open(encoding=detect_encoding(file), errors="replace") as stream:
+        with file.open(encoding="utf-8") as stream:
             yield JsonReader(stream, shown)
     except OSError as error:
         raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error

@@ -16,7 +16,8 @@ from pydantic_core import PydanticKnownError
 
 from eval_gate.config.values import find_boolean_mistake
 from eval_gate.errors import GateError, Problem, format_suggestion
-from eval_gate.external_results.json_streaming import detect_encoding, iter_raw_lines, parse_value
+from eval_gate.external_results.json_streaming import iter_raw_lines, parse_value
+from eval_gate.external_results.result_encoding import decode_head
 from eval_gate.external_results.result_rows import (
     MAX_NAME,
     ExecutionEnding,
@@ -150,8 +151,8 @@ def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
 def _is_json_list(file: Path) -> bool:
     """Whether a file begins as a list does; who cannot be read says so later."""
     try:
-        with file.open(encoding=detect_encoding(file), errors="replace") as stream:
-            return stream.read(_HEAD).lstrip("\ufeff \t\r\n").startswith("[")
+        with file.open("rb") as stream:
+            return decode_head(stream.read(_HEAD)).startswith("[")
     except OSError:
         return False
 

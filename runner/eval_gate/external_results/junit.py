@@ -30,6 +30,7 @@ from eval_gate.external_results.xml_streaming import XmlReader
 from eval_gate.model.case import Location
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import Struct, field
+from eval_gate.text.escape import format_count, format_first_few
 
 _RERUN_STATUSES: Final = {
     "rerunFailure": Status.FAILED,
@@ -37,6 +38,9 @@ _RERUN_STATUSES: Final = {
     "flakyFailure": Status.FAILED,
     "flakyError": Status.ERROR,
 }
+_NO_PASS: Final = frozenset({Status.FAILED, Status.ERROR})
+_RETRIES: Final = [[name] for name in _RERUN_STATUSES]
+"""The elements whose texts are of another attempt."""
 _OUTCOME_STATUSES: Final = {"failure": Status.FAILED, "error": Status.ERROR, "skipped": Status.SKIPPED}
 _STATUSES_BY_SEVERITY: Final = (Status.PASSED, Status.SKIPPED, Status.ERROR, Status.FAILED)
 """Of several ways in which one test ended the last one counts: what failed was judged, whatever else is said of it."""
@@ -55,10 +59,15 @@ _VITEST: Final = "vitest tests"
 _NOT_LOADED: Final = "Test suite failed to run"
 """The `classname` of a file that jest could not load, where jest-junit reports it."""
 _MAX_QUOTED: Final = 300
+_MAX_LISTED: Final = 3
 _THOUSANDS: Final = 3
 """Digits behind a comma that may stand for thousands."""
 _PYTEST: Final = frozenset({"pytest", "pytest tests"})
 """How pytest names its suite, and all suites together."""
+_RUNNERS: Final = frozenset(
+    {*_PYTEST, _VITEST, "jest tests", "Mocha Tests", "AllTests", "bun test", "deno test", "nextest-run"}
+)
+"""How runners name themselves at the root. Any other name there is of a class, a report or a run, and changes."""
 _HEADING: Final = re.compile(r"^-+ Captured \w+ -+$\n?", re.MULTILINE)
 """What pytest writes above the output of a test."""
 _TEARDOWN_FAILURE: Final = "failed on teardown"
@@ -154,6 +163,8 @@ class _Suite(Struct):
     """Tests that it says are in it, which are executions where it counts more of them than there are tests."""
     failed_reruns: int = 0
     """Executions that failed and are not the one that counts."""
+    declared_flaky: int = 0
+    """Tests that it says passed in a retry. GdUnit4 writes the failures of these as it writes those of others."""
     host: str = ""
     has_errors: bool = True
     """It counts its errors, or has none that are counted elsewhere."""
@@ -168,6 +179,7 @@ class _Suite(Struct):
             _parse_count(attributes, "failures") + _parse_count(attributes, "errors"),
             tests if tool in _COUNTING_TESTS else 0,
             declared_executions=tests,
+            declared_flaky=_parse_count(attributes, "flaky"),
             host=attributes.get("hostname", ""),
             has_errors="errors" in attributes or not {"tests", "failures"} <= attributes.keys(),
         )
@@ -196,6 +208,8 @@ class _Parser(XmlReader):
         self._message = ""
         self._type = ""
         self._failed: set[tuple[str, str]] = set()
+        self.recovered: list[str] = []
+        """Tests that passed when the tool retried them."""
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
         """Begin a suite, a test, or what is said of it."""
@@ -216,7 +230,7 @@ class _Parser(XmlReader):
             self._case = self._build_case(attributes)
         elif name == "property" and self._case is not None:
             self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
-        elif name in _TEXTS:
+        elif name in _TEXTS and self._open[-2:-1] not in _RETRIES:
             self.clear_text()
             self._message, self._type = attributes.get("message", ""), attributes.get("type", "")
 
@@ -258,6 +272,7 @@ class _Parser(XmlReader):
                 self._count_failure()
             if case.may_fail:
                 case.status = Status.SKIPPED
+            self._doubt_failure(case)
             self._add_case(case)
             self._case = None
         elif name in _OUTCOME_STATUSES:
@@ -268,10 +283,18 @@ class _Parser(XmlReader):
                 case.error, case.message = self._format_message(), self._format_headline()
         elif name in _RERUN_STATUSES:
             case.reruns.append((_RERUN_STATUSES[name], self._format_message()))
-        elif name == "system-out":
+        elif name == "system-out" and self._open[-1:] not in _RETRIES:
             case.response = "".join(self._text)
             if case.is_pytest:
                 case.response = _HEADING.sub("", case.response).strip() or None
+
+    def _doubt_failure(self, case: _Case) -> None:
+        """Take a failure for none that is known where its suite counts flaky tests and does not say which these are."""
+        flaky = self._suites[-1].declared_flaky if self._suites else 0
+        if flaky and case.status in _NO_PASS:
+            tests = "1 flaky test" if flaky == 1 else f"{flaky:,} flaky tests"
+            case.error = f"it may have passed in a retry: its suite counts {tests} and does not say which\n{case.error}"
+            case.status, case.is_evaluation_error = Status.ERROR, True
 
     def _count_failure(self) -> None:
         for suite in self._suites:
@@ -302,6 +325,8 @@ class _Parser(XmlReader):
         """Add a finished case, except pytest's second entry for a failed test whose teardown failed too."""
         for suite in self._suites:
             suite.failed_reruns += len(case.reruns)
+        if case.reruns and case.status is Status.PASSED:
+            self.recovered.append(case.attributes.get("name", "")[:_MAX_QUOTED])
         if case.is_pytest and case.name in self._failed and case.message.startswith(_TEARDOWN_FAILURE):
             if self.done and self.done[-1].name == case.name:
                 self.done[-1].response = case.response  # pytest writes the output into the second
@@ -330,12 +355,16 @@ def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution of every test case."""
     parser, blocks = _Parser(file, shown), _VitestBlocks()
     for _ in parser.iter_pieces():
-        facts.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
+        facts.tool = f"JUnit ({parser.tool})" if parser.tool in _RUNNERS else "JUnit"
         for case in parser.done[:-1]:  # what follows the last one may still be of it
             yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
         del parser.done[:-1]
     for case in parser.done:
         yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
+    if parser.recovered:
+        cases = format_count(len(parser.recovered), "case")
+        named = format_first_few(parser.recovered, _MAX_LISTED)
+        facts.notes.append(f"{shown}: {cases} failed and passed in a retry, which the tool counts as passed: {named}")
 
 
 class _VitestBlocks(Struct):
@@ -413,11 +442,14 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         retry_scope=f"{shown}:{case.suite_line}:{file}:{line}",
         repeat=f"{place.line}" if case.reruns else _SUBTEST_REPEAT if of_unittest else None,
     )
-    others = [row._replace(status=status, error=said, response=None, duration_ms=None) for status, said in case.reruns]
-    first, *reruns = [*others, row] if row.status is Status.PASSED else [row, *others]
-    yield first
-    for one in reruns:
-        yield one._replace(rerun=True)
+    yield from _iter_attempts(row, case)
+
+
+def _iter_attempts(row: ResultRow, case: _Case) -> Iterator[ResultRow]:
+    """Yield the row of a case, and those of its retries unless it passed: the last result counts."""
+    yield row
+    for status, said in case.reruns if row.status is not Status.PASSED else ():
+        yield row._replace(status=status, error=said, response=None, duration_ms=None, rerun=True)
 
 
 def _parse_line(given: str, case: _Case) -> int:

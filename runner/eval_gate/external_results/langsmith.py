@@ -170,7 +170,7 @@ def _build_row(found: _Execution, place: RowPlace) -> ResultRow:
         scores=scores,
         response=_format_values(found.outputs) or None,
         duration_ms=found.duration_ms,
-        repeat=found.example or row.content,
+        repeat=found.example or None,
     )
 
 

@@ -7,13 +7,14 @@ here. What is asked for a digest only stays as it is.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, Problem
-from eval_gate.external_results.format_detection import detect_format
+from eval_gate.external_results.format_detection import KnownFormat, open_results
 from eval_gate.external_results.result_files import ResultsFile, find_result_files
 from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
 from eval_gate.external_results.result_rows import (
@@ -38,6 +39,18 @@ _MAX_NAMED: Final = 10
 _MAX_EMPTY: Final = 3
 """Files without a case that are named."""
 _NO_PASS: Final = frozenset({Status.FAILED, Status.ERROR})
+_REPEATED_BY: Final[Mapping[ResultsFormat, str]] = {
+    ResultsFormat.PROMPTFOO: "--repeat",
+    ResultsFormat.DEEPEVAL: "--repeat",
+    ResultsFormat.BRAINTRUST: "trial_count",
+    ResultsFormat.ADK: "num_runs",
+}
+"""The options by which tools repeat each case without marking its executions: the number of rows shows it.
+
+Where a field of the row marks them, its reader sets `repeat` by it alone: pydantic-evals' `repeat` by
+`source_case_name`, Inspect's epochs by `epoch`, LangSmith's `num_repetitions` by the example's id, AgentV's trials by
+`attempt`, and `trial` of own lines. No other rows of one name are trials.
+"""
 _MAX_SEARCHED: Final = 500
 """Characters of a name that are looked through for what changes from run to run."""
 _UNSTABLE_PART: Final = re.compile(
@@ -46,6 +59,11 @@ _UNSTABLE_PART: Final = re.compile(
     r"|(?P<time>\b20\d\d-[01]\d-[0-3]\d[T_ ][0-2]\d[:.-]?[0-5]\d)"
     r"|(?P<folder>(?:/tmp|/var/folders|\\Temp)[/\\][^/\\]|pytest-of-\w)"
 )
+_RUN_TIME: Final = re.compile(
+    r"[-_ .(]{0,3}(?<!\d)20\d\d[-_.]?[01]\d[-_.]?[0-3]\d"
+    r"[-_ T.]?[0-2]\d[-_.:]?[0-5]\d(?:[-_.:]?[0-5]\d(?:[.,]\d{1,9})?)?Z?(?!\d)\)?"
+)
+"""A date with a time of day."""
 _UNSTABLE_PART_NAMES: Final = {
     "address": "a memory address",
     "uuid": "a UUID",
@@ -115,6 +133,7 @@ class _ResultsCollector(Struct):
     wanted: ResultsFormat
     rules: ScoreRules
     redact: Redactor
+    encoding: str | None = None
     formats: dict[ResultsFormat, str] = field(default_factory=dict)
     """With the file that each was seen in first."""
     tools: dict[str, None] = field(default_factory=dict)
@@ -145,18 +164,25 @@ class _ResultsCollector(Struct):
             return
         file, shown = found.path, found.shown
         self.sources.add(file.resolve())
-        known, facts = detect_format(file, shown, self.wanted), FileFacts()
+        with open_results(file, shown, self.wanted, self.encoding) as (known, readable):
+            self._add_rows(known, readable, found)
+
+    def _add_rows(self, known: KnownFormat, readable: Path, found: ResultsFile) -> None:
+        """Add the rows of a file, which stand in `readable`."""
+        shown, facts = found.shown, FileFacts()
         self.formats.setdefault(known.format, shown)
         first = next(iter(self.formats))
         if known.format is not first:
             which = f"is {known.format}, and {self.formats[first]} is {first}"
             raise build_unreadable_error(RowPlace(shown), f"{which}: check the results of one tool at a time")
         held = _FileOverlap(shown)
-        for row in known.load_reader()(file, shown, facts):
+        for row in known.load_reader()(readable, shown, facts):
             self._add_row(_prefix_suite(row, found.prefix) if found.prefix else row, held)
         facts.check_counts(shown, held.count, held.failures)
         if not held.count:
             self.empty.append(shown)
+        if option := _REPEATED_BY.get(known.format):
+            self._check_repeats(option, facts.repeats, held)
         if held.retried:
             cases = "1 case" if len(held.retried) == 1 else f"{len(held.retried):,} cases"
             self.notes[f"{shown} repeats {cases} after a failure: the repeated results count as re-runs"] = None
@@ -172,7 +198,9 @@ class _ResultsCollector(Struct):
             raise build_unreadable_error(row.place, f"has more than {EXTERNAL_SCORES:,} scores")
         if self.redact.has_secrets:
             row = redact_row(row, self.redact)
+        row = _drop_run_time(row)
         judged, key = self.rules.apply_rules(row), row.key
+        overlap.keys.add(key)
         there = self.cases.get(key)
         if there is None:
             self.cases[key] = [judged]
@@ -205,6 +233,22 @@ class _ResultsCollector(Struct):
             self.name_clashes.add(row.key)
         overlap.retried.add(row.key)
         return row._replace(repeat=repeat, rerun=True)
+
+    def _check_repeats(self, option: str, stated: int, overlap: _FileOverlap) -> None:
+        """Let rows that ask the same be trials only where their number shows that the tool was told to repeat cases.
+
+        It is the number that the file states, else that of every case.
+        """
+        often = Counter((key, row.repeat) for key in overlap.keys for row in self.cases[key])
+        usual = stated or max(often.values(), default=0)
+        if all(number == usual for number in often.values()):
+            return
+        for key, number in ((key, number) for (key, _), number in often.items() if number > 1):
+            if number != usual or not stated:
+                hint = f"give each case its own name or question; `{option}` makes as many executions of each case"
+                rows = self.cases[key]
+                rows[:] = [row._replace(repeat=None, duplicate_hint=hint) for row in rows]
+                self.name_clashes.add(key)
 
     def _register_trial(self, row: ResultRow) -> None:
         """Keep in mind which execution of its case a row is, and where it stands."""
@@ -242,6 +286,8 @@ class _FileOverlap(Struct):
     """All executions in the file."""
     failures: int = 0
     """Those that did not pass."""
+    keys: set[CaseKey] = field(default_factory=set)
+    """Cases that occur in the file."""
     retried: set[CaseKey] = field(default_factory=set)
     """Cases whose order of results shows re-runs."""
     rows: list[ResultRow] = field(default_factory=list)
@@ -267,14 +313,20 @@ def _is_same_execution(row: ResultRow, others: Sequence[ResultRow]) -> bool:
 
 
 def load_external_results(
-    paths: Sequence[str | ResultsPath], wanted: ResultsFormat, rules: ScoreRules, redact: Redactor = EMPTY_REDACTOR
+    paths: Sequence[str | ResultsPath],
+    wanted: ResultsFormat,
+    rules: ScoreRules,
+    redact: Redactor = EMPTY_REDACTOR,
+    encoding: str | None = None,
 ) -> ExternalResults:
     """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
+
+    `encoding` is that of files that are not UTF-8 and do not state another one.
 
     Raises GateError `invalid-results`, `duplicate-results`, `missing-score-rule` and `results-incomplete`, with what
     is wrong in all of the files.
     """
-    gathering = _ResultsCollector(wanted, rules, redact)
+    gathering = _ResultsCollector(wanted, rules, redact, encoding)
     _read_all(paths, gathering)
     cases, notes = gathering.cases, gathering.notes
     if gathering.duplicates:
@@ -292,7 +344,7 @@ def load_external_results(
         has = "1 results file has" if len(empty) == 1 else f"{len(empty):,} results files have"
         notes[f"{has} no cases: {format_first_few(empty, _MAX_EMPTY)}"] = None
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
-    tools, given = ", ".join(gathering.tools), tuple(map(parse_results_path, paths))
+    tools, given = ", ".join(sorted(gathering.tools)), tuple(map(parse_results_path, paths))
     legs = {key.suite: leg for key, rows in cases.items() if (leg := rows[0].leg)}
     return ExternalResults(
         next(iter(gathering.formats)),
@@ -367,6 +419,12 @@ def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
     if row.longer_name is not None:
         return row._replace(id=row.longer_name)
     return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row
+
+
+def _drop_run_time(row: ResultRow) -> ResultRow:
+    """Return the row without the time of its run in the names of its suite, as unittest-xml-reporting puts it there."""
+    suite, *longer = (_RUN_TIME.sub("", name) or "tests" for name in (row.suite, *row.longer_suites))
+    return row if suite == row.suite and not longer else row._replace(suite=suite, longer_suites=tuple(longer))
 
 
 def _prefix_suite(row: ResultRow, prefix: str) -> ResultRow:

@@ -184,13 +184,11 @@ def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
         response=sample.response,
         error=sample.error,
         error_kind=classify_error_kind(sample.error or ""),
-        repeat="",
         named_by="eval_name and sample_id",
     )
-    if sample.verdicts:
-        for correct in sample.verdicts:
-            status = Status.PASSED if correct else Status.FAILED
-            yield row._replace(status=status, error=None if correct else sample.error)
+    if sample.verdicts:  # several are of one execution, of which each has to match
+        passed = all(sample.verdicts)
+        yield row._replace(status=Status.PASSED if passed else Status.FAILED, error=None if passed else sample.error)
     elif sample.has_error:
         yield row
     elif sample.metrics:

@@ -142,6 +142,7 @@ class _Result(TypedDict, total=False):
     gradingResult: _Grading | None
     latencyMs: Any
     metadata: _TestMetadata | None
+    prompt: Raw
     promptIdx: Any
     provider: Any
     response: _Response | None
@@ -164,6 +165,8 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
                 yield from _iter_results(walked, shown, facts, marks=marks)
             else:
                 value = walked.read_value()
+                if key == "runtimeOptions":
+                    facts.repeats = parse_count(get_nested(value, "repeat"))
                 if key == "metadata" and (version := get_nested(value, "promptfooVersion")):
                     facts.tool = f"promptfoo {to_text(version)[:40]}"
         walked.require_end()
@@ -176,7 +179,7 @@ def _read_version(file: Path, shown: str) -> tuple[int, ...]:
     try:
         with file.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
-            end = stream.read(_VERSION_BYTES).replace(b"\0", b"")  # of UTF-16 what is ASCII is left
+            end = stream.read(_VERSION_BYTES)
     except OSError as error:
         raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
     found = _VERSION.findall(end.decode("ascii", "replace"))
@@ -188,9 +191,8 @@ def _iter_results(walked: JsonReader, shown: str, facts: FileFacts, *, marks: bo
     for key in walked.iter_keys():
         if key == "results":
             for at, value in enumerate(walked.iter_members(_Result)):
-                yield runs.mark_joined_row(
-                    _build_row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers, marks=marks), value
-                )
+                row = _build_row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers, marks=marks)
+                yield runs.mark_joined_row(_add_sent_prompt(row, value, facts), value)
         else:
             value = walked.read_value()
             if key == "stats":
@@ -208,7 +210,7 @@ def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[R
     numbers = _number_prompts(_iter_prompts(file, shown)) if _has_several_prompts(file, shown) else {}
     runs = _JoinedRuns()
     return (
-        runs.mark_joined_row(_build_row(value, place, numbers, marks=False), value)
+        runs.mark_joined_row(_add_sent_prompt(_build_row(value, place, numbers, marks=False), value, facts), value)
         for place, value in iter_json_lines(file, shown)
     )
 
@@ -372,6 +374,12 @@ def _format_prompt(variables: JsonValue) -> str:
     if isinstance(variables, dict) and len(variables) == 1:
         return to_text(next(iter(variables.values())))
     return to_text(variables) if variables else ""
+
+
+def _add_sent_prompt(row: ResultRow, result: JsonValue, facts: FileFacts) -> ResultRow:
+    prompt: Any = get_nested(result, "prompt") if facts.needs_sent_prompts else None
+    sent = get_nested(parse_raw(bytes(prompt)) if isinstance(prompt, Raw) else prompt, "raw")
+    return row._replace(prompt=sent) if isinstance(sent, str) else row
 
 
 def _parse_cached(value: Any, read: Callable[[JsonValue], _Read], known: Callable[[bytes], _Read]) -> _Read:

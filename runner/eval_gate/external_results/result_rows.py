@@ -228,8 +228,12 @@ class FileFacts(Struct):
     """Sentences for people."""
     executions: int = 0
     """So many the file says are in it; 0 where it does not say."""
+    repeats: int = 0
+    """How often the file says that its tool ran each case; 0 where it does not say."""
     failures: int = 0
     """So many of them, errors among them, the file says did not pass."""
+    needs_sent_prompts: bool = False
+    """The reader is asked for prompts as they were sent, and not for the variables that they are made of."""
 
     def check_counts(self, shown: str, executions: int, failures: int) -> None:
         """Raise GateError where fewer were found: what is missing may be what failed."""

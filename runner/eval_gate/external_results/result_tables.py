@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.format_detection import find_separator
-from eval_gate.external_results.json_streaming import detect_encoding
 from eval_gate.external_results.result_rows import RowPlace, build_unreadable_error
 from eval_gate.model.limits import EXTERNAL_COLUMNS, EXTERNAL_TEXT
 
@@ -20,8 +19,7 @@ def iter_table_rows(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, dict[
     place = RowPlace(shown_as, 1)
     csv.field_size_limit(EXTERNAL_TEXT)
     try:
-        encoding = detect_encoding(file).replace("utf-8", "utf-8-sig")
-        with file.open(encoding=encoding, errors="replace", newline="") as stream:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
             beginning = stream.readline(_HEAD)
             stream.seek(0)
             table = csv.DictReader(stream, delimiter=find_separator(beginning))

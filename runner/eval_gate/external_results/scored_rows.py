@@ -87,7 +87,6 @@ def build_prompted_row(
         error=ending.error,
         error_kind=ending.error_kind,
         content=content,
-        repeat=content,
         rerun_name=prompt if name is None else None,
         longer_name=None if wanted is None else f"{named[:300]} → {shorten_name(to_text(wanted))}",
         named_by=named_by,

@@ -52,6 +52,9 @@ _CLEANUP: Final = re.compile(r"\[Test \w+ (Setup|Cleanup) Failure\b")
 """How xUnit names what failed before or after tests, and is none."""
 _DURATION: Final = re.compile(r"(?:(\d{1,5})\.)?(\d{1,3}):(\d{1,2}):(\d{1,2}(?:\.\d{1,9})?)")
 _MAX_QUOTED: Final = 300
+_SAME_NAME_HINT: Final = (
+    "rows of one theory are cases of their own: give each row a display name, or arguments that differ as text"
+)
 _FAILED_COUNTERS: Final = ("failed", "error", "timeout", "aborted")
 
 
@@ -60,8 +63,6 @@ class _Result(Struct):
 
     attributes: dict[str, str]
     line: int
-    inner: bool
-    """It is within another one."""
     container: bool = False
     failed_inside: bool = False
     """It is a container of one that did not pass."""
@@ -138,7 +139,7 @@ class _Parser(XmlReader):
                 self._stack[-1].failed_inside = True
 
     def _begin_result(self, attributes: dict[str, str]) -> None:
-        result = _Result(attributes, self.line, inner=bool(self._stack))
+        result = _Result(attributes, self.line)
         if self._stack:
             self._stack[-1].container = True
         if len(self.results) > MAX_ROWS:
@@ -190,7 +191,6 @@ def _build_row(result: _Result, definition: _Definition, shown_as: str) -> Resul
         raise build_incomplete_error(
             place, f"reports that {name} could not be loaded, so none of its tests ran: {said}"
         )
-    identifier = result.attributes.get("testId")
     return ResultRow(
         suite=class_name[:MAX_NAME] or "tests",
         id=name,
@@ -201,10 +201,9 @@ def _build_row(result: _Result, definition: _Definition, shown_as: str) -> Resul
         error_kind=kind,
         duration_ms=_parse_duration(result.attributes.get("duration", "")),
         tags=tuple(definition.tags[:50]),
-        # one test that has two results was executed twice; within a test each result is a case of its own
-        repeat=identifier if identifier and not result.inner else None,
         rerun_name=f"{class_name}.{definition.method}" if class_name and definition.method else None,
         named_by="className and testName",
+        duplicate_hint=_SAME_NAME_HINT,
     )
 
 

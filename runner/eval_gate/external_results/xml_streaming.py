@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from xml.parsers import expat
 
-from eval_gate.external_results.json_streaming import CUT_OFF, detect_encoding
+from eval_gate.external_results.json_streaming import CUT_OFF
 from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_TEXT
 
@@ -34,19 +34,15 @@ class XmlReader:
     """Elements whose text is kept."""
 
     def __init__(self, file: Path, shown: str) -> None:
-        """Create a reader of a file, which errors show as `shown`. Raises GateError if it cannot be read."""
+        """Create a reader of a file in UTF-8, which errors show as `shown`."""
         self._file, self._shown = file, shown
         self._open: list[str] = []
         self._text: list[str] = []
         self._length = 0
         self._fed = 0
         """Bytes that were read before."""
-        # who writes another encoding, as PowerShell does, leaves the tool's declaration as it is
-        try:
-            encoding = "utf-16" if detect_encoding(file) == "utf-16" else None
-        except OSError as error:
-            raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
-        self._expat = expat.ParserCreate(encoding)
+        # it is UTF-8 by now, whatever it declares
+        self._expat = expat.ParserCreate("utf-8")
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
@@ -100,10 +96,6 @@ class XmlReader:
                 raise build_incomplete_error(place, CUT_OFF) from None
             what = f"column {error.offset + 1} contains the control character U+{sign:04X}" if control else said
             raise build_unreadable_error(place, f"is not XML: {what}") from None
-        except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
-            raise build_unreadable_error(
-                RowPlace(self._shown, 1), f"is in an unsupported encoding: {str(error)[:100]}"
-            ) from None
 
     def _refuse_doctype(self, *_: object) -> None:
         raise build_unreadable_error(

@@ -74,7 +74,10 @@ def read_limited_result(path: Path, limit: int) -> bytes:
 
 
 def read_limited_raw(path: Path, limit: int) -> bytes:
-    """Read up to `limit` + 1 bytes of a file that no decision depends on, without any check. Raises OSError."""
+    """Read up to `limit` + 1 bytes of a file, without the checks on reads. Raises OSError.
+
+    For what is compared in another way, or only says which files to read.
+    """
     with path.open("rb") as stream:
         return stream.read(limit + 1)
 

@@ -146,6 +146,7 @@ def collect_prior_evidence(
             )
             for key, one in past.find_earlier_results(unjudged).items()
         ),
+        permitted_regressions=past.permitted_regressions,
     )
     return PriorEvidence(past.get_case_evidence(run), evidence, quarantined)
 

@@ -13,7 +13,7 @@ MAX_EVALUATOR_NAME: Final = 40
 """Characters of an evaluator's name."""
 LOW_SCORE: Final = "low score"
 _CHECK_PREFIX: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
-"""What a failure begins with: the check, such as `toolsCalled`, or the kind of an error."""
+"""What a failure begins with: the check, such as `toolsCalled`, or the exception."""
 
 
 def find_cause(case: CaseResult) -> str | None:
@@ -32,13 +32,16 @@ def drop_error_prefix(error: str) -> str:
 
 
 def get_group_key(failure: str) -> str:
-    """Equal for failures that are held together: by their check, where they name one."""
+    """Equal for failures that are held together: by their check or exception, where they name one."""
     return find_check_name(failure) or mask_numbers(failure)
 
 
 def find_check_name(failure: str) -> str | None:
-    """Find the name of the check in a failure, or None. A low score has none, because it comes from many checks."""
-    found = _CHECK_PREFIX.match(failure)
+    """Find the name of the check or exception in a failure, or None.
+
+    A low score has none, because it comes from many checks; neither has the kind of an error, which many crashes share.
+    """
+    found = _CHECK_PREFIX.match(drop_error_prefix(failure))
     return found[1] if found and found[1] != LOW_SCORE else None
 
 

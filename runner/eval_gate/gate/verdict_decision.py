@@ -40,6 +40,7 @@ from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
 from eval_gate.gate.verdict_reasons import decide_outcome
 from eval_gate.gate.waivers.application import apply_waivers, exclude_must_pass, find_waived_by_new_name, list_standings
+from eval_gate.gate.waivers.ended_permissions import count_ended_permissions
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
@@ -101,6 +102,13 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     comparison = add_baseline_sides(comparison, held, then, baseline.own_history, policy.pass_score, inputs.retention)
     waiving = _build_waiving(held, comparison, inputs)
     comparison = _add_renamed_waivers(comparison, waiving, held, then)
+    comparison = count_ended_permissions(
+        comparison,
+        known.evidence.permitted_regressions,
+        held,
+        waiving.keys if waiving else (),
+        find_earlier_keys(then, held),
+    )
     judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())
     return replace(
         run,

@@ -252,6 +252,7 @@ def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
 _UNCONFIRMED_CAUSES = {
     GroundKind.TIMEOUTS: "the timeouts point to a slow model provider",
     GroundKind.MISSING_RERUNS: "the re-runs ended without a result",
+    GroundKind.NOT_RERUN: "no command re-runs it, and its own executions decide nothing",
     GroundKind.BUDGET_USED: "the re-run budget is used up",
     GroundKind.GATE_FAILED: "the gate had already failed",
 }

@@ -1,11 +1,19 @@
-"""Check runs on a commit, with annotations on the lines of cases (docs.github.com, "Check runs")."""
+"""Check runs on a commit, with annotations on the lines of cases (docs.github.com, "Check runs").
+
+Unlike a comment, only the app that wrote a check run can change it: later runs read there what they have to know.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 from enum import StrEnum
 from itertools import islice
 from typing import Final
 from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from eval_gate.github.client import ApiResponse, GitHubClient
 from eval_gate.struct import FrozenStruct
@@ -17,6 +25,7 @@ MAX_ANNOTATION_TITLE: Final = 255
 """Bytes, as all limits of annotations."""
 MAX_MESSAGE: Final = 16_000
 MAX_CHECKS: Final = 1_000
+_STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,20000}) -->\s*\Z")
 
 
 class CheckConclusion(StrEnum):
@@ -44,6 +53,17 @@ class Annotation(FrozenStruct):
     message: str
 
 
+class CheckState(BaseModel):
+    """What the next result of the pull request has to know of this one; in the last line of the summary."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    regressed: str | None = Field(default=None, pattern=r"^[A-Za-z0-9+/=]{0,2700}$")
+    """Which cases were regressions: four bytes of each one's digest, in base64. None where that is not known."""
+    regressed_at: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
+    """The commit whose regressions these are, where it is an earlier one: this one could not be judged."""
+
+
 class CheckContent(FrozenStruct):
     """Content of a check run. Texts are Markdown; `text` may be empty."""
 
@@ -58,6 +78,7 @@ class CheckContent(FrozenStruct):
     """What tells our check from others of the same name on the same commit."""
     annotations: tuple[Annotation, ...] = ()
     """At most fifty, which is what GitHub takes at once."""
+    state: CheckState | None = None
 
 
 class CheckOutput(ApiResponse):
@@ -78,6 +99,17 @@ class CheckRun(ApiResponse):
     conclusion: str | None = None
     details_url: str | None = None
     output: CheckOutput | None = None
+
+    @property
+    def state(self) -> CheckState | None:
+        """What it says to later results, if it is valid."""
+        match = _STATE.search((self.output and self.output.summary) or "")
+        if match is None:
+            return None
+        try:
+            return CheckState.model_validate(json.loads(base64.b64decode(match[1], validate=True)))
+        except (ValueError, RecursionError):
+            return None
 
 
 def write_check(client: GitHubClient, check: CheckContent) -> CheckRun:
@@ -127,6 +159,13 @@ def copy_check_result(client: GitHubClient, check: CheckRun, counts: CheckRun) -
     return client.patch(doing, f"/check-runs/{check.id}", body, CheckRun, permission=PERMISSION)
 
 
+def sign_check(client: GitHubClient, check: CheckRun, external_id: str) -> CheckRun:
+    """Give a check run another external id. Raises GitHubError."""
+    doing = f"signing the check {check.id}"
+    path = f"/check-runs/{check.id}"
+    return client.patch(doing, path, {"external_id": external_id}, CheckRun, permission=PERMISSION)
+
+
 def rename_check(client: GitHubClient, check: CheckRun, name: str) -> CheckRun:
     """Give a check run another name. Raises GitHubError."""
     doing = f"renaming the check {check.id}"
@@ -136,7 +175,7 @@ def rename_check(client: GitHubClient, check: CheckRun, name: str) -> CheckRun:
 def _build_output(check: CheckContent) -> dict[str, object]:
     return {
         "title": check.title[:MAX_TITLE],
-        "summary": _truncate_bytes(check.summary, MAX_TEXT),
+        "summary": _append_state(check.summary, check.state),
         **({"text": _truncate_bytes(check.text, MAX_TEXT)} if check.text else {}),
         "annotations": [
             {
@@ -150,6 +189,15 @@ def _build_output(check: CheckContent) -> dict[str, object]:
             for one in check.annotations
         ],
     }
+
+
+def _append_state(summary: str, state: CheckState | None) -> str:
+    """Append the state as an invisible line, for which the summary is shortened. No text can end it early."""
+    if state is None:
+        return _truncate_bytes(summary, MAX_TEXT)
+    packed = base64.b64encode(state.model_dump_json(exclude_none=True).encode()).decode()
+    line = f"\n<!-- eval-gate:state {packed} -->\n"
+    return f"{_truncate_bytes(summary, MAX_TEXT - len(line)).rstrip()}{line}"
 
 
 def _truncate_bytes(text: str, limit: int) -> str:

@@ -1,18 +1,20 @@
-"""Pull request comment of a gate: found by author, marker and key, and updated in place."""
+"""Pull request comment of a gate: found by its id or by author and marker, and updated in place.
+
+Another workflow with the same token can post or change such a comment: nothing is learned from its text.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from eval_gate.github.client import ApiResponse, GitHubClient, parse_response
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.marked_texts import MarkedText, parse_state
+from eval_gate.github.marked_texts import MarkedText
 from eval_gate.model import limits
-from eval_gate.model.result import LEG_PATTERN
 from eval_gate.struct import FrozenStruct
 
 PERMISSION: Final = "pull-requests: write"
@@ -28,7 +30,7 @@ query($owner: String!, $name: String!, $number: Int!, $before: String) {
       baseRefName
       comments(last: 100, before: $before) {
         pageInfo { hasPreviousPage startCursor }
-        nodes { id databaseId viewerDidAuthor isMinimized body url }
+        nodes { id databaseId viewerDidAuthor isMinimized body url updatedAt }
       }
     }
   }
@@ -42,36 +44,13 @@ mutation($id: ID!) {
 """
 
 
-class CommentState(BaseModel):
-    """State stored in a comment: the run that wrote it and its outcome."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    sha: str = Field(pattern=r"^[0-9a-f]{7,64}$")
-    run_id: int
-    attempt: int = 1
-    outcome: str = Field(max_length=20)
-    red_sha: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
-    """The newest commit of the pull request whose result was red, until one is green."""
-    leg: str | None = Field(default=None, pattern=LEG_PATTERN)
-    """Which leg of a matrix it was, where several share the key."""
-    regressed: str | None = Field(default=None, pattern=r"^[A-Za-z0-9+/=]{0,2700}$")
-    """Which cases were regressions: four bytes of each one's digest, in base64. None where that is not known."""
-    regressed_at: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
-    """The commit whose regressions these are, where it is an earlier one: this one could not be judged."""
-    gate: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,200}$")
-    """Whose comment it is, of several gates that were given one key; None where an older version wrote it."""
-    judged: tuple[int, int] | None = None
-    """Run and attempt that made the result, where another run published it."""
-
-
 class StickyComment(FrozenStruct):
     """Comment of the gate as it is now."""
 
     id: int
     url: str
-    state: CommentState | None
-    body: str = ""
+    updated_at: str = ""
+    """When it was last changed, as GitHub says."""
     node_id: str = ""
     is_hidden: bool = False
     """Whether somebody has hidden it: then only a line of it is shown."""
@@ -83,7 +62,7 @@ class PullRequestThread(FrozenStruct):
     head_sha: str
     is_open: bool
     own_comments: tuple[StickyComment, ...] = ()
-    """The newest first; of those of the newest page with any."""
+    """The one that is known by its id, then the newest first; of the pages that were read to find one."""
     base_ref: str = ""
 
     @property
@@ -92,20 +71,21 @@ class PullRequestThread(FrozenStruct):
         return self.own_comments[0] if self.own_comments else None
 
 
-IsOwnComment = Callable[[CommentState | None], bool]
-"""Whether a comment with this memory is the gate's own, of all that have its key."""
-
-
 class _CommentNode(MarkedText):
     database_id: int | None = Field(default=None, alias="databaseId")
     node_id: str = Field(default="", alias="id")
     hidden: bool = Field(default=False, alias="isMinimized")
+    updated_at: str = Field(default="", alias="updatedAt")
 
     @property
     def number(self) -> int:
         """From the address: GraphQL's number has 32 bits, and comments have outgrown them."""
         match = _ADDRESS.search(self.url)
         return int(match[1]) if match else self.database_id or 0
+
+    def is_known(self, comment_id: int | None) -> bool:
+        """Whether it is the comment with this id, and not somebody else's."""
+        return self.mine and self.number == comment_id
 
 
 class CommentPage(ApiResponse):
@@ -138,46 +118,32 @@ class _QueryResponse(ApiResponse):
 class _WrittenComment(ApiResponse):
     id: int
     html_url: str = ""
-
-
-_ANY: Final = "<!-- eval-gate:v1 key="
+    updated_at: str = ""
 
 
 def format_marker(key: str) -> str:
     """Format the marker that is the first line of this gate's comment. `key` holds only `A-Za-z0-9._-`."""
-    return f"{_ANY}{key} -->"
+    return f"<!-- eval-gate:v1 key={key} -->"
 
 
-def read_thread(
-    client: GitHubClient, number: int, key: str, belongs: IsOwnComment = lambda _: True
-) -> PullRequestThread:
+def read_thread(client: GitHubClient, number: int, marker: str, comment_id: int | None = None) -> PullRequestThread:
     """Read the pull request and this gate's comments, however many other comments it has.
 
-    `belongs` decides from a comment's state whether it is the gate's own. Raises GitHubError.
+    `comment_id` is the comment that the gate is known to have written, if any. Raises GitHubError.
     """
-    pull = None
+    pull, found = None, list[StickyComment]()
     for pull in _iter_pages(client, number):
-        ours = [one for one in reversed(pull.comments.nodes) if one.is_ours(format_marker(key))]
-        found = [one for one in map(_parse_comment, ours) if belongs(one.state)]
-        if found:
-            return PullRequestThread(pull.head, pull.state == "OPEN", tuple(found), pull.base)
+        own = (one for one in reversed(pull.comments.nodes) if one.is_ours(marker) or one.is_known(comment_id))
+        found += map(_parse_comment, own)
+        if found and (comment_id is None or any(one.id == comment_id for one in found)):
+            break
     assert pull is not None  # there is a page even without a comment
-    return PullRequestThread(pull.head, pull.state == "OPEN", (), pull.base)
-
-
-def has_commented(client: GitHubClient, number: int, belongs: IsOwnComment) -> bool:
-    """Whether a comment of ours with such a memory is there, whatever its key. Raises GitHubError."""
-    nodes = (one for pull in _iter_pages(client, number) for one in pull.comments.nodes)
-    return any(one.is_ours(_ANY) and belongs(_parse_comment(one).state) for one in nodes)
+    found.sort(key=lambda one: one.id != comment_id)
+    return PullRequestThread(pull.head, pull.state == "OPEN", tuple(found), pull.base)
 
 
 def write_comment(
-    client: GitHubClient,
-    number: int,
-    key: str,
-    body: str,
-    sticky: StickyComment | None,
-    belongs: IsOwnComment = lambda _: True,
+    client: GitHubClient, number: int, marker: str, body: str, sticky: StickyComment | None
 ) -> StickyComment:
     """Update our comment, or make it, never twice: after a lost answer it is looked for first. Raises GitHubError.
 
@@ -194,7 +160,7 @@ def write_comment(
             # somebody deleted it meanwhile: make it anew
 
     def find_own() -> _WrittenComment | None:
-        found = read_thread(client, number, key, belongs).sticky
+        found = read_thread(client, number, marker).sticky
         return _WrittenComment(id=found.id, html_url=found.url) if found and found != sticky else None
 
     path = f"/issues/{number}/comments"
@@ -234,10 +200,8 @@ def _iter_pages(client: GitHubClient, number: int) -> Iterator[_Pull]:
 
 
 def _parse_comment(node: _CommentNode) -> StickyComment:
-    return StickyComment(
-        node.number, node.url, parse_state(CommentState, node.body), node.body, node.node_id, node.hidden
-    )
+    return StickyComment(node.number, node.url, node.updated_at, node.node_id, node.hidden)
 
 
 def _build_written(written: _WrittenComment) -> StickyComment:
-    return StickyComment(written.id, written.html_url, None)
+    return StickyComment(written.id, written.html_url, written.updated_at)

@@ -113,6 +113,8 @@ class WorkflowEvent(_PayloadPart):
 
     name: str
     action: str | None = None
+    before: str = ""
+    """The head before a push to a pull request; empty for other actions."""
     repository: RepositoryPayload | None = None
     pull_request: PullRequestPayload | None = None
     merge_group: MergeGroupPayload | None = None

@@ -1,14 +1,18 @@
-"""Drift issue of the default branch: found by marker and key, updated, closed when resolved."""
+"""Drift issue of the default branch: found by author and marker, updated, closed when resolved.
+
+Nothing is learned from its text, which another workflow with the same token can write.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AwareDatetime, Field, JsonValue
 
 from eval_gate.github.client import ApiResponse, GitHubClient, parse_response
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.marked_texts import MarkedText, append_state, parse_state
+from eval_gate.github.marked_texts import MarkedText
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 
@@ -21,22 +25,12 @@ query($owner: String!, $name: String!, $after: String) {
   repository(owner: $owner, name: $name) {
     issues(first: 100, after: $after, orderBy: {field: UPDATED_AT, direction: DESC}) {
       pageInfo { hasNextPage endCursor }
-      nodes { number state viewerDidAuthor body url }
+      nodes { number state viewerDidAuthor body url createdAt closedAt }
     }
   }
 }
 """
 """Pull requests are not among issues."""
-
-
-class IssueState(BaseModel):
-    """State stored in the issue: the run that wrote it and the names of its findings."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    run_id: int
-    names: tuple[str, ...] = Field(default=(), max_length=100)
-    """What was worse: who closes the issue by hand has accepted these."""
 
 
 class Issue(FrozenStruct):
@@ -45,12 +39,15 @@ class Issue(FrozenStruct):
     number: int
     url: str
     is_open: bool
-    state: IssueState | None = None
+    created_at: datetime
+    closed_at: datetime | None = None
 
 
 class _IssueNode(MarkedText):
     number: int
     state: str
+    created_at: AwareDatetime = Field(alias="createdAt")
+    closed_at: AwareDatetime | None = Field(default=None, alias="closedAt")
 
 
 class _Page(ApiResponse):
@@ -74,7 +71,7 @@ class _QueryResponse(ApiResponse):
 class _WrittenIssue(ApiResponse):
     number: int
     html_url: str = ""
-    state: str = "open"
+    created_at: AwareDatetime
 
 
 class _PostedComment(ApiResponse):
@@ -104,7 +101,7 @@ def find_issue(client: GitHubClient, key: str) -> Issue | None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "repository not found")
         for node in repository.issues.nodes:
             if node.is_ours(format_issue_marker(key)):
-                found = Issue(node.number, node.url, node.state == "OPEN", parse_state(IssueState, node.body))
+                found = Issue(node.number, node.url, node.state == "OPEN", node.created_at, node.closed_at)
                 if found.is_open:
                     return found
                 closed = closed or found
@@ -114,27 +111,27 @@ def find_issue(client: GitHubClient, key: str) -> Issue | None:
     return closed
 
 
-def open_issue(client: GitHubClient, key: str, title: str, body: str, state: IssueState, before: Issue | None) -> Issue:
+def open_issue(client: GitHubClient, key: str, title: str, body: str, before: Issue | None) -> Issue:
     """Open it, once: after a lost answer it is looked for first. `before` was there already. Raises GitHubError."""
 
     def find_own() -> _WrittenIssue | None:
         found = find_issue(client, key)
-        there = found is not None and found.is_open and (before is None or found.number != before.number)
-        return _WrittenIssue(number=found.number, html_url=found.url) if found is not None and there else None
+        if found is None or not found.is_open or (before is not None and found.number == before.number):
+            return None
+        return _WrittenIssue(number=found.number, html_url=found.url, created_at=found.created_at)
 
-    text = {"title": title, "body": _format_body(key, body, state)}
+    text = {"title": title, "body": _format_body(key, body)}
     written = client.post(
         "opening the drift issue", "/issues", text, _WrittenIssue, permission=PERMISSION, made=find_own
     )
-    return Issue(written.number, written.html_url, is_open=True, state=state)
+    return Issue(written.number, written.html_url, is_open=True, created_at=written.created_at)
 
 
-def update_issue(client: GitHubClient, key: str, title: str, body: str, state: IssueState, issue: Issue) -> Issue:
+def update_issue(client: GitHubClient, key: str, title: str, body: str, issue: Issue) -> None:
     """Say what is true now. Raises GitHubError."""
-    text = {"title": title, "body": _format_body(key, body, state)}
+    text = {"title": title, "body": _format_body(key, body)}
     doing = f"updating the issue #{issue.number}"
-    written = client.patch(doing, f"/issues/{issue.number}", text, _WrittenIssue, permission=PERMISSION)
-    return Issue(issue.number, written.html_url or issue.url, written.state == "open", state)
+    client.patch(doing, f"/issues/{issue.number}", text, _WrittenIssue, permission=PERMISSION)
 
 
 def close_issue(client: GitHubClient, words: str, issue: Issue) -> None:
@@ -153,5 +150,5 @@ def close_issue(client: GitHubClient, words: str, issue: Issue) -> None:
     )
 
 
-def _format_body(key: str, body: str, state: IssueState) -> str:
-    return append_state(f"{format_issue_marker(key)}\n{body[:MAX_BODY]}", state)
+def _format_body(key: str, body: str) -> str:
+    return f"{format_issue_marker(key)}\n{body[:MAX_BODY]}"

@@ -9,7 +9,15 @@ from eval_gate.errors import ExitCode
 from eval_gate.model.base import Record
 from eval_gate.model.behaviour_change import BehaviourChanges
 from eval_gate.model.case import CaseName, Location
-from eval_gate.model.evidence import CaseHistorySummary, Evidence, Grounds, RunReference, ScoreFinding, SuiteFinding
+from eval_gate.model.evidence import (
+    CaseHistorySummary,
+    Evidence,
+    Grounds,
+    PermittedRegression,
+    RunReference,
+    ScoreFinding,
+    SuiteFinding,
+)
 from eval_gate.model.execution import BaselineResult
 from eval_gate.model.metric_change import MetricChanges
 from eval_gate.model.setup_change import SetupChanges
@@ -112,6 +120,8 @@ class CaseChange(CaseName, kw_only=True):
     """Evidence for the class, if it rests on more than the two runs."""
     case_history: CaseHistorySummary | None = None
     """Summary of the case in the recent runs of the branch."""
+    permitted: PermittedRegression | None = None
+    """Permission with which the case became a regression of the branch, where nothing permits it in this run."""
     baseline_evaluator_scores: dict[str, float] = field(default_factory=dict)
     """Baseline scores of a graded case's evaluators, by name, if they differ from the current scores."""
     baseline_result: BaselineResult | None = None

@@ -1,5 +1,6 @@
 """Evidence for the class of a case: counts, its history and the decisive grounds."""
 
+from datetime import date
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -7,6 +8,7 @@ from msgspec import Meta
 
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseName
+from eval_gate.model.waiver import WaiverKind
 
 
 class Counts(Record, kw_only=True):
@@ -137,6 +139,8 @@ class GroundKind(StrEnum):
     """The case has passes and failures in this run, with more passes."""
     MISSING_RERUNS = "missing_reruns"
     """Decisive re-runs are missing: they ended with an error, or the run ended."""
+    NOT_RERUN = "not_rerun"
+    """Nothing can re-run the case, and the executions that its tool made decide nothing."""
     GATE_FAILED = "gate_failed"
     """The case was not re-run, or not often enough, because other cases already failed the gate."""
 
@@ -148,7 +152,13 @@ class GroundKind(StrEnum):
     @property
     def is_inconclusive(self) -> bool:
         """Whether the class of the case is unknown."""
-        return self in {GroundKind.MISSING_RERUNS, GroundKind.GATE_FAILED, GroundKind.BUDGET_USED, GroundKind.TIMEOUTS}
+        return self in {
+            GroundKind.MISSING_RERUNS,
+            GroundKind.NOT_RERUN,
+            GroundKind.GATE_FAILED,
+            GroundKind.BUDGET_USED,
+            GroundKind.TIMEOUTS,
+        }
 
 
 MOST_ODDS: Final = 1_000_000
@@ -318,6 +328,17 @@ class UnscoredCase(CaseName, kw_only=True):
     run: RunReference | None = None
 
 
+class PermittedRegression(CaseName, kw_only=True, omit_defaults=True):
+    """Regression that the branch still has because a run of it was allowed to pass with it."""
+
+    waiver: WaiverKind | None = None
+    """What permitted it; None for `allowedRegressions`, which permits it in one run."""
+    until: date | None = None
+    """Last day of the permission, in UTC; None if it has no day."""
+    taken_back: bool = False
+    """This run has not got the permission although its last day has not passed."""
+
+
 class Evidence(Record, kw_only=True):
     """Data behind a verdict in addition to the history and executions of the cases.
 
@@ -344,6 +365,8 @@ class Evidence(Record, kw_only=True):
     """Totals of these runs, newest first, to estimate how much runs vary."""
     unscored_in_baseline: tuple[UnscoredCase, ...] = ()
     """Earlier results of cases without a score in the baseline, including cases that were removed since."""
+    permitted_regressions: tuple[PermittedRegression, ...] = ()
+    """Regressions that the baseline has because they were permitted, by their names there."""
 
 
 def _round_to_leading_digit(odds: float) -> int:

@@ -12,6 +12,7 @@ from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import to_one_line
+from eval_gate.text.quoting import capitalize_first
 
 MAX_ANNOTATIONS: Final = 10
 """Maximum annotations: the runner keeps no more of a kind for a step."""
@@ -65,7 +66,7 @@ def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
         yield from _annotate_rows(view, group.rows, group.title, blocking=False)
     yield from _annotate_rows(view, view.base_agent_failures, "Fails with the base agent too", blocking=False)
     yield from _annotate_rows(view, view.broken_on_main, "Broken before this change", blocking=False)
-    yield from _annotate_rows(view, view.unconfirmed, "Re-runs missing", blocking=False)
+    yield from _annotate_rows(view, view.unconfirmed, capitalize_first(view.missing_reruns_title), blocking=False)
     yield from _annotate_rows(view, view.inconclusive_cases, "Inconclusive", blocking=failed and view.flaky_blocks)
 
 

@@ -96,7 +96,7 @@ def _summarize_changes(view: ReportView) -> str:
         if view.inconclusive_cases:
             parts.append(format_count(len(view.inconclusive_cases), "inconclusive case"))
         if view.unconfirmed:
-            parts.append(f"{format_count(len(view.unconfirmed), 'case')} with missing re-runs")
+            parts.append(f"{format_count(len(view.unconfirmed), 'case')} {view.missing_reruns}")
     if view.new_passes:
         parts.append(format_count(len(view.new_passes), "new pass", "new passes"))
     if view.score_drops and not parts[0].startswith(RuleCode.SCORE_DROP.label):

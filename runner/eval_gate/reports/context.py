@@ -53,12 +53,10 @@ class ReportContext(FrozenStruct):
     no_baseline_reason: str | None = None
     no_baseline_heading: str = "no baseline yet"
     """Why there is no baseline, in the few words of a heading."""
-    previous_red_sha: str | None = None
-    """The commit of this pull request whose result was red, when this one is green."""
     previous_regressions: frozenset[str] | None = None
     """The regressions of the result before this one of the same pull request, each by its digest (`links.digest_of`).
 
-    None where that is not known. It comes from a comment, and decides nothing.
+    None where that is not known. It decides nothing.
     """
     previous_regressions_sha: str | None = None
     """The commit of that result, where it is not the last push before this one."""

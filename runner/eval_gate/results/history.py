@@ -23,12 +23,13 @@ from eval_gate.errors import GateError
 from eval_gate.model import limits
 from eval_gate.model.base import Record, decode_json
 from eval_gate.model.case import CaseKey
-from eval_gate.model.evidence import RunReference
+from eval_gate.model.evidence import PermittedRegression, RunReference
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.case_behaviour import BehaviourDigest, decode_behaviour, encode_behaviour
 from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
+from eval_gate.results.permitted_regressions import update_permitted_regressions
 from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
 
@@ -74,6 +75,8 @@ class HistoryRun(Record, kw_only=True, omit_defaults=True):
     comparable."""
     cases: Annotated[int, Meta(ge=0)] = 0
     scored: Annotated[int, Meta(ge=0)] = 0
+    permitted_regressions: Annotated[tuple[PermittedRegression, ...], Meta(max_length=limits.CASES)] = ()
+    """Regressions that this run or an earlier one was allowed to pass with, and that no run passes since."""
 
     @property
     def name(self) -> RunReference:
@@ -217,7 +220,10 @@ class History(Record, kw_only=True, omit_defaults=True):
                 )
                 if not _is_empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
-        runs = (build_history_run(run), *self.runs)[:MAX_RUNS]
+        permitted = update_permitted_regressions(self.runs[0].permitted_regressions if self.runs else (), run, earlier)
+        known_here = tuple(one for one in permitted if one.case_id in suites.get(one.suite, {}))
+        newest = replace(build_history_run(run), permitted_regressions=known_here)
+        runs = (newest, *self.runs)[:MAX_RUNS]
         return History(runs=runs, suites=suites, levels=self.levels)
 
 

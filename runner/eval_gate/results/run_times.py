@@ -17,7 +17,7 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 def compute_run_time(timestamp: str, written_ns: int) -> datetime:
     """Compute the time of a run: its timestamp, but no later than the time at which its file was written."""
-    said = _parse_timestamp(timestamp)
+    said = parse_timestamp(timestamp)
     try:
         written = datetime.fromtimestamp(written_ns / 1e9, UTC)
     except (OverflowError, ValueError, OSError):  # a file system may hold any number
@@ -27,7 +27,7 @@ def compute_run_time(timestamp: str, written_ns: int) -> datetime:
 
 def is_in_future(timestamp: str) -> bool:
     """Whether a run says that it is of a time that has not come yet."""
-    said = _parse_timestamp(timestamp)
+    said = parse_timestamp(timestamp)
     return said is not None and said > datetime.now(UTC) + CLOCK_TOLERANCE
 
 
@@ -41,7 +41,8 @@ def find_latest_run(folder: Path) -> Path | None:
         return None
 
 
-def _parse_timestamp(timestamp: str) -> datetime | None:
+def parse_timestamp(timestamp: str) -> datetime | None:
+    """Parse the time of a run, in UTC unless it says otherwise; None if it is no time."""
     try:
         said = datetime.fromisoformat(timestamp)
     except ValueError:

@@ -117,7 +117,7 @@ def _read_records(journal: Path, trials: int) -> list[TrialRecord]:
 
 
 def _build_observations(cases: Iterable[EvalCase], records: Sequence[TrialRecord]) -> dict[CaseKey, Observation]:
-    """Build the observations; a response without a list of tool calls made none only if another one has a list."""
+    """Build the observations; a response that lacks a list of tool calls made none only if another one has a list."""
     by_case: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
     for record in records:
         by_case[record.case].append(record)
@@ -157,7 +157,7 @@ def _build_response(record: TrialRecord, *, lists: bool) -> Response:
         tool_calls=tuple(map(_build_call, details.tool_calls)),
         conversation=details.conversation,
         max_turns_reached=details.max_turns_reached,
-        tool_calls_known=record.calls_listed or lists,
+        tool_calls_known=lists if record.calls_listed is None else record.calls_listed,
         duration_ms=record.duration_ms,
     )
 

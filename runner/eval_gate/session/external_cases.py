@@ -13,7 +13,7 @@ from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import ResponseRetention, RunConfig
 from eval_gate.engine.case_result import CaseOutline, CaseSetup, join_trials
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.retention import build_details, build_text_details
+from eval_gate.engine.retention import build_details, build_text_details, describe_keys
 from eval_gate.external_results.result_rows import ResultRow, build_evaluator_results
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.base import JsonValue
@@ -116,7 +116,7 @@ def build_execution(row: ResultRow, number: int) -> TrialRecord:
     """One row as the execution of this number."""
     status = row.status or Status.ERROR
     passed = status is Status.PASSED
-    return TrialRecord(
+    record = TrialRecord(
         eval_file=row.suite,
         case_id=row.id,
         trial=number,
@@ -133,6 +133,7 @@ def build_execution(row: ResultRow, number: int) -> TrialRecord:
         usage=row.usage,
         cost_usd=row.cost_usd,
     )
+    return replace(record, warnings=describe_keys(record))
 
 
 def _describe_failure(row: ResultRow) -> str:

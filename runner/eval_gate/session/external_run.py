@@ -44,7 +44,8 @@ class ExternalRun(FrozenStruct):
 def read_external_results(config: RunConfig, paths: Sequence[str], context: RunContext) -> ExternalResults:
     """Read the external results in these files, and mask the secrets in this environment. Raises GateError."""
     rules = build_score_rules(config)
-    found = load_external_results(paths, config.results.format, rules, build_redactor(context))
+    wanted, redact = config.results.format, build_redactor(context)
+    found = load_external_results(paths, wanted, rules, redact, config.results.encoding)
     unused = rules.list_unused_rules()
     notes = (f"no result has the score {', '.join(unused)}",) if unused else ()
     if many := rules.off_scale:

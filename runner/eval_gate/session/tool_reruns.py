@@ -242,6 +242,7 @@ class ToolCommand:
         self._environment = filter_environment(session.context.environment, names=session.config.pass_env)
         self._withheld = WithheldVariables.from_environment(session.context.environment, self._environment)
         self._rules = build_score_rules(session.config)
+        self._encoding = session.config.results.encoding
         self._redact = build_redactor(session.context)
         self.notes: dict[str, None] = dict.fromkeys(check_command_user(session.context.environment))
         self.broke: str | None = None
@@ -330,7 +331,8 @@ class ToolCommand:
         try:
             if output.is_symlink():
                 raise ProcessError("its results file is a link")
-            return list(load_external_results(places, self._brought.format, self._rules, self._redact).rows)
+            wanted, encoding = self._brought.format, self._encoding
+            return list(load_external_results(places, wanted, self._rules, self._redact, encoding).rows)
         except GateError as error:
             # that the tool says no by its exit code is what it was asked for
             said = done.stderr.to_text(_MAX_MESSAGE).strip() or "; ".join(one.message for one in error.problems)

@@ -311,6 +311,8 @@ class TargetSettings(DescribedSettings):
 class ProgramSettings(TargetSettings):
     """Settings of targets that start a program: its environment variables."""
 
+    is_own_command: ClassVar[bool] = False
+    """Whether the user writes the command, so that its files are the user's own."""
     pass_env: tuple[VariableName, ...] = Field(default=(), description="Environment variables to pass on unchanged.")
     env: Secret[dict[VariableName, Value]] = Field(
         default_factory=dict, validate_default=True, description="Additional variables for the program."

@@ -42,8 +42,8 @@ class TargetPrograms(FrozenStruct):
     command: str
     healthcheck: str | None = None
     cwd: str = "."
-    is_template: bool = True
-    """Whether it is a command of its own, not a coding agent, of which only the files that it names are compared."""
+    is_own_command: bool = True
+    """Whether the user wrote the command; of a coding agent's, only the files that it names are compared."""
 
 
 class TargetSetup(FrozenStruct):
@@ -121,7 +121,7 @@ def _find_programs(settings: TargetSettings, parts: Iterable[_Setting]) -> Targe
     # where a command runs is not what it loads
     words = (text for part in parts if part.name != "cwd" for text in iter_texts(part.value))
     cwd = str(getattr(settings, "cwd", None) or ".")
-    return TargetPrograms(" ".join(words), health or None, cwd, "command_template" in type(settings).model_fields)
+    return TargetPrograms(" ".join(words), health or None, cwd, settings.is_own_command)
 
 
 def _assemble_setup(provider: str, parts: Sequence[_Setting]) -> TargetSetup:

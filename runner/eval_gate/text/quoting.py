@@ -54,7 +54,7 @@ def describe_name(name: str) -> str:
 
 def looks_like_key(text: str) -> bool:
     """Whether a part of it is no word that people write: letters, digits and capitals mixed, or a very long one."""
-    return any(map(_is_mixed, _PIECE.findall(text[:_MAX_SEARCHED])))
+    return any(is_mixed(piece) and not _COMMIT.fullmatch(piece) for piece in _PIECE.findall(text[:_MAX_SEARCHED]))
 
 
 def _is_quotable(text: str, most: int) -> bool:
@@ -69,9 +69,8 @@ def _describe_text(text: str) -> str:
     return f"a text of {len(text):,} characters"
 
 
-def _is_mixed(piece: str) -> bool:
-    if _COMMIT.fullmatch(piece):
-        return False
+def is_mixed(piece: str) -> bool:
+    """Whether letters and digits are no word: they alternate, many of them are capitals, or they are very many."""
     capitals = len(_CAPITAL.findall(piece))
     mixed = not piece.isupper() and capitals > len(piece) / 4
     return len(piece) >= _LONGEST_WORD or mixed or len(_SWITCH.findall(piece)) > 1

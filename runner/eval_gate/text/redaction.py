@@ -1,8 +1,9 @@
 """Redaction: mask known secrets in everything that is shown or stored.
 
 A server or program may say a secret as it is or as its own tools write it: escaped in JSON, percent-encoded, in base64,
-broken into lines or not. Each of these forms is masked. Text that was cut is masked with what may be the beginning or
-the end of a secret at the cut; better still it is masked before it is cut.
+broken into lines or not. Each of these forms is masked, and so is a part of a key that is long and random enough to
+stand in a text for no other reason. Text is masked before it is cut, quoted or decorated: afterwards a secret may have
+no form that is found. Text that came cut is masked with what may be the beginning or the end of a secret at the cut.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from msgspec import Struct, structs
 from pydantic import JsonValue
 
 from eval_gate.text.json_values import map_leaves
-from eval_gate.text.quoting import looks_like_key
+from eval_gate.text.quoting import is_mixed, looks_like_key
 from eval_gate.text.safe_output import INVISIBLE
-from eval_gate.text.secret import MASK
-from eval_gate.text.split_secrets import BareSecret, build_bare_secrets, iter_secret_pieces
+from eval_gate.text.secret import mask_ranges
+from eval_gate.text.split_secrets import NO_SIGN, BareSecret, build_bare_secrets, iter_secret_pieces
 
 MIN_LENGTH: Final = 6
 """Shorter values are words that occur everywhere: masking them would garble messages and change verdicts."""
@@ -55,6 +56,8 @@ _ESCAPED: Final = re.compile(
     re.IGNORECASE,
 )
 """One sign in another notation, percent-encoded even twice (`%252F`); a backslash before any other counts as none."""
+_ENCODED: Final = re.compile(r"\\u00[2-7][0-9a-f]|%[0-9a-f]{2}|&(?:\#|amp|lt|gt|quot|apos)", re.IGNORECASE)
+"""What a printable ASCII character may be escaped as, but for a backslash before it."""
 _BYTE: Final = re.compile(r"%(?:25){0,4}([0-9a-f]{2})", re.IGNORECASE)
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{16,}")
 _BREAK: Final = re.compile(
@@ -64,6 +67,14 @@ _BREAK: Final = re.compile(
 """What a secret may be broken by: ends of lines (`base64` prints 76 characters a line), blanks, and unseen signs."""
 _MIN_BROKEN: Final = 12
 """A secret so long does not stand in a text by chance where its blanks are left out."""
+_KEY: Final = re.compile(r"[^\s:@;,{}]{16,1000}")
+"""A key of which parts are masked: one word, and no address or connection string with names of hosts and people."""
+_DOCUMENTS: Final = ("eyJ", "ewo", "MII", "LS0t")
+"""What JSON, DER (the encoding of private keys) and PEM begin with in base64: many documents begin with the same."""
+_RESPONSE_PART: Final = 16
+"""Characters of a part of a key in a response: without a leak, no mask may change a verdict."""
+_MESSAGE_PART: Final = 8
+"""Characters of a part of a key in a message, which is not scored."""
 _ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _NUMBER: Final = re.compile(r"[-+.\deE]+")
 _Model = TypeVar("_Model", bound=Struct)
@@ -78,6 +89,8 @@ class Redactor:
         self._raw: tuple[str, ...] = ()
         self._broken: tuple[str, ...] = ()
         self._bare: tuple[BareSecret, ...] = ()
+        self._meant: tuple[str, ...] = ()
+        self._keys: tuple[str, ...] = ()
         self.add_secrets(secrets)
 
     def add_secrets(self, secrets: Iterable[str]) -> None:
@@ -91,6 +104,9 @@ class Redactor:
         self._raw = tuple(form for form in self._forms if not _NUMBER.fullmatch(form))
         self._broken = tuple(sorted({form for one in self._secrets for form in _iter_broken_forms(one)}))
         self._bare = build_bare_secrets(self._secrets)
+        meant = {form for one in self._secrets for form in (one.replace("\\", ""), _unescape_text(one))}
+        self._meant = tuple(sorted(form for form in meant if len(form) >= _MIN_PART))
+        self._keys = tuple(sorted({key for one in self._secrets for key in _iter_keys(one)}))
 
     @property
     def has_secrets(self) -> bool:
@@ -103,22 +119,18 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Replace every secret in the text with `***`."""
-        found = list(_iter_occurrences(text, self._forms))
-        if self._secrets and _ESCAPED.search(text):
-            found += _UnescapedText(text).find_secrets(sorted(self._secrets))
-        found += iter_secret_pieces(text, self._bare, in_message=False)
-        return _mask_ranges(text, [*found, *self._find_broken(text), *self._find_at_cuts(text)])
+        return mask_ranges(text, self._find_in_text(text, _RESPONSE_PART))
 
     def mask_message(self, text: str) -> str:
-        """Mask the secrets in a message about untrusted text, also those that are split into pieces.
+        """Mask the secrets in a message about untrusted text, also small parts and those that are split into pieces.
 
         Pieces are masked if together they make up a whole secret.
         """
-        masked = self(text)
-        return _mask_ranges(masked, iter_secret_pieces(masked, self._bare, in_message=True))
+        pieces = iter_secret_pieces(text, self._bare, in_message=True)
+        return mask_ranges(text, [*self._find_in_text(text, _MESSAGE_PART), *pieces])
 
     def mask_bytes(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
-        """Mask the secrets in bytes that are yet to be parsed.
+        """Mask the secrets in bytes that are yet to be parsed, or to be quoted in a message.
 
         JSON stays JSON: a secret that is a number is not masked, because a number in JSON is not text. `cut_before`
         and `cut_after`: bytes are missing there.
@@ -126,17 +138,40 @@ class Redactor:
         if not self._raw:
             return data
         text = data.decode("utf-8", "surrogateescape")
-        found = list(_iter_occurrences(text, self._raw))
+        found = list(self._find_encoded(text, self._raw, _RESPONSE_PART))
+        # a backslash that stays would escape the mask
+        found = [(_skip_backslashes(text, begin), end) for begin, end in found]
         if cut_before:
             found += [(0, _count_at_start(text, form)) for form in self._raw]
         if cut_after:
             found += [(len(text) - _count_at_end(text, form), len(text)) for form in self._raw]
-        shown = _mask_ranges(text, [*found, *self._find_broken(text, cut_before=cut_before, cut_after=cut_after)])
+        shown = mask_ranges(text, [*found, *self._find_broken(text, cut_before=cut_before, cut_after=cut_after)])
         return data if shown is text else shown.encode("utf-8", "surrogateescape")
+
+    def _find_in_text(self, text: str, part: int) -> Iterator[tuple[int, int]]:
+        """Find secrets in a text, and parts of keys from `part` characters on."""
+        if not self._forms:
+            return
+        yield from self._find_encoded(text, self._forms, part)
+        yield from iter_secret_pieces(text, self._bare, in_message=False)
+        yield from self._find_broken(text)
+        yield from self._find_at_cuts(text)
+
+    def _find_encoded(self, text: str, forms: tuple[str, ...], part: int) -> Iterator[tuple[int, int]]:
+        """Find forms of secrets and parts of keys, also where some or all of their characters are escaped."""
+        yield from _iter_occurrences(text, forms)
+        yield from _iter_key_parts(text, self._keys, part)
+        is_encoded = any(sign in text for sign in "\\%&") and _ENCODED.search(text) is not None
+        plain = text if is_encoded or "\\" not in text else text.replace("\\", "")
+        if is_encoded or (plain is not text and any(form in plain for form in self._meant)):
+            unescaped = _UnescapedText(text)
+            meant = self._meant if forms is self._forms else [one for one in self._meant if not _NUMBER.fullmatch(one)]
+            yield from unescaped.map_ranges(_iter_occurrences(unescaped.meant, meant))
+            yield from unescaped.map_ranges(_iter_key_parts(unescaped.meant, self._keys, part))
 
     def _find_at_cuts(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the beginning of a secret stands before an ellipsis, or the end of one behind it: it was cut there."""
-        places = list(_CUT.finditer(text)) if self._forms else []
+        places = list(_CUT.finditer(text))
         if not places:
             return
         forms = [form for form in self._forms if form[:_MIN_PART] in text or form[-_MIN_PART:] in text]
@@ -161,7 +196,7 @@ class Redactor:
         if not (cut_before or cut_after or any(form in whole for form in self._broken)):
             return
         joined = _UnescapedText(text, _BREAK, lambda found: [("", found.start())])
-        yield from joined.find_forms(self._broken)
+        yield from joined.map_ranges(_iter_occurrences(joined.meant, self._broken))
         if cut_before:
             yield from (joined.map_range(0, _count_at_start(joined.meant, form)) for form in self._broken)
         if cut_after:
@@ -288,16 +323,9 @@ class _UnescapedText:
         parts.append(text[done:])
         self.meant = "".join(parts)
 
-    def find_secrets(self, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
-        """Where in the text these secrets stand. One that reads as an escape itself may be taken for what it means."""
-        meant = {
-            form for one in secrets for form in (one.replace("\\", ""), _unescape_text(one)) if len(form) >= _MIN_PART
-        }
-        return self.find_forms(tuple(meant))
-
-    def find_forms(self, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-        """Where in the text these forms stand."""
-        return (self.map_range(begin, end) for begin, end in _iter_occurrences(self.meant, forms))
+    def map_ranges(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Where in the text these parts of what is meant stand."""
+        return (self.map_range(begin, end) for begin, end in found)
 
     def map_range(self, begin: int, end: int) -> tuple[int, int]:
         """Where in the text this part of what is meant stands."""
@@ -337,7 +365,46 @@ def _decode_escape(match: re.Match[str]) -> list[tuple[str, int]]:
     return signs
 
 
-def _iter_occurrences(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+def _skip_backslashes(text: str, at: int) -> int:
+    """Return where the backslashes before a place begin."""
+    while at and text[at - 1] == "\\":
+        at -= 1
+    return at
+
+
+def _iter_keys(secret: str) -> Iterator[str]:
+    """Yield what of a secret is so random that a part of it stands in a text for no other reason."""
+    if _KEY.fullmatch(secret):
+        yield from (one for one in secret.split(".") if not one.startswith(_DOCUMENTS) and _is_random(one, 16))
+
+
+def _is_random(text: str, least: int) -> bool:
+    """Whether a part of a key has so many characters, and is neither words nor a number."""
+    signs = NO_SIGN.sub("", text)
+    return len(text) >= least and not signs.isdigit() and is_mixed(signs)
+
+
+def _iter_key_parts(text: str, keys: Iterable[str], least: int) -> Iterator[tuple[int, int]]:
+    """Find parts of these keys: each has one of the blocks into which its key is divided, at half of its length."""
+    size = least // 2
+    long_words = "\n".join(word for word in text.split() if len(word) >= least)
+    for key in keys:
+        for at in range(0, len(key) - size + 1, size):
+            if key[at : at + size] not in long_words:
+                continue
+            begin = text.find(key[at : at + size])
+            while begin >= 0:
+                end, first, last = begin + size, at, at + size
+                while last < len(key) and text[end : end + 1] == key[last]:
+                    end, last = end + 1, last + 1
+                while first and begin and text[begin - 1] == key[first - 1]:
+                    begin, first = begin - 1, first - 1
+                if _is_random(text[begin:end], least):
+                    yield begin, end
+                begin = text.find(key[at : at + size], end)
+
+
+def _iter_occurrences(text: str, forms: Iterable[str]) -> Iterator[tuple[int, int]]:
     for form in forms:
         at = text.find(form)
         while at >= 0:
@@ -357,13 +424,3 @@ def _count_at_end(text: str, form: str) -> int:
 
 def _possible_lengths(text: str, form: str) -> range:
     return range(_MIN_PART, min(len(form), len(text) + 1))
-
-
-def _mask_ranges(text: str, found: Iterable[tuple[int, int]]) -> str:
-    """Replace each range of the text with a mask; ranges that overlap share one mask."""
-    parts, done = [], 0
-    for begin, end in sorted(found):
-        if begin >= done and end > begin:
-            parts += [text[done:begin], MASK]
-        done = max(done, end)
-    return "".join((*parts, text[done:])) if parts else text

@@ -1,6 +1,6 @@
 """Secret values as a type that formats as `***`; open one only where it is sent.
 
-Masking (`redact.py`) is the second line: it finds in texts what comes back from outside.
+Masking (`redaction.py`) is the second line: it finds in texts what comes back from outside.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 MASK: Final = "***"
 T_co = TypeVar("T_co", covariant=True)
+
+
+def mask_ranges(text: str, found: Iterable[tuple[int, int]]) -> str:
+    """Replace each range of the text with a mask; ranges that overlap share one mask."""
+    parts, done = [], 0
+    for begin, end in sorted(found):
+        if begin >= done and end > begin:
+            parts += [text[done:begin], MASK]
+        done = max(done, end)
+    return "".join((*parts, text[done:])) if parts else text
 
 
 class Secret(Generic[T_co]):

@@ -23,7 +23,7 @@ _MIN_AT_CUT: Final = 8
 _MIN_PIECE: Final = 2
 """Signs of a piece in a response."""
 _WORD: Final = re.compile(r"\\{1,8}(?:u[0-9a-fA-F]{4}|[abfnrtv])|(?P<word>[0-9A-Za-z]+)|(?P<cut>…|\.\.\.)")
-_NO_SIGN: Final = re.compile(r"[^0-9A-Za-z]")
+NO_SIGN: Final = re.compile(r"[^0-9A-Za-z]")
 
 
 class _Word(NamedTuple):
@@ -37,8 +37,8 @@ class BareSecret:
     """The letters and digits of a secret, used to find it when it is split."""
 
     def __init__(self, secret: str) -> None:
-        self.signs = _NO_SIGN.sub("", secret)
-        runs = [run for run in _NO_SIGN.split(secret) if run]
+        self.signs = NO_SIGN.sub("", secret)
+        runs = [run for run in NO_SIGN.split(secret) if run]
         words = () if looks_like_key(self.signs) else runs
         self.breaks_of_words = frozenset(sum(map(len, words[:count])) for count in range(1, len(words)))
         self._rarest_first = sorted(set(self.signs))

@@ -15,10 +15,8 @@ _ADDRESS: Final = re.compile(
     r"(?P<begin>[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<user>[^\s/?#'\"]*@)?(?P<place>[^\s?#'\"]*)(?P<rest>[?#][^\s'\"]*)?"
 )
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?")
-
-
 _CREDENTIAL: Final = re.compile(r"auth|credential|key|pass|secret|session|sig|token", re.IGNORECASE)
-"""Names of parameters whose values are secret."""
+"""Names of parameters and headers whose values are secret."""
 
 
 def find_url_problem(url: str) -> str | None:
@@ -57,6 +55,11 @@ def format_proxy(address: str) -> str:
     return f"the proxy {host[:200]}" if host else "a proxy"
 
 
+def is_credential_name(name: str) -> bool:
+    """Whether the value of a parameter, header or cookie of this name is secret."""
+    return _CREDENTIAL.search(name) is not None
+
+
 def iter_url_secrets(url: str) -> Iterator[str]:
     """Yield the secrets in a URL: its password, or its user part if there is no password.
 
@@ -66,7 +69,7 @@ def iter_url_secrets(url: str) -> Iterator[str]:
     if user := unquote(parts.password or parts.username or ""):
         yield user
     for name, value in parse_qsl(parts.query):
-        if _CREDENTIAL.search(name) or looks_like_key(value):
+        if is_credential_name(name) or looks_like_key(value):
             yield value
 
 

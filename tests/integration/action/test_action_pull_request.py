@@ -97,11 +97,11 @@ def test_pull_request__fixed__the_same_comment_says_that_the_regression_is_fixed
     assert ended.code == 0
     (comment,) = comments_of(github)
     assert "## ✅ Agent eval gate — no regressions" in comment
-    assert f"Earlier regressions at `{red[:7]}` are fixed." in comment
+    assert "Since your last push: 1 fixed" in comment
     assert the_check(github, pull.head_sha)["conclusion"] == "success"
     with agent() as running:
         job.pull_request(pull, running.url)
-    assert "are fixed" not in comments_of(github)[0]
+    assert "Since your last push: 1 fixed" in comments_of(github)[0]
 
 
 def test_pull_request__no_baseline_yet__passes_and_says_that_nothing_could_be_compared(job, github) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import zipfile
@@ -80,6 +81,18 @@ def test_relay__result_of_a_fork__is_published_on_the_pull_request(forked, job, 
     assert ended.outputs["artifact-id"] == ""
 
 
+def test_relay__comment_claims_that_the_forks_run_has_published_itself__is_not_believed(forked, job, github) -> None:
+    """Another workflow with the same token may post a text of the fork's."""
+    pull, run, _ = forked
+    state = json.dumps({"sha": pull.head_sha, "run_id": run.id, "attempt": 1, "outcome": "passed"})
+    line = f"<!-- eval-gate:state {base64.b64encode(state.encode()).decode()} -->"
+    github.state.add_comment(9, f"<!-- eval-gate:v1 key=gate.yml.gate -->\n## All is well\n{line}\n")
+    ended = relay(job, github, run)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "failed"), ended.log
+    assert any("## ❌ Agent eval gate — 1 regression" in one.body for one in github.state.comments.values())
+    assert ended.outputs["check-run-url"]
+
+
 @pytest.mark.parametrize("told", ["by the result", "by GitHub"])
 def test_relay__a_later_attempt_left_nothing__its_pull_request_gets_no_result(forked, job, github, told) -> None:
     """A green result of the first attempt is none of the second one, which has broken."""
@@ -98,7 +111,7 @@ def test_relay__a_later_attempt_left_nothing__its_pull_request_gets_no_result(fo
     assert f"attempt 2 of run {run.id} stored no result" in ended.log
     (check,) = [one.fields for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
     assert check["conclusion"] == "failure"
-    assert check["external_id"].endswith(f".{run.id}-2")
+    assert f".{run.id}-2." in check["external_id"]
 
 
 def test_relay__the_event_is_of_the_first_attempt__its_result_is_published_as_that(forked, job, github) -> None:
@@ -111,7 +124,7 @@ def test_relay__the_event_is_of_the_first_attempt__its_result_is_published_as_th
     ended = job.step("workflow_run", event, GITHUB_WORKFLOW_REF=RELAY)
     assert (ended.code, ended.outputs["verdict"]) == (0, "failed"), ended.log
     (check,) = [one.fields for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
-    assert check["external_id"].endswith(f".{run.id}-1")
+    assert f".{run.id}-1." in check["external_id"]
 
 
 @pytest.mark.parametrize("event", ["push", "pull_request"])
@@ -160,7 +173,7 @@ def test_relay__as_a_command__does_the_same(forked, job, github) -> None:
     command = ("publish", "--comment-key", "forks", "--check-run", "")
     ended = relay(job, github, run, {"github-token": ""}, command=command, GITHUB_TOKEN=token)
     assert ended.code == 0
-    assert "<!-- eval-gate:v1 key=forks -->" in next(iter(github.state.comments.values())).body
+    assert "<!-- eval-gate:v1 key=gate.yml.forks -->" in next(iter(github.state.comments.values())).body
     assert len(github.state.check_runs) == 1
 
 

@@ -229,6 +229,8 @@ class GraphQL:
                     "title": one.title,
                     "body": one.body,
                     "url": self.github.views.issue(one)["html_url"],
+                    "createdAt": one.created_at,
+                    "closedAt": one.closed_at,
                 }
                 for one in page
             ],

@@ -26,6 +26,13 @@ class PullRequest:
     locked: bool = False  # its conversation
     merge_sha: str = ""  # its test merge, `refs/pull/N/merge`: the newest one that was made
     labels: list[str] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)  # that events have named, the newest last
+
+    def note_head(self) -> str:
+        """Note the head that an event names, and return the one before it."""
+        if self.heads[-1:] != [self.head_sha]:
+            self.heads.append(self.head_sha)
+        return self.heads[-2] if len(self.heads) > 1 else ""
 
     def __post_init__(self) -> None:
         self.head_owner = self.head_owner or (self.head_repo or self.user).split("/", maxsplit=1)[0]
@@ -70,6 +77,7 @@ class Issue:
     updated_at: str
     state: Literal["open", "closed"] = "open"
     state_reason: str | None = None
+    closed_at: str | None = None
 
 
 @dataclass

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from tests.support.github.graph import compare, newest_first
 from tests.support.github.loopback import Answer
 from tests.support.github.records import Comment, Issue, PullRequest
 from tests.support.github.rest import Call, Refused, not_found, refusal, route
-from tests.support.github.state import ME
+from tests.support.github.state import ME, iso
 
 READ = ("contents:read",)
 READ_PULLS = ("public", "pull-requests:read")
@@ -167,7 +169,9 @@ def edit_issue(call: Call) -> Answer:
         setattr(found, name, body[name])
     if "body" in body:
         found.body = _text(call)
-    found.updated_at = call.state.now()
+    found.updated_at = iso(datetime.now(UTC))
+    if "state" in body:
+        found.closed_at = found.updated_at if found.state == "closed" else None
     return Answer(200, call.views.issue(found))
 
 

@@ -194,9 +194,12 @@ class State:
         return comment
 
     def add_issue(self, title: str, body: str, author: str = "octocat", *, mine: bool = False) -> Issue:
-        """An issue by the token's bearer or by somebody else. Pull requests and issues share their numbers."""
+        """An issue by the token's bearer or by somebody else. Pull requests and issues share their numbers.
+
+        Its times are real ones, as those of the runs that it is about.
+        """
         number = max([500, *self.issues, *self.pulls]) + 1
-        now = self.now()
+        now = iso(datetime.now(UTC))
         self.issues[number] = Issue(number, title, body, ME if mine else author, mine, now, now)
         return self.issues[number]
 

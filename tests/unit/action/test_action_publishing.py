@@ -18,11 +18,9 @@ from eval_gate.action.publishing.comment import (
     MAX_STORED_REGRESSIONS,
     CommentDraft,
     draft_comment,
-    find_comment_place,
-    write_comment_at,
 )
 from eval_gate.action.publishing.result_artifact import store_result
-from eval_gate.action.publishing.run_publication import build_outputs
+from eval_gate.action.publishing.run_publication import build_outputs, publish_comment_and_check
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.config.policy import FailOn, Policy
@@ -30,10 +28,8 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.errors import PAGES, ExitCode, GateError
 from eval_gate.github.artifacts.artifact_search import BaselineSearch
 from eval_gate.github.artifacts.baseline_store import ArtifactStore
-from eval_gate.github.check_runs import CheckConclusion
-from eval_gate.github.comments import CommentState, read_thread
+from eval_gate.github.check_runs import CheckConclusion, CheckState, list_checks_named
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.marked_texts import append_state
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import GitFacts
@@ -81,18 +77,20 @@ def bodies(github) -> list[str]:
 
 
 def comment(step, draft, context, log) -> str | None:
-    """The comment alone, where the gate writes it beside the check run."""
-    return write_comment_at(find_comment_place(step, draft, log).thread, step, draft, context, log).url
+    """The comment, and the check run that goes before it."""
+    failed = CheckDraft(CheckConclusion.FAILURE, "title", "words", "page")
+    return publish_comment_and_check(step, draft, failed, context, log).comment_url
 
 
 def written(github, desk, step, *results) -> str:
     """The comment after these results, one run after the other, each on a commit of its own."""
+    pull = github.state.pulls[7]
     for number, result in enumerate(results):
-        pull = github.state.pulls[7]
-        pull.head_sha = sha(f"commit {number}")
+        before = pull.head_sha if number else ""
+        pull.head_sha = github.state.add_commit(f"commit {number}").sha
         now = replace(
             step,
-            plan=replace(step.plan, head_sha=pull.head_sha),
+            plan=replace(step.plan, head_sha=pull.head_sha, previous_head_sha=before),
             environment=replace(step.environment, run_id=100 + number),
         )
         comment(now, draft_comment(result), CONTEXT, desk.log)
@@ -100,20 +98,9 @@ def written(github, desk, step, *results) -> str:
     return body
 
 
-def test_comment__red_twice_and_then_green__says_which_commit_s_regressions_are_fixed(github, desk, step) -> None:
-    body = written(github, desk, step, FAILED, FAILED, PASSED)
-    assert f"Earlier regressions at `{sha('commit 1')[:7]}` are fixed." in body
-
-
-@pytest.mark.parametrize("results", [(PASSED, PASSED), (FAILED, PASSED, PASSED), (UNDECIDED, PASSED)])
-def test_comment__was_not_red_before__promises_no_repair(github, desk, step, results) -> None:
-    """Of a run that could not decide nothing is known, so nothing of it can be fixed."""
-    assert "are fixed" not in written(github, desk, step, *results)
-
-
-def test_comment__could_not_decide_between_red_and_green__the_red_one_is_remembered(github, desk, step) -> None:
-    body = written(github, desk, step, FAILED, UNDECIDED, PASSED)
-    assert f"Earlier regressions at `{sha('commit 0')[:7]}` are fixed." in body
+def state_of(github, client, pull) -> CheckState | None:
+    """What the newest check run of the head says to later results."""
+    return list_checks_named(client, "eval-gate", pull.head_sha)[0].state
 
 
 BOTH, ONE, OTHER = judged(a="failed", b="failed"), judged(a="failed", b="passed"), judged(a="passed", b="failed")
@@ -126,8 +113,12 @@ BOTH, ONE, OTHER = judged(a="failed", b="failed"), judged(a="failed", b="passed"
         ((ONE, OTHER), "Since your last push: 1 fixed, 1 new"),
         ((ONE, BOTH), "Since your last push: 1 new"),
         ((PASSED, FAILED), "Since your last push: 1 new"),
+        ((FAILED, FAILED, PASSED), "Since your last push: 1 fixed"),
         ((BOTH, ONE, ONE), None),
         ((BOTH,), None),
+        ((PASSED, PASSED), None),
+        ((FAILED, PASSED, PASSED), None),
+        ((UNDECIDED, PASSED), None),
         ((UNDECIDED, BOTH), None),
         ((FAILED, judged(b="passed")), None),  # the case is gone, which is no repair
     ],
@@ -148,65 +139,64 @@ def test_comment__the_same_commit_again__says_nothing_about_a_push(github, desk,
     assert ["Since" in body for body in bodies(github)] == [False]
 
 
-@pytest.mark.parametrize("forged", ["", "AAAA", "A===", "////" * 600])
-def test_comment__somebody_edited_what_was_broken__only_the_counts_are_wrong(github, desk, step, forged) -> None:
-    state = CommentState(sha="b" * 40, run_id=1, outcome="failed", regressed=forged)
-    github.state.add_comment(7, append_state(f"<!-- eval-gate:v1 key={KEY} -->", state))
-    comment(step, draft_comment(BOTH), CONTEXT, desk.log)
-    (body,) = bodies(github)
-    assert "2 regressions" in body
-    assert "Since your last push: 2 new" in body or "Since" not in body
-
-
 @pytest.mark.parametrize(("count", "known"), [(MAX_STORED_REGRESSIONS, True), (MAX_STORED_REGRESSIONS + 1, False)])
 def test_comment__very_many_regressions__are_remembered_while_there_is_room(
-    github, client, desk, step, count, known
+    github, client, desk, step, pull, count, known
 ) -> None:
     many = judged(**{f"c{number}": "failed" for number in range(count)})
     comment(step, draft_comment(many), CONTEXT, desk.log)
-    sticky = read_thread(client, 7, KEY).sticky
-    assert sticky is not None
-    assert sticky.state is not None
-    assert (sticky.state.regressed is not None) is known
+    state = state_of(github, client, pull)
+    assert state is not None
+    assert (state.regressed is not None) is known
     (body,) = bodies(github)
     assert len(body) <= 65_536
 
 
 @pytest.mark.parametrize(
-    ("there", "overwritten"),
-    [("newer", False), ("same", True), ("older", True), ("newer of another commit", True), ("none", True)],
+    ("there", "published"), [("newer", False), ("same", True), ("older", True), ("newer, cancelled", True)]
 )
-def test_comment__what_is_there_is_newer__stays(github, desk, step, pull, there, overwritten) -> None:
-    run_id = {"newer": 9002, "same": 9001, "older": 9000}.get(there, 9999)
-    about = "b" * 40 if there == "newer of another commit" else pull.head_sha
-    text = f"<!-- eval-gate:v1 key={KEY} -->\nthere"
-    body = text if there == "none" else append_state(text, CommentState(sha=about, run_id=run_id, outcome="passed"))
+def test_comment__the_check_run_of_another_run_is_newer__stays(github, desk, step, pull, there, published) -> None:
+    run_id = {"same": 9001, "older": 9000}.get(there, 9002)
+    github.state.check_runs[1] = CheckRun(
+        1,
+        {
+            "name": "eval-gate",
+            "head_sha": pull.head_sha,
+            "status": "completed",
+            "conclusion": "cancelled" if "cancelled" in there else "success",
+            "external_id": f"{KEY}.{run_id}.1",
+            "started_at": "2026-01-01T00:00:00Z",
+        },
+    )
+    body = f"<!-- eval-gate:v1 key={KEY} -->\nthere"
     github.state.add_comment(7, body)
     comment(step, draft_comment(FAILED), CONTEXT, desk.log)
-    assert (bodies(github) != [body]) is overwritten
+    assert (bodies(github) != [body], len(github.state.check_runs) == 2) == (published, published)
 
 
-def test_comment__somebody_edited_its_memory__is_updated_all_the_same(github, desk, step) -> None:
-    nested = base64.b64encode(b"[" * 2_500).decode()
-    github.state.add_comment(7, f"<!-- eval-gate:v1 key={KEY} -->\n<!-- eval-gate:state {nested} -->")
+def test_check__remembers_the_comment_and_what_was_broken(github, client, desk, step, pull) -> None:
     comment(step, draft_comment(FAILED), CONTEXT, desk.log)
-    assert ["1 regression" in body for body in bodies(github)] == [True]
+    packed = base64.b64encode(bytes.fromhex(compute_case_digest(CaseKey(FILE, "a")))).decode()
+    assert state_of(github, client, pull) == CheckState(regressed=packed)
+    (check,), (written,) = github.state.check_runs.values(), github.state.comments.values()
+    assert check.fields["external_id"] == f"{KEY}.9001.1.{step.maker.leg}.c{written.id}"
 
 
-def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
-    comment(step, draft_comment(FAILED), CONTEXT, desk.log)
-    sticky = read_thread(client, 7, KEY).sticky
-    assert sticky is not None
-    assert sticky.state == CommentState(
-        sha=pull.head_sha,
-        run_id=9001,
-        attempt=1,
-        outcome="failed",
-        red_sha=pull.head_sha,
-        leg=step.maker.leg,
-        gate=KEY,
-        regressed=base64.b64encode(bytes.fromhex(compute_case_digest(CaseKey(FILE, "a")))).decode(),
+@pytest.mark.parametrize("line", ["", "!!!!", "AAAA", base64.b64encode(b"[" * 2_500).decode()])
+def test_check__its_state_cannot_be_read__nothing_is_said_about_the_push(github, desk, step, line) -> None:
+    written(github, desk, step, BOTH)
+    (check,) = github.state.check_runs.values()
+    check.fields["output"]["summary"] = f"words\n<!-- eval-gate:state {line} -->"
+    pull = github.state.pulls[7]
+    before, pull.head_sha = pull.head_sha, github.state.add_commit("next").sha
+    comment(
+        replace(step, plan=replace(step.plan, head_sha=pull.head_sha, previous_head_sha=before)),
+        draft_comment(ONE),
+        CONTEXT,
+        desk.log,
     )
+    (body,) = bodies(github)
+    assert ("1 regression" in body, "Since" in body) == (True, False)
 
 
 def test_comment__never_short_enough__is_given_up_and_said(github, desk, step) -> None:

@@ -117,21 +117,26 @@ def test_read_azure__messages__are_the_response_and_its_tool_calls(tmp_path) -> 
     assert [(one.name, one.params) for one in row.calls] == [("lookup", {"order": "4711"})]
 
 
-def test_read_azure__rows_without_an_id__are_named_by_the_query_and_repeats_are_executions(tmp_path) -> None:
+def test_read_azure__rows_without_an_id__are_named_by_the_query_and_what_is_expected(tmp_path) -> None:
     def change(document) -> None:
         for row in document["rows"]:
             del row["inputs.id"]
         again = dict(document["rows"][0], **{"inputs.line_number": 9, "outputs.response": "No."})
-        document["rows"] += [again, dict(again, **{"inputs.ground_truth": "Another"})]
+        document["rows"].append(dict(again, **{"inputs.ground_truth": "Another"}))
 
     cases = load(changed(tmp_path, TARGET, change)).cases
     assert [(key.case_id, len(rows)) for key, rows in cases.items()] == [
-        ("Refund order 4711 → Order 4711 is refunded.", 2),
+        ("Refund order 4711 → Order 4711 is refunded.", 1),
         ("Refund order 4711 → Another", 1),
         ("When are you open?", 1),
         ("Thanks", 1),
         ("Silence", 1),
     ]
+
+
+def test_read_azure__two_rows_ask_and_expect_the_same__are_no_executions_of_one_case(tmp_path) -> None:
+    file = changed(tmp_path, TARGET, lambda document: document["rows"].append(document["rows"][0]))
+    assert refused(file).code == "duplicate-results"
 
 
 def test_read_azure__a_large_file__is_known_by_its_first_keys(tmp_path) -> None:

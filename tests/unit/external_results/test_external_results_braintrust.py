@@ -125,9 +125,10 @@ def test_read_braintrust__what_is_no_score__is_told_apart(tmp_path, new, status,
 
 
 def test_read_braintrust__two_cases_with_one_input__are_told_apart_by_what_is_expected(tmp_path) -> None:
-    rows = [result(), result(), result(expected="b", scores={"exact": 0})]
+    rows = [result(), result(expected="b", scores={"exact": 0})] * 2
     cases = load(write(tmp_path, rows), scores=("exact>=1",)).cases
-    assert [(key.case_id, len(rows)) for key, rows in cases.items()] == [("q → a", 2), ("q → b", 1)]
+    assert [(key.case_id, len(rows)) for key, rows in cases.items()] == [("q → a", 2), ("q → b", 2)]
+    assert "`trial_count`" in str(refused(write(tmp_path, rows[:3]), scores=("exact>=1",)).hint)
 
 
 @pytest.mark.parametrize(

@@ -157,10 +157,16 @@ def test_deepeval__names_that_pytest_made__give_way_to_the_question_and_repeats_
         first, second = document["testCases"]
         again = dict(first, name="test_bot[hours-9 to 18]-1-2", success=False)
         first["name"] = "test_bot[hours-9 to 17]-0-2"
-        document["testCases"] = [first, again, second]
+        document["testCases"] = [first, again, second, second]
 
-    cases = load(changed(tmp_path, "deepeval-test-run.json", change)).cases
-    assert [(key.case_id, len(rows)) for key, rows in cases.items()] == [("Refund 4711", 2), ("bot-hours", 1)]
+    file = changed(tmp_path, "deepeval-test-run.json", change)
+    cases = load(file).cases
+    assert [(key.case_id, len(rows)) for key, rows in cases.items()] == [("Refund 4711", 2), ("bot-hours", 2)]
+    document = json.loads(file.read_text())
+    document["testCases"].pop()
+    document["testFailed"] = document["testPassed"] = 0
+    file.write_text(json.dumps(document))
+    assert refused(file).code == "duplicate-results"
 
 
 def test_deepeval__a_metric_that_broke__is_an_error_and_no_failure(tmp_path) -> None:

@@ -37,7 +37,7 @@ from eval_gate.text.secret import Secret
 from tests.support.agents import unused_port
 from tests.support.github import FakeGitHub, Fault, fake_github, sha
 
-KEY = "gate.yml.gate"
+MARKER = "<!-- eval-gate:v1 key=gate.yml.gate -->"
 
 
 @dataclass
@@ -81,16 +81,16 @@ def repeat(world: World) -> object:
 
 
 def comment(world: World) -> object:
-    return write_comment(world.client, 7, KEY, f"<!-- eval-gate:v1 key={KEY} -->\nnew", None)
+    return write_comment(world.client, 7, MARKER, f"{MARKER}\nnew", None)
 
 
 def update(world: World) -> object:
-    sticky = read_thread(world.client, 7, KEY).sticky
-    return write_comment(world.client, 7, KEY, f"<!-- eval-gate:v1 key={KEY} -->\nupdated", sticky)
+    sticky = read_thread(world.client, 7, MARKER).sticky
+    return write_comment(world.client, 7, MARKER, f"{MARKER}\nupdated", sticky)
 
 
 def existing(world: World) -> World:
-    world.github.state.add_comment(7, f"<!-- eval-gate:v1 key={KEY} -->\nold")
+    world.github.state.add_comment(7, f"{MARKER}\nold")
     return world
 
 
@@ -122,7 +122,7 @@ CALLS = [
     Call(
         "commits", lambda w: list(iter_ancestors(w.client, w.head)), "GET", r"/commits\?", gone_is_fine=frozenset({404})
     ),
-    Call("find comment", lambda w: read_thread(w.client, 7, KEY), "POST", "/graphql"),
+    Call("find comment", lambda w: read_thread(w.client, 7, MARKER), "POST", "/graphql"),
     Call("write comment", comment, "POST", "/issues/7/comments$", looks_first=True),
     Call(
         "update comment",
@@ -133,7 +133,7 @@ CALLS = [
     ),
     Call(
         "delete comment",
-        lambda w: delete_comment(w.client, 7, read_thread(existing(w).client, 7, KEY).own_comments[0]),
+        lambda w: delete_comment(w.client, 7, read_thread(existing(w).client, 7, MARKER).own_comments[0]),
         "DELETE",
         "/issues/comments/",
         gone_is_fine=frozenset({404, 410}),
@@ -476,10 +476,10 @@ def test_error__never_holds_the_token(world) -> None:
 
 def test_comment__deleted_meanwhile__is_made_anew(world) -> None:
     existing(world)
-    sticky = read_thread(world.client, 7, KEY).sticky
+    sticky = read_thread(world.client, 7, MARKER).sticky
     assert sticky is not None
     world.github.state.comments.pop(sticky.id)
-    written = write_comment(world.client, 7, KEY, f"<!-- eval-gate:v1 key={KEY} -->\nnew", sticky)
+    written = write_comment(world.client, 7, MARKER, f"{MARKER}\nnew", sticky)
     assert written.id in world.github.state.comments
 
 

@@ -7,7 +7,6 @@ import pytest
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.issues import (
     MAX_PAGES,
-    IssueState,
     close_issue,
     find_issue,
     format_issue_marker,
@@ -17,7 +16,6 @@ from eval_gate.github.issues import (
 from tests.support.github import Fault
 
 KEY = "evals.yml.gate"
-STATE = IssueState(run_id=7, names=("time@run-3",))
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +27,8 @@ def test_find__none__is_none(client) -> None:
     assert find_issue(client, KEY) is None
 
 
-def test_find__what_was_written__comes_back_with_what_it_remembers(client) -> None:
-    made = open_issue(client, KEY, "main got worse", "why", STATE, None)
+def test_find__what_was_written__comes_back(client) -> None:
+    made = open_issue(client, KEY, "main got worse", "why", None)
     assert find_issue(client, KEY) == made
     assert find_issue(client, "another") is None
 
@@ -63,32 +61,24 @@ def test_find__among_more_than_a_page__is_found_and_the_search_is_bounded(client
     assert len(github.requests("POST", "/graphql")) == MAX_PAGES
 
 
-@pytest.mark.parametrize("packed", ["!!!!", "AAAA", "eyJydW5faWQiOiAieCJ9"])
-def test_find__somebody_edited_what_it_remembers__is_ours_without_it(client, github, packed) -> None:
-    github.state.add_issue("a", f"{format_issue_marker(KEY)}\n<!-- eval-gate:state {packed} -->\n", mine=True)
-    found = find_issue(client, KEY)
-    assert found is not None
-    assert found.state is None
-
-
 def test_open__answer_lost__there_is_one(client, github) -> None:
     github.faults.add("POST", "/issues$", Fault.reset_after_write())
-    made = open_issue(client, KEY, "t", "b", STATE, None)
+    made = open_issue(client, KEY, "t", "b", None)
     assert list(github.state.issues) == [made.number]
 
 
 def test_open__answer_lost_beside_a_closed_one__the_closed_one_is_not_taken_for_it(client, github) -> None:
-    first = open_issue(client, KEY, "t", "b", STATE, None)
+    first = open_issue(client, KEY, "t", "b", None)
     close_issue(client, "over", first)
     github.faults.add("POST", "/issues$", Fault.reset())
-    made = open_issue(client, KEY, "t", "b", STATE, find_issue(client, KEY))
+    made = open_issue(client, KEY, "t", "b", find_issue(client, KEY))
     assert made.number != first.number
     assert len(github.state.issues) == 2
 
 
 def test_update_and_close__say_what_is_true_and_why(client, github) -> None:
-    made = open_issue(client, KEY, "t", "b", STATE, None)
-    update_issue(client, KEY, "t", "better", IssueState(run_id=8), made)
+    made = open_issue(client, KEY, "t", "b", None)
+    update_issue(client, KEY, "t", "better", made)
     close_issue(client, "as it was", made)
     issue = github.state.issues[made.number]
     assert "better" in issue.body
@@ -99,6 +89,6 @@ def test_update_and_close__say_what_is_true_and_why(client, github) -> None:
 def test_open__not_permitted__names_the_permission(client, github) -> None:
     github.permissions.discard("issues:write")
     with pytest.raises(GitHubError) as raised:
-        open_issue(client, KEY, "t", "b", STATE, None)
+        open_issue(client, KEY, "t", "b", None)
     assert raised.value.kind is FailureKind.FORBIDDEN
     assert "issues: write" in str(raised.value)

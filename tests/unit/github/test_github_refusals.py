@@ -26,7 +26,7 @@ from eval_gate.text.secret import Secret
 from tests.support.agents import unused_port
 from tests.support.github import Fault
 
-KEY = "gate.yml.gate"
+MARKER = "<!-- eval-gate:v1 key=gate.yml.gate -->"
 EVERY_PROXY = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
@@ -42,9 +42,9 @@ def refused(call, kind: FailureKind, *words: str) -> None:
 @pytest.mark.parametrize("there", [False, True], ids=["new", "updated"])
 def test_comment__locked_conversation__is_no_missing_permission(github, client, waits, there) -> None:
     pull = github.state.add_pull(7)
-    sticky = write_comment(client, 7, KEY, "<!-- eval-gate:v1 key=gate.yml.gate -->", None) if there else None
+    sticky = write_comment(client, 7, MARKER, MARKER, None) if there else None
     pull.locked = True
-    refused(lambda: write_comment(client, 7, KEY, "x", sticky), FailureKind.LOCKED, "unlock the conversation")
+    refused(lambda: write_comment(client, 7, MARKER, "x", sticky), FailureKind.LOCKED, "unlock the conversation")
     assert waits == []
 
 
@@ -57,7 +57,7 @@ def test_organization__keeps_us_out__is_no_missing_permission(github, client, wa
     github.state.add_pull(7)
     github.faults.add("*", "", fault, fault)
     refused(lambda: get_pull_request(client, 7), FailureKind.BLOCKED, words)
-    refused(lambda: read_thread(client, 7, KEY), FailureKind.BLOCKED, words)
+    refused(lambda: read_thread(client, 7, MARKER), FailureKind.BLOCKED, words)
     assert waits == []
 
 
@@ -65,12 +65,12 @@ def test_repository__private__wants_the_permission_that_a_public_one_does_not(gi
     github.state.add_pull(7)
     github.permissions -= {"pull-requests:write"}
     assert get_pull_request(client, 7).number == 7
-    assert read_thread(client, 7, KEY).is_open
+    assert read_thread(client, 7, MARKER).is_open
     github.state.private = True
     with pytest.raises(GitHubError, match="the job needs `permissions: pull-requests: read`"):
         get_pull_request(client, 7)
     with pytest.raises(GitHubError, match="the job needs `permissions: pull-requests: write`"):
-        read_thread(client, 7, KEY)  # whoever reads it is about to comment
+        read_thread(client, 7, MARKER)  # whoever reads it is about to comment
 
 
 def test_permission__of_a_personal_access_token__is_not_sought_in_the_workflow(github, client) -> None:

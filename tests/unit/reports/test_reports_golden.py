@@ -388,12 +388,6 @@ def test_next_step__regressions__names_the_update_of_evals_that_can_be_updated(c
     assert ("update the evals with `eval-gate draft --update CASE`" in text) == is_named
 
 
-def test_comment__green_after_red__says_what_is_fixed() -> None:
-    text = render("md", none(), replace(ON_GITHUB, previous_red_sha="1c2d3e4f5a6b"))
-    assert "Earlier regressions at `1c2d3e4` are fixed." in text
-    assert "are fixed" not in render("md", few(), replace(ON_GITHUB, previous_red_sha="1c2d3e4f5a6b"))
-
-
 def test_comment__could_not_decide__links_to_the_error() -> None:
     text = render("md", interrupted(), replace(ON_GITHUB, errors_doc_url="https://example.org/errors"))
     assert "See [`too-few-scored-cases`](https://example.org/errors#too-few-scored-cases)." in text

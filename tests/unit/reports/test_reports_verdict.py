@@ -84,6 +84,22 @@ def suite_drop(policy: Policy = REGRESSIONS) -> RunResult:
     return make_judged(here, dict.fromkeys(names, STEADY), policy=policy)
 
 
+@pytest.mark.parametrize(
+    ("broken", "heading"),
+    [
+        ("FFFF", "7 regressions, 6 of them in a drop of the whole suite"),
+        ("P", "the whole suite fails more than usual: 6 cases failed at first"),
+    ],
+)
+def test_headline__suite_drop_beside_a_regression__counts_what_the_output_counts(broken, heading) -> None:
+    names = [f"order/status-{number:02}" for number in range(60)]
+    here = {name: "FPP" if number % 10 == 0 else "P" for number, name in enumerate(names)} | {names[1]: broken}
+    run = make_judged(here, dict.fromkeys(names, STEADY), policy=REGRESSIONS)
+    counted = [change for change in run.comparison.changes if change.change is CaseClass.REGRESSION]
+    assert heading in render_comment(build_view(run, ON_GITHUB))
+    assert f"{len(counted)} " in heading
+
+
 def bad_days_before() -> RunResult:
     """A third fails once and recovers, on a branch of which two older runs failed much, each time in other cases."""
     names = [f"order/status-{number:02}" for number in range(60)]
@@ -445,11 +461,6 @@ def test_bad_day__days_on_record__are_said_as_they_were(failures, said) -> None:
 
 def page(run: RunResult, **context) -> str:
     return render("md", run, ReportContext(**context))
-
-
-def test_comment__accepted_after_red__is_not_called_fixed() -> None:
-    assert "are fixed" not in page(accepted(), previous_red_sha="1c2d3e4f5a6b")
-    assert "are fixed" in page(unsure(), previous_red_sha="1c2d3e4f5a6b")
 
 
 def test_comment__no_branch_is_known__the_record_has_no_name() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -17,6 +18,7 @@ from tests.support.bounds import within_cpu
 from tests.support.canaries import leaks
 
 SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)
+ROOT = Path(__file__).parents[3]
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 
 
@@ -210,3 +212,96 @@ def test_redact__hexadecimal_key_in_other_letters__is_masked(key) -> None:
 
 def test_redact__key_in_small_letters__is_masked() -> None:
     assert Redactor([KEY])(f"x-{KEY.lower()}: 1") == "x-***: 1"
+
+
+# What of a key counts, and what does not
+
+LONG = "sk-live-A9b8C7d6E5f4G3h2I1j0K9l8M7n6O5p4Q3r2S1t0U9v8W7x6Y5z4A3b2C1d"
+
+
+def _percent_encode(text: str) -> str:
+    return "".join(f"%{ord(sign):02X}" for sign in text)
+
+
+@pytest.mark.parametrize("begin", [0, 5, 27, 50])
+@pytest.mark.parametrize("form", [str, _percent_encode, lambda text: text.replace("A", "\\u0041")])
+def test_redact__part_of_a_key_in_a_response__is_masked_from_16_random_signs_on(begin, form) -> None:
+    redact = Redactor([LONG])
+    for length in (40, 24, 16):
+        part = LONG[begin : begin + length]
+        assert redact(f"it begins {form(part)} I think") == f"it begins {MASK} I think"
+        assert redact.mask_bytes(f'{{"r": "it begins {form(part)}"}}'.encode()).decode().count(MASK) == 1
+
+
+def test_redact__part_of_a_key_in_a_message__is_masked_from_8_random_signs_on() -> None:
+    redact = Redactor([LONG])
+    assert redact.mask_message("wrong key A9b8C7d6E!") == f"wrong key {MASK}!"
+    assert redact("wrong key A9b8C7d6E!") == "wrong key A9b8C7d6E!"
+    assert redact.mask_message("sk-live keys are not for tests") == "sk-live keys are not for tests"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "postgres://appuser:hQ9vX2pLrT7m@db-7f3a9c12.eu2-west1.rds.acme.internal:5432/orders2024",
+        "Server=tcp:acme42.database.windows.net,1433;Initial Catalog=orders;User ID=app01;Password=hQ9vX2pLrT7m",
+        f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lkLmFjbWUudGVzdCJ9.{LONG[8:51]}",
+        f"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ{LONG[8:22]}\n-----END",
+        b64encode(b'{\n  "type": "service_account",\n  "project_id": "acme-42-prod"\n}').decode(),
+        "weather-agent-production-v2",
+        "https://hooks.acme.test/services/weather-agent-2026-11-28/notify",
+    ],
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The database is db-7f3a9c12.eu2-west1.rds.acme.internal, its name orders2024, the role appuser.",
+        "postgres://appuser@db-7f3a9c12.eu2-west1.rds.acme.internal:5432/orders2024?sslmode=require",
+        "Server=tcp:acme42.database.windows.net,1433;Initial Catalog=orders;User ID=app01;Authentication=Default",
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9 is the head of most tokens",
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lkLmFjbWUudGVzdCJ9.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV",
+        "PKCS 8 begins with MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ in nearly every file",
+        b64encode(b'{\n  "type": "service_account",\n  "project_id": "other"\n}').decode(),
+        "the weather agent in production is weather-agent-production",
+        "see https://hooks.acme.test/services/weather-agent-2026-11-27/notify",
+    ],
+)
+def test_redact__connection_strings_tokens_and_names__share_no_part_with_others(secret, text) -> None:
+    redact = Redactor([secret])
+    assert redact(text) == text
+    assert redact.mask_bytes(json.dumps({"response": text}).encode()).decode() == json.dumps({"response": text})
+
+
+def test_redact__everything_recorded__is_masked_only_where_a_secret_is() -> None:
+    """No verdict may depend on a mask: whatever the secrets are, what agents really said stays."""
+    secrets = [LONG, "4f9a8b7c6d5e0f1a2b3c4d5e6f708192", "3f2504e0-4f89-41d3-9a0c-0305e82c3301", "weather-agent-prod"]
+    secrets += [
+        "postgres://app:hQ9vX2pLrT7mKz4w@db.acme.internal:5432/orders",
+        f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.{LONG[8:51]}",
+    ]
+    redact = Redactor(secrets)
+    folders = [ROOT / name for name in ("tests/unit", "tests/golden", "tests/fuzz/corpus", "examples")]
+    files = [
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in {".json", ".jsonl", ".md", ".xml", ".html"}
+    ]
+    texts = [path.read_text("utf-8", "replace") for path in files]
+    assert len(texts) > 100
+    masked = [str(path) for path, text in zip(files, texts, strict=True) if redact(text) != text]
+    masked += [
+        str(path) for path, text in zip(files, texts, strict=True) if redact.mask_bytes(text.encode()).decode() != text
+    ]
+    assert masked == []
+
+
+@given(SECRETS, st.booleans())
+def test_redact__json_that_is_masked__stays_json(secret, slashes) -> None:
+    """A backslash that stays before a mask would be an escape that there is not."""
+    body = json.dumps({"a": f"\n{secret}\\{secret}", secret: [1.5, True]})
+    body = body.replace("/", "\\/") if slashes else body
+    assert (
+        leaks(json.dumps(json.loads(Redactor([secret]).mask_bytes(body.encode()))), secret) == []
+        or secret.replace(".", "").isdigit()
+    )

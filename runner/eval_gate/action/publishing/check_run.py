@@ -8,11 +8,13 @@ from typing import Final
 
 from eval_gate.action.inputs import DEFAULT_CHECK
 from eval_gate.action.precedence import (
+    NameTakenError,
     NewerResult,
     Publication,
     Publisher,
     build_name_taken_error,
     classify_publisher,
+    is_same_leg,
     is_superseding,
 )
 from eval_gate.action.step import Step
@@ -23,9 +25,11 @@ from eval_gate.github.check_runs import (
     CheckConclusion,
     CheckContent,
     CheckRun,
+    CheckState,
     copy_check_result,
     list_checks_named,
     rename_check,
+    sign_check,
     write_check,
 )
 from eval_gate.github.failure import FailureKind, GitHubError
@@ -36,11 +40,11 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count
 
 _EXTERNAL_ID: Final = re.compile(
-    r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?(?:\.(\d{1,18})-(\d{1,9}))?",
+    r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?(?:\.(\d{1,18})-(\d{1,9}))?"
+    r"(?:\.c(\d{1,18}))?",
     re.ASCII,
 )
-"""Gate, run, attempt, and leg, which older versions did not write; and run and attempt that made a relayed result."""
-
+"""Gate, run, attempt and leg; run and attempt that made a relayed result; and the comment that shows it."""
 
 NO_REMARKS: Final = CaseAnnotations()
 
@@ -53,12 +57,25 @@ class CheckDraft(FrozenStruct):
     summary: str
     page: str
     remarks: CaseAnnotations = NO_REMARKS
+    state: CheckState | None = None
+
+
+class PreviousResult(FrozenStruct):
+    """What the check run of this gate on the head before the last push says."""
+
+    sha: str
+    state: CheckState | None = None
+    comment_id: int | None = None
 
 
 class CheckPlace(FrozenStruct):
     """Name under which the check run is written; None when none is written."""
 
     name: str | None = None
+    comment_id: int | None = None
+    """The comment that an earlier result of this gate on this commit wrote."""
+    taken: NameTakenError | None = None
+    """Why none is written: another gate of this run has the name that somebody chose."""
     newer_result: NewerResult | None = None
     """The result that counts on this commit, where it is not ours."""
     doubt: GitHubError | None = None
@@ -68,20 +85,28 @@ class CheckPlace(FrozenStruct):
 class WrittenCheck(FrozenStruct):
     """Check run after publication."""
 
-    url: str | None = None
+    check: CheckRun | None = None
     newer_result: NewerResult | None = None
     """The result that another run wrote there meanwhile, where it counts."""
 
+    @property
+    def url(self) -> str | None:
+        """Its address."""
+        return self.check.html_url if self.check else None
+
 
 def publish_check(step: Step, draft: CheckDraft, log: StepLog) -> WrittenCheck:
-    """Write the check run by itself. Raises TakenError as `find_check_place`."""
-    return write_check_at(find_check_place(step, log), step, draft, log)
+    """Write the check run by itself. Raises NameTakenError as `find_check_place`."""
+    place = find_check_place(step, log)
+    if place.taken is not None:
+        raise place.taken
+    return write_check_at(place, step, draft, log)
 
 
 def find_check_place(step: Step, log: StepLog) -> CheckPlace:
     """Under which name it is to be written; under none where none is wanted, or the log says what is lost.
 
-    Raises TakenError where another leg of this run has written it, and nothing else.
+    Raises NameTakenError where another leg of this run has written it, and nothing else.
     """
     if step.settings.check_run is None or not step.plan.head_sha:
         return CheckPlace()
@@ -92,10 +117,31 @@ def find_check_place(step: Step, log: StepLog) -> CheckPlace:
         return CheckPlace() if step.provisional else CheckPlace(step.check_names[0], doubt=error)
 
 
-def write_check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: StepLog) -> WrittenCheck:
+def find_previous_result(step: Step, log: StepLog) -> PreviousResult | None:
+    """Find what this gate said about the head before the last push; None where it is not known."""
+    sha, ours = step.plan.previous_head_sha, step.publication.maker
+    if not sha:
+        return None
+    try:
+        for name in step.check_names:
+            check = _find_latest(ours, list_checks_named(step.client, name, sha))
+            if check is not None:
+                written = parse_publication(check)
+                # what another leg said was broken is not fixed here
+                same = written is not None and is_same_leg(ours, written.maker.leg)
+                return PreviousResult(sha, check.state if same else None, parse_comment_id(check))
+    except GitHubError as error:
+        log.record(f"the result of {sha[:7]} before this push is not known: {error}")
+    return None
+
+
+def write_check_at(
+    place: CheckPlace, step: Step, draft: CheckDraft, log: StepLog, comment_id: int | None = None
+) -> WrittenCheck:
     """Write the check run there, unless a newer result counts. The log says what is lost.
 
-    Remarks go where they are seen once: on the check run, else as annotations of this step.
+    Remarks go where they are seen once: on the check run, else as annotations of this step. `comment_id` is the comment
+    that goes with it, if there is one. Raises NameTakenError where another leg of this run wrote one at the same time.
     """
     remarks = draft.remarks if step.settings.annotations else NO_REMARKS
     name = place.name
@@ -106,7 +152,7 @@ def write_check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: StepLo
         log.record_loss("No check run", place.doubt)
         write_annotations(log.commands, remarks)
         return WrittenCheck()
-    wanted = _build_content(step, name, draft, remarks)
+    wanted = _build_content(step, name, draft, remarks, comment_id)
     try:
         written = _write_content(step, wanted, remarks, log)
     except GitHubError as error:
@@ -114,7 +160,27 @@ def write_check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: StepLo
         write_annotations(log.commands, remarks)
         return WrittenCheck()
     log.record(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
-    return WrittenCheck(written.html_url, _resolve_conflict(step, name, written, log))
+    return WrittenCheck(written, _resolve_conflict(step, name, written, log))
+
+
+def find_newer_result(step: Step, place: CheckPlace, log: StepLog) -> NewerResult | None:
+    """Find the result that another run wrote there meanwhile, where it counts."""
+    if place.name is None:
+        return None
+    try:
+        counts = _find_newest(step.publication, list_checks_named(step.client, place.name, step.plan.head_sha))
+    except GitHubError as error:
+        log.record(f"cannot check whether another run wrote the check {place.name} meanwhile: {error}")
+        return None
+    return _build_newer_result(counts) if counts else None
+
+
+def remember_comment(step: Step, check: CheckRun, comment_id: int, log: StepLog) -> None:
+    """Have the check run name the comment, so that the next result finds it whatever others write."""
+    try:
+        sign_check(step.client, check, _format_signature(step.publication, comment_id))
+    except GitHubError as error:
+        log.record(f"the check run does not name the comment: {error}")
 
 
 def _write_content(step: Step, wanted: CheckContent, remarks: CaseAnnotations, log: StepLog) -> CheckRun:
@@ -139,6 +205,10 @@ def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) ->
         if counts is not None:
             copy_check_result(step.client, written, counts)
             return _build_newer_result(counts)
+        first = next((one for one in reversed(checks) if one.id < written.id and _is_of_another_leg(ours, one)), None)
+        if first is not None:
+            copy_check_result(step.client, written, first)
+            raise build_name_taken_error(f"the check `{name}`", "comment-key")
         before = next((found for one in checks if one.id < written.id and (found := parse_publication(one))), None)
         if before is not None and before.maker.gate != ours.maker.gate:
             rename_check(step.client, written, step.check_names[-1])
@@ -148,7 +218,9 @@ def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) ->
     return None
 
 
-def _build_content(step: Step, name: str, draft: CheckDraft, remarks: CaseAnnotations) -> CheckContent:
+def _build_content(
+    step: Step, name: str, draft: CheckDraft, remarks: CaseAnnotations, comment_id: int | None
+) -> CheckContent:
     return CheckContent(
         name=name,
         head_sha=step.plan.head_sha,
@@ -157,8 +229,9 @@ def _build_content(step: Step, name: str, draft: CheckDraft, remarks: CaseAnnota
         summary=f"{draft.summary}\n{_describe_left_out(remarks)}.\n" if remarks.omitted_count else draft.summary,
         text=draft.page,
         details_url=step.environment.run_url,
-        external_id=_format_signature(step.publication),
+        external_id=_format_signature(step.publication, comment_id),
         annotations=tuple(_build_annotation(remark) for remark in remarks.items),
+        state=draft.state,
     )
 
 
@@ -168,14 +241,18 @@ def _find_free_place(step: Step, ours: Publication) -> CheckPlace:
     for name in step.check_names:
         checks = list_checks_named(step.client, name, step.plan.head_sha)
         writers = [one.maker for one in map(parse_publication, checks) if one is not None]
-        beside = [one for one in writers if one.run_id == ours.maker.run_id]
-        if any(_is_blocking(ours.maker, one, chosen=chosen) for one in beside):
-            raise build_name_taken_error(f"the check `{name}`", "check-run" if chosen else "comment-key")
+        taken = build_name_taken_error(f"the check `{name}`", "check-run" if chosen else "comment-key")
+        beside = {classify_publisher(ours.maker, one) for one in writers if one.run_id == ours.maker.run_id}
+        if Publisher.ANOTHER_LEG in beside:
+            raise taken
+        if chosen and Publisher.ANOTHER_GATE in beside:
+            return CheckPlace(taken=taken)
         if step.provisional and ours.maker.gate not in {one.gate for one in writers}:
             continue
         if not writers or writers[0].gate == ours.maker.gate:
-            counts = _find_newest(ours, checks)
-            return CheckPlace(name, _build_newer_result(counts) if counts else None)
+            counts, own = _find_newest(ours, checks), _find_latest(ours.maker, checks)
+            known = parse_comment_id(own) if own else None
+            return CheckPlace(name, known, newer_result=_build_newer_result(counts) if counts else None)
     return CheckPlace() if step.provisional else CheckPlace(step.check_names[-1])
 
 
@@ -191,23 +268,35 @@ def _find_newest(ours: Publication, checks: Iterable[CheckRun]) -> CheckRun | No
     return max(counting, key=lambda pair: pair[0])[1] if counting else None
 
 
+def _find_latest(ours: ResultProducer, checks: Iterable[CheckRun]) -> CheckRun | None:
+    """Find the check run of the newest result of this gate; cancelled ones do not count."""
+    own = [
+        (found.order, one)
+        for one in checks
+        if (found := parse_publication(one))
+        and found.maker.gate == ours.gate
+        and one.conclusion != CheckConclusion.CANCELLED
+    ]
+    return max(own, key=lambda pair: pair[0])[1] if own else None
+
+
 def _build_newer_result(counts: CheckRun) -> NewerResult:
     theirs = parse_publication(counts)
     assert theirs is not None  # it counts
     return NewerResult(theirs.order[0], counts.conclusion == CheckConclusion.SUCCESS)
 
 
-def _is_blocking(ours: ResultProducer, theirs: ResultProducer, *, chosen: bool) -> bool:
-    """Whether a check of this run keeps us from writing another one of its name."""
-    found = classify_publisher(ours, theirs)
-    return found is Publisher.ANOTHER_LEG or (chosen and found is Publisher.ANOTHER_GATE)
+def _is_of_another_leg(ours: Publication, check: CheckRun) -> bool:
+    theirs = parse_publication(check)
+    return theirs is not None and classify_publisher(ours.maker, theirs.maker) is Publisher.ANOTHER_LEG
 
 
-def _format_signature(ours: Publication) -> str:
+def _format_signature(ours: Publication, comment_id: int | None) -> str:
     maker, judged = ours.maker, ours.source_run
     leg = f".{maker.leg}" if maker.leg else ""
     relayed = f".{judged[0]}-{judged[1]}" if judged else ""
-    return f"{maker.gate}.{maker.run_id}.{maker.attempt}{leg}{relayed}"
+    shown = f".c{comment_id}" if comment_id else ""
+    return f"{maker.gate}.{maker.run_id}.{maker.attempt}{leg}{relayed}{shown}"
 
 
 def parse_publication(check: CheckRun) -> Publication | None:
@@ -218,9 +307,15 @@ def parse_publication(check: CheckRun) -> Publication | None:
     match = _EXTERNAL_ID.fullmatch(check.external_id or "")
     if match is None:
         return None
-    gate, run_id, attempt, leg, judged, judged_attempt = match.groups()
+    gate, run_id, attempt, leg, judged, judged_attempt, _ = match.groups()
     maker = ResultProducer(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
     return Publication(maker, check.head_sha, (int(judged), int(judged_attempt)) if judged else None)
+
+
+def parse_comment_id(check: CheckRun) -> int | None:
+    """Parse the id of the comment that shows the result of a check run of Eval Gate."""
+    match = _EXTERNAL_ID.fullmatch(check.external_id or "")
+    return int(match[7]) if match and match[7] else None
 
 
 def write_annotations(commands: WorkflowCommands, remarks: CaseAnnotations) -> None:

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from eval_gate.action.inputs import CommentMode
-from eval_gate.action.precedence import (
-    NewerResult,
-    Publication,
-    Publisher,
-    build_name_taken_error,
-    classify_publisher,
-    compute_rank,
-    is_same_leg,
-    is_superseding,
-)
+from eval_gate.action.publishing.check_run import PreviousResult
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.pass_score import apply_recorded_pass_score
+from eval_gate.github.check_runs import CheckState
 from eval_gate.github.comments import (
-    CommentState,
-    IsOwnComment,
     PullRequestThread,
     StickyComment,
     delete_comment,
+    format_marker,
     read_thread,
     show_comment,
     write_comment,
 )
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.marked_texts import append_state
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.result import ResultProducer, RunResult
+from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import DETAIL_LEVELS
 from eval_gate.reports.links import compute_case_digest
@@ -48,8 +38,6 @@ MAX_STORED_REGRESSIONS: Final = 500
 """Regressions that a comment remembers, four bytes of each."""
 MAX_SHORTER_VERSIONS: Final = 3
 """How often a comment that GitHub finds too long is made shorter, before it is given up."""
-MAX_CONFLICT_CHECKS: Final = 4
-"""How often it is looked whether another run has written at the same time."""
 
 
 class CommentDraft(FrozenStruct):
@@ -59,8 +47,6 @@ class CommentDraft(FrozenStruct):
     noteworthy: bool
     """Whether anything changed that the mode `changes` speaks about."""
     render: Callable[[ReportContext, int], str]
-    has_regressions: bool = False
-    """Whether there are regressions, which a later comment may say are fixed."""
     regressions: frozenset[str] | None = None
     """Digests of the regressions that count, by which a later comment says which are mended; None without a verdict."""
 
@@ -72,15 +58,24 @@ def draft_comment(result: RunResult) -> CommentDraft:
     def render(context: ReportContext, start: int) -> str:
         return render_comment(build_view(result, context), start=start)
 
-    regressed = result.comparison is not None and bool(result.comparison.select_changes(CaseClass.REGRESSION))
     noteworthy = outcome is not Outcome.PASSED or _has_changed(result)
     return CommentDraft(
         outcome,
         noteworthy,
         render,
-        regressed,
         _digest_regressions(result) if outcome is not Outcome.INCONCLUSIVE else None,
     )
+
+
+class WrittenComment(FrozenStruct):
+    """Comment after publication, with its text."""
+
+    comment: StickyComment
+    body: str
+
+
+def _get_marker(step: Step) -> str:
+    return format_marker(step.publication.maker.gate)
 
 
 def _digest_regressions(result: RunResult) -> frozenset[str] | None:
@@ -90,118 +85,68 @@ def _digest_regressions(result: RunResult) -> frozenset[str] | None:
     return frozenset(compute_case_digest(one.key) for one in select_counted_changes(result, CaseClass.REGRESSION))
 
 
-class CommentPlace(FrozenStruct):
-    """Thread to comment on; None when no comment is written."""
+def find_comment_place(
+    step: Step, draft: CommentDraft, log: StepLog, comment_id: int | None = None
+) -> PullRequestThread | None:
+    """Find the thread in which the comment is to be written; None where the log says why there is none.
 
-    thread: PullRequestThread | None = None
-    newer_result: NewerResult | None = None
-    """The result that the comment shows and that counts, where it is not ours."""
-
-
-class WrittenComment(FrozenStruct):
-    """Comment after publication."""
-
-    url: str | None = None
-    newer_result: NewerResult | None = None
-    """The result that another run wrote there meanwhile, where it counts."""
-
-
-NO_COMMENT: Final = WrittenComment()
-
-
-def find_comment_place(step: Step, draft: CommentDraft, log: StepLog) -> CommentPlace:
-    """Where the comment is to be written; nowhere where the log says why.
-
-    Raises TakenError where another leg of this run has written it, GateError `base-branch-changed` for a verdict about
-    another branch than the pull request goes into by now, and nothing else.
+    `comment_id` is the comment that the gate is known to have written. Raises GateError `base-branch-changed` for a
+    verdict about another branch than the pull request goes into by now, and nothing else.
     """
     if step.plan.pull_number is None:
-        return CommentPlace()
+        return None
     try:
-        thread = read_thread(step.client, step.plan.pull_number, step.key, build_ownership_test(step.publication))
+        thread = read_thread(step.client, step.plan.pull_number, _get_marker(step), comment_id)
     except GitHubError as error:
         if step.settings.comment is CommentMode.NEVER:
             log.record(f"no comment: comment is `never`; cannot check for an earlier one ({error})")
         else:
             log.record_loss("No comment", error)
-        return CommentPlace()
+        return None
     if not thread.is_open:
         log.record("no comment: the pull request is closed")
-        return CommentPlace()
+        return None
     head = step.plan.head_sha
     if thread.head_sha != head:
         moved = f"the pull request is now at {thread.head_sha[:7]}, but this result is for {head[:7]}"
         log.record(f"no comment: {moved}")
-        return CommentPlace()
+        return None
     if draft.outcome is not Outcome.INCONCLUSIVE:
         _refuse_old_base(step, thread)
-    if (newer := find_newer_result(step.publication, thread.own_comments, head)) is not None:
-        return CommentPlace(newer_result=newer)
     reason = _find_skip_reason(step, draft) if thread.sticky is None else None
     if reason is not None:
         log.record(f"no comment: {reason}")
-        return CommentPlace()
-    _refuse_second_leg(step, thread)
-    return CommentPlace(thread)
+        return None
+    return thread
 
 
-def write_comment_at(
-    place: PullRequestThread | None, step: Step, draft: CommentDraft, context: ReportContext, log: StepLog
-) -> WrittenComment:
-    """Write the comment in a known thread, unless `place` is None.
-
-    GitHub failures are logged, not raised. Raises NameTakenError if another leg of this run writes the comment at
-    the same time.
-    """
-    if place is None:
-        return NO_COMMENT
-    assert step.plan.pull_number is not None  # there is a place
+def write_comment_in(
+    thread: PullRequestThread | None, step: Step, draft: CommentDraft, context: ReportContext, log: StepLog
+) -> WrittenComment | None:
+    """Write the comment in a known thread, unless it is None. GitHub failures are logged, not raised."""
+    if thread is None:
+        return None
+    number = step.plan.pull_number
+    assert number is not None  # there is a thread
     try:
-        written, body = _render_and_write(step, step.plan.pull_number, draft, context, place.sticky, log)
+        written = _render_and_write(step, number, draft, context, thread.sticky, log)
     except GitHubError as error:
         log.record_loss("No comment", error)
-        return NO_COMMENT
-    log.record(f"comment {'updated' if place.sticky else 'written'} on #{step.plan.pull_number}")
-    left = None
-    try:
-        left = keep_one_comment(step, step.plan.pull_number, body, written, log)
-    except GitHubError as error:
-        log.record_loss("A comment of another run may remain", error)
+        return None
+    log.record(f"comment {'updated' if thread.sticky else 'written'} on #{number}")
     if draft.outcome is not Outcome.PASSED:
-        _unhide_comment(step, step.plan.pull_number, left or place.sticky, log)
-    overtaken = find_newer_result(step.publication, (left,), left.state.sha) if left and left.state else None
-    return WrittenComment((left.url if left else written.url) or None, overtaken)
+        _unhide_comment(step, number, thread.sticky, log)
+    return written
 
 
 def _render_and_write(
     step: Step, number: int, draft: CommentDraft, context: ReportContext, sticky: StickyComment | None, log: StepLog
-) -> tuple[StickyComment, str]:
+) -> WrittenComment:
     """Write the comment, shorter if GitHub finds it too long, and return it with its text."""
-    earlier = sticky.state if sticky else None
-    ours = step.publication
-    # what another leg said was broken is not fixed here
-    if earlier is not None and not is_same_leg(ours.maker, earlier.leg):
-        earlier = None
-    fixed = earlier.red_sha if earlier and draft.outcome is Outcome.PASSED else None
-    head = step.plan.head_sha
-    context = replace(_add_previous_regressions(context, earlier, head), previous_red_sha=fixed)
-    regressed, regressed_at = _choose_stored_regressions(draft, earlier)
-    state = CommentState(
-        sha=head,
-        run_id=ours.maker.run_id,
-        attempt=ours.maker.attempt,
-        outcome=draft.outcome.value,
-        red_sha=_find_red_commit(draft, earlier, head),
-        leg=ours.maker.leg,
-        regressed=regressed,
-        regressed_at=regressed_at,
-        gate=ours.maker.gate,
-        judged=ours.source_run,
-    )
     for start in range(min(MAX_SHORTER_VERSIONS + 1, len(DETAIL_LEVELS))):
-        body = append_state(draft.render(context, start), state)
+        body = draft.render(context, start)
         try:
-            return write_comment(step.client, number, step.key, body, sticky, build_ownership_test(ours)), body
+            return WrittenComment(write_comment(step.client, number, _get_marker(step), body, sticky), body)
         except GitHubError as error:
             if error.kind is not FailureKind.REFUSED or "too long" not in error.detail:
                 raise
@@ -221,22 +166,24 @@ def _unhide_comment(step: Step, number: int, comment: StickyComment | None, log:
         log.record_loss("The comment stays hidden", error)
 
 
-def _add_previous_regressions(context: ReportContext, earlier: CommentState | None, head: str) -> ReportContext:
-    """With the regressions of the result before this one; without, where that was of the same commit."""
-    if earlier is None or earlier.regressed is None or earlier.sha == head:
+def add_previous_regressions(context: ReportContext, previous: PreviousResult | None) -> ReportContext:
+    """With the regressions of the result before the last push, if they are known."""
+    state = previous.state if previous else None
+    if state is None or state.regressed is None:
         return context
     return replace(
-        context, previous_regressions=_unpack_digests(earlier.regressed), previous_regressions_sha=earlier.regressed_at
+        context, previous_regressions=_unpack_digests(state.regressed), previous_regressions_sha=state.regressed_at
     )
 
 
-def _choose_stored_regressions(draft: CommentDraft, earlier: CommentState | None) -> tuple[str | None, str | None]:
-    """Return the packed regressions that the next comment needs, and their commit if it is an earlier one."""
+def build_check_state(draft: CommentDraft, previous: PreviousResult | None) -> CheckState:
+    """Build what the next result has to know: the regressions, or those before if this result could not be judged."""
     if draft.regressions is not None:
-        return _pack_digests(draft.regressions), None
-    if draft.outcome is not Outcome.INCONCLUSIVE or earlier is None:
-        return None, None
-    return earlier.regressed, (earlier.regressed_at or earlier.sha) if earlier.regressed is not None else None
+        return CheckState(regressed=_pack_digests(draft.regressions))
+    before = previous.state if previous else None
+    if previous is None or before is None or before.regressed is None:
+        return CheckState()
+    return CheckState(regressed=before.regressed, regressed_at=before.regressed_at or previous.sha)
 
 
 def _pack_digests(digests: frozenset[str]) -> str | None:
@@ -255,12 +202,6 @@ def _unpack_digests(packed: str) -> frozenset[str] | None:
     return frozenset(data[place : place + 4].hex() for place in range(0, len(data), 4))
 
 
-def _refuse_second_leg(step: Step, thread: PullRequestThread) -> None:
-    """Raise NameTakenError if another leg of this run wrote the existing comment."""
-    if thread.sticky and find_publisher(step.publication, thread.sticky) is Publisher.ANOTHER_LEG:
-        raise build_name_taken_error(f"the comment `{step.key}`", "comment-key")
-
-
 def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
     """Refuse a pull request whose base branch has changed: another one has another policy and another baseline."""
     judged, now = step.plan.base_branch, thread.base_ref
@@ -272,13 +213,6 @@ def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
         "push a commit, or close the pull request and reopen it: a re-run repeats the old event",
         exit_code=ExitCode.INCOMPLETE,
     )
-
-
-def _find_red_commit(draft: CommentDraft, earlier: CommentState | None, head: str) -> str | None:
-    """Find the commit whose regressions are not known to be fixed: `head`, or an earlier one if this run has none."""
-    if draft.outcome is Outcome.PASSED:
-        return None
-    return head if draft.has_regressions else (earlier.red_sha if earlier else None)
 
 
 def _find_skip_reason(step: Step, draft: CommentDraft) -> str | None:
@@ -305,86 +239,27 @@ def _has_changed(result: RunResult) -> bool:
     return stale or any(change.score_drop or change.change.value not in same for change in comparison.changes)
 
 
-def keep_one_comment(step: Step, number: int, body: str, written: StickyComment, log: StepLog) -> StickyComment | None:
-    """Leave one comment, with the result that counts, whatever other runs write at the same time; None if unknown.
+def keep_one_comment(
+    step: Step, written: WrittenComment, known: int | None, superseded: CommentDraft | None, context: ReportContext
+) -> StickyComment:
+    """Leave one comment of this gate, whatever others write at the same time: the known one, else the oldest.
 
-    GitHub has no lock: who has written looks again, as the last writer sees all. The oldest comment stays.
-    Raises TakenError where the comment is another leg's of this run, and GitHubError.
+    GitHub has no lock: who has written looks again. Of a comment it is known who wrote it last only by its time.
+    `superseded` is what to say where a newer result counts by now. Raises GitHubError.
     """
-    client, ours = step.client, step.publication
-    oldest = None
-    for _ in range(MAX_CONFLICT_CHECKS):
-        try:
-            thread = read_thread(client, number, step.key, build_ownership_test(ours))
-        except GitHubError as error:
-            log.record(f"cannot check whether another run commented meanwhile: {error}")
-            return None
-        there = _list_own_comments(step, number, thread.own_comments, written)
-        if not there:
-            return None
-        oldest, best = there[0], _find_newest(ours, there, thread.head_sha)
-        counts = best or next((one for one in there if _is_own_result(ours, one)), None)
-        if counts is not oldest:
-            write_comment(client, number, step.key, counts.body if counts else body, oldest, build_ownership_test(ours))
-        for one in there[1:]:
+    client, number, ours = step.client, step.plan.pull_number, written.comment
+    assert number is not None  # there is a comment
+    there = read_thread(client, number, _get_marker(step), known).own_comments
+    kept = min(there, key=lambda one: (one.id != known, one.id), default=ours)
+    if superseded is not None:
+        if kept.id != ours.id:
+            delete_comment(client, number, ours)
+        elif kept.updated_at == ours.updated_at:  # nobody has written over it
+            write_comment(client, number, _get_marker(step), superseded.render(context, 0), kept)
+        return kept
+    if kept.id != ours.id:
+        write_comment(client, number, _get_marker(step), written.body, kept)
+    for one in there:
+        if one.id != kept.id:
             delete_comment(client, number, one)
-        if best is not None:
-            return replace(oldest, state=best.state)
-        if counts is oldest and len(there) == 1:
-            return oldest
-    return oldest
-
-
-def _list_own_comments(
-    step: Step, number: int, there: Sequence[StickyComment], written: StickyComment
-) -> list[StickyComment]:
-    """List this gate's comments, oldest first, without those of other legs, which delete their own."""
-    by_age = sorted(there, key=lambda one: one.id)
-    legs = [one for one in by_age if find_publisher(step.publication, one) is Publisher.ANOTHER_LEG]
-    if legs and legs[0] is by_age[0]:
-        if written.id != legs[0].id:
-            delete_comment(step.client, number, written)
-        raise build_name_taken_error(f"the comment `{step.key}`", "comment-key")
-    return [one for one in by_age if one not in legs]
-
-
-def build_ownership_test(ours: Publication) -> IsOwnComment:
-    """Which comments with the key of a gate are its own."""
-    return lambda state: state is None or state.gate in {None, ours.maker.gate}
-
-
-def read_publication(ours: Publication, comment: StickyComment) -> Publication | None:
-    """Read the result that a comment of this gate shows. Returns None if the comment holds no state."""
-    state = comment.state
-    if state is None:
-        return None
-    theirs = ResultProducer(gate=ours.maker.gate, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
-    return Publication(theirs, state.sha, state.judged)
-
-
-def find_publisher(ours: Publication, comment: StickyComment) -> Publisher:
-    """Who wrote a comment with our key."""
-    theirs = read_publication(ours, comment)
-    return classify_publisher(ours.maker, theirs.maker) if theirs else Publisher.OURS
-
-
-def _is_own_result(ours: Publication, comment: StickyComment) -> bool:
-    return read_publication(ours, comment) == ours
-
-
-def _find_newest(ours: Publication, comments: Iterable[StickyComment], head: str) -> StickyComment | None:
-    """Find the comment whose result takes precedence over this one, or None if this result does."""
-    counting = [
-        (compute_rank(theirs, head), one)
-        for one in comments
-        if (theirs := read_publication(ours, one)) is not None and is_superseding(theirs, ours, head)
-    ]
-    return max(counting, key=lambda pair: pair[0])[1] if counting else None
-
-
-def find_newer_result(ours: Publication, comments: Iterable[StickyComment], head: str) -> NewerResult | None:
-    """Find the result among the comments that takes precedence over this one, or return None."""
-    best = _find_newest(ours, comments, head)
-    if best is None or best.state is None:
-        return None
-    return NewerResult((best.state.judged or (best.state.run_id,))[0], best.state.outcome == Outcome.PASSED.value)
+    return kept

@@ -19,20 +19,32 @@ from eval_gate.action.precedence import NameTakenError, NewerResult
 from eval_gate.action.publishing.artifact_upload import StoredArtifact
 from eval_gate.action.publishing.check_run import (
     CheckDraft,
-    CheckPlace,
     find_check_place,
+    find_newer_result,
+    find_previous_result,
     publish_check,
+    remember_comment,
     write_check_at,
 )
-from eval_gate.action.publishing.comment import CommentDraft, draft_comment, find_comment_place, write_comment_at
-from eval_gate.action.publishing.drift_issue import publish_drift
+from eval_gate.action.publishing.comment import (
+    CommentDraft,
+    WrittenComment,
+    add_previous_regressions,
+    build_check_state,
+    draft_comment,
+    find_comment_place,
+    keep_one_comment,
+    write_comment_in,
+)
+from eval_gate.action.publishing.drift_issue import BranchDrift, publish_drift
 from eval_gate.action.publishing.result_artifact import ResultUpload, store_page
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
-from eval_gate.analysis.drift.branch_drift import Drift
 from eval_gate.errors import ExitCode
 from eval_gate.gate.pass_score import apply_recorded_pass_score
 from eval_gate.github.check_runs import CheckConclusion
+from eval_gate.github.comments import StickyComment
+from eval_gate.github.failure import GitHubError
 from eval_gate.github.runner_files import append_summary, write_outputs
 from eval_gate.github.workflow_commands import WorkflowCommands
 from eval_gate.github.workflow_environment import WorkflowEnvironment
@@ -72,7 +84,7 @@ class FinishedRun(FrozenStruct):
     """The exit code of the signal that ended it early, if one did."""
     pending_cases: tuple[CaseKey, ...] = ()
     """The regressions that a second step asks the base branch's agent about, before anything is published."""
-    drift: Drift | None = None
+    drift: BranchDrift | None = None
     """What became worse over the runs of the branch, where this is one of them."""
 
     @property
@@ -317,37 +329,60 @@ class PublishedLinks(FrozenStruct):
 def publish_comment_and_check(
     step: Step, draft: CommentDraft, check_draft: CheckDraft, context: ReportContext, log: StepLog
 ) -> PublishedLinks:
-    """Publish both where this result counts, each where no newer one of this gate is. The log says what is lost.
+    """Publish both, unless a newer result of this gate counts. The log says what is lost.
 
-    A comment is what anybody may edit who may write: whether the check run is written, check runs decide alone. A
-    comment that shows nothing newer does not say otherwise than a check run that does.
-    Raises TakenError where one of them is another leg's of this run: no check is written beside a comment that is, but
-    the comment is beside a check that is.
+    Anybody may edit a comment who may write: which result counts, check runs decide alone. The check run is written
+    first, so that of two runs at once the one that does not count finds the other one's when it has commented.
+    Raises NameTakenError where the check run is another leg's of this run, or somebody chose its name for two gates:
+    then the comment is written all the same.
     Raises GateError `base-branch-changed` as `find_comment_place`.
     """
-    finding = log.start_work(lambda own: find_comment_place(step, draft, own), "where to comment")
     naming = log.start_work(lambda own: find_check_place(step, own), "the name of the check run")
-    place, taken = finding.get_result(), None
+    looking = log.start_work(lambda own: find_previous_result(step, own), "the result before")
+    place, previous = naming.get_result(), looking.get_result()
+    known = place.comment_id or (previous.comment_id if previous else None)
+    thread = None if place.newer_result else find_comment_place(step, draft, log, known)
+    there = thread.sticky.id if thread and thread.sticky else None
+    check_draft = replace(check_draft, state=build_check_state(draft, previous))
+    check = write_check_at(place, step, check_draft, log, there)
+    newer, url = place.newer_result or check.newer_result, None
+    if newer is None:
+        told = add_previous_regressions(context, previous)
+        written = write_comment_in(thread, step, draft, told, log)
+        if written is not None:
+            newer = find_newer_result(step, place, log)
+            kept = _settle_comment(step, written, known, _draft_superseded(newer, draft), context, log)
+            url = kept.url or None
+            if check.check is not None and newer is None and kept.id != there:
+                remember_comment(step, check.check, kept.id, log)
+    if place.taken is not None:
+        raise place.taken
+    if newer is not None:
+        log.record_superseded(newer.explanation)
+    return PublishedLinks(url, check.url, newer)
+
+
+def _settle_comment(
+    step: Step,
+    written: WrittenComment,
+    known: int | None,
+    superseded: CommentDraft | None,
+    context: ReportContext,
+    log: StepLog,
+) -> StickyComment:
+    """Leave one comment, or say what cannot be done about it."""
     try:
-        name = naming.get_result()
-    except NameTakenError as error:
-        name, taken = CheckPlace(), error
-    if name.newer_result is not None and name.newer_result.is_contradicting(passed=draft.outcome is Outcome.PASSED):
-        draft = _draft_superseded(name.newer_result, draft)
-    commenting = log.start_work(lambda own: write_comment_at(place.thread, step, draft, context, own), "the comment")
-    checking = log.start_work(lambda own: write_check_at(name, step, check_draft, own), "the check run")
-    comment, check = commenting.get_result(), checking.get_result()
-    if taken is not None:
-        raise taken
-    overtaken = place.newer_result or name.newer_result or comment.newer_result or check.newer_result
-    if overtaken is not None:
-        log.record_superseded(overtaken.explanation)
-    return PublishedLinks(comment.url, check.url, overtaken)
+        return keep_one_comment(step, written, known, superseded, context)
+    except GitHubError as error:
+        log.record_loss("A comment of another run may remain", error)
+        return written.comment
 
 
-def _draft_superseded(overtaken: NewerResult, draft: CommentDraft) -> CommentDraft:
-    """Draft the comment that replaces one that would contradict the newer result."""
-    error = overtaken.build_error(passed=draft.outcome is Outcome.PASSED)
+def _draft_superseded(newer: NewerResult | None, draft: CommentDraft) -> CommentDraft | None:
+    """Draft what replaces a comment that a newer result has overtaken; None without one."""
+    if newer is None:
+        return None
+    error = newer.build_error(passed=draft.outcome is Outcome.PASSED)
 
     def render(context: ReportContext, _start: int) -> str:
         return render_problem(error, context, INCONCLUSIVE_HEADING, as_comment=True)

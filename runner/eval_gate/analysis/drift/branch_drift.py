@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from eval_gate.analysis.drift.case_drift import MAX_RUNS_SINCE, CaseDegradation, find_broken_cases, find_degraded_cases
-from eval_gate.analysis.drift.detector import MIN_RUNS_BEFORE, RiseEvidence, compute_rise_evidence
+from eval_gate.analysis.drift.detector import RiseEvidence, compute_rise_evidence
 from eval_gate.results.history import History
 from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import FrozenStruct, replace
@@ -127,8 +127,6 @@ class Drift(FrozenStruct):
     """What there were enough runs of."""
     model_changes: tuple[ModelChange, ...] = ()
     """Where other models began to answer, among the newest runs, the newest change first. No alarm by itself."""
-    run_ids: frozenset[str] = frozenset()
-    """The runs on record, but the oldest few, before which nothing can be seen to be better."""
 
     @property
     def has_degraded(self) -> bool:
@@ -169,8 +167,7 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
         for one in worse
     )
     broken = find_broken_cases(history, EVIDENCE_LIMIT, pass_score)
-    run_ids = frozenset(one.run_id for one in own[: -MIN_RUNS_BEFORE or None])
-    return Drift(newest, longest, told, broken, tuple(looked_at), models, run_ids)
+    return Drift(newest, longest, told, broken, tuple(looked_at), models)
 
 
 def _add_cases(one: Degradation, history: History, pass_score: float) -> Degradation:

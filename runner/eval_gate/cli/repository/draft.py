@@ -69,7 +69,7 @@ def draft(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="OpenTelemetry traces to draft from, as OTLP JSON with the GenAI conventions.",
+            help="OpenTelemetry traces of an agent to draft from, as OTLP JSON.",
             rich_help_panel=_SOURCE,
         ),
     ] = None,

@@ -53,7 +53,7 @@ def _read_mode(call: DraftCall, mode: DraftMode, config: RunConfig, redact: Reda
         case DraftMode.RESULTS:
             from eval_gate.drafts.sources.results import read_results
 
-            return read_results(call.from_results, config.results.format)
+            return read_results(call.from_results, config.results.format, config.results.encoding)
         case DraftMode.PROXY if call.port is not None:
             return _record(call.port, config, redact)
         case _:

@@ -21,6 +21,7 @@ from eval_gate.cli.runs.target_matrix import check_sessions, check_target_names,
 from eval_gate.cli.terminal.console import Verbosity, print_output
 from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.cli.terminal.result_output import build_style
+from eval_gate.cli.terminal.standard_streams import reserve_stdout
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.selection import Selection
@@ -124,7 +125,8 @@ def _run_each_target(call: SuitesCall) -> ExitCode:
     """Run the suites once for each of those who answer, with a report of each, and put them side by side."""
     names = [*call.target_settings]
     check_target_names(names)
-    run_async(check_sessions(map(call.build_session, call.target_settings.values())))
+    with reserve_stdout():
+        run_async(check_sessions(map(call.build_session, call.target_settings.values())))
     done: dict[str, ReportedRun] = {}
 
     def run_one(name: str) -> EvaluatedRun:
@@ -163,7 +165,8 @@ def _has_passed(run: RunResult) -> bool:
 
 def _run_once(call: SuitesCall, answerer: Mapping[str, JsonValue]) -> ReportedRun:
     """One run with its record and its reports."""
-    return run_async(_run_and_report(call, call.build_session(answerer)))
+    with reserve_stdout():
+        return run_async(_run_and_report(call, call.build_session(answerer)))
 
 
 async def _run_and_report(call: SuitesCall, session: Session) -> ReportedRun:

@@ -27,7 +27,7 @@ class ObservationCollector:
         self._unit = unit
         self._found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[UserPrompt, _Executions]] = {}
         self._left_out: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
+        self._first: dict[str, tuple[str, str]] = {}
         self._notes: dict[str, None] = {}
 
     @property
@@ -37,8 +37,8 @@ class ObservationCollector:
 
     @property
     def reasons(self) -> tuple[tuple[str, str], ...]:
-        """Every reason for which something was left out, with the first place."""
-        return tuple((reason, self._first[reason]) for reason in self._left_out)
+        """Every reason for which something was left out and what the first one is, with its place."""
+        return tuple((self._describe_reason(reason), self._first[reason][0]) for reason in self._left_out)
 
     def add_response(self, prompt: UserPrompt, response: Response, location: Location | None = None) -> None:
         """Add one execution of a question."""
@@ -52,10 +52,10 @@ class ObservationCollector:
         if found is not None:
             found.errors.append(error)
 
-    def leave_out(self, reason: str, place: str = "") -> None:
-        """Count something that is left out. `reason` is a phrase, such as `not JSON`."""
+    def leave_out(self, reason: str, place: str = "", found: str = "") -> None:
+        """Count something that is left out. `reason` is a phrase, such as `not JSON`; `found` is what there is."""
         self._left_out[reason] += 1
-        self._first.setdefault(reason, place)
+        self._first.setdefault(reason, (place, found))
 
     def add_note(self, note: str) -> None:
         """Add a sentence for people."""
@@ -73,13 +73,17 @@ class ObservationCollector:
             )
             for prompt, executions in self._found.values()
         )
-        return ObservationSet(observations, tools, (*self._notes, *map(self._describe_reason, self._left_out)))
+        return ObservationSet(observations, tools, (*self._notes, *map(self._describe_omission, self._left_out)))
 
     def _describe_reason(self, reason: str) -> str:
-        count, place = self._left_out[reason], self._first[reason]
+        found = self._first[reason][1]
+        return f"{reason} ({found})" if found else reason
+
+    def _describe_omission(self, reason: str) -> str:
+        count, (place, _) = self._left_out[reason], self._first[reason]
         several = "" if count == 1 else "s"
         where = f" ({'' if count == 1 else 'the first at '}{place})" if place else ""
-        return f"Left out {count:,} {self._unit}{several}{where}: {reason}."
+        return f"Left out {count:,} {self._unit}{several}{where}: {self._describe_reason(reason)}."
 
     def _get_executions(self, prompt: UserPrompt, location: Location | None) -> _Executions | None:
         """Return the executions of a question, or None if one more would exceed a limit."""

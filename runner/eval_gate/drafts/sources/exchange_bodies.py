@@ -24,12 +24,12 @@ class ResponseParser:
     def __init__(self, settings: HttpSettings, redact: Redactor) -> None:
         self._redact = redact
         self._reader = BodyReader(settings, redact.mask_bytes)
-        self.max_bytes = settings.max_response_bytes
+        self._max_bytes = settings.max_response_bytes
 
     def parse(self, head: ResponseHead, body: bytes, duration_ms: float) -> Response:
         """Parse a response without compression. `duration_ms` is in milliseconds. Raises TargetError."""
-        if len(body) > self.max_bytes:
-            what = f"the response is larger than {self.max_bytes:,} bytes"
+        if len(body) > self._max_bytes:
+            what = f"the response is larger than {self._max_bytes:,} bytes"
             raise TargetError(what, fault=TargetFault.MALFORMED)
         masked = self._redact.mask_bytes(body)
         if not head.is_success:

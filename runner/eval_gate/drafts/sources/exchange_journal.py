@@ -20,7 +20,7 @@ from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_SOURCE_BYTES
 from eval_gate.results.masking import TextChange, TextMasking, map_value
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
-from eval_gate.text.redaction import Redactor
+from eval_gate.text.key_forms import mask_keys
 from eval_gate.text.secret import MASK
 
 
@@ -33,24 +33,30 @@ class RecordedExchange(FrozenStruct):
 
 
 class ExchangeMasking:
-    """Masks secrets and the matches of the team's `redact` patterns in exchanges before they are kept."""
+    """Masks secrets, keys and the matches of the team's `redact` patterns in exchanges before they are kept."""
 
-    def __init__(self, redact: Redactor, patterns: Sequence[str] = ()) -> None:
-        self._redact = redact
+    def __init__(self, patterns: Sequence[str] = ()) -> None:
         self._patterns = tuple(patterns)
         self._matcher = PatternMatcher()
 
-    async def mask_entry(self, exchange: RecordedExchange) -> dict[str, JsonValue] | None:
-        """Build the masked line of an exchange; None if its texts could not be searched for the patterns."""
+    async def mask_entry(self, exchange: RecordedExchange, redact: TextChange) -> dict[str, JsonValue] | None:
+        """Build the masked line of an exchange; None if its texts could not be searched for the patterns.
+
+        `redact` masks the secrets of this exchange.
+        """
+
+        def mask_text(text: str) -> str:
+            return mask_keys(redact(text))
+
         if not self._patterns:
-            return build_entry(exchange, self._redact)
+            return build_entry(exchange, mask_text)
         masked = TextMasking()
-        build_entry(exchange, lambda text: masked.collect_text(self._redact(text)))
+        build_entry(exchange, lambda text: masked.collect_text(mask_text(text)))
         try:
             masked.set_masked(await self._matcher.replace_matches(self._patterns, masked.texts, MASK))
         except (PatternError, PatternWorkerError):
             return None
-        return build_entry(exchange, lambda text: masked.mask_text(self._redact(text)))
+        return build_entry(exchange, lambda text: masked.mask_text(mask_text(text)))
 
     async def aclose(self) -> None:
         """End the process that searches for patterns."""

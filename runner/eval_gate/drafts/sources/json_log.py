@@ -132,7 +132,7 @@ class _LogReader:
         try:
             prompt = parse_prompt(value)
         except PromptError as error:
-            self._leave_out(line, str(error))
+            self._leave_out(line, str(error), error.found)
             return
         self._read_response(line, entry, prompt)
 
@@ -166,7 +166,7 @@ class _LogReader:
         return self._responses.read_document(entry, 0.0, escaped=True)
 
     def _leave_out(self, line: SourceLine, reason: str, detail: str = "") -> None:
-        self._collector.leave_out(reason, f"{self._source.shown}:{line.number}")
+        self._collector.leave_out(reason, f"{self._source.shown}:{line.number}", detail)
         self._add_problem(line, f"{reason}; {detail}" if detail else reason)
 
     def _add_problem(self, line: SourceLine, what: str) -> None:

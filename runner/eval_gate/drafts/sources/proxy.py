@@ -1,15 +1,18 @@
 """Record what a client asks an HTTP agent: a proxy on this machine that forwards every request and response.
 
-Only questions and responses are kept, never headers. What the client receives is what the agent sends, piece by piece.
+Only questions and responses are kept, never headers, and what is a credential in a header, cookie or query parameter is
+masked in them. What the client receives is what the agent sends, piece by piece.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import threading
 import time
+from base64 import b64decode
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -42,6 +45,7 @@ from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.decompression import DecompressionError
+from eval_gate.text.urls import is_credential_name, iter_url_secrets
 
 HOST: Final = "127.0.0.1"
 _HOP_BY_HOP: Final = frozenset(
@@ -51,6 +55,9 @@ _HOP_BY_HOP: Final = frozenset(
     }
 )
 """Headers for one connection only (RFC 9110, section 7.6.1)."""
+_COOKIES: Final = frozenset({"cookie", "set-cookie"})
+_PLAIN: Final = re.compile(r"[A-Za-z_/-]*|[0-9.:TZ+-]+")
+"""What is no secret in a cookie: a word, a path, a number, a date."""
 _READABLE: Final = frozenset({"gzip", "x-gzip", "deflate", "identity"})
 """Encodings in which a response can be recorded."""
 _IDENTITY: Final = "identity"
@@ -151,9 +158,9 @@ class RecordingProxy:
         self._recording = recording
         self._stopped = stopped
         self._journal = journal
-        self._masking = ExchangeMasking(recording.redact, recording.patterns)
+        self._masking = ExchangeMasking(recording.patterns)
+        self._settings = settings
         self._requests = RequestMapping(settings)
-        self._responses = ResponseParser(settings, recording.redact)
         builder = RequestBuilder(settings, ContainerProbe())
         self._origin = builder.url.origin()
         self._host = builder.headers.get("host") or self._origin.host_port_subcomponent or ""
@@ -257,7 +264,7 @@ class RecordingProxy:
             headers = _drop_connection_headers(upstream.headers)
             response = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
             response[_ADDED] = [name for name in _ADDED_BY_SERVER if name not in headers]
-            received = _Received(response, read_head(upstream), BodyCopy(self._responses.max_bytes))
+            received = _Received(response, read_head(upstream), BodyCopy(self._settings.max_response_bytes))
             encodings = upstream.headers.getall("content-encoding", ())
             return await self._relay(request, upstream, replace(received, encodings=tuple(encodings)))
 
@@ -305,8 +312,10 @@ class RecordingProxy:
                 self._not_recorded["cut off by the client"] += 1
                 return
             content = RequestContent(request.method, request.raw_path, sent.read(request.headers))
-            exchange = self._build_exchange(content, received, duration_ms)
-            entry = await self._masking.mask_entry(exchange)
+            redact = Redactor(iter_exchange_secrets(request, received.response))
+            redact.include(self._recording.redact)
+            exchange = self._build_exchange(content, received, duration_ms, redact)
+            entry = await self._masking.mask_entry(exchange, redact)
             if entry is None:
                 self._not_recorded["which could not be searched for the `redact` patterns"] += 1
                 return
@@ -322,7 +331,9 @@ class RecordingProxy:
             self._recorded += 1
             self._recording.announce(f"Recorded {self._recorded:,}")
 
-    def _build_exchange(self, content: RequestContent, received: _Received, duration_ms: float) -> RecordedExchange:
+    def _build_exchange(
+        self, content: RequestContent, received: _Received, duration_ms: float, redact: Redactor
+    ) -> RecordedExchange:
         """Build the record of one exchange. Raises PromptError and DecompressionError."""
         prompt = self._requests.parse_prompt(content)
         session = self._requests.find_session(content)
@@ -331,14 +342,15 @@ class RecordingProxy:
         if received.error is not None or received.head is None:
             return RecordedExchange(prompt, error=received.error)
         try:
-            response = self._responses.parse(received.head, received.body.read_decoded(received.encodings), duration_ms)
+            body = received.body.read_decoded(received.encodings)
+            response = ResponseParser(self._settings, redact).parse(received.head, body, duration_ms)
         except (TargetError, DecompressionError) as error:
             return RecordedExchange(prompt, error=str(error))
         if session is not None and (session in self._conversations or len(self._conversations) < _MAX_SESSIONS):
             reply = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
             self._conversations[session] = (
                 *prompt.earlier_messages,
-                Message(role="user", content=prompt.text),
+                Message(role="user", content=redact(prompt.text)),
                 *reply,
             )
         return RecordedExchange(prompt, response)
@@ -354,6 +366,24 @@ class _Received(FrozenStruct):
     error: str | None = None
     is_cut_off: bool = False
     """The client left before the end."""
+
+
+def iter_exchange_secrets(request: web.Request, response: web.StreamResponse | None) -> Iterator[str]:
+    """Yield the credentials in the headers and cookies of an exchange, and in its query."""
+    yield from iter_url_secrets(f"http://{HOST}{request.raw_path}")
+    for name, value in (*request.headers.items(), *(response.headers.items() if response is not None else ())):
+        if name.lower() in _COOKIES:
+            # what follows in Set-Cookie are its attributes
+            pairs = [pair.partition("=") for pair in value.split(";")[: 1 if name.lower() == "set-cookie" else None]]
+            yield from (
+                found.strip(' "') for key, _, found in pairs if is_credential_name(key) or not _PLAIN.fullmatch(found)
+            )
+        elif is_credential_name(name):
+            scheme, _, found = value.partition(" ")
+            yield from (value, found)
+            if scheme.lower() == "basic":
+                with suppress(ValueError):
+                    yield b64decode(found).decode("utf-8", "replace").partition(":")[2]
 
 
 def _find_refusal(request: web.Request) -> str | None:

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_message, parse_prompt
+from eval_gate.drafts.sources.source_messages import iter_messages
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.settings import HttpSettings
@@ -110,7 +111,7 @@ class RequestMapping:
             return value
         return [
             entry
-            if parse_message(entry) is not None
+            if any(iter_messages(entry))
             else {"role": _find_at(entry, role.steps), "content": _find_at(entry, content.steps)}
             for entry in value
         ]

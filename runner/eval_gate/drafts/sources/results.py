@@ -10,15 +10,14 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import build_source_error
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
+from eval_gate.drafts.sources.user_prompt import PromptError, parse_prompt
 from eval_gate.errors import Problem
-from eval_gate.external_results.format_detection import detect_format
+from eval_gate.external_results.format_detection import open_results
 from eval_gate.external_results.result_files import ResultsFile, find_result_files
 from eval_gate.external_results.result_rows import MAX_ROWS, FileFacts, ResultRow, RowPlace, build_unreadable_error
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Status
-from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 _EXCLUDED: Final = {
     Status.FAILED: "the tool says that it failed, so its response is no example",
@@ -29,7 +28,9 @@ _NO_PROMPT: Final = "the results do not have its prompt"
 _NO_RESPONSE: Final = "the results do not have its response"
 
 
-def read_results(paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFormat.AUTO) -> ObservationSet:
+def read_results(
+    paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
+) -> ObservationSet:
     """Read results files and folders.
 
     Executions that passed, or that the tool did not decide, and have a prompt and a response become observations.
@@ -43,7 +44,7 @@ def read_results(paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFor
         if file.skip_reason:
             collector.add_note(f"{file.shown} {file.skip_reason}")
             continue
-        rows += _read_file(file, wanted, collector)
+        rows += _read_file(file, wanted, encoding, collector)
         if rows > MAX_ROWS:
             raise build_unreadable_error(RowPlace(file.shown), f"has more than {MAX_ROWS:,} executions")
     if collector.is_empty:
@@ -54,13 +55,13 @@ def read_results(paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFor
     return collector.build()
 
 
-def _read_file(file: ResultsFile, wanted: ResultsFormat, collector: ObservationCollector) -> int:
+def _read_file(file: ResultsFile, wanted: ResultsFormat, encoding: str | None, collector: ObservationCollector) -> int:
     """Read one file and return the number of executions in it."""
-    known, facts = detect_format(file.path, file.shown, wanted), FileFacts()
-    rows = 0
-    for row in known.load_reader()(file.path, file.shown, facts):
-        rows += 1
-        _read_row(row, collector)
+    rows, facts = 0, FileFacts(needs_sent_prompts=True)
+    with open_results(file.path, file.shown, wanted, encoding) as (known, readable):
+        for row in known.load_reader()(readable, file.shown, facts):
+            rows += 1
+            _read_row(row, collector)
     for note in facts.notes:
         collector.add_note(note)
     return rows
@@ -78,9 +79,9 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
         collector.leave_out(reason, place)
         return
     try:
-        prompt = _parse_prompt(row.prompt)
+        prompt = parse_prompt(row.prompt)
     except PromptError as error:
-        collector.leave_out(str(error), place)
+        collector.leave_out(str(error), place, error.found)
         return
     response = Response(
         text=row.response or "",
@@ -91,15 +92,3 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
     )
     line = row.place.line
     collector.add_response(prompt, response, Location(file=row.place.file, line=line or 1))
-
-
-def _parse_prompt(prompt: str) -> UserPrompt:
-    """Parse a prompt, which may be the JSON text of a list of messages. Raises PromptError."""
-    if prompt.lstrip().startswith("["):
-        try:
-            value = parse_untrusted_json(prompt)
-        except UntrustedJsonError:
-            return parse_prompt(prompt)
-        if isinstance(value, list) and value and all(isinstance(one, dict) and "role" in one for one in value):
-            return parse_prompt(value)
-    return parse_prompt(prompt)

@@ -1,7 +1,7 @@
-"""Read observations from OpenTelemetry traces with the GenAI conventions.
+"""Read observations from OpenTelemetry traces of agents.
 
-An agent's span (`invoke_agent`) with the model calls (`chat`) and tools (`execute_tool`) below it is one execution of
-the user's last message. Traces without agent spans are divided at each model call that begins with a message of a user.
+The span of an agent with the model calls and tools below it is one execution of the user's last message. Model calls
+without an agent's span are divided where a user says something, and joined where one continues another.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import Final, NamedTuple
 
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
-from eval_gate.drafts.sources.genai_messages import (
-    SpanMessages,
-    TracedCall,
-    TracedMessage,
-    decode_json,
-    read_messages,
-)
 from eval_gate.drafts.sources.otlp import SpanKey, TraceSpan, read_spans
 from eval_gate.drafts.sources.source_file import build_source_error, read_source
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, build_prompt
+from eval_gate.drafts.sources.source_messages import SourceCall, SourceMessage, decode_json, find_last_prompt
+from eval_gate.drafts.sources.span_messages import (
+    SpanKind,
+    SpanMessages,
+    find_kind,
+    iter_tool_definitions,
+    read_messages,
+    read_tool,
+)
+from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, build_prompt, find_prompt
 from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
@@ -30,20 +32,13 @@ from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_DURATION_MS, MCP_TOOLS
 from eval_gate.struct import Struct, field, replace
 
-_AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "invoke_workflow"})
-_MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion"})
-_MODEL_ATTRIBUTES: Final = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.request.")
-_TOOL_OPERATION: Final = "execute_tool"
-_OPERATION: Final = "gen_ai.operation.name"
-_CONVERSATION: Final = "gen_ai.conversation.id"
-_TOOL_NAME: Final = "gen_ai.tool.name"
-_CALL_ID: Final = "gen_ai.tool.call.id"
-_ARGUMENT_KEYS: Final = ("gen_ai.tool.call.arguments", "tool_arguments")
-_RESULT_KEYS: Final = ("gen_ai.tool.call.result", "tool_response")
+_CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id")
 _FINAL_RESULT: Final = "final_result"
-_RESPONSE_MODEL: Final = "gen_ai.response.model"
+_RESPONSE_MODELS: Final = ("gen_ai.response.model", "llm.model_name")
 _NO_CONTENT: Final = "no message of a user; tell the instrumentation to capture the content of messages"
-_NO_SPANS: Final = "has no span with the GenAI conventions (gen_ai.operation.name: invoke_agent, chat, execute_tool)"
+_NO_SPANS: Final = (
+    "has no span of an agent, a model or a tool (gen_ai.operation.name, openinference.span.kind, ai.operationId)"
+)
 
 
 def read_traces(path: Path) -> ObservationSet:
@@ -64,7 +59,7 @@ def read_traces(path: Path) -> ObservationSet:
     if not turns:
         raise build_source_error([Problem(_NO_SPANS, source.shown)])
     conversations: dict[str, list[Message]] = {}
-    for turn in turns:
+    for turn in _join_turns(turns):
         _collect_turn(turn, collector, conversations, source.shown)
     if collector.is_empty:
         raise build_source_error([Problem(reason, place) for reason, place in collector.reasons])
@@ -91,17 +86,30 @@ class _Turn(Struct):
     @property
     def conversation(self) -> str:
         """Id of the conversation, or an empty text."""
-        return next((found for span in self.spans if (found := span.get_text(_CONVERSATION))), "")
+        return next((found for span in self.spans for key in _CONVERSATIONS if (found := span.get_text(key))), "")
+
+    @property
+    def first_input(self) -> tuple[SourceMessage, ...]:
+        """Messages that the first model call was given."""
+        return next((messages.input for _, messages in self.models if messages.input), ())
 
 
-class _AgentsAbove(NamedTuple):
-    """Agents that a span is below of: the topmost one, and how many."""
+class _Above(NamedTuple):
+    """Agents that a span is below of: the topmost one, and how many; and whether a tool is between."""
 
-    topmost: SpanKey | None
-    depth: int
+    topmost: SpanKey | None = None
+    depth: int = 0
+    in_tool: bool = False
 
-
-_NO_AGENTS: Final = _AgentsAbove(None, 0)
+    def enter(self, span: TraceSpan) -> _Above:
+        """Return what is above of the spans below this one."""
+        kind = find_kind(span)
+        if kind is SpanKind.STEP and (self.topmost is None or self.in_tool):
+            is_run = any(one.is_prompt for one in read_messages(span, kind).input)
+            kind = SpanKind.AGENT if is_run else kind
+        if kind is SpanKind.AGENT:
+            return _Above(self.topmost or span.key, self.depth + 1)
+        return self._replace(in_tool=True) if kind is SpanKind.TOOL else self
 
 
 class _SpanGroup(Struct):
@@ -116,42 +124,27 @@ class _SpanGroup(Struct):
     @property
     def members(self) -> list[TraceSpan]:
         """The spans of the agent itself; of one that only starts other agents, those of the other agents."""
-        calls_models = any(_get_operation(span) in _MODEL_OPERATIONS for span in self.own)
+        calls_models = any(find_kind(span) is SpanKind.MODEL for span in self.own)
         found = self.own if calls_models else [*self.own, *self.nested]
         return sorted(found, key=lambda span: span.start_ns)
 
 
-def _get_operation(span: TraceSpan) -> str:
-    """Return the operation of a span, also of one that does not name it; otherwise an empty text."""
-    given = span.get_text(_OPERATION)
-    if given:
-        return given
-    if span.get_text(_TOOL_NAME):
-        return _TOOL_OPERATION
-    return "chat" if any(name.startswith(_MODEL_ATTRIBUTES) for name in span.attributes) else ""
-
-
 def _iter_turns(spans: Mapping[SpanKey, TraceSpan]) -> Iterator[_Turn]:
     groups: dict[SpanKey, _SpanGroup] = {}
-    known: dict[SpanKey, _AgentsAbove] = {}
+    known: dict[SpanKey, _Above] = {}
     for span in spans.values():
-        operation = _get_operation(span)
-        if operation not in (*_AGENT_OPERATIONS, *_MODEL_OPERATIONS, _TOOL_OPERATION):
-            continue
         above = _find_agents(span, spans, known)
-        if operation in _AGENT_OPERATIONS:
+        if above.enter(span).depth > above.depth:
             if above.topmost is None:
                 groups.setdefault(span.key, _SpanGroup()).agent = span
-            continue
-        group = groups.setdefault(above.topmost or (span.key[0], ""), _SpanGroup())
-        (group.own if above.depth <= 1 else group.nested).append(span)
+        elif find_kind(span) in (SpanKind.MODEL, SpanKind.TOOL):
+            group = groups.setdefault(above.topmost or (span.key[0], ""), _SpanGroup())
+            (group.own if above.depth <= 1 else group.nested).append(span)
     for group in groups.values():
         yield from _divide_group(group)
 
 
-def _find_agents(
-    span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], known: dict[SpanKey, _AgentsAbove]
-) -> _AgentsAbove:
+def _find_agents(span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], known: dict[SpanKey, _Above]) -> _Above:
     """Find the agents above a span. Spans that are their own ancestors have none."""
     chain: list[TraceSpan] = []
     above = span.parent
@@ -160,29 +153,49 @@ def _find_agents(
         seen.add(above)
         chain.append(spans[above])
         above = spans[above].parent
-    found = known.get(above, _NO_AGENTS) if above is not None and above not in seen else _NO_AGENTS
+    found = known.get(above, _Above()) if above is not None and above not in seen else _Above()
     for one in reversed(chain):
-        if _get_operation(one) in _AGENT_OPERATIONS:
-            found = _AgentsAbove(found.topmost or one.key, found.depth + 1)
-        known[one.key] = found
+        found = known[one.key] = found.enter(one)
     return found
 
 
 def _divide_group(group: _SpanGroup) -> Iterator[_Turn]:
     """Divide spans at each message of a user, but no agent's span: the agent may write to the model as a user."""
+    members = [(span, kind, read_messages(span, kind)) for span in group.members if (kind := find_kind(span))]
+    outer = {span.parent for span, kind, messages in members if kind is SpanKind.MODEL and not messages.is_empty}
     turn = _Turn(group.agent)
-    for span in group.members:
-        if _get_operation(span) == _TOOL_OPERATION:
+    for span, kind, messages in members:
+        if kind is SpanKind.TOOL:
             turn.tools.append(span)
-            continue
-        messages = read_messages(span)
-        begins = bool(messages.input) and messages.input[-1].is_prompt
-        if begins and turn.models and group.agent is None:
-            yield turn
-            turn = _Turn(None)
-        turn.models.append((span, messages))
+        elif span.key not in outer:  # a model call around another one is the same call
+            if turn.models and group.agent is None and _begins_turn(messages):
+                yield turn
+                turn = _Turn(None)
+            turn.models.append((span, messages))
     if turn.spans:
         yield turn
+
+
+def _begins_turn(messages: SpanMessages) -> bool:
+    return bool(messages.input) and messages.input[-1].is_prompt
+
+
+def _join_turns(turns: Iterable[_Turn]) -> list[_Turn]:
+    """Join model calls without an agent's span, each of which may be a trace of its own, with those they continue."""
+    found: list[_Turn] = []
+    waiting: dict[tuple[tuple[str, str], ...], _Turn] = {}
+    for turn in turns:
+        given = turn.first_input
+        asked = tuple((one.role, one.text) for one in given[: find_last_prompt(given) + 1])
+        before = waiting.get(asked) if turn.agent is None and given and not _begins_turn(turn.models[0][1]) else None
+        if before is None:
+            found.append(turn)
+            if asked and turn.agent is None:
+                waiting[asked] = turn
+        else:
+            before.models += turn.models
+            before.tools += turn.tools
+    return found
 
 
 def _collect_turn(
@@ -192,16 +205,14 @@ def _collect_turn(
     first = turn.spans[0]
     location = Location(file=shown_as, line=first.line)
     place = f"{shown_as}:{first.line} span {first.key[1][:40]}"
-    own = read_messages(turn.agent) if turn.agent else SpanMessages()
-    first_input = next((one.input for _, one in turn.models if one.input), ())
-    given = first_input if own.is_whole and first_input else own.input or first_input
+    own = read_messages(turn.agent, SpanKind.AGENT) if turn.agent else SpanMessages()
     try:
-        prompt = _find_prompt(given)
+        prompt = _find_turn_prompt(turn, own)
         before = conversations.get(turn.conversation, [])
         if not prompt.earlier_messages and turn.conversation and before:
             prompt = build_prompt(prompt.text, tuple(before))
     except PromptError as error:
-        collector.leave_out(str(error), place)
+        collector.leave_out(str(error), place, error.found)
         return
     response = _build_response(turn, own)
     failed = turn.agent.error if turn.agent else None
@@ -217,17 +228,20 @@ def _collect_turn(
         conversations[turn.conversation] = [*known, Message(role="user", content=prompt.text), *replies]
 
 
-def _find_prompt(given: Sequence[TracedMessage]) -> UserPrompt:
-    """Find the question in the messages that a model or an agent was given. Raises PromptError."""
-    last = max((at for at, one in enumerate(given) if one.is_prompt), default=None)
-    if last is None:
-        raise PromptError(_NO_CONTENT)
-    earlier = tuple(
-        Message(role=one.role, content=one.text)
-        for one in given[:last]
-        if one.role in ("user", "assistant") and one.text.strip()
-    )
-    return build_prompt(given[last].text, earlier)
+def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:
+    """Find the question of a turn: the agent's if it has one, with the earlier messages that a model was given."""
+    first = turn.first_input
+    if turn.agent is None and not turn.models:
+        raise PromptError("a tool call without the span of an agent or a model")
+    if not own.input and not first:
+        unread = next((one.unread for one in (own, *(one for _, one in turn.models)) if one.unread), "")
+        if unread:
+            return build_prompt(unread)  # which says what it is
+    if not own.input or (own.is_whole and first):
+        return find_prompt(first, _NO_CONTENT)
+    prompt = find_prompt(own.input, _NO_CONTENT)
+    is_same = any(one.is_prompt and one.text == prompt.text for one in first)
+    return find_prompt(first) if is_same and not prompt.earlier_messages else prompt
 
 
 def _build_response(turn: _Turn, own: SpanMessages) -> Response:
@@ -238,7 +252,7 @@ def _build_response(turn: _Turn, own: SpanMessages) -> Response:
     listed = [call for messages in outputs or [own.output] for one in messages for call in one.calls]
     results = _collect_results([*(one for _, one in turn.models), own])
     first, last = turn.start_ns, max(span.end_ns for span in turn.spans)
-    models = (span.get_text(_RESPONSE_MODEL) for span, _ in reversed(turn.models))
+    models = (span.get_text(key) for span, _ in reversed(turn.models) for key in _RESPONSE_MODELS)
     return Response(
         text=text,
         tool_calls=tuple(_merge_calls(listed, results, turn.tools))[:ANSWER_CALLS],
@@ -248,7 +262,7 @@ def _build_response(turn: _Turn, own: SpanMessages) -> Response:
     )
 
 
-def _find_last_text(messages: Sequence[TracedMessage]) -> str:
+def _find_last_text(messages: Sequence[SourceMessage]) -> str:
     return next((one.text for one in reversed(messages) if one.role == "assistant" and one.text.strip()), "")
 
 
@@ -264,62 +278,37 @@ def _collect_results(found: Iterable[SpanMessages]) -> dict[str, JsonValue]:
 
 
 def _merge_calls(
-    listed: Sequence[TracedCall], results: Mapping[str, JsonValue], tools: Sequence[TraceSpan]
+    listed: Sequence[SourceCall], results: Mapping[str, JsonValue], tools: Sequence[TraceSpan]
 ) -> Iterator[ToolCall]:
     """Merge the calls in messages, each once, with the spans of tools, by id, otherwise by name and order."""
-    spans = _ToolSpans(tools)
+    read = [(span, read_tool(span)) for span in tools]
+    ids = {call.id for call in listed}.intersection(tool.id for _, tool in read if tool.id)
+    waiting: dict[str, deque[TraceSpan]] = defaultdict(deque)
+    for span, tool in read:
+        waiting[tool.id if tool.id in ids else tool.name].append(span)
     seen = set[str]()
     for call in listed:
         if call.id and call.id in seen:
             continue
         seen.add(call.id)
-        span = spans.take(call)
+        spans = waiting[call.id if call.id in ids else call.name]
         made = ToolCall(
             name=call.name, params=_to_params(call.arguments), result=results.get(call.id), id=call.id or None
         )
-        yield made if span is None else _add_span(made, span)
-    for span in spans.list_left():
-        name = span.get_text(_TOOL_NAME)
-        if name and len(name) <= CALL_NAME:
-            yield _add_span(ToolCall(name=name, id=span.get_text(_CALL_ID) or None), span)
-
-
-class _ToolSpans:
-    """Spans of tools, each of which belongs to one call at most."""
-
-    def __init__(self, spans: Sequence[TraceSpan]) -> None:
-        self._spans = spans
-        self._taken = set[SpanKey]()
-        self._by_id = {key: span for span in spans if (key := span.get_text(_CALL_ID))}
-        self._by_name: dict[str, deque[TraceSpan]] = defaultdict(deque)
-        for span in spans:
-            self._by_name[span.get_text(_TOOL_NAME)].append(span)
-
-    def take(self, call: TracedCall) -> TraceSpan | None:
-        """Take the span of a call: by its id, otherwise the first one of its name; None if there is none."""
-        span = self._by_id.pop(call.id, None) if call.id else None
-        named = self._by_name.get(call.name)
-        while span is None and named:
-            first = named.popleft()
-            if first.key not in self._taken and not (call.id and first.get_text(_CALL_ID)):
-                span = first
-        if span is not None:
-            self._taken.add(span.key)
-        return span
-
-    def list_left(self) -> list[TraceSpan]:
-        """List the spans that belong to no call."""
-        return [span for span in self._spans if span.key not in self._taken]
+        yield _add_span(made, spans.popleft()) if spans else made
+    left = {span.key for spans in waiting.values() for span in spans}
+    for span, tool in read:
+        if span.key in left and tool.name and len(tool.name) <= CALL_NAME:
+            yield _add_span(ToolCall(name=tool.name, id=tool.id or None), span)
 
 
 def _add_span(call: ToolCall, span: TraceSpan) -> ToolCall:
     """Add what the span of a tool says: arguments, result, success and duration."""
-    arguments = next((decode_json(span.attributes[key]) for key in _ARGUMENT_KEYS if key in span.attributes), None)
-    result = next((decode_json(span.attributes[key]) for key in _RESULT_KEYS if key in span.attributes), None)
+    tool = read_tool(span)
     return replace(
         call,
-        params=call.params or _to_params(arguments),
-        result=call.result if result is None else result,
+        params=call.params or _to_params(tool.arguments),
+        result=call.result if tool.result is None else tool.result,
         success=span.error is None,
         duration_ms=_measure_ms(span.start_ns, span.end_ns),
     )
@@ -336,15 +325,8 @@ def _measure_ms(start_ns: int, end_ns: int) -> float:
 def _read_tools(spans: Iterable[TraceSpan]) -> tuple[ToolSpec, ...]:
     """Read the definitions of tools that agents and models were given, each once."""
     found: dict[str, ToolSpec] = {}
-    texts = set[str]()
     for span in spans:
-        given = span.attributes.get("gen_ai.tool.definitions")
-        if isinstance(given, str):
-            if given in texts:
-                continue
-            texts.add(given)
-        listed = decode_json(given)
-        for entry in listed if isinstance(listed, list) else ():
+        for entry in iter_tool_definitions(span):
             tool = _parse_tool(entry)
             if tool is not None and len(found) < MCP_TOOLS:
                 found.setdefault(tool.name, tool)
@@ -353,11 +335,14 @@ def _read_tools(spans: Iterable[TraceSpan]) -> tuple[ToolSpec, ...]:
 
 def _parse_tool(entry: JsonValue) -> ToolSpec | None:
     """Parse the definition of a tool. Return None if it has no name."""
-    if not isinstance(entry, dict):
+    inner = entry
+    for key in ("tool", "json_schema", "function"):
+        below = decode_json(inner.get(key)) if isinstance(inner, dict) else None
+        inner = below if isinstance(below, dict) else inner
+    if not isinstance(inner, dict):
         return None
-    function = entry.get("function")
-    inner = function if isinstance(function, dict) else entry
-    name, description, parameters = inner.get("name"), inner.get("description"), inner.get("parameters")
+    name, description = inner.get("name"), inner.get("description")
+    parameters = next((inner[key] for key in ("parameters", "inputSchema", "input_schema") if key in inner), None)
     if not isinstance(name, str) or not name or len(name) > CALL_NAME:
         return None
     return ToolSpec(

@@ -133,7 +133,7 @@ class _CasePrograms:
             return []
         folders = list_target_folders(programs, self._files.root, [suite])
         # a health check often is the agent's own program: its folder is the agent's
-        return [self._files.measure(command, *folders, by_name=checks or not programs.is_template)]
+        return [self._files.measure(command, *folders, by_name=checks or not programs.is_own_command)]
 
     def _describe_grader(
         self, part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, keys: dict[str, None]

@@ -264,6 +264,7 @@ def _classify_case(
 _MISSING_RERUN_GROUNDS: Mapping[RerunStopReason | None, GroundKind] = {
     RerunStopReason.GATE_FAILED: GroundKind.GATE_FAILED,
     RerunStopReason.BUDGET_USED: GroundKind.BUDGET_USED,
+    RerunStopReason.NOT_REPEATABLE: GroundKind.NOT_RERUN,
 }
 _MUST_PASS_GROUNDS = {
     RerunStep.CONFIRMED: GroundKind.MUST_PASS,
@@ -290,10 +291,11 @@ def _classify_failing_case(
     if case.is_part_of_drop(finding) and case.first.without_agent_errors.is_failing and not spared:
         return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
-        return CaseClass.ERRORED, GroundKind.MISSING_RERUNS
+        return CaseClass.ERRORED, GroundKind.NOT_RERUN
     if step is RerunStep.AGAIN and case.total.is_failing:  # a case that mostly passed its re-runs is not unknown
         why = case.missing_rerun_ground
-        return CaseClass.ERRORED if why is GroundKind.MISSING_RERUNS else CaseClass.SUSPECTED_REGRESSION, why
+        unknown = why in {GroundKind.MISSING_RERUNS, GroundKind.NOT_RERUN}
+        return CaseClass.ERRORED if unknown else CaseClass.SUSPECTED_REGRESSION, why
     if history.failures > history.passes or (history.is_failing and case.history.newest_failed):
         return expected
     return CaseClass.INCONCLUSIVE, GroundKind.RECOVERED

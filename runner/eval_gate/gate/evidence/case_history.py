@@ -28,7 +28,14 @@ from eval_gate.gate.evidence.suite.score_noise import PooledVariance, ScoreVaria
 from eval_gate.gate.pass_score import is_passing_trial
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import PassCount, ScoreHistory
-from eval_gate.model.evidence import NO_HISTORY, BranchRun, CaseHistorySummary, Counts, RunReference
+from eval_gate.model.evidence import (
+    NO_HISTORY,
+    BranchRun,
+    CaseHistorySummary,
+    Counts,
+    PermittedRegression,
+    RunReference,
+)
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline, is_measured
@@ -113,6 +120,11 @@ class HistoryEvidence:
         return {
             key: then for key in keys if (then := self._get_evidence(key, there[key], there).newest_result) is not None
         }
+
+    @property
+    def permitted_regressions(self) -> tuple[PermittedRegression, ...]:
+        """The regressions that the baseline has because they were permitted."""
+        return self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
 
     @cached_property
     def level_run_count(self) -> int:

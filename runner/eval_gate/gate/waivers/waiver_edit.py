@@ -16,6 +16,7 @@ from eval_gate.gate.waivers.waiver_file import parse_date, parse_waivers
 from eval_gate.gate.waivers.wording import KIND_WORDS
 from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.key_forms import find_keys
 from eval_gate.text.sources.yaml import parse_yaml
 from eval_gate.text.sources.yaml_edit import append_entry
 from eval_gate.text.sources.yaml_layout import rewrite_yaml
@@ -107,6 +108,8 @@ def _build_waivers(wish: WaiverRequest, today: date) -> tuple[Waiver, ...]:
     if odd := find_control_character(wish.reason):
         problems.append(Problem(f"contains the control character {odd}", field="--reason"))
         wish = replace(wish, reason="said above")
+    for field, text in (("--reason", wish.reason), ("--owner", wish.owner or "")):
+        problems += [Problem(f"holds what looks like a key ({key.form})", field=field) for key in find_keys(text)]
     found: list[Waiver] = []
     for case in dict.fromkeys(wish.cases):
         try:

@@ -342,6 +342,15 @@ def list_run_artifacts(client: GitHubClient, run_id: int, *names: str) -> tuple[
     return tuple(sorted((one for coming in lists for one in coming.result()), key=_get_creation_time, reverse=True))
 
 
+def has_newer_run(client: GitHubClient, workflow: str, branch: str, run_id: int) -> bool:
+    """Whether a newer run of this workflow on the branch has completed, among the newest. Raises GitHubError."""
+    path = f"/actions/workflows/{quote(PurePosixPath(workflow).name)}/runs"
+    query = {"branch": branch, "status": "completed", "exclude_pull_requests": "true"}
+    doing = f"looking for newer runs of {branch}"[:120]
+    found = client.get_page(doing, path, WorkflowRun, permission=ACTIONS, query=query, key="workflow_runs")
+    return any(one.id > run_id and one.is_from_own_repository and one.event in TRUSTED_EVENTS for one in found)
+
+
 def list_run_artifact_names(client: GitHubClient, run_id: int) -> frozenset[str]:
     """Return the names of the artifacts of one run, at most the newest hundred."""
     doing = f"listing the artifacts of run {run_id}"

@@ -19,6 +19,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.groups import ErrorGroup, group_errors
 from eval_gate.reports.view.new_cases import is_new_or_changed
 from eval_gate.reports.view.rows import CaseRow, CaseRows
+from eval_gate.reports.wording.grounds import describe_missing_reruns
 from eval_gate.reports.wording.waivers import WaiverReport, build_waiver_report
 from eval_gate.struct import FrozenStruct
 
@@ -32,6 +33,7 @@ _SEPARATE_GROUNDS: Final = frozenset(
     {
         GroundKind.MUST_PASS,
         GroundKind.MISSING_RERUNS,
+        GroundKind.NOT_RERUN,
         GroundKind.GATE_FAILED,
         GroundKind.BUDGET_USED,
         GroundKind.TIMEOUTS,
@@ -116,6 +118,17 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         lambda row: row.decided_by is not None and row.decided_by.is_inconclusive and not row.suspected
     )
     """Cases that may be regressions, and whose re-runs are missing."""
+
+    @property
+    def missing_reruns(self) -> str:
+        """What the re-runs of the unconfirmed cases lack, in words behind their number."""
+        return describe_missing_reruns(row.decided_by for row in self.unconfirmed if row.decided_by)
+
+    @property
+    def missing_reruns_title(self) -> str:
+        """The same as a title says it."""
+        return {"with missing re-runs": "re-runs missing"}.get(self.missing_reruns, "too little evidence")
+
     new_passes = _select_class(CaseClass.NEW_PASS)
     still_failing = _select_rows(
         lambda row: row.change_class is CaseClass.STILL_FAILING and row.decided_by not in _SEPARATE_GROUNDS

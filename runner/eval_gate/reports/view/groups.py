@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from eval_gate.gate.failure_causes import find_check_name, get_group_key
+from eval_gate.gate.failure_causes import drop_error_prefix, find_check_name, get_group_key
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
@@ -81,7 +81,10 @@ def _build_cause(members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
     if len(ordered) == 1:
         return Cause(often, cases, examples)
     check = find_check_name(often)
-    others = [CauseValue(said.removeprefix(f"{check}: "), number) for said, number in ordered[0 if check else 1 :]]
+    others = [
+        CauseValue(drop_error_prefix(said).removeprefix(f"{check}: "), number)
+        for said, number in ordered[0 if check else 1 :]
+    ]
     return Cause(check or often, cases, examples, tuple(others[:MAX_VALUES]), max(len(others) - MAX_VALUES, 0))
 
 

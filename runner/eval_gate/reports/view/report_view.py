@@ -342,7 +342,7 @@ class ReportView(CaseLists):
         return {
             "must-pass failing": self.must_pass,
             "not worse than the base agent": tuple(cleared),
-            "with missing re-runs": self.unconfirmed,
+            self.missing_reruns: self.unconfirmed,
             "inconclusive": self.inconclusive_cases,
             "new and flaky": self.new_and_flaky,
             "flaky": self.flaky if self.uses_history else (),
@@ -381,7 +381,7 @@ class ReportView(CaseLists):
         kinds = {
             "regression": self.regressions,
             "suspected": self.suspected,
-            "flaky and failing in the baseline too": self.flaky_failing,
+            "flaky before this change": self.flaky_failing,
             "still failing": self.still_failing,
             **self._rows_by_word,
             "without a comparable baseline": self.failing if self.comparison else (),

@@ -6,8 +6,10 @@ They hold the name of a branch as it is: whoever shows them escapes them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.gate.waivers.wording import KIND_WORDS
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.evidence import (
     NO_EXECUTIONS,
@@ -42,6 +44,7 @@ _UNTESTED: Final = frozenset(
     {
         GroundKind.USUAL_RESULT,
         GroundKind.MISSING_RERUNS,
+        GroundKind.NOT_RERUN,
         GroundKind.GATE_FAILED,
         GroundKind.BUDGET_USED,
         GroundKind.TIMEOUTS,
@@ -50,6 +53,7 @@ _UNTESTED: Final = frozenset(
 """Grounds that show no chance, because it decided nothing."""
 _GROUND_TEXTS: Final = {
     GroundKind.MISSING_RERUNS: "its re-runs ended without a result",
+    GroundKind.NOT_RERUN: "no command re-runs it",
     GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
     GroundKind.TIMEOUTS: (
         "it timed out like many other cases: the provider is slow, or this change makes all cases slow"
@@ -64,11 +68,17 @@ _CONCLUSIONS: Final = {
     GroundKind.GATE_FAILED: "suspected",
     GroundKind.BUDGET_USED: "suspected",
     GroundKind.MISSING_RERUNS: "inconclusive",
+    GroundKind.NOT_RERUN: "inconclusive",
     GroundKind.TIMEOUTS: "inconclusive",
     GroundKind.RECOVERED: "inconclusive",
     GroundKind.MIXED: "inconclusive",
 }
 """The word that the evidence begins with."""
+
+
+def describe_missing_reruns(kinds: Iterable[GroundKind]) -> str:
+    """Return what the re-runs of unconfirmed cases lack: they are missing, or no command makes any."""
+    return "with too little evidence" if all(kind is GroundKind.NOT_RERUN for kind in kinds) else "with missing re-runs"
 
 
 def format_place(context: ReportContext) -> str:
@@ -78,7 +88,9 @@ def format_place(context: ReportContext) -> str:
 
 def describe_evidence(change: CaseChange, place: str) -> str | None:
     """`failed 4 of 4 here, 1 of 20 on main`; None where only the two runs were looked at."""
-    return _describe_counts(change.change, change.grounds, place) if change.grounds else None
+    if change.grounds:
+        return _describe_counts(change.change, change.grounds, place)
+    return "fails as in the baseline" if change.permitted else None
 
 
 def format_conclusion(change: CaseChange) -> str | None:
@@ -165,8 +177,19 @@ def describe_broken_main(change: CaseChange, place: str) -> str | None:
     return f"it failed in the newest run {place} too" if why is GroundKind.MAIN_BROKE else None
 
 
+def describe_permission(change: CaseChange, place: str) -> str | None:
+    """Describe the permission of a regression of the branch: `waived until 2026-12-01, still failing on main`."""
+    permitted, where = change.permitted, "" if place == _UNKNOWN_PLACE else f" {place}"
+    if permitted is None:
+        return None
+    if permitted.waiver is None:
+        return f"allowed in an earlier run, still failing{where}"
+    until = f"{KIND_WORDS[permitted.waiver]} until {permitted.until}"
+    return f"{until}{where}, taken back here" if permitted.taken_back else f"{until}, still failing{where}"
+
+
 def is_failing_as_flaky(change: CaseChange) -> bool:
-    """Whether a case fails here and in the baseline, and is flaky on the branch, which did not break it."""
+    """Whether a case fails here as it often does on the branch, where it is flaky and not broken."""
     is_flaky = change.case_history is not None and change.case_history.stability is Stability.FLAKY
     return change.change is CaseClass.STILL_FAILING and is_flaky and describe_broken_main(change, "") is None
 
@@ -179,8 +202,10 @@ def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = 
     grounds = change.grounds
     elsewhere = _describe_other_run(change)
     if grounds is None:
-        return tuple(filter(None, [describe_broken_main(change, place), elsewhere]))
+        said = [describe_permission(change, place), describe_broken_main(change, place), elsewhere]
+        return tuple(filter(None, said))
     said = [
+        describe_permission(change, place),
         _describe_decision(change.change, grounds, place),
         _describe_preparatory_cases(grounds),
         describe_base_agent_result(grounds),
@@ -263,8 +288,8 @@ def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str |
         case GroundKind.MUST_PASS:
             fails = _fails_on_branch(grounds)
             return f"it counts although it fails {place} too" if fails else "every failure of a must-pass case counts"
-        case GroundKind.MISSING_RERUNS | GroundKind.GATE_FAILED | GroundKind.BUDGET_USED | GroundKind.TIMEOUTS:
-            return _GROUND_TEXTS[grounds.kind]
+        case kind if kind in _GROUND_TEXTS:
+            return _GROUND_TEXTS[kind]
         case GroundKind.RECOVERED if not grounds.current.passes:
             return "its history may explain this"
         case GroundKind.USUAL_RESULT if change is CaseClass.FLAKY:

@@ -8,6 +8,7 @@ from typing import Final
 
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_failing, is_flaky
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, ReasonCode, RuleCode, Verdict
+from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -22,7 +23,7 @@ from eval_gate.reports.run_statistics import (
     select_counted_changes,
 )
 from eval_gate.reports.wording.advice import find_advice
-from eval_gate.reports.wording.grounds import describe_broken_main, is_failing_as_flaky
+from eval_gate.reports.wording.grounds import describe_broken_main, describe_missing_reruns, is_failing_as_flaky
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_percent, quote_in_backticks
 from eval_gate.reports.wording.verdict import (
@@ -69,7 +70,7 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
                 *format_waived_counts(run),
             ]
         )
-    doubts = (_count_loosened_rules(run), _count_unconfirmed(run), _count_new_flaky(run), _find_new_failures(run))
+    doubts = (_count_loosened_rules(run), _list_unconfirmed(run), _count_new_flaky(run), _find_new_failures(run))
     doubtful = any(doubts) or format_fallen_evaluators(run) or any(case.mistakes for _, case in run.iter_cases())
     return WARN if doubtful else PASS, _format_passed(run, verdict, absent, baseline_is_stale=baseline_is_stale)
 
@@ -122,14 +123,17 @@ def format_regressions(run: RunResult) -> str:
     suspected = find_suspected_regressions(run)
     if is_suite_drop_alone(run):
         return f"{_format_suite_drop(run)}: {format_count(len(dropped), 'case')} failed at first"
+    counted = [*alone, *dropped]
+    words = []
     if outage := find_outage(run):
-        alone, suspected = ([one for one in found if one.key not in outage.cases] for found in (alone, suspected))
-        other = "other " if alone else ""
-        words = [format_outage(outage), *([format_count(len(alone), f"{other}regression")] if alone else [])]
-    else:
-        words = [format_count(len(alone), "regression")]
-    words += [f"{len(suspected)} {'more ' if alone else ''}suspected"] if suspected else []
-    words += [f"and {len(dropped)} more cases failed at first"] if dropped else []
+        counted, suspected = ([one for one in found if one.key not in outage.cases] for found in (counted, suspected))
+        words = [format_outage(outage)]
+    if counted or not outage:
+        words += [format_count(len(counted), f"{'other ' if outage else ''}regression")]
+    together = sum(one in dropped for one in counted)
+    share = "all" if together == len(counted) else f"{together} of them"
+    words += [f"{share} in a drop of the whole suite"] if together else []
+    words += [f"{len(suspected)} {'more ' if counted else ''}suspected"] if suspected else []
     return ", ".join(words)
 
 
@@ -235,8 +239,8 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
     if flaky := sum(is_failing_as_flaky(one) for one in still):
         parts.append(format_count(flaky, "flaky case fails", "flaky cases fail"))
     parts += format_new_errors(run)
-    if undecided := _count_unconfirmed(run):
-        parts.append(f"{format_count(undecided, 'case')} with missing re-runs")
+    if undecided := _list_unconfirmed(run):
+        parts.append(f"{format_count(len(undecided), 'case')} {describe_missing_reruns(undecided)}")
     if loosened := _count_loosened_rules(run):
         parts.append(format_count(loosened, "loosened rule"))
     if baseline_is_stale:
@@ -304,5 +308,6 @@ def _format_suite_drop(run: RunResult) -> str:
     return _STEADY_SUITE_DROP if found is not None and found.steady_cases_only else _SUITE_DROP
 
 
-def _count_unconfirmed(run: RunResult) -> int:
-    return sum(one.grounds is not None and one.grounds.kind.is_inconclusive for one in list_unwaived_changes(run))
+def _list_unconfirmed(run: RunResult) -> list[GroundKind]:
+    kinds = (one.grounds.kind for one in list_unwaived_changes(run) if one.grounds is not None)
+    return [kind for kind in kinds if kind.is_inconclusive]

@@ -10,8 +10,9 @@ from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.rules import iter_new_errors
 from eval_gate.gate.score_changes import format_limit
+from eval_gate.gate.waivers.wording import KIND_WORDS
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
-from eval_gate.model.evidence import BranchRun, GroundKind
+from eval_gate.model.evidence import BranchRun, GroundKind, PermittedRegression
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, Summary
 from eval_gate.reports.context import ReportContext
@@ -115,19 +116,34 @@ def _format_counted_errors(run: RunResult, limit: str) -> str:
 def _format_regressions(run: RunResult) -> str | None:
     """Count the regressions, with agent errors, suspected regressions and cases of a suite drop among them."""
     alone, dropped = split_regressions(run)
+    again = _format_ended_permissions([one.permitted for one in alone if one.permitted])
+    failed = _format_new_regressions(run, [one for one in alone if not one.permitted], len(dropped))
+    return " and ".join(filter(None, [again, failed])) or None
+
+
+def _format_new_regressions(run: RunResult, alone: Sequence[CaseChange], dropped: int) -> str | None:
     suspected = find_suspected_regressions(run)
     broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
     errors = sum(one.key in broken for one in (*alone, *suspected))
     number = len(alone) + len(suspected)
     if not number:
-        return f"{_format_failed_cases(len(dropped))} at first" if dropped else None
+        return f"{_format_failed_cases(dropped)} at first" if dropped else None
     if errors == number:
         usual = format_count(number, "case that usually passes", "cases that usually pass")
         said = f"{usual} had an agent error"
     else:
         said = _format_failed_cases(number)
         said += f", {errors} of them with an agent error" if errors else ""
-    return f"{said}, and {len(dropped)} more failed at first" if dropped else said
+    return f"{said}, and {dropped} more failed at first" if dropped else said
+
+
+def _format_ended_permissions(permitted: Sequence[PermittedRegression]) -> str | None:
+    """`2 waived regressions of the branch count again`: what permitted them has ended, or was taken back."""
+    if not permitted:
+        return None
+    kind = " or ".join(dict.fromkeys(KIND_WORDS[one.waiver] if one.waiver else "allowed" for one in permitted))
+    verb = "counts" if len(permitted) == 1 else "count"
+    return f"{format_count(len(permitted), f'{kind} regression')} of the branch {verb} again"
 
 
 def _format_failed_cases(number: int) -> str:

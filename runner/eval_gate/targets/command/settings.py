@@ -82,6 +82,7 @@ class HealthCheck(DescribedSettings):
 class CliSettings(ProgramSettings, StreamSettings):
     """Settings of a command target. Relative folders start at the folder of the eval file."""
 
+    is_own_command: ClassVar[bool] = True
     other_names: ClassVar[Mapping[str, str]] = {
         "command": "commandTemplate",
         "attachmentsFormat": "filesFormat",

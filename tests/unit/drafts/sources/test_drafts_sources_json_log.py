@@ -90,10 +90,10 @@ def test_read_log__lines_of_another_kind__are_left_out_and_counted(tmp_path) -> 
     found = read(tmp_path, {"level": "info"}, b"Traceback:", entry("a"), b"[]", entry(" "), entry(7))
     assert [one.question for one in found.observations] == ["a"]
     assert [note.replace(str(tmp_path), "") for note in found.notes] == [
-        "Left out 2 lines (the first at /agent.log:1): no question at message.",
+        "Left out 2 lines (the first at /agent.log:1): no question at message (it has the key level).",
         "Left out 1 line (/agent.log:2): not JSON.",
         "Left out 1 line (/agent.log:5): blank question.",
-        "Left out 1 line (/agent.log:6): the question is neither a text nor a list of messages.",
+        "Left out 1 line (/agent.log:6): the question is neither a text nor a list of messages (the number 7).",
     ]
 
 

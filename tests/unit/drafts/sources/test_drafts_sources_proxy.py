@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -167,6 +168,62 @@ def test_proxy__keys_and_personal_data__are_in_no_line(tmp_path) -> None:
     }
     [(_, received)] = made.got
     assert KEY.encode() in received  # what the client gets is what the agent said
+
+
+OTHER = "sk-live-A9b8C7d6E5f4G3h2"
+SENT = {
+    "authorization": ({"Authorization": f"Bearer {OTHER}"}, ""),
+    "no scheme": ({"Authorization": "hunter-two"}, ""),
+    "a short word": ({"Authorization": "Bearer hunter-two"}, ""),
+    "basic": ({"Authorization": f"Basic {b64encode(b'me:hunter-two').decode()}"}, ""),
+    "a vendor's header": ({"X-Goog-Api-Key": "hunter-two"}, ""),
+    "cookie": ({"Cookie": f"lang=english; sid={OTHER}; day=2026-11-28"}, ""),
+    "query": ({}, "?api_key=hunter-two"),
+}
+
+
+@pytest.mark.parametrize("place", SENT)
+@pytest.mark.parametrize("status", ["200 OK", "500 No"])
+def test_proxy__credential_of_the_client_that_the_agent_repeats__is_in_no_line(tmp_path, place, status) -> None:
+    headers, query = SENT[place]
+    key = OTHER if OTHER in str(headers) else "hunter-two"
+
+    async def handler(exchange: Exchange) -> None:
+        exchange.answer({"response": f"english, 2026-11-28, your key is {key}", "toolCalls": [{"name": "f"}]}, status)
+
+    def client(port: int) -> object:
+        lines = [f"{name}: {value}" for name, value in headers.items()]
+        body = json.dumps({"message": f"is it {key}"}).encode()
+        return send_raw(port, build_raw(body, f"POST /chat{query} HTTP/1.1", *lines))
+
+    made = record(tmp_path, handler, client)
+    assert key in made.got.decode()
+    assert key not in made.text
+    assert made.text.count("***") == 2
+    assert "english, 2026-11-28" in made.text
+
+
+def test_proxy__cookie_that_the_agent_sets_and_says__is_in_no_line(tmp_path) -> None:
+    async def handler(exchange: Exchange) -> None:
+        cookie = {"Set-Cookie": "session=hunter-two; Path=/; Domain=acme.test; SameSite=Lax"}
+        exchange.answer({"response": "hunter-two of acme.test", "toolCalls": []}, **cookie)
+
+    assert "*** of acme.test" in record(tmp_path, handler, ask("Who?")).text
+
+
+def test_proxy__earlier_turn_with_another_key__is_masked_in_later_ones(tmp_path) -> None:
+    async def handler(exchange: Exchange) -> None:
+        exchange.answer({"response": f"you are {exchange.header('Authorization')}", "toolCalls": []})
+
+    def client(port: int) -> None:
+        for turn, word in enumerate(("hunter-two", "gatherer-3")):
+            body = json.dumps({"message": f"turn {turn}", "session": "s-1"}).encode()
+            send_raw(port, build_raw(body, "POST /chat HTTP/1.1", f"Authorization: {word}"))
+
+    made = record(tmp_path, handler, client, requestTemplate={"message": "{{message}}", "session": "{{session}}"})
+    assert "turn 0" in made.text.splitlines()[1]
+    assert "hunter-two" not in made.text
+    assert "gatherer-3" not in made.text
 
 
 @pytest.mark.slow

@@ -1,10 +1,4 @@
-"""Traces: what the instrumentations of today and yesterday write, how runs are divided, and hostile files.
-
-The files were made with released packages and a model that is a function: Pydantic AI 2.68 (instrumentation version 5)
-and 1 (version 1, with events in an attribute), opentelemetry-instrumentation-openai-v2 2.4b0 (log records),
-opentelemetry-instrumentation-openai 0.40 (numbered attributes), and opentelemetry-util-genai 1.3b0. Attributes that are
-not read were removed.
-"""
+"""Traces: what the instrumentations of today and yesterday write, how runs are divided, and hostile files."""
 
 import json
 from contextlib import suppress
@@ -338,12 +332,31 @@ def test_read_traces__numbered_attributes__have_calls_too(tmp_path) -> None:
     assert one.responses[0].tool_calls == (ToolCall(name="f", params={"x": 1}, id="k"),)
 
 
-def test_read_traces__text_that_is_json__is_what_somebody_said(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ('{"city": "Paris", "days": 3}', "a mapping with the keys city, days"),
+        ({"city": "Paris"}, "a mapping with the keys city"),
+        ([{"type": "image", "data": "aGk="}], "a list"),
+        ("[1, 2]", "a list"),
+        ('[{"role": "user", "content": "Where is', "it ends in the middle"),
+    ],
+)
+def test_read_traces__question_that_no_person_wrote__is_left_out_with_what_it_is(tmp_path, content, found) -> None:
     made = Traces()
-    given = [{"role": "user", "content": '{"city": "Paris"}'}]
-    made.chat(given, [{"role": "assistant", "content": "[1, 2]"}])
-    [one] = made.read(tmp_path).observations
-    assert (one.question, one.responses[0].text) == ('{"city": "Paris"}', "[1, 2]")
+    made.chat([{"role": "user", "content": content}], [said("b")])
+    made.chat([user("[1] is a list")], [{"role": "assistant", "content": "[1, 2]"}], trace="u")
+    result = made.read(tmp_path)
+    assert [(one.question, one.responses[0].text) for one in result.observations] == [("[1] is a list", "[1, 2]")]
+    assert result.notes[0].endswith(f"the question is JSON, not a text that a person wrote ({found}).")
+
+
+@pytest.mark.parametrize("given", ['{"question": "a", "top_k": 3}', {"question": "a", "top_k": 3}])
+def test_read_traces__attribute_that_holds_no_messages__is_named_by_its_keys(tmp_path, given) -> None:
+    made = Traces()
+    made.add("chat", **{"gen_ai.prompt": given, "gen_ai.completion": "b"})
+    said_ = refuse(tmp_path, json.dumps(made.document()).encode())
+    assert said_.endswith("not a text that a person wrote (a mapping with the keys question, top_k)")
 
 
 def test_read_traces__tool_definitions__are_the_tools_of_the_agent(tmp_path) -> None:
@@ -397,7 +410,7 @@ def test_read_traces__document_with_line_breaks__has_the_lines_of_its_spans(tmp_
         (b"[" * 100_000, "t.json:1: is nested deeper than 200 levels"),
         (b'{"spans": []}', "t.json:1: has neither resourceSpans nor resourceLogs, so it is not OTLP JSON"),
         (b"7", "t.json:1: has neither resourceSpans nor resourceLogs, so it is not OTLP JSON"),
-        (b'{"resourceSpans": []}', "t.json: has no span with the GenAI conventions"),
+        (b'{"resourceSpans": []}', "t.json: has no span of an agent, a model or a tool (gen_ai.operation.name"),
         (
             b'{"resourceSpans": [{}, 5, {"scopeSpans": [{"spans": [{"name": "x"}]}]}]}',
             "t.json:1: resourceSpans[2].scopeSpans[0].spans[0]: has no traceId and spanId",
@@ -424,7 +437,7 @@ def test_read_traces__hostile_values__break_nothing(tmp_path) -> None:
     hostile = [
         [1, None, {"role": 5}, {"role": "user", "parts": {"a": 1}}, {"role": "user", "content": 5}],
         {"role": "user", "parts": [None, 3, {"type": []}, {"type": "text", "content": []}, {"type": "tool_call"}]},
-        "gen_ai",
+        7,
     ]
     for one in hostile:
         made.chat(one, one)
@@ -441,6 +454,60 @@ def test_read_traces__hostile_values__break_nothing(tmp_path) -> None:
     [one] = made.read(tmp_path).observations
     assert one.question == "a\x00\u202e{{seed:x}}"
     assert one.responses[0].text == "\ufffdb"
+
+
+def test_read_traces__model_calls_that_are_traces_of_their_own__are_joined(tmp_path) -> None:
+    made = Traces()
+    for at in range(2):  # the question is asked twice
+        made.chat([user("a")], [calls("f", {"x": at})], trace=f"1{at}")
+        made.chat([user("a"), calls("f", {"x": at}), result("r")], [calls("g", {}, "c2")], trace=f"2{at}")
+        more = [calls("f", {"x": at}), result("r"), calls("g", {}, "c2"), result("s", "c2")]
+        made.chat([user("a"), *more], [said("b")], trace=f"3{at}")
+        made.chat([user("a"), *more, said("b"), user("c")], [said("d")], trace=f"4{at}")
+    first, second = made.read(tmp_path).observations
+    assert [(one.text, [call.name for call in one.tool_calls]) for one in first.responses] == [("b", ["f", "g"])] * 2
+    assert [call.params for one in first.responses for call in one.tool_calls] == [{"x": 0}, {}, {"x": 1}, {}]
+    assert (second.question, [one.text for one in second.responses]) == ("c", ["d", "d"])
+
+
+def test_read_traces__tool_call_of_nobody__is_named_as_such(tmp_path) -> None:
+    made = Traces()
+    made.chat([user("a")], [said("b")])
+    made.add("execute_tool", trace="u", **{"gen_ai.tool.name": "f"})
+    [note] = made.read(tmp_path).notes
+    assert note.endswith(": a tool call without the span of an agent or a model.")
+
+
+def test_read_traces__step_without_a_message_of_a_user__is_no_run(tmp_path) -> None:
+    made = Traces()
+    kind = "langsmith.span.kind"
+    root = made.add("chain", **{kind: "chain", "gen_ai.prompt": '{"topic": "x"}'})
+    made.add("chat", root, **{kind: "prompt", "gen_ai.prompt": '{"topic": "x"}'})
+    for text in ("a", "b"):
+        request = json.dumps({"messages": [[{"kwargs": {"content": text}, "id": ["langchain", "HumanMessage"]}]]})
+        reply = json.dumps(
+            {"generations": [[{"text": "r", "message": {"kwargs": {"content": text * 2, "type": "ai"}}}]]}
+        )
+        made.add("chat", root, **{kind: "llm", "gen_ai.prompt": request, "gen_ai.completion": reply})
+    assert [(one.question, one.responses[0].text) for one in made.read(tmp_path).observations] == [
+        ("a", "aa"),
+        ("b", "bb"),
+    ]
+
+
+def test_read_traces__run_of_a_framework_within_a_tool__is_a_part_of_the_run(tmp_path) -> None:
+    made = Traces()
+    kind, given = "openinference.span.kind", '{"messages": [{"role": "user", "content": "%s"}]}'
+    outer = made.add(None, **{kind: "CHAIN", "input.value": given % "a", "output.value": '{"output": "b"}'})
+    node = made.add(None, outer, **{kind: "CHAIN", "input.value": given % "a"})
+    made.chat([user("a")], [calls("ask", {})], node)
+    tool = made.add(None, outer, **{kind: "TOOL", "tool.name": "ask", "output.value": "r"})
+    inner = made.add(None, tool, **{kind: "CHAIN", "input.value": given % "expert question"})
+    made.chat([user("expert question")], [calls("search", {}, "c2")], inner)
+    made.add(None, inner, **{kind: "TOOL", "tool.name": "search"})
+    [one] = made.read(tmp_path).observations
+    assert (one.question, one.responses[0].text) == ("a", "b")
+    assert [(call.name, call.result) for call in one.responses[0].tool_calls] == [("ask", "r")]
 
 
 def test_read_traces__spans_in_a_circle__have_no_agent_above(tmp_path) -> None:
@@ -479,6 +546,7 @@ KEYS = st.sampled_from(
         *("resourceSpans", "scopeSpans", "spans", "attributes", "events", "traceId", "spanId", "parentSpanId", "name"),
         *("key", "value", "stringValue", "arrayValue", "kvlistValue", "values", "intValue", "status", "code"),
         *("role", "content", "parts", "type", "tool_calls", "function", "arguments", "id"),
+        *("messages", "message", "kwargs", "data", "input", "toolUse", "tool_call", "generations", "text"),
         *("resourceLogs", "scopeLogs", "logRecords", "body", "eventName", "timeUnixNano"),
     ]
 )
@@ -501,6 +569,8 @@ WORDS = st.sampled_from(
         *("gen_ai.operation.name", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.name"),
         *("gen_ai.prompt.0.content", "gen_ai.prompt.0.role", "gen_ai.completion.0.content", "gen_ai.user.message"),
         *("gen_ai.choice", "gen_ai.prompt", "gen_ai.completion", "events", "gen_ai.tool.definitions", "\ud800"),
+        *("openinference.span.kind", "CHAIN", "LLM", "input.value", "output.value", "ai.prompt", "ai.response.text"),
+        *("llm.input_messages.0.message.role", "llm.input_messages.0", "llm.tools.0.tool", "langsmith.span.kind"),
     ]
 )
 JSON = st.recursive(

@@ -139,6 +139,11 @@ REFUSED = {
     "long reason": ({"reason": "a" * 501}, "--reason: is longer than 500 characters"),
     "lines": ({"reason": "a\nb"}, "--reason: contains the control character U+000A"),
     "surrogate": ({"reason": "a\udc80"}, "--reason: contains the control character U+DC80"),
+    "key": (
+        {"reason": f"ghp_{'aB3dE6gH9jK2' * 3} is refused"},
+        "--reason: holds what looks like a key (github-pat)",
+    ),
+    "key of the owner": ({"owner": "AKIAQ3EGTR5NLMP2XYZA"}, "--owner: holds what looks like a key (aws-access-token)"),
     "turned": ({"owner": "\u202eK"}, "--owner: contains the control character U+202E"),
     "no suite": ({"suite": " "}, "--suite: must not be empty"),
 }

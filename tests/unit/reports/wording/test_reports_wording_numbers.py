@@ -55,6 +55,13 @@ def test_group_causes__the_same_words__are_shown_as_they_are() -> None:
     assert cause.text == "timeout: no response within 60000 ms"
 
 
+def test_group_causes__agent_errors__are_held_together_by_their_exception() -> None:
+    errors = ["KeyError: 'order'", "KeyError: 'name'", "ValueError: no number", "connection closed after 3 s"]
+    causes = group_causes([(text, f"agent error: {text}") for text in errors])
+    assert [cause.count for cause in causes] == [2, 1, 1]
+    assert (causes[0].text, [value.text for value in causes[0].values]) == ("KeyError", ["'order'", "'name'"])
+
+
 @pytest.mark.parametrize(
     ("now", "then", "said"),
     [

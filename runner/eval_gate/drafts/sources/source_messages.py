@@ -1,0 +1,221 @@
+"""Messages of a conversation, in the encodings of the protocols and frameworks that write them.
+
+They differ in the names of their keys, in what is around a message, and in whether it is the text of JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import ANSWER_CALLS, ANSWER_MESSAGES, CALL_NAME
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+from eval_gate.text.untrusted.surrogates import to_well_formed
+
+Role = Literal["system", "user", "assistant", "tool"]
+_Entry: TypeAlias = Mapping[str, JsonValue] | JsonValue
+ROLES: Final[Mapping[str, Role]] = {
+    **dict.fromkeys(("user", "human", "role_user", "humanmessage"), "user"),
+    **dict.fromkeys(("assistant", "ai", "agent", "model", "bot", "role_agent", "aimessage"), "assistant"),
+    **dict.fromkeys(("system", "developer", "systemmessage"), "system"),
+    **dict.fromkeys(("tool", "function", "toolmessage"), "tool"),
+}
+"""Roles by the words that protocols and frameworks use for them, in lower case."""
+_ROLE_KEYS: Final = ("role", "type", "sender", "author")
+_CONTAINERS: Final = ("messages", "contents", "generations", "choices", "prompt", "input", "output")
+"""Keys of a request, a response or a state below which messages are."""
+_ENVELOPES: Final = ("message", "kwargs", "data", "content")
+"""Keys of a mapping without a role that has a whole message below it: OpenInference, LangChain, OpenAI, Google."""
+_CONTENT: Final = ("parts", "contents", "content", "text", "message")
+_CALLS: Final = ("tool_calls", "toolCalls")
+_PART_KINDS: Final[Mapping[str, Literal["text", "call", "result"]]] = {
+    **dict.fromkeys(("text", "output_text", "input_text", "message_content", "content"), "text"),
+    **dict.fromkeys(("tool_call", "server_tool_call", "function_call", "functionCall"), "call"),
+    **dict.fromkeys(("tool_use", "toolUse", "tool-call"), "call"),
+    **dict.fromkeys(("tool_call_response", "server_tool_call_response"), "result"),
+    **dict.fromkeys(("function_response", "functionResponse"), "result"),
+    **dict.fromkeys(("tool_result", "toolResult", "tool-result"), "result"),
+}
+"""Parts of a message by their `type`, or by the key of a mapping without one. Thoughts and files are left out."""
+_NAMES: Final = ("name", "toolName")
+_IDS: Final = ("tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id", "id")
+_ARGUMENTS: Final = ("arguments", "args", "input", "server_tool_call")
+_RESULTS: Final = ("response", "result", "output", "content")
+
+
+class SourceCall(FrozenStruct):
+    """Tool call in a message. `arguments` is None if the source does not have them."""
+
+    name: str
+    id: str = ""
+    arguments: JsonValue = None
+
+
+class SourceMessage(FrozenStruct):
+    """One message: its text, the tools that it calls and the results of tools that it brings, by the id of the call."""
+
+    role: Role
+    text: str = ""
+    calls: tuple[SourceCall, ...] = ()
+    results: tuple[tuple[str, JsonValue], ...] = ()
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a user says something in it: results of tools come in messages of a user, too."""
+        return self.role == "user" and bool(self.text.strip())
+
+
+def find_last_prompt(messages: Iterable[SourceMessage]) -> int:
+    """Find the index of the last message in which a user says something; -1 if there is none."""
+    return max((at for at, one in enumerate(messages) if one.is_prompt), default=-1)
+
+
+def iter_messages(value: JsonValue, role: Role | None = None) -> Iterator[SourceMessage]:
+    """Yield the messages in a value or its JSON text, at most `ANSWER_MESSAGES`.
+
+    `role` is that of a plain text, and of a message that does not say it; without it, these are left out. The text of a
+    user's message that has something else than text is the JSON of that.
+    """
+    for at, (entry, own) in enumerate(_iter_entries(decode_json(value), role)):
+        if at >= ANSWER_MESSAGES:
+            return
+        yield _parse_message(entry, own)
+
+
+def decode_json(value: JsonValue) -> JsonValue:
+    """Decode a value that may be the JSON text of a structure. Any other text stays as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return parse_untrusted_json(value)
+    except UntrustedJsonError:
+        return value
+
+
+def dump_structure(value: JsonValue) -> str:
+    """Dump a list or mapping with something in it as JSON; the result is empty for any other value."""
+    return to_well_formed(dump_compact_json(value)) if value and isinstance(value, list | dict) else ""
+
+
+def unwrap_result(value: JsonValue) -> JsonValue:
+    """Return what a tool returned: the text of its parts, or the value that has a type beside it."""
+    if isinstance(value, dict) and value.keys() == {"type", "value"}:
+        return value["value"]
+    texts = [one.get("text") if isinstance(one, dict) else None for one in value] if isinstance(value, list) else []
+    said = [text for text in texts if isinstance(text, str)]
+    return decode_json("".join(said)) if texts and len(said) == len(texts) else value
+
+
+def _iter_entries(
+    value: JsonValue, role: Role | None, *, listed: bool = False
+) -> Iterator[tuple[Mapping[str, JsonValue], Role]]:
+    """Yield every mapping that is a message, wherever it is in a request, a response or a state, with its role.
+
+    A plain text is one, too, unless it is `listed`.
+    """
+    match value:
+        case str() if role and value.strip() and not listed:
+            yield {"content": value}, role
+        case list():
+            for member in value:
+                yield from _iter_entries(member, role, listed=True)
+        case dict():
+            container = None if _find_role(value) else next((key for key in _CONTAINERS if key in value), None)
+            if container is not None:
+                yield from _iter_entries(decode_json(value[container]), role, listed=listed)
+                return
+            entry = _open_envelope(value)
+            own = _find_role(entry) or role
+            if own and any(key in entry for key in (*_CONTENT, *_CALLS)):
+                yield entry, own
+
+
+def _find_role(entry: Mapping[str, JsonValue]) -> Role | None:
+    words = (word.strip().lower() for key in _ROLE_KEYS if isinstance(word := entry.get(key), str))
+    return next((ROLES[word] for word in words if word in ROLES), None)
+
+
+def _open_envelope(entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    """Return the message in a mapping that has it below a key; otherwise the mapping."""
+    while "role" not in entry and (
+        inner := next((found for key in _ENVELOPES if isinstance(found := entry.get(key), dict)), None)
+    ):
+        names = entry.get("id")  # of a class of LangChain
+        entry = {"type": names[-1] if isinstance(names, list) and names else None, **inner}
+    content = entry.get("content")  # Google writes {"role": …, "parts": …} there
+    return {**entry, **content} if isinstance(content, dict) and "parts" in content else entry
+
+
+def _parse_message(entry: Mapping[str, JsonValue], role: Role) -> SourceMessage:
+    content = _get_first(entry, _CONTENT)
+    decoded = decode_json(content)
+    is_parts = isinstance(decoded, list) and all(_find_part_kind(one) for one in decoded)
+    content = decoded if is_parts else content  # any other JSON is what somebody said
+    parts = [_open_part(one) for one in (content if isinstance(content, list) else [content])]
+    text = "".join(_get_text(part) for kind, part in parts if kind == "text")
+    listed = decode_json(_get_first(entry, _CALLS))
+    calls = [part for kind, part in parts if kind == "call"] + (listed if isinstance(listed, list) else [])
+    results = [(_get_id(part), _get_first(part, _RESULTS)) for kind, part in parts if kind == "result"]
+    if role == "tool":
+        text, results = "", results or [(_get_id(entry), content)]
+    if role == "user" and not text and not results:
+        text = dump_structure(content)
+    return SourceMessage(
+        role,
+        to_well_formed(text),
+        tuple(_iter_calls(calls[:ANSWER_CALLS])),
+        tuple((key, unwrap_result(decode_json(value))) for key, value in results[:ANSWER_CALLS]),
+    )
+
+
+def _find_part_kind(part: JsonValue) -> str | None:
+    """Find the word for the kind of a part: its type, or its only key."""
+    if not isinstance(part, dict):
+        return None
+    kind = part.get("type", part.get("kind"))
+    if kind is None:
+        keys = [key for key, value in part.items() if value is not None]
+        kind = next((key for key in keys if key in _PART_KINDS), keys[0] if len(keys) == 1 else None)
+    return kind if isinstance(kind, str) else None
+
+
+def _open_part(part: JsonValue) -> tuple[str, JsonValue]:
+    """Return the kind of a part, and the part itself or what is below the key of its kind."""
+    if not isinstance(part, dict):
+        return "text", part
+    word = _find_part_kind(part) or "text"
+    inner = part.get(word)
+    kind = "" if part.get("thought") is True else _PART_KINDS.get(word, "")
+    return kind, inner if isinstance(inner, dict) else part
+
+
+def _get_text(part: JsonValue) -> str:
+    values = (part.get("content"), part.get("text")) if isinstance(part, dict) else (part,)
+    return next((value for value in values if isinstance(value, str)), "")
+
+
+def _iter_calls(entries: Iterable[JsonValue]) -> Iterator[SourceCall]:
+    """Yield the tool calls that have a name."""
+    for entry in entries:
+        outer = _get_first(entry, ("tool_call",)) or entry
+        inner = _get_first(outer, ("function",)) or outer
+        name = _get_first(inner, _NAMES)
+        if isinstance(name, str) and 0 < len(name) <= CALL_NAME:
+            yield SourceCall(to_well_formed(name), _get_id(outer), decode_json(_get_first(inner, _ARGUMENTS)))
+
+
+def _get_id(value: _Entry) -> str:
+    found = _get_first(value, _IDS)
+    return found if isinstance(found, str) else str(found) if isinstance(found, int) else ""
+
+
+def _get_first(value: _Entry, keys: Iterable[str]) -> JsonValue:
+    """Return the value at the first key that has one; None if this is no mapping, or none has."""
+    return (
+        next((found for key in keys if (found := value.get(key)) is not None), None)
+        if isinstance(value, dict)
+        else None
+    )

@@ -1,0 +1,61 @@
+"""Regressions of the branch whose permission ended: which count again in this run. Pure.
+
+On the branch they count in every run until the case passes. A pull request names them, and they count in it only if
+it takes a permission away that has not ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Final
+
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
+from eval_gate.model.evidence import PermittedRegression
+from eval_gate.model.result import RunResult
+from eval_gate.results.permitted_regressions import is_permission_ended
+from eval_gate.results.result_names import LATEST
+from eval_gate.struct import replace
+
+_MAY_COUNT: Final = frozenset({CaseClass.STILL_FAILING, CaseClass.INCOMPARABLE})
+
+
+def count_ended_permissions(
+    comparison: Comparison,
+    permitted: Sequence[PermittedRegression],
+    run: RunResult,
+    waived: Container[CaseKey],
+    earlier: Mapping[CaseKey, CaseKey],
+) -> Comparison:
+    """Mark the cases that fail as the branch was permitted to let them, and make those that count regressions.
+
+    `permitted` has the keys of the baseline, and `earlier` these keys of cases that have another one now.
+    """
+    known = {one.key: one for one in permitted}
+    if not known:
+        return comparison
+    failing = {key for key, case in run.iter_cases() if not case.passed}
+    is_branch = _is_run_of_branch(comparison, run)
+
+    def count(change: CaseChange) -> CaseChange:
+        one = known.get(earlier.get(change.key, change.key))
+        if one is None or change.key in waived or change.key not in failing or change.change not in _MAY_COUNT:
+            return change
+        one = replace(one, taken_back=not is_permission_ended(one, run))
+        if is_branch or one.taken_back:
+            return replace(change, change=CaseClass.REGRESSION, grounds=None, permitted=one)
+        return replace(change, permitted=one)
+
+    return replace(comparison, changes=tuple(map(count, comparison.changes)))
+
+
+def _is_run_of_branch(comparison: Comparison, run: RunResult) -> bool:
+    """Whether the run is one of the branch itself and not of a change that is to be merged into it.
+
+    A run of the branch is compared with its own commit or an earlier one. Without a branch, the runs of a folder
+    follow each other in the same way. A stored run that is judged again stays what it was.
+    """
+    facts, before = comparison.baseline, run.comparison
+    if before is not None and before.baseline.run_id == facts.run_id:
+        facts = before.baseline
+    return facts.base_sha == run.sha if facts.base_sha else facts.source in {LATEST, facts.run_id}

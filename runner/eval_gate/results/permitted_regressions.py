@@ -1,0 +1,90 @@
+"""Regressions that a branch has because a run of it was allowed to pass with them.
+
+Each is kept from run to run until the case passes, so that the end of a permission is not the end of the regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Final
+
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseChange, CaseClass, RuleCode
+from eval_gate.model.evidence import NO_HISTORY, PermittedRegression, Stability
+from eval_gate.model.execution import Status
+from eval_gate.model.result import RunResult
+from eval_gate.model.waiver import AppliedWaivers, WaiverKind
+from eval_gate.results.run_times import parse_timestamp
+from eval_gate.struct import replace
+
+_PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
+_NOT_RUN: Final = frozenset({Status.SKIPPED, Status.NOT_RUN})
+
+
+def update_permitted_regressions(
+    before: Sequence[PermittedRegression], run: RunResult, earlier: Mapping[CaseKey, CaseKey]
+) -> tuple[PermittedRegression, ...]:
+    """Update the permitted regressions of the run before by `run`; `earlier` has the earlier keys of renamed cases."""
+    renamed = {old: new for new, old in earlier.items()}
+    keys = [renamed.get(one.key, one.key) for one in before]
+    found = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, before, strict=True)}
+    changes = {change.key: change for change in (run.comparison.changes if run.comparison else ())}
+    permitted = dict(_iter_permitted(run, changes, found))
+    for key, case in run.iter_cases():
+        if changes[key].change in _PASSING if key in changes else case.passed:
+            found.pop(key, None)
+        elif key in permitted:
+            found[key] = permitted[key]
+        elif key in found and case.status not in _NOT_RUN:
+            found[key] = _take_back(found[key], run)
+    return tuple(found.values())
+
+
+def is_permission_ended(permitted: PermittedRegression, run: RunResult) -> bool:
+    """Whether the last day of a permission is before the day of the run. One without a day held for its run only."""
+    day = _find_day(run)
+    return permitted.until is None or day is None or permitted.until < day
+
+
+def _take_back(permitted: PermittedRegression, run: RunResult) -> PermittedRegression:
+    """End a permission that the run does not have any more: the branch has the regression without one from here on."""
+    day = _find_day(run)
+    if day is None or is_permission_ended(permitted, run):
+        return permitted
+    return replace(permitted, until=day - timedelta(days=1))
+
+
+def _find_day(run: RunResult) -> date | None:
+    started = parse_timestamp(run.timestamp)
+    return started.date() if started else None
+
+
+def _iter_permitted(
+    run: RunResult, changes: Mapping[CaseKey, CaseChange], known: Container[CaseKey]
+) -> Iterator[tuple[CaseKey, PermittedRegression]]:
+    """Yield the regressions that a waiver covers, and those that `allowedRegressions` covers."""
+    rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
+    if rule is not None and rule.ok:
+        for change in changes.values():
+            if change.change is not CaseClass.REGRESSION or change.key in run.waived_keys:
+                continue
+            yield change.key, PermittedRegression(suite=change.suite, case_id=change.case_id)
+    applied = run.waivers or AppliedWaivers()
+    for case in applied.waived:
+        waiver, compared = applied.get_entry(case).waiver, changes.get(case.key)
+        if case.key in known or (compared is not None and _is_broken(compared, waiver.kind)):
+            yield (
+                case.key,
+                PermittedRegression(suite=case.suite, case_id=case.case_id, waiver=waiver.kind, until=waiver.until),
+            )
+
+
+def _is_broken(change: CaseChange, kind: WaiverKind) -> bool:
+    """Whether a failing case that is waived passed on the branch before and fails now, other than a flaky one does."""
+    history = change.case_history or NO_HISTORY
+    if change.change is CaseClass.REGRESSION:
+        # a quarantined case is not re-run, so that only its history says whether it is flaky
+        return kind is not WaiverKind.QUARANTINE or history.stability in {Stability.PASSING, Stability.UNKNOWN}
+    broke = history.stability is Stability.FAILING and history.broken_since is not None
+    return change.change is CaseClass.STILL_FAILING and broke

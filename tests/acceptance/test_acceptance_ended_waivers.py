@@ -1,0 +1,125 @@
+"""A permission ends: what a waiver, a quarantine or allowedRegressions let pass counts again on main."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.support.world import GATE, World, as_options, expect, words
+
+FAIL_ON = ("--fail-on", "regressions")
+GOOD, BROKEN = "PPPPPPPP", "FPPPPPPP"
+
+
+def run_main(made: World, letters: str, **options: str):
+    """The next run of main, which is compared with the one before it."""
+    given = GATE | {"--output-dir": made.MAIN, "--baseline": "latest", "--report": "md=report.md"} | as_options(options)
+    done = made.run(letters, *words(given))
+    folder = made.folder / made.MAIN
+    return made.seen(done, folder / json.loads((folder / "latest.json").read_text())["path"])
+
+
+def end_waivers(made: World) -> str:
+    """Let the permissions of the newest run end yesterday, in the file and in main's history; return the day."""
+    day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    for file in [made.folder / ".eval-gate" / "waivers.yaml", *(made.folder / made.MAIN).rglob("*.json")]:
+        if file.is_file():
+            times = file.stat()
+            file.write_text(re.sub(r'(until"?: ?)"\d{4}-\d\d-\d\d"', rf'\1"{day}"', file.read_text()))
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # by which runs are told apart
+    return day
+
+
+@pytest.mark.parametrize(("kind", "word"), [("waivers", "waived"), ("quarantine", "quarantined")])
+def test_permission_ends__case_fails_as_before__main_is_red_until_it_is_fixed(world, kind, word) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0, kind=kind)
+    assert run_main(made, BROKEN).code == 0
+    assert run_main(made, BROKEN).code == 0
+    day = end_waivers(made)
+    seen = run_main(made, BROKEN)
+    expect(seen, 1, "1 regression", first="regressions", regression=[0])
+    assert f"{word} until {day}, still failing" in seen.report.lower()
+    assert f"{word} until {day}, still failing" in " ".join(seen.text.split())
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+    newest = seen.json["runId"]
+    base = f"{made.MAIN}/{seen.json['baselineRunId']}"
+    again = made.compare(f"{made.MAIN}/{newest}", *FAIL_ON, baseline=base)
+    assert (again.code, again.json["verdict"]) == (1, seen.json["verdict"]), "a stored run keeps its verdict"
+    assert run_main(made, GOOD).code == 0
+    assert run_main(made, GOOD).code == 0
+
+
+def test_permission_is_taken_back_early__main_is_red_and_later_pull_requests_are_not(world) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0)
+    assert run_main(made, BROKEN).code == 0
+    (made.folder / ".eval-gate" / "waivers.yaml").unlink()
+    pull = made.here(BROKEN)
+    expect(pull, 1, "1 regression", regression=[0])
+    assert "taken back here" in pull.report, "whoever takes the waiver away has to fix the case"
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+    expect(made.here(BROKEN), 0, "no regressions", still_failing=[0])
+
+
+def test_permission_has_ended__pull_request_names_the_case_and_is_green(world) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0)
+    assert run_main(made, BROKEN).code == 0
+    day = end_waivers(made)
+    seen = made.here(BROKEN)
+    expect(seen, 0, "1 case broken before this change", still_failing=[0])
+    assert f"waived until {day}, still failing" in seen.report.lower()
+    expect(made.here("FFPPPPPP"), 1, "1 regression", regression=[1], still_failing=[0])
+
+
+def test_allowed_regressions__are_allowed_for_one_run(world) -> None:
+    made = world(f"{GOOD}*4")
+    assert run_main(made, BROKEN, allowed_regressions="1").code == 0
+    again = run_main(made, BROKEN, allowed_regressions="1")
+    assert again.code == 0, "it is allowed again"
+    expect(
+        made.here("FFPPPPPP", allowed_regressions="1"),
+        0,
+        "1 regression",
+        regression=[1],
+        still_failing=[0],
+    )
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+
+
+def test_waived_case_is_edited__it_stays_what_it_was_let_pass_as(world) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0)
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    made.cases[0]["input"]["message"] += " "
+    made.write()
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+
+
+def test_waived_case_was_flaky_before__quarantine_ends__is_no_regression(world) -> None:
+    made = world("PPPPPPPP FPPPPPPP PPPPPPPP FPPPPPPP PPPPPPPP FPPPPPPP PPPPPPPP")
+    made.accept(0, kind="quarantine")
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    assert run_main(made, "F(P)PPPPPPP").code == 0
+
+
+def test_push_to_main__after_a_waiver_in_the_file_has_ended__is_red(action) -> None:
+    action.main(f"{GOOD}*4")
+    file = Path(action.job.workspace) / ".eval-gate" / "waivers.yaml"
+    file.parent.mkdir(exist_ok=True)
+    today = datetime.now(UTC).date()
+    file.write_text(f'waivers:\n- case: gs-000\n  reason: "known"\n  until: "{today + timedelta(days=3)}"\n')
+    action.main(f"{BROKEN}*2")
+    assert action.ended.outputs["verdict"] == "passed", action.ended.log
+    file.unlink()
+    action.main(BROKEN)
+    assert (action.ended.outputs["verdict"], action.ended.outputs["regressions"]) == ("failed", "1"), action.ended.log
+    expect(action.here(BROKEN), 0, "no regressions", still_failing=[0])
