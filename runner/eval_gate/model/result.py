@@ -14,6 +14,7 @@ from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, Error
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.setup_change import SetupChange
 from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.struct import replace
@@ -404,6 +405,8 @@ class RunResult(Record, kw_only=True):
     varying_fields: dict[str, bool] | None = None
     """Fields of the prompts of another tool that differ from the baseline in every case that has them, by name; true if
     numbers differ, and not only dates, times and random words. None if no earlier run has such fields."""
+    lost_baseline: SetupChange | None = None
+    """Result of the same cases under an earlier name, if that is why there is no baseline; None otherwise."""
     waivers: AppliedWaivers | None = None
     """Waived and quarantined failures; None without any."""
     verdict: Verdict | None = None

@@ -14,8 +14,6 @@ from eval_gate.model.base import JsonValue
 from eval_gate.text.quoting import quote_name
 
 _FILE_MARK: Final = "FILE"
-_NOT_AN_EVAL_FILE: Final = "which is not an eval file"
-_CHECK: Final = "compare it with `eval-gate check FILE`"
 _MAX_KEYS: Final = 200
 """Keys of a document that are looked at, and members of its lists."""
 _MAX_SHOWN: Final = 5
@@ -26,7 +24,7 @@ _OWN_RESULTS: Final = (
 _CASE_LISTS: Final = ("eval_cases", "cases")
 """Lists whose members are looked at: ADK's, and that which JSON lines are read as."""
 _JSON_KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
-_FIRST_WORD: Final = re.compile(r"(?:<\?[^>]*>\s*)?(<[\w-]+|TAP\b)")
+_FIRST_WORD: Final = re.compile(r"(?:<[?!][^>]*>\s*)*(<[\w-]+|TAP(?= version ))")
 _YAML_KEY: Final = re.compile(r"^([A-Za-z_][\w.-]{0,59}):(?:\s|$)", re.MULTILINE)
 _YAML_INNER: Final = re.compile(r"^[ ]{0,20}(?:[ ]|- )[ ]{0,4}([A-Za-z_][\w.-]{0,59}):(?:\s|$)", re.MULTILINE)
 
@@ -40,6 +38,8 @@ class UnsupportedFile(NamedTuple):
     """No eval file of a known format has such keys."""
     reason: str = "which is not supported"
     """Why it is not read, as the rest of a sentence."""
+    is_result: bool = False
+    """`eval-gate check` reads files of this kind, and if it does not read this one, its form is another."""
 
     def describe_alternative(self, file: str) -> str:
         """Describe the file and its alternative as the end of a sentence.
@@ -47,12 +47,6 @@ class UnsupportedFile(NamedTuple):
         `file` is its name as people see it.
         """
         return f"is {self.description}, {self.reason}: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
-
-    def describe_as_results(self, file: str) -> str:
-        """Describe a file that somebody gave as results; results that `check` reads have another form."""
-        if self.remedy == _CHECK:
-            return f"is {self.description} in a form that is not read"
-        return self.describe_alternative(file).replace(f", {_NOT_AN_EVAL_FILE}", "")
 
 
 PROMPTFOO: Final = UnsupportedFile(
@@ -75,13 +69,14 @@ _OWN_RESULT: Final = UnsupportedFile(
     "a result of Eval Gate",
     "show it with `eval-gate report`, or compare with it: `--baseline FILE`",
     is_certain=True,
-    reason=_NOT_AN_EVAL_FILE,
+    reason="which is not an eval file",
 )
 
 
 def _describe_result(description: str) -> UnsupportedFile:
     """Describe a results file that `eval-gate check` reads, and that is no eval file."""
-    return UnsupportedFile(description, _CHECK, is_certain=True, reason=_NOT_AN_EVAL_FILE)
+    way = "compare it with `eval-gate check FILE`"
+    return UnsupportedFile(description, way, is_certain=True, reason="which is not an eval file", is_result=True)
 
 
 def _describe_convertible(description: str, heading: str) -> UnsupportedFile:
@@ -159,8 +154,9 @@ def identify_text(text: str) -> UnsupportedFile | None:
 
     Return None if it is not known.
     """
-    if word := _FIRST_WORD.match(text):
-        return _match_keys({word[1]}, {word[1]})
+    word = _FIRST_WORD.match(text)
+    if word or text.startswith("<"):
+        return _match_keys({word[1]}, {word[1]}) if word else None
     value = _parse_document(text)
     if value is not None:
         return identify_document(value)
