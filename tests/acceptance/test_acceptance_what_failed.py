@@ -102,5 +102,5 @@ def test_check__pipe_or_device__is_called_one(tmp_path, given) -> None:
         done = subprocess.run(
             command, cwd=tmp_path, env=CLEAN, input='{"id": "a"}', capture_output=True, text=True, check=False
         )
-        assert (done.returncode, f"{place} no file but a pipe or a device" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, f"{place} a pipe or a device, not a file" in done.stderr) == (2, True), done.stderr
         assert "write them to a file" in done.stderr
