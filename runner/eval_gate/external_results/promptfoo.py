@@ -136,17 +136,14 @@ class _TestMetadata(TypedDict, total=False):
     testCaseId: Any
 
 
-_Case = TypedDict(
-    "_Case",
-    {
-        "description": Any,
-        "assert": Raw,
-        "assertScoringFunction": Any,
-        "metadata": _TestMetadata | None,
-        "threshold": Any,
-    },
-    total=False,
-)
+_Assert = TypedDict("_Assert", {"assert": Raw}, total=False)
+
+
+class _Case(_Assert, total=False):
+    description: Any
+    assertScoringFunction: Any
+    metadata: _TestMetadata | None
+    threshold: Any
 
 
 class _Response(TypedDict, total=False):
