@@ -136,14 +136,12 @@ class _TestMetadata(TypedDict, total=False):
     testCaseId: Any
 
 
-_Assert = TypedDict("_Assert", {"assert": Raw}, total=False)
-
-
-class _Case(_Assert, total=False):
-    description: Any
-    assertScoringFunction: Any
-    metadata: _TestMetadata | None
-    threshold: Any
+_Metadata = _TestMetadata | None
+_Case = TypedDict(
+    "_Case",
+    {"description": Any, "assert": Raw, "assertScoringFunction": Any, "metadata": _Metadata, "threshold": Any},
+    total=False,
+)
 
 
 class _Response(TypedDict, total=False):
